@@ -1,0 +1,191 @@
+"""Everything that is drawn: cards, felt, text. All art is made here by Pillow; the one asset is a font (see `fonts/`).
+
+Layouts are written in a square of 300 x 300 units. `Canvas` draws them crisply at any larger size; smaller or oblong images are
+scaled down from the square, so that nothing leaves the picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib.resources import files
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from .cards import Card
+
+UNITS = 300
+"""Side of the layout square, in units; also the default image side in pixels."""
+
+FELT = (53, 101, 77)
+WHITE = (255, 255, 255)
+BLACK = (0, 0, 0)
+_INK = {"C": (15, 15, 15), "S": (15, 15, 15), "D": (190, 15, 30), "H": (190, 15, 30)}
+_PIPS = {"C": "\u2663", "D": "\u2666", "H": "\u2665", "S": "\u2660"}
+_EDGE = (90, 90, 90)
+_BACK = (38, 62, 128)
+_LATTICE = (208, 214, 235)
+_FONT_FILE = "DejaVuSans-Bold-subset.ttf"
+
+
+class Canvas:
+    """A picture in the making, addressed in layout units.
+
+    Args:
+        size: height and width of the finished image in pixels.
+        colour: background, RGB.
+    """
+
+    def __init__(self, size: tuple[int, int], colour: tuple[int, int, int]) -> None:
+        self.size = size
+        self.scale = max(1.0, max(size) / UNITS)
+        side = round(UNITS * self.scale)
+        self.picture = Image.new("RGB", (side, side), colour)
+        self.pen = ImageDraw.Draw(self.picture)
+
+    def copy(self) -> Canvas:
+        """A canvas with the same picture; drawing on it leaves this one alone."""
+        other = object.__new__(Canvas)
+        other.size, other.scale = self.size, self.scale
+        other.picture = self.picture.copy()
+        other.pen = ImageDraw.Draw(other.picture)
+        return other
+
+    def card(self, card: Card | None, x: float, y: float, width: float, height: float) -> None:
+        """Lay a card (`None`: face down) with its top left corner at (x, y); parts outside the canvas are cut off."""
+        sprite, mask = card_sprite(card, self._pixels(width), self._pixels(height))
+        self.picture.paste(sprite, (self._pixels(x), self._pixels(y)), mask)
+
+    def text(self, text: str, x: float, y: float, size: float, colour: tuple[int, int, int] = WHITE) -> None:
+        """Write one line whose font box begins at (x, y); `size` is the font size in units."""
+        self.pen.text((self._pixels(x), self._pixels(y)), text, font=font(self._pixels(size)), fill=colour)
+
+    def wrapped(
+        self, words: Sequence[str], x: float, y: float, width: float, height: float, sizes: Sequence[float]
+    ) -> None:
+        """Write words over several lines, in the largest of `sizes` (descending) at which they fit the box."""
+        for size in sizes:
+            lines = wrap(words, width, size)
+            if len(lines) * size * 1.25 <= height or size == sizes[-1]:
+                for number, line in enumerate(lines):
+                    self.text(line, x, y + number * size * 1.25, size)
+                return
+
+    def finish(self) -> NDArray[np.uint8]:
+        """Return the image: a fresh `[H, W, 3] uint8` array of `size`."""
+        height, width = self.size
+        picture = self.picture
+        if picture.size != (width, height):
+            picture = picture.resize((width, height), Image.Resampling.BOX)
+        return np.array(picture)
+
+    def _pixels(self, units: float) -> int:
+        return round(units * self.scale)
+
+
+@lru_cache(maxsize=64)
+def font(size: int) -> ImageFont.FreeTypeFont:
+    """Return the plugin's font at `size` pixels. The basic layout engine is asked for, so every machine draws alike."""
+    with files("vlgym_cards").joinpath("fonts").joinpath(_FONT_FILE).open("rb") as stream:
+        return ImageFont.truetype(stream, size, layout_engine=ImageFont.Layout.BASIC)
+
+
+def wrap(words: Sequence[str], width: float, size: float) -> list[str]:
+    """Break words into lines at most `width` units wide at font size `size`; a word is never broken."""
+    measure = font(round(size))
+    lines: list[str] = []
+    for word in words:
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and measure.getlength(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
+
+
+@lru_cache(maxsize=256)
+def card_sprite(card: Card | None, width: int, height: int) -> tuple[Image.Image, Image.Image]:
+    """Draw a card, or the back of one (`None`).
+
+    The rank stands twice: large in the middle, and small in the upper left corner over the suit, where it stays visible in a fan.
+
+    Returns:
+        The picture (RGB) and its mask (L), both `width` x `height` pixels. They are shared: do not draw on them.
+    """
+    mask = Image.new("L", (width, height), 0)
+    radius = max(2, width // 12)
+    ImageDraw.Draw(mask).rounded_rectangle((0, 0, width - 1, height - 1), radius, fill=255)
+    picture = Image.new("RGB", (width, height), WHITE)
+    pen = ImageDraw.Draw(picture)
+    if card is None:
+        _draw_back(pen, width, height)
+    else:
+        _draw_face(pen, card, width, height)
+    pen.rounded_rectangle((0, 0, width - 1, height - 1), radius, outline=_EDGE, width=max(1, width // 70))
+    return picture, mask
+
+
+def fan(count: int, x: float, width: float, card_width: float, gap: float) -> list[float]:
+    """Left edges of `count` cards in a row: side by side while there is room, then overlapping evenly.
+
+    Args:
+        count: number of cards.
+        x: left edge of the row.
+        width: room for the whole row.
+        card_width: width of one card.
+        gap: space between two cards that do not overlap.
+    """
+    if count < 2:
+        return [x] * count
+    step = min(card_width + gap, (width - card_width) / (count - 1))
+    return [x + step * index for index in range(count)]
+
+
+def centre_text(
+    pen: ImageDraw.ImageDraw,
+    text: str,
+    x: float,
+    y: float,
+    width: float,
+    size: int,
+    ink: tuple[int, int, int],
+    height: float = float("inf"),
+) -> None:
+    """Write `text` with its ink centred at (x, y), at font size `size`, or smaller if it is wider than `width` or higher than `height`."""
+    while True:
+        left, top, right, bottom = font(size).getbbox(text)
+        if (right - left <= width and bottom - top <= height) or size <= 6:
+            break
+        size -= 1
+    pen.text((x - (left + right) / 2, y - (top + bottom) / 2), text, font=font(size), fill=ink)
+
+
+def _draw_face(pen: ImageDraw.ImageDraw, card: Card, width: int, height: int) -> None:
+    ink = _INK[card.suit]
+    corner = max(8, round(width * 0.27))
+    centre_text(pen, card.symbol, 0.20 * width, 0.14 * height, 0.33 * width, corner, ink)
+    centre_text(pen, _PIPS[card.suit], 0.20 * width, 0.33 * height, 0.33 * width, round(corner * 1.1), ink)
+    centre_text(pen, card.symbol, 0.60 * width, 0.62 * height, 0.66 * width, round(height * 0.52), ink)
+
+
+def _draw_back(pen: ImageDraw.ImageDraw, width: int, height: int) -> None:
+    margin = max(3, width // 12)
+    pen.rectangle((margin, margin, width - 1 - margin, height - 1 - margin), fill=_BACK)
+    step = max(6, width // 7)
+    box = (margin + 1, margin + 1, width - 2 - margin, height - 2 - margin)
+    for offset in range(-height, width, step):
+        _line_in_box(pen, offset, 1, height, box)
+        _line_in_box(pen, offset, -1, height, box)
+
+
+def _line_in_box(pen: ImageDraw.ImageDraw, offset: int, slope: int, height: int, box: tuple[int, int, int, int]) -> None:
+    left, top, right, bottom = box
+    points = []
+    for y in range(top, bottom + 1):
+        x = offset + (y if slope > 0 else height - y)
+        if left <= x <= right:
+            points.append((x, y))
+    if len(points) > 1:
+        pen.line((points[0], points[-1]), fill=_LATTICE, width=1)

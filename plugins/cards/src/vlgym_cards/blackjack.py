@@ -1,0 +1,190 @@
+"""Blackjack: read the cards, hit or stand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from vlgym.env import VLEnv
+from vlgym.errors import UserError
+from vlgym.prompts import PromptTemplate
+from vlgym.types import Outcome
+
+from .art import FELT, Canvas, fan
+from .blackjack_rules import DEALER_STANDS, Hand, best, hand_of, result
+from .cards import Card, draw_suit, names
+from .formula_game import read_cards
+from .rl4vlm import apply_compat
+
+ACTIONS = ("stand", "hit")
+
+
+class Blackjack(VLEnv):
+    """Blackjack: beat the dealer without exceeding 21.
+
+    Goal: end with a higher total than the dealer, at most 21. Number cards count their number, J, Q and K 10, an ace 11 or, where that
+        would bust, 1. The deck is endless. The dealer shows one card, and after the player stands draws below 17 and stands on every 17.
+        A total of 21 does not end the game by itself, and there is no bonus for a natural.
+    Observation: the dealer's cards above (one face down until the game is over), the player's below, all of them inside the picture; long
+        hands overlap like a fan with every corner index visible. The text does not tell the cards.
+    Actions: `stand` and `hit`; both are always legal.
+    Reward: standing pays +1 for a win, 0 for a draw, -1 for a loss; a hit that busts pays -1; another hit 0.
+    Endings: terminated by standing or busting; truncated after 20 turns, which no hand of legal actions reaches unfinished.
+    Success: a win (`info["solved"]`, here the same as `info["return_positive"]`). Exact odds of winning: random 28.1 %, always stand 38.1 %,
+        hit below 17 40.8 %, best 43.2 %.
+    Info: `player`, `dealer` (visible cards only), `player_total`, `solved`, `return_positive`.
+    Splits: train, val and test differ by seed only.
+    Oracle: exact: it maximises the probability of winning (computed by recursion over the endless deck), so it wins 43.2 % of games. Playing
+        for expected reward instead wins 42.9 % and loses less.
+
+    A reply that cannot be read costs `invalid_penalty` (0 by default) and a turn, so that with the default a player who never answers
+    returns 0, which is more than the best player's mean (-0.05): set a penalty when training on return.
+
+    `compat="rl4vlm"` gives the published picture, where ten-valued cards are always J, Q or K, the fifth card of a hand lies outside the
+    canvas, and the dealer's second card stays face down; published reply parser and random fallback. Not reproduced: the face-down card
+    in info, and prompts that describe the previous episode.
+
+    References:
+        Sutton and Barto, Reinforcement Learning, 2nd edition, example 5.1. Gymnasium's Blackjack-v1.
+        Zhai et al., Fine-Tuning Large Vision-Language Models as Decision-Making Agents via Reinforcement Learning, NeurIPS 2024
+        (gym-cards).
+
+    Args:
+        compat: `None` or `"rl4vlm"`.
+        **kwargs: of `VLEnv`.
+
+    Options of `reset`: `player` and `dealer`, lists of cards such as `["H5", "SK"]` (the dealer's second card is the hidden one).
+
+    Raises:
+        UserError: an argument or option is out of its range.
+    """
+
+    prompt = PromptTemplate(
+        version=1,
+        instructions="You are playing blackjack. {task}\n{format}",
+        turn="{state}Legal actions: {actions}",
+    )
+
+    def __init__(self, *, compat: str | None = None, **kwargs: Any) -> None:
+        self.compat = compat
+        kwargs = apply_compat(compat, kwargs)
+        if kwargs.get("vlgym_spec") is None:
+            kwargs["max_turns"] = kwargs.get("max_turns") or 20
+            kwargs["image_size"] = kwargs.get("image_size") or (300, 300)
+        super().__init__(**kwargs)
+        self.player: list[Card] = []
+        self.dealer: list[Card] = []
+        self.reward: int | None = None
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        """Deal two cards to each, or those of the options."""
+        self.dealer = [self._draw(rng), self._draw(rng)]
+        self.player = [self._draw(rng), self._draw(rng)]
+        self.reward = None
+        if "dealer" in options:
+            self.dealer = list(read_cards(options["dealer"], 2))
+        if "player" in options:
+            self.player = list(read_cards(options["player"]))
+            if len(self.player) < 2 or self.player_hand.bust:
+                raise UserError(f"reset option player={options['player']!r} must be two cards or more, worth at most 21.")
+
+    def act(self, action: str) -> Outcome:
+        """Take a card, or stand and let the dealer play."""
+        if action == "hit":
+            self.player.append(self._draw(self.np_random))
+            if not self.player_hand.bust:
+                return Outcome(0.0, feedback="one more card")
+            self.reward = -1
+            return Outcome(-1.0, terminated=True, feedback="bust")
+        while self.dealer_hand.total < DEALER_STANDS:
+            self.dealer.append(self._draw(self.np_random))
+        self.reward = result(self.player_hand, self.dealer_hand)
+        return Outcome(float(self.reward), terminated=True, feedback=("draw", "win", "loss")[self.reward])
+
+    def image(self) -> NDArray[np.uint8]:
+        """Draw both hands: a fresh `[H, W, 3] uint8` array."""
+        canvas = Canvas(self.image_size, FELT)
+        if self.compat:
+            self._lay_published(canvas)
+        else:
+            self._lay(canvas)
+        return canvas.finish()
+
+    def task(self) -> str:
+        """The goal in words."""
+        return (
+            "The picture shows the dealer's cards above (one is face down) and your cards below. "
+            "Number cards count their number, J, Q and K count 10, A counts 11 or 1. "
+            "The action hit takes another card; a total above 21 loses. The action stand ends your turn; "
+            "then the dealer draws below 17, and the higher total wins."
+        )
+
+    def legal_actions(self) -> list[str]:
+        """Both, always."""
+        return list(ACTIONS)
+
+    def oracle(self) -> str:
+        """The action that wins most often."""
+        return "stand" if self.player_hand.bust else best(self.player_hand, self.dealer[0].value())[0]
+
+    def think(self, action: str) -> str:
+        """Both totals, and the choice."""
+        hand, open_card = self.player_hand, self.dealer[0]
+        shown = "A" if open_card.rank == 1 else str(open_card.value())
+        return f"player {'soft ' if hand.soft else ''}{hand.total} dealer {shown}; {action}"
+
+    def success(self) -> bool:
+        """Whether the game is won."""
+        return self.reward == 1
+
+    def extra_info(self) -> dict[str, Any]:
+        """Visible cards, the player's total, and both measures of success."""
+        return {
+            "player": names(self.player),
+            "dealer": names(self.dealer if self.reward is not None else self.dealer[:1]),
+            "player_total": self.player_hand.total,
+            "solved": self.reward == 1,
+            "return_positive": self._return > 0,
+        }
+
+    @property
+    def player_hand(self) -> Hand:
+        """What the player holds."""
+        return hand_of(card.value() for card in self.player)
+
+    @property
+    def dealer_hand(self) -> Hand:
+        """What the dealer holds, the face-down card included."""
+        return hand_of(card.value() for card in self.dealer)
+
+    def _draw(self, rng: np.random.Generator) -> Card:
+        """Draw from the endless deck. The odds are the same either way; the published game shows no ten, only faces."""
+        rank = int(rng.integers(1, 14))
+        if self.compat and rank == 10:
+            rank = int(rng.integers(11, 14))
+        return Card(rank, draw_suit(rng))
+
+    def _lay(self, canvas: Canvas) -> None:
+        canvas.text("Dealer", 5, 3, 18)
+        hidden = self.reward is None
+        for x, card in zip(fan(len(self.dealer), 5, 290, 70, 4), self.dealer, strict=True):
+            canvas.card(None if hidden and card is self.dealer[1] else card, x, 26, 70, 98)
+        canvas.text("Player", 5, 128, 18)
+        # Above eight cards two overlapping rows, so that the indices stay readable.
+        rows = [self.player]
+        if len(self.player) > 8:
+            half = (len(self.player) + 1) // 2
+            rows = [self.player[:half], self.player[half:]]
+        for y, row in zip((151, 200), rows, strict=False):
+            for x, card in zip(fan(len(row), 5, 290, 70, 4), row, strict=True):
+                canvas.card(card, x, y, 70, 98)
+
+    def _lay_published(self, canvas: Canvas) -> None:
+        canvas.text("Dealer", 5, 5, 16)
+        canvas.card(self.dealer[0], 5, 25, 70, 98)
+        canvas.card(None, 78, 25, 70, 98)
+        canvas.text("Player", 5, 130, 16)
+        for index, card in enumerate(self.player):
+            row, column = divmod(index, 5)
+            canvas.card(card, 5 + 74 * column, 150 + 102 * row, 70, 98)

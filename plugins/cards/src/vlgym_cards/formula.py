@@ -1,0 +1,143 @@
+"""The arithmetic that the card games accept, as an explicit grammar read one token at a time, in exact fractions.
+
+    sum    := term   (("+" | "-") term)*
+    term   := factor (("*" | "/") factor)*
+    factor := NUMBER | "(" sum ")"
+
+A NUMBER is one token: neighbouring numbers never join into a longer one. There is no sign, no power and no floor division. The
+published games evaluate a Python expression instead; `published_formula` interprets that one. Searching is `solver`'s business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+_TOKEN = re.compile(r"\s*([0-9]+|[-+*/()])")
+
+
+class FormulaError(ValueError):
+    """The tokens are not a formula of the grammar, or it divides by zero."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """What has been read of one `sum`, either the whole formula or an open bracket.
+
+    Attributes:
+        total: the finished terms.
+        term: the current term so far, its sign included.
+        pending: `*` or `/` while a factor must come next; `None` while an operator may come.
+    """
+
+    total: Fraction = Fraction(0)
+    term: Fraction = Fraction(1)
+    pending: str | None = "*"
+
+    def take(self, factor: Fraction) -> Level:
+        """Read a factor.
+
+        Raises:
+            FormulaError: an operator was due, or the factor is a zero to divide by.
+        """
+        if self.pending is None:
+            raise FormulaError("an operator is missing between two numbers or brackets")
+        if self.pending == "*":
+            return Level(self.total, self.term * factor, None)
+        if factor == 0:
+            raise FormulaError("division by zero")
+        return Level(self.total, self.term / factor, None)
+
+    def operate(self, operator: str) -> Level:
+        """Read `+`, `-`, `*` or `/`.
+
+        Raises:
+            FormulaError: a number was due.
+        """
+        if self.pending is not None:
+            raise FormulaError(f"{operator!r} stands where a number must stand")
+        if operator in "*/":
+            return Level(self.total, self.term, operator)
+        return Level(self.total + self.term, Fraction(1 if operator == "+" else -1), "*")
+
+    @property
+    def value(self) -> Fraction:
+        """The value of the sum as it stands.
+
+        Raises:
+            FormulaError: a number was due.
+        """
+        if self.pending is not None:
+            raise FormulaError("it stops where a number must stand")
+        return self.total + self.term
+
+
+@dataclass(frozen=True)
+class Partial:
+    """A beginning of a formula: one level for the whole and one for each open bracket, outermost first."""
+
+    levels: tuple[Level, ...] = (Level(),)
+
+    def push(self, token: str) -> Partial:
+        """Read one more token.
+
+        Raises:
+            FormulaError: no formula begins like this.
+        """
+        *outer, inner = self.levels
+        if token == "(":
+            if inner.pending is None:
+                raise FormulaError("an operator is missing before '('")
+            return Partial((*self.levels, Level()))
+        if token == ")":
+            if not outer:
+                raise FormulaError("')' closes no bracket")
+            return Partial((*outer[:-1], outer[-1].take(inner.value)))
+        if token in ("+", "-", "*", "/"):
+            return Partial((*outer, inner.operate(token)))
+        if token.isascii() and token.isdigit():
+            return Partial((*outer, inner.take(Fraction(int(token)))))
+        raise FormulaError(f"{token!r} is not a token of a formula")
+
+
+def tokenize(text: str) -> list[str]:
+    """Split a written formula into tokens; white space separates and is dropped.
+
+    Raises:
+        FormulaError: a character belongs to no token.
+    """
+    text = text.strip()
+    tokens, position = [], 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise FormulaError(f"{text[position]!r} belongs to no token")
+        tokens.append(match.group(1))
+        position = match.end()
+    return tokens
+
+
+def read(tokens: Iterable[str]) -> Partial:
+    """Read the beginning of a formula.
+
+    Raises:
+        FormulaError: no formula begins like this.
+    """
+    partial = Partial()
+    for token in tokens:
+        partial = partial.push(token)
+    return partial
+
+
+def evaluate(tokens: Sequence[str]) -> Fraction:
+    """Return the exact value of a whole formula.
+
+    Raises:
+        FormulaError: the tokens are not a formula of the grammar, or it divides by zero.
+    """
+    levels = read(tokens).levels
+    if len(levels) > 1:
+        raise FormulaError("a bracket is not closed")
+    return levels[0].value

@@ -1,0 +1,209 @@
+"""What EZPoints and Points24 share: build a formula token by token from the numbers of the cards. Dealing and layout are theirs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from vlgym.env import VLEnv
+from vlgym.errors import UserError
+from vlgym.prompts import PromptTemplate
+from vlgym.types import Outcome
+
+from .art import FELT, Canvas
+from .cards import SUITS, Card, names
+from .formula import FormulaError, evaluate
+from .published_formula import evaluate_published
+from .rl4vlm import apply_compat
+from .solver import Rules, Tokens, complete, is_solvable
+
+REFUSED = " "
+"""The token that the published games append for a number that no unused card has."""
+
+
+class FormulaGame(VLEnv):
+    """Base of the formula games.
+
+    Attributes:
+        target: what the formula must equal.
+        rules: operators and brackets of the game.
+        longest: tokens that a formula may hold; one more ends the episode.
+        cards: this episode's cards.
+        numbers: their values, in the order of the cards.
+        formula: tokens so far.
+        solved: a right formula was finished.
+    """
+
+    target: ClassVar[int]
+    hand_size: ClassVar[int]
+    rules: ClassVar[Rules]
+    longest: ClassVar[int]
+    title: ClassVar[str]
+
+    prompt = PromptTemplate(
+        version=1,
+        instructions="{task}\n{format}",
+        turn="{state}\nLegal actions: {actions}",
+    )
+
+    def __init__(self, *, compat: str | None = None, faces_as_ten: bool = True, **kwargs: Any) -> None:
+        self.compat = compat
+        self.faces_as_ten = faces_as_ten
+        kwargs = apply_compat(compat, kwargs)
+        if kwargs.get("vlgym_spec") is None:
+            kwargs["max_turns"] = kwargs.get("max_turns") or self.longest + 1
+            kwargs["image_size"] = kwargs.get("image_size") or (300, 300)
+        super().__init__(**kwargs)
+        self.cards: tuple[Card, ...] = ()
+        self.numbers: tuple[int, ...] = ()
+        self.formula: list[str] = []
+        self.solved = False
+        self._table: Canvas | None = None
+
+    # ---- what a game adds ------------------------------------------------------------------------------------------
+
+    def deal(self, rng: np.random.Generator) -> tuple[Card, ...]:
+        """Draw this episode's cards."""
+        raise TypeError(f"{type(self).__name__} must define deal()")
+
+    def lay(self, canvas: Canvas) -> None:
+        """Draw the cards."""
+        raise TypeError(f"{type(self).__name__} must define lay()")
+
+    def write(self, canvas: Canvas) -> None:
+        """Draw the formula."""
+        raise TypeError(f"{type(self).__name__} must define write()")
+
+    # ---- VLEnv -----------------------------------------------------------------------------------------------------
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        """Deal, or lay out the cards of `options["cards"]`."""
+        self.cards = self.deal(rng)
+        if "cards" in options:
+            self.cards = read_cards(options["cards"], self.hand_size)
+        self.numbers = tuple(card.value(faces_as_ten=self.faces_as_ten) for card in self.cards)
+        self.formula = []
+        self.solved = False
+        self._table = None
+
+    def act(self, action: str) -> Outcome:
+        """Append a token, or finish with `=`."""
+        full = len(self.formula) >= self.longest
+        # The published games look at the length first, so that even a `=` comes too late.
+        if full and (self.compat or action != "="):
+            return Outcome(-1.0, truncated=True, feedback="the formula is too long")
+        if action == "=":
+            self.solved = self._is_right()
+            feedback = "right" if self.solved else "wrong"
+            return Outcome(10.0 if self.solved else -1.0, terminated=True, feedback=feedback)
+        if action.isdigit() and int(action) not in self.unused():
+            if self.compat:
+                self.formula.append(REFUSED)
+            return Outcome(-1.0, feedback=f"no unused card is worth {action}", illegal=True)
+        self.formula.append(action)
+        return Outcome(0.0, feedback="added")
+
+    def image(self) -> NDArray[np.uint8]:
+        """Draw cards and formula: a fresh `[H, W, 3] uint8` array."""
+        if self._table is None:
+            self._table = Canvas(self.image_size, FELT)
+            self.lay(self._table)
+        canvas = self._table.copy()
+        self.write(canvas)
+        return canvas.finish()
+
+    def state_text(self) -> str:
+        """The formula so far, as in the picture; the cards are in the picture only."""
+        return f"Formula so far: {' '.join(self.formula) or '(empty)'}"
+
+    def legal_actions(self) -> list[str]:
+        """Every token of the game, always: which of them fit is for the player to see."""
+        largest = 10 if self.faces_as_ten else 13
+        brackets = ["(", ")"] if self.rules.brackets else []
+        return [*map(str, range(1, largest + 1)), *self.rules.operators, *brackets, "="]
+
+    def oracle(self) -> str:
+        """The next token of a shortest right formula; `=` when it is complete, and also when nothing can save the hand (-1 is the least loss)."""
+        completion = self.completion()
+        return completion[0] if completion else "="
+
+    def think(self, action: str) -> str:
+        """The formula so far, the whole equation, the next token."""
+        so_far = " ".join(self.formula) or "(empty)"
+        completion = self.completion()
+        if completion is None:
+            return f"formula {so_far}; it cannot become {self.target}; next {action}"
+        if not completion:
+            return f"formula {so_far} = {self.target}; it is complete; next {action}"
+        whole = " ".join([*self.formula, *completion])
+        return f"formula {so_far}; it is incomplete; {whole} = {self.target}; next {action}"
+
+    def success(self) -> bool:
+        """Whether a right formula was finished."""
+        return self.solved
+
+    def extra_info(self) -> dict[str, Any]:
+        """Cards, numbers, formula, solvability of the hand (in exact arithmetic) and both measures of success."""
+        return {
+            "cards": names(self.cards),
+            "numbers": list(self.numbers),
+            "formula": list(self.formula),
+            "solvable": is_solvable(self.numbers, self.target, self.rules),
+            "solved": self.solved,
+            "return_positive": self._return > 0,
+        }
+
+    # ---- the formula -----------------------------------------------------------------------------------------------
+
+    def unused(self) -> tuple[int, ...]:
+        """Numbers of the cards that the formula does not use yet, sorted."""
+        left = Counter(self.numbers) - Counter(int(token) for token in self.formula if token.isdigit())
+        return tuple(sorted(left.elements()))
+
+    def completion(self) -> Tokens | None:
+        """Fewest tokens that make the formula right, in time for the `=`; `None` if there are none."""
+        room = self.longest - len(self.formula) - (1 if self.compat else 0)
+        turns = self.max_turns - self._turn - 1
+        prefix = tuple(token for token in self.formula if token != REFUSED)
+        accept = _ACCEPTED[self.target] if self.compat else None
+        return complete(prefix, self.unused(), self.target, self.rules, max(0, min(room, turns)), accept)
+
+    def _is_right(self) -> bool:
+        if self.unused():
+            return False
+        try:
+            if self.compat:
+                return evaluate_published("".join(self.formula)) == self.target
+            return evaluate(self.formula) == self.target
+        except FormulaError:
+            return False
+
+
+def read_cards(given: Any, count: int | None = None) -> tuple[Card, ...]:
+    """Read cards named suit first, such as `["H5", "S10", "DK"]`.
+
+    Raises:
+        UserError: not a list of card names, or not `count` of them.
+    """
+    symbols = {Card(rank, "C").symbol: rank for rank in range(1, 14)}
+    if not isinstance(given, (list, tuple)) or (count is not None and len(given) != count):
+        raise UserError(f"Cards must be a list of {count or 'some'} names such as 'H5', 'S10' or 'DK'; got {given!r}.")
+    for name in given:
+        if not (isinstance(name, str) and name[:1] in SUITS and name[1:] in symbols):
+            raise UserError(f"{name!r} is not a card: write the suit ({', '.join(SUITS)}), then {', '.join(symbols)}.")
+    return tuple(Card(symbols[name[1:]], name[0]) for name in given)
+
+
+def _equals_12(tokens: Sequence[str]) -> bool:
+    return evaluate_published("".join(tokens)) == 12
+
+
+def _equals_24(tokens: Sequence[str]) -> bool:
+    return evaluate_published("".join(tokens)) == 24
+
+
+# Floating-point arithmetic misses some exact solutions (8 / (3 - 8 / 3)), which the published games then reject.
+_ACCEPTED = {12: _equals_12, 24: _equals_24}

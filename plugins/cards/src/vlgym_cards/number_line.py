@@ -1,0 +1,177 @@
+"""NumberLine: read two numbers in a picture and walk from one to the other."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+from vlgym.env import VLEnv
+from vlgym.errors import UserError
+from vlgym.prompts import PromptTemplate
+from vlgym.types import Outcome
+
+from .art import BLACK, WHITE, Canvas, centre_text, font
+from .rl4vlm import apply_compat
+
+ACTIONS = ("-", "+")
+
+SMALLEST_LABEL = 6
+"""Font size in pixels below which the words are left out of the picture: the upper number is always the target."""
+
+
+class NumberLine(VLEnv):
+    """NumberLine: make the current number equal to the target number.
+
+    Goal: reach the target in as few steps as possible, without a wrong one. Both numbers are between 0 and `max_position` (5); start and
+        target are drawn uniformly, and if they fall together the target moves on to (target + 1) mod `max_position`. That is the
+        published distribution, its small bias included (30 different starts, mean distance 2.278), so that results compare.
+    Observation: a white picture with the words Target and Current, each beside its number. The numbers are nowhere in the text.
+    Actions: `-` (subtract one, not below 0) and `+` (add one, not above `max_position`); both are always legal.
+    Reward: +1 if the move reaches the target, else -1 if it does not bring the current number nearer (also when it is stopped at an end),
+        else 0. The best return is always +1; one wrong move cancels it.
+    Endings: terminated at the target; truncated after 2 * `max_position` (10) turns.
+    Success: return > 0, that is, the target was reached without a wrong move (strict; what the papers report). `info["solved"]` says
+        whether the target was reached at all. A uniformly random policy: 28.3 % success, 61.1 % solved.
+    Info: `target`, `current`, `solved`, `return_positive`.
+    Splits: train, val and test differ by seed only; they share the 30 starts.
+    Oracle: exact.
+
+    `compat="rl4vlm"` uses the published picture, reply parser and random fallback. The rules are the same. Not reproduced: numbers drawn
+    from a global generator that `reset(seed=)` does not reach, and prompts that describe the previous episode.
+
+    References:
+        Zhai et al., Fine-Tuning Large Vision-Language Models as Decision-Making Agents via Reinforcement Learning, NeurIPS 2024
+        (gym-cards). VL-DAC, arXiv 2508.04280.
+
+    Args:
+        max_position: largest number, 2 to 99.
+        compat: `None` or `"rl4vlm"`.
+        **kwargs: of `VLEnv`.
+
+    Options of `reset`: `target` and `current` (both or none, different) choose the start.
+
+    Raises:
+        UserError: an argument or option is out of its range.
+    """
+
+    prompt = PromptTemplate(
+        version=1,
+        instructions="You are playing NumberLine. {task}\n{format}",
+        turn="{state}Legal actions: {actions}",
+    )
+
+    def __init__(self, *, max_position: int = 5, compat: str | None = None, **kwargs: Any) -> None:
+        if not (isinstance(max_position, int) and 2 <= max_position <= 99):
+            raise UserError(f"max_position={max_position!r} must be an integer from 2 to 99.")
+        self.max_position = max_position
+        self.compat = compat
+        kwargs = apply_compat(compat, kwargs)
+        kwargs["max_turns"] = kwargs.get("max_turns") or 2 * max_position
+        kwargs["image_size"] = kwargs.get("image_size") or (300, 300)
+        super().__init__(**kwargs)
+        self.target = self.current = 0
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        """Draw start and target, or take them from the options."""
+        self.current, self.target = (int(n) for n in rng.integers(0, self.max_position + 1, size=2))
+        if self.current == self.target:
+            self.target = (self.target + 1) % self.max_position
+        if "target" in options or "current" in options:
+            self.current, self.target = self._chosen(options.get("current"), options.get("target"))
+
+    def act(self, action: str) -> Outcome:
+        """Move one step."""
+        before = abs(self.target - self.current)
+        self.current = min(max(self.current + (1 if action == "+" else -1), 0), self.max_position)
+        if self.current == self.target:
+            return Outcome(1.0, terminated=True, feedback="target reached")
+        if abs(self.target - self.current) >= before:
+            return Outcome(-1.0, feedback="not nearer")
+        return Outcome(0.0, feedback="nearer")
+
+    def image(self) -> NDArray[np.uint8]:
+        """Draw both numbers: a fresh `[H, W, 3] uint8` array."""
+        return _draw(self.target, self.current, self.image_size, self.compat is not None).copy()
+
+    def task(self) -> str:
+        """The goal in words."""
+        return (
+            f"The picture shows a target number and your current number, both from 0 to {self.max_position}. "
+            "The action + adds one to the current number, the action - subtracts one. "
+            "Make the current number equal to the target number, without a step in the wrong direction."
+        )
+
+    def legal_actions(self) -> list[str]:
+        """Both moves, always."""
+        return list(ACTIONS)
+
+    def oracle(self) -> str:
+        """The move towards the target."""
+        return "+" if self.target > self.current else "-"
+
+    def think(self, action: str) -> str:
+        """Both numbers, as read from the picture."""
+        return f"target {self.target} current {self.current}"
+
+    def success(self) -> bool:
+        """Whether the return is positive: target reached, no wrong move."""
+        return self._return > 0
+
+    def extra_info(self) -> dict[str, Any]:
+        """Numbers and both measures of success."""
+        return {
+            "target": self.target,
+            "current": self.current,
+            "solved": self.current == self.target,
+            "return_positive": self._return > 0,
+        }
+
+    def _chosen(self, current: Any, target: Any) -> tuple[int, int]:
+        for name, value in (("current", current), ("target", target)):
+            if not (isinstance(value, int) and 0 <= value <= self.max_position):
+                raise UserError(
+                    f"reset option {name}={value!r} must be an integer from 0 to {self.max_position}; give target and current together."
+                )
+        if current == target:
+            raise UserError(f"reset options target and current are both {target}; they must differ.")
+        return current, target
+
+
+@lru_cache(maxsize=64)
+def _draw(target: int, current: int, size: tuple[int, int], published: bool) -> NDArray[np.uint8]:
+    """Draw a frame; shared, so it is read-only. There are few states, so most steps only copy one."""
+    frame = _draw_published(target, current, size) if published else _draw_large(target, current, size)
+    frame.setflags(write=False)
+    return frame
+
+
+def _draw_published(target: int, current: int, size: tuple[int, int]) -> NDArray[np.uint8]:
+    canvas = Canvas(size, WHITE)
+    canvas.text(f"Target: {target}", 30, 60, 36, BLACK)
+    canvas.text(f"Current: {current}", 30, 180, 36, BLACK)
+    return canvas.finish()
+
+
+def _draw_large(target: int, current: int, size: tuple[int, int]) -> NDArray[np.uint8]:
+    """Two rows, each a word in the left half and a number in the third quarter of the width.
+
+    The numbers are as large as that quarter allows and keep clear of its edges, so that a small vision model whose patches tile the
+    picture (4 x 2 patches of 28 pixels at 56 x 112) sees each number whole in one patch, always the same one.
+    """
+    height, width = size
+    picture = Image.new("RGB", (width, height), WHITE)
+    pen = ImageDraw.Draw(picture)
+    wide = max(target, current) > 9
+    centre, room = (0.75, 0.46) if wide else (0.625, 0.23)
+    label = min(round(height * 0.12), round(width * 0.105))
+    while label >= SMALLEST_LABEL and font(label).getlength("Current") > 0.44 * width:
+        label -= 1
+    for row, (word, number) in enumerate((("Target", target), ("Current", current))):
+        middle = (row + 0.5) * height / 2
+        if label >= SMALLEST_LABEL:
+            centre_text(pen, word, 0.25 * width, middle, 0.46 * width, label, BLACK)
+        centre_text(pen, str(number), centre * width, middle, room * width, round(height * 0.5), BLACK, 0.42 * height)
+    return np.array(picture)

@@ -1,0 +1,228 @@
+"""Exact search for the shortest way to complete a formula so that it uses every card once and hits the target.
+
+The search follows the grammar of `formula`. For a set of numbers it tabulates every value that a factor, a term or a sum over exactly
+these numbers can have, with the shortest tokens for it; and likewise every effect that a *suffix* of a term (`* f / g`) or of a
+sum (`+ t - u`) can have. An unfinished formula is then completed from its innermost open bracket outwards. Nothing is
+heuristic: when `complete` returns `None`, no completion exists within the budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from .formula import FormulaError, Level, read
+
+Numbers = tuple[int, ...]
+"""A multiset of numbers, sorted."""
+
+Tokens = tuple[str, ...]
+Table = dict[Fraction, Tokens]
+"""Value (or effect) to the shortest tokens that have it."""
+
+UNLIMITED = 1_000_000
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Which tokens the game offers.
+
+    Attributes:
+        operators: some of `+-*/`.
+        brackets: whether there are `(` and `)`.
+    """
+
+    operators: str = "+-*/"
+    brackets: bool = True
+
+
+ALL = Rules()
+
+
+@lru_cache(maxsize=4096)
+def complete(
+    prefix: Tokens,
+    numbers: Numbers,
+    target: int,
+    rules: Rules = ALL,
+    budget: int = UNLIMITED,
+    accept: Callable[[Tokens], bool] | None = None,
+) -> Tokens | None:
+    """Return the fewest tokens that turn `prefix` into a formula worth `target` using each of `numbers` once more.
+
+    Args:
+        prefix: the formula so far.
+        numbers: the cards' numbers that the formula has not used yet, sorted.
+        target: the wanted value.
+        rules: tokens that may be used.
+        budget: most tokens that may be added.
+        accept: a further test of the whole formula (a module-level function, since results are cached). With it the search looks at
+            one shortest formula for each value of the first term, not at all of them, so `None` is no proof then.
+
+    Returns:
+        The tokens to add (empty if the formula is complete already), or `None` if there are none within the budget.
+    """
+    try:
+        *outer, inner = read(prefix).levels
+    except FormulaError:
+        return None
+    # Fewest tokens that could possibly do: each number, an operator before all but a due first one, each closing bracket.
+    fewest = len(outer) + 2 * len(numbers) - (1 if inner.pending and numbers else 0)
+    if fewest > budget:
+        return None
+    states = list(_after_factor(inner, numbers, rules))
+    while outer:
+        closed: dict[tuple[Numbers, Fraction], Tokens] = {}
+        for state in states:
+            for value, rest, tokens in _close(state, rules):
+                if len(tokens) <= budget:
+                    _keep(closed, (rest, value), tokens)
+        level = outer.pop()
+        states = [
+            _State(level.take(value), rest, tokens)
+            for (rest, value), tokens in closed.items()
+            if value != 0 or level.pending == "*"
+        ]
+    best: Tokens | None = None
+    for state in states:
+        for found in _hits(state, Fraction(target), rules):
+            shorter = best is None or len(found) < len(best)
+            if shorter and len(found) <= budget and (accept is None or accept((*prefix, *found))):
+                best = found
+    return best
+
+
+def is_solvable(numbers: Sequence[int], target: int, rules: Rules = ALL) -> bool:
+    """Whether some formula uses each number once and is worth `target`."""
+    return complete((), tuple(sorted(numbers)), target, rules) is not None
+
+
+@dataclass(frozen=True)
+class _State:
+    """A level after a factor, the numbers still unused, and the tokens added so far."""
+
+    level: Level
+    rest: Numbers
+    tokens: Tokens
+
+
+def _after_factor(level: Level, numbers: Numbers, rules: Rules) -> Iterator[_State]:
+    """Supply the factor that is due, if one is, in every way."""
+    if level.pending is None:
+        yield _State(level, numbers, ())
+        return
+    for part, rest in _splits(numbers):
+        # A bracket around all that is left of a fresh sum says nothing that the sum itself would not say.
+        if not part or (level == Level() and not rest and len(part) > 1):
+            continue
+        for value, tokens in _factors(part, rules).items():
+            if value != 0 or level.pending == "*":
+                yield _State(level.take(value), rest, tokens)
+
+
+def _close(state: _State, rules: Rules) -> Iterator[tuple[Fraction, Numbers, Tokens]]:
+    """Finish the level with some of the numbers in every way, and close its bracket."""
+    total, term = state.level.total, state.level.term
+    for used, rest in _splits(state.rest):
+        for part, others in _splits(used):
+            additions = _additions(others, rules)
+            for factor, first in _multiplications(part, rules).items():
+                base = total + term * factor
+                for addend, second in additions.items():
+                    yield base + addend, rest, (*state.tokens, *first, *second, ")")
+
+
+def _hits(state: _State, target: Fraction, rules: Rules) -> Iterator[Tokens]:
+    """Finish the outermost level with all numbers so that it is worth `target`: the shortest sum for each term."""
+    total, term = state.level.total, state.level.term
+    for part, others in _splits(state.rest):
+        additions = _additions(others, rules)
+        for factor, first in _multiplications(part, rules).items():
+            second = additions.get(target - total - term * factor)
+            if second is not None:
+                yield (*state.tokens, *first, *second)
+
+
+@lru_cache(maxsize=1024)
+def _splits(numbers: Numbers) -> tuple[tuple[Numbers, Numbers], ...]:
+    """All ways to split a multiset in two, as (part, rest), without repetition."""
+    found: dict[tuple[Numbers, Numbers], None] = {}
+    for chosen in range(2 ** len(numbers)):
+        part = tuple(n for i, n in enumerate(numbers) if chosen >> i & 1)
+        rest = tuple(n for i, n in enumerate(numbers) if not chosen >> i & 1)
+        found[part, rest] = None
+    return tuple(found)
+
+
+@lru_cache(maxsize=512)
+def _factors(numbers: Numbers, rules: Rules) -> Table:
+    if len(numbers) == 1:
+        return {Fraction(numbers[0]): (str(numbers[0]),)}
+    if not rules.brackets:
+        return {}
+    return {value: ("(", *tokens, ")") for value, tokens in _sums(numbers, rules).items()}
+
+
+def _sums(numbers: Numbers, rules: Rules) -> Table:
+    table: Table = {}
+    for part, others in _splits(numbers):
+        if part:
+            additions = _additions(others, rules)
+            for value, first in _terms(part, rules, brackets=len(others) > 0).items():
+                for addend, second in additions.items():
+                    _keep(table, value + addend, (*first, *second))
+    return table
+
+
+@lru_cache(maxsize=512)
+def _terms(numbers: Numbers, rules: Rules, *, brackets: bool = True) -> Table:
+    """Values of terms; `brackets=False` leaves out the single factor that is a bracket around all numbers."""
+    table: Table = {}
+    for part, others in _splits(numbers):
+        if part and (brackets or others or len(part) == 1):
+            for value, first in _factors(part, rules).items():
+                for factor, second in _multiplications(others, rules).items():
+                    _keep(table, value * factor, (*first, *second))
+    return table
+
+
+@lru_cache(maxsize=512)
+def _multiplications(numbers: Numbers, rules: Rules) -> Table:
+    """Effects of `(("*" | "/") factor)*`: what the term is multiplied by."""
+    if not numbers:
+        return {Fraction(1): ()}
+    table: Table = {}
+    for part, others in _splits(numbers):
+        if part:
+            for value, first in _factors(part, rules).items():
+                for factor, second in _multiplications(others, rules).items():
+                    if "*" in rules.operators:
+                        _keep(table, value * factor, ("*", *first, *second))
+                    if "/" in rules.operators and value != 0:
+                        _keep(table, factor / value, ("/", *first, *second))
+    return table
+
+
+@lru_cache(maxsize=512)
+def _additions(numbers: Numbers, rules: Rules) -> Table:
+    """Effects of `(("+" | "-") term)*`: what is added to the sum."""
+    if not numbers:
+        return {Fraction(0): ()}
+    table: Table = {}
+    for part, others in _splits(numbers):
+        if part:
+            for value, first in _terms(part, rules).items():
+                for addend, second in _additions(others, rules).items():
+                    if "+" in rules.operators:
+                        _keep(table, value + addend, ("+", *first, *second))
+                    if "-" in rules.operators:
+                        _keep(table, addend - value, ("-", *first, *second))
+    return table
+
+
+def _keep(table: dict, key: object, tokens: Tokens) -> None:
+    known = table.get(key)
+    if known is None or len(tokens) < len(known):
+        table[key] = tokens

@@ -1,0 +1,207 @@
+"""MiniWorld behind a small door: opened headless and late, one drawing per environment, everything given back on close.
+
+Nothing of MiniWorld, pyglet or OpenGL is imported before `open_world` is called, so constructing an environment (as
+Gymnasium's vector environments do in the parent process) touches no OpenGL and workers may be forked afterwards. The
+worlds themselves, their physics and their pictures are MiniWorld's own; this module only mends what several of them in
+one process do to each other. It knows nothing of tasks, prompts or rewards.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from vlgym.errors import MissingSystemPartError, UserError
+
+SYSTEM_PACKAGES = ("libegl1", "libegl-mesa0", "libgl1", "libgl1-mesa-dri", "libglu1-mesa")
+"""Debian packages that draw without a screen; `plugin.py` states the same list in its specs."""
+
+SHARED_LIST = 1
+"""The one display list that MiniWorld uses for the walls of every environment of a process."""
+
+_log = logging.getLogger(__name__)
+_classes: dict[str, type] = {}
+_active_list = 0
+_opened_in: int | None = None  # process that opened OpenGL; a child forked later cannot use it
+
+
+class OwnDrawing:
+    """Mixin over a MiniWorld class: its own display list, no wasted first episode, and a `close` that frees.
+
+    MiniWorld records the walls of whichever environment was reset last under display list 1, which all contexts of a
+    process share, so the others then draw the wrong rooms. Here each environment owns a list, and the list number is
+    swapped in while MiniWorld draws.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._list = 0
+        self._constructing = True
+        super().__init__(**kwargs)
+        self._constructing = False
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode; the constructor's own unseeded reset is left out."""
+        if self._constructing:
+            return None, {}
+        _refuse_inherited_context()
+        self.shadow_window.switch_to()  # textures are loaded before MiniWorld itself chooses a context
+        return super().reset(seed=seed, options=options)
+
+    def _render_static(self) -> None:
+        from pyglet import gl
+
+        if not self._list:
+            self._list = int(gl.glGenLists(1))
+        with _drawing(self._list):
+            super()._render_static()
+
+    def _render_world(self, frame_buffer: Any, render_agent: bool) -> np.ndarray:
+        with _drawing(self._list):
+            return super()._render_world(frame_buffer, render_agent)
+
+    def close(self) -> None:
+        """Free frame buffers, their textures and depth buffers, the display list and the context; safe to repeat."""
+        window, self.shadow_window = self.shadow_window, None
+        if window is None or window.context is None:
+            return
+        from pyglet import gl
+
+        window.switch_to()
+        for frame_buffer in (self.obs_fb, self.vis_fb):
+            _delete_frame_buffer(frame_buffer)
+        if self._list:
+            gl.glDeleteLists(self._list, 1)
+        self.text_label.delete()
+        super().close()
+        window.close()
+
+
+def open_world(name: str, image_size: tuple[int, int], *, domain_rand: bool = False, **kwargs: Any) -> Any:
+    """Open a MiniWorld environment that draws its own rooms.
+
+    Args:
+        name: class in `miniworld.envs`, for example `OneRoom`.
+        image_size: height and width of the observation in pixels.
+        domain_rand: MiniWorld's randomisation of light, textures, camera and step sizes.
+        **kwargs: further constructor arguments of the class.
+
+    Returns:
+        A MiniWorld environment that was not reset yet.
+
+    Raises:
+        MissingSystemPartError: OpenGL cannot be opened here; the message has the apt line.
+        UserError: OpenGL was open already when this process was forked.
+    """
+    _refuse_inherited_context()
+    height, width = image_size
+    if domain_rand:
+        kwargs["domain_rand"] = True  # said only where it is wanted: MiniWorld's Sign does not take the argument
+    # The second frame buffer serves only MiniWorld's own window; at its default size it costs 38 MB.
+    return _world_class(name)(obs_height=height, obs_width=width, window_height=16, window_width=16, **kwargs)
+
+
+def _world_class(name: str) -> type:
+    if name not in _classes:
+        envs = _import_miniworld()
+        base = getattr(envs, name)
+        _classes[name] = type(name, (OwnDrawing, base), {"__module__": __name__, "__doc__": base.__doc__})
+    return _classes[name]
+
+
+def _import_miniworld() -> Any:
+    """Import `miniworld.envs` headless and patch the three list calls; import errors become one message."""
+    global _opened_in
+    import pyglet
+
+    if sys.platform.startswith("linux") and "pyglet.window" not in sys.modules:
+        # EGL draws off screen. MiniWorld's own switch for this is read too late to have an effect.
+        pyglet.options["headless"] = True
+    try:
+        envs = importlib.import_module("miniworld.envs")
+        engine, opengl = importlib.import_module("miniworld.miniworld"), importlib.import_module("miniworld.opengl")
+    except ImportError as error:
+        raise _missing(error) from error
+    except Exception as error:
+        # pyglet's NoSuchDisplayException and NoSuchConfigException live in modules that may have failed to import.
+        if type(error).__module__.startswith("pyglet."):
+            raise _missing(error) from error
+        raise
+    _opened_in = os.getpid()
+    _patch_lists(engine)
+    opengl.print = _log_line  # "Falling back to num_samples=4" belongs into the log, not on stdout
+    return envs
+
+
+def _missing(error: Exception) -> MissingSystemPartError:
+    return MissingSystemPartError(
+        f"MiniWorld cannot open OpenGL on this machine ({type(error).__name__}: {error}). "
+        f"It draws without a screen through EGL and Mesa. Install them: sudo apt-get install -y {' '.join(SYSTEM_PACKAGES)}"
+    )
+
+
+def _patch_lists(engine: Any) -> None:
+    """Let MiniWorld's module use the active environment's display list wherever it says list 1."""
+    if getattr(engine, "_vlgym_lists", False):
+        return
+    delete, new, call = engine.glDeleteLists, engine.glNewList, engine.glCallList
+
+    def own(number: int) -> int:
+        return _active_list if number == SHARED_LIST and _active_list else number
+
+    engine.glDeleteLists = lambda number, count: delete(own(number), count)
+    engine.glNewList = lambda number, mode: new(own(number), mode)
+    engine.glCallList = lambda number: call(own(number))
+    engine._vlgym_lists = True
+
+
+@contextmanager
+def _drawing(number: int) -> Iterator[None]:
+    global _active_list
+    _active_list = number
+    try:
+        yield
+    finally:
+        _active_list = 0
+
+
+def _delete_frame_buffer(frame_buffer: Any) -> None:
+    """Delete a MiniWorld frame buffer and what is attached to it; MiniWorld keeps no names, so OpenGL is asked."""
+    from pyglet import gl
+
+    for fbo in (frame_buffer.multi_fbo, frame_buffer.final_fbo):
+        gl.glBindFramebuffer(gl.GL_FRAMEBUFFER, fbo)
+        color, depth = (_attached(point) for point in (gl.GL_COLOR_ATTACHMENT0, gl.GL_DEPTH_ATTACHMENT))
+        gl.glBindFramebuffer(gl.GL_FRAMEBUFFER, 0)
+        gl.glDeleteFramebuffers(1, fbo)
+        gl.glDeleteTextures(1, color)
+        gl.glDeleteRenderbuffers(1, depth)
+
+
+def _attached(point: int) -> Any:
+    from pyglet import gl
+
+    name = gl.GLint(0)
+    gl.glGetFramebufferAttachmentParameteriv(
+        gl.GL_FRAMEBUFFER, point, gl.GL_FRAMEBUFFER_ATTACHMENT_OBJECT_NAME, name
+    )
+    return gl.GLuint(name.value)
+
+
+def _refuse_inherited_context() -> None:
+    if _opened_in is not None and _opened_in != os.getpid():
+        raise UserError(
+            "OpenGL was already open when this process was forked, and would hang here. Make the vector environment before "
+            "the first reset of a MiniWorld environment in the parent, or start the workers afresh: "
+            'gymnasium.make_vec(..., vectorization_mode="async", vector_kwargs={"context": "forkserver"}).'
+        )
+
+
+def _log_line(*parts: object, **_: object) -> None:
+    _log.debug(" ".join(str(part) for part in parts))

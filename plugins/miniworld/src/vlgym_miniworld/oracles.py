@@ -1,0 +1,195 @@
+"""Oracles: what to walk to in each kind of task, and the pilot that follows a plan and mends it.
+
+A goal is built from the state of the world at every call, so an oracle works from any reachable state. Planning costs
+tens of milliseconds; the plan is kept and made anew only when the agent is not where the plan has it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from .planner import LEFT, Body, Circle, Field, Ground, Pose, Walls, search
+
+PICK_UP, DROP = "pick up", "drop"
+_REACH = 2.7  # MiniWorld's hand: centre 1.5 and radius 1.2 agent radii ahead
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Where the agent has to be, and what it does there.
+
+    Attributes:
+        key: changes whenever an old plan for this goal is void for another reason than the agent's pose.
+        targets: circles that the field of distances starts from.
+        things: circles of everything else that blocks.
+        body: size and steps of the agent.
+        reached: the goal test on a pose.
+        near: distance between agent and target's centre at which the goal is expected, metres.
+        last: the action once the goal is reached.
+        closed: places (x, z) that end the episode badly.
+    """
+
+    key: tuple[Any, ...]
+    targets: tuple[Circle, ...]
+    things: tuple[Circle, ...]
+    body: Body
+    reached: Callable[[Pose], bool]
+    near: float
+    last: str = LEFT
+    closed: Callable[[float, float], bool] | None = None
+
+
+class Pilot:
+    """Leads the agent of one episode; keeps walls, field and plan.
+
+    Args:
+        world: a MiniWorld environment that was reset.
+    """
+
+    def __init__(self, world: Any) -> None:
+        self.world = world
+        self._walls = Walls(world.wall_segs[:, :, ::2], reach=max(1.2 * world.agent.radius, 0.7))
+        self._key: tuple[Any, ...] | None = None
+        self._ground = Ground(self._walls)
+        self._field: Field | None = None
+        self._moves: list[str] = []
+        self._poses: list[Pose] = []
+        self._at = 0
+
+    def ground(self, things: tuple[Circle, ...]) -> Ground:
+        """Return this world's walls with other things."""
+        return Ground(self._walls, things)
+
+    def next(self, goal: Goal) -> str | None:
+        """Return the next action towards the goal, or `None` when there is no way."""
+        pose = pose_of(self.world)
+        if goal.key != self._key:
+            self._ground = Ground(self._walls, goal.things, goal.closed)
+            self._field = Field(goal.targets, self._ground, goal.body.radius)
+            self._key, self._poses = goal.key, []
+        if not self._follow(pose):
+            assert self._field is not None  # set with the key
+            found = search(pose, goal.body, self._ground, self._field, goal.reached, goal.near)
+            if found is None:
+                self._poses = []
+                return None
+            self._moves, self._poses, self._at = *found, 0
+        return self._moves[self._at] if self._at < len(self._moves) else goal.last
+
+    def _follow(self, pose: Pose) -> bool:
+        """Find the pose at or just after the place in the plan that was reached before."""
+        for index in (self._at, self._at + 1):
+            if index < len(self._poses) and pose.close_to(self._poses[index]):
+                self._at = index
+                return True
+        return False
+
+
+def pose_of(world: Any) -> Pose:
+    """Return the agent's pose."""
+    return Pose(float(world.agent.pos[0]), float(world.agent.pos[2]), float(world.agent.dir))
+
+
+def near_limit(world: Any, first: Any, second: Any | None = None) -> float:
+    """Return the distance, in metres, below which MiniWorld calls two entities near each other."""
+    other = world.agent if second is None else second
+    return first.radius + other.radius + 1.1 * world.max_forward_step
+
+
+def reach(world: Any, target: Any, avoid: Iterable[Any] = (), closed: Callable[[float, float], bool] | None = None) -> Goal:
+    """Go near an entity, without coming near the ones to avoid."""
+    limit = near_limit(world, target)
+    tx, tz, tr = circle(target)
+    hot = tuple((*circle(other)[:2], near_limit(world, other)) for other in avoid)
+
+    def shut(x: float, z: float) -> bool:
+        return (closed is not None and closed(x, z)) or any(math.hypot(x - hx, z - hz) < hr for hx, hz, hr in hot)
+
+    return Goal(
+        key=("reach", id(target)),
+        targets=((tx, tz, tr),),
+        things=things(world, without=(target,)),
+        body=_body(world),
+        reached=lambda pose: math.hypot(pose.x - tx, pose.z - tz) < limit - 1e-9,
+        near=limit,
+        closed=shut if hot or closed is not None else None,
+    )
+
+
+def pick_up(world: Any, wanted: Iterable[Any], ground: Ground | None = None) -> Goal:
+    """Stand so that the hand meets one of the wanted entities first.
+
+    With `ground` (the walls and all other things) the picked-up entity must also have room ahead of the agent, as it is to
+    be carried away.
+    """
+    wanted = tuple(wanted)
+    ranked = [(*circle(entity), entity) for entity in world.entities if entity is not world.agent]
+    targets = tuple(circle(entity) for entity in wanted)
+    radius = world.agent.radius
+    pilot_walls = Walls(world.wall_segs[:, :, ::2], reach=1.2 * radius) if ground is None else ground.walls
+
+    def reached(pose: Pose) -> bool:
+        cos, sin = math.cos(pose.heading), math.sin(pose.heading)
+        hx, hz, hand = pose.x + 1.5 * radius * cos, pose.z - 1.5 * radius * sin, 1.2 * radius
+        if pilot_walls.hit(hx, hz, hand):
+            return False
+        met = next((e for x, z, r, e in ranked if math.hypot(x - hx, z - hz) < hand + r - 1e-9), None)
+        if met is None or not any(met is entity for entity in wanted):
+            return False
+        return ground is None or ground.admits(pose.x, pose.z, pose.heading, _body(world, met))
+
+    return Goal(
+        key=("pick up", targets),
+        targets=targets,
+        things=things(world, without=wanted),
+        body=_body(world),
+        reached=reached,
+        near=_REACH * radius + min(r for _, _, r in targets),
+        last=PICK_UP,
+    )
+
+
+def put_next(world: Any, carried: Any, target: Any) -> Goal:
+    """Carry an entity to where it is near another one when dropped."""
+    body = _body(world, carried)
+    tx, tz, tr = circle(target)
+    limit = near_limit(world, carried, target)
+
+    def reached(pose: Pose) -> bool:
+        cx, cz = pose.x + body.arm * math.cos(pose.heading), pose.z - body.arm * math.sin(pose.heading)
+        return math.hypot(cx - tx, cz - tz) < limit - 1e-9
+
+    return Goal(
+        key=("put next", id(carried), id(target)),
+        targets=((tx, tz, tr),),
+        things=things(world, without=(carried,)),
+        body=body,
+        reached=reached,
+        near=body.arm + limit,
+        last=DROP,
+    )
+
+
+def circle(entity: Any) -> Circle:
+    """Return an entity's circle on the floor."""
+    return float(entity.pos[0]), float(entity.pos[2]), float(entity.radius)
+
+
+def things(world: Any, without: Iterable[Any]) -> tuple[Circle, ...]:
+    """Return the circles of all entities but the agent and the ones left out."""
+    skip = {id(world.agent), *(id(entity) for entity in without)}
+    return tuple(circle(entity) for entity in world.entities if id(entity) not in skip)
+
+
+def _body(world: Any, carried: Any | None = None) -> Body:
+    radius, longest = world.agent.radius, world.max_forward_step
+    return Body(
+        radius=radius,
+        turn=math.radians(world.params.sample(None, "turn_step")),
+        step=float(world.params.sample(None, "forward_step")),
+        carried=None if carried is None else carried.radius,
+        arm=0.0 if carried is None else 1.05 * (radius + carried.radius + longest),
+    )

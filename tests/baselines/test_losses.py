@@ -1,0 +1,188 @@
+"""losses.py against numbers computed by hand and against the identities that tie the losses together."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from baselines import losses
+
+T = torch.tensor
+
+
+def column(*xs: float) -> torch.Tensor:
+    """[T, 1]: one environment."""
+    return T([[x] for x in xs])
+
+
+def flags(*xs: int) -> torch.Tensor:
+    return T([[bool(x)] for x in xs])
+
+
+def test_gae_matches_numbers_worked_out_by_hand():
+    # delta = [1 + .5*2 - 1, 0 + .5*3 - 2, 2 + .5*4 - 3] = [1, -.5, 1]; gamma*lam = .25
+    # A2 = 1; A1 = -.5 + .25*1 = -.25; A0 = 1 + .25*-.25 = .9375
+    adv, ret = losses.step_gae(
+        column(1.0, 0.0, 2.0), column(1.0, 2.0, 3.0), T([4.0]), flags(0, 0, 0), flags(0, 0, 0), column(9.0, 9.0, 9.0),
+        gamma=0.5, lam=0.5,
+    )  # fmt: skip
+    torch.testing.assert_close(adv, column(0.9375, -0.25, 1.0))
+    torch.testing.assert_close(ret, column(1.9375, 1.75, 4.0))
+
+
+def test_termination_does_not_bootstrap_and_truncation_does():
+    common = dict(gamma=0.5, lam=1.0)
+    r, v, last, final = column(1.0, 1.0), column(0.0, 0.0), T([100.0]), column(8.0, 8.0)
+    ended, _ = losses.step_gae(r, v, last, flags(0, 1), flags(0, 0), final, **common)
+    torch.testing.assert_close(ended, column(1.5, 1.0))
+    cut, _ = losses.step_gae(r, v, last, flags(0, 0), flags(0, 1), final, **common)
+    torch.testing.assert_close(cut, column(3.5, 5.0))  # 1 + .5*8 = 5; 1 + .5*5
+    both, _ = losses.step_gae(r, v, last, flags(0, 1), flags(0, 1), final, **common)
+    torch.testing.assert_close(both, ended)
+
+
+def test_advantages_do_not_leak_across_an_episode_end():
+    for kind in ("terminated", "truncated"):
+        ends = {"terminated": flags(0, 0), "truncated": flags(0, 0)}
+        ends[kind] = flags(1, 0)
+        args = (ends["terminated"], ends["truncated"], column(3.0, 0.0))
+        a, _ = losses.step_gae(column(1.0, 5.0), column(0.5, 0.5), T([0.0]), *args, gamma=0.9, lam=0.9)
+        b, _ = losses.step_gae(column(1.0, -70.0), column(0.5, 22.0), T([7.0]), *args, gamma=0.9, lam=0.9)
+        assert a[0] == b[0], kind
+
+
+def test_lambda_one_gives_discounted_returns_minus_values():
+    r, v = torch.rand(5, 3), torch.rand(5, 3)
+    none = torch.zeros(5, 3, dtype=torch.bool)
+    adv, ret = losses.step_gae(r, v, torch.rand(3), none, none.clone().index_fill(0, T([4]), True), v * 0, gamma=0.9, lam=1.0)
+    expected = sum(0.9**k * r[k] for k in range(5))
+    torch.testing.assert_close(ret[0], expected)
+    torch.testing.assert_close(adv[0], expected - v[0])
+
+
+def test_leave_one_out_compares_with_the_mean_of_the_others_and_sums_to_zero():
+    a = losses.leave_one_out(T([[1.0, 2.0, 6.0]]))
+    torch.testing.assert_close(a, T([[1 - 4.0, 2 - 3.5, 6 - 1.5]]))
+    assert losses.leave_one_out(torch.randn(7, 5)).sum(-1).abs().max() < 1e-5
+    with pytest.raises(ValueError, match="at least 2"):
+        losses.leave_one_out(torch.ones(3, 1))
+
+
+def test_normalised_advantages_have_mean_0_and_std_1_and_a_single_one_survives():
+    a = losses.normalise_advantages(T([1.0, 2.0, 3.0]))
+    torch.testing.assert_close(a, T([-1.0, 0.0, 1.0]))
+    assert losses.normalise_advantages(T([5.0])).item() == 5.0
+    assert losses.normalise_advantages(T([2.0, 2.0])).tolist() == [0.0, 0.0]
+    assert losses.normalise_advantages(torch.rand(4, dtype=torch.float64)).dtype == torch.float32
+
+
+def test_token_ppo_matches_a_worked_example_with_clipping_on_both_sides():
+    # step 0: A = 2, ratios 1.5 (clipped to 1.2 -> 2.4) and 0.5 (min(1, 1.6) = 1): mean 1.7
+    # step 1: A = -1, one token, ratio 1.5: min(-1.5, -1.2) = -1.5
+    new = T([[math.log(1.5), math.log(0.5)], [math.log(1.5), 55.0]])
+    mask = T([[True, True], [True, False]])
+    out = losses.token_ppo_loss(new, torch.zeros(2, 2), mask, T([2.0, -1.0]), clip=0.2)
+    assert out.loss.item() == pytest.approx(-(1.7 - 1.5) / 2, abs=1e-6)
+    assert out.clip_fraction.item() == pytest.approx(1.0)
+    assert out.ratio_max.item() == pytest.approx(1.5)
+    assert out.ratio_mean.item() == pytest.approx(3.5 / 3)
+    kl = (0.5 - math.log(1.5)) * 2 + (-0.5 - math.log(0.5))
+    assert out.approx_kl.item() == pytest.approx(kl / 3, abs=1e-6)
+
+
+def test_token_ppo_averages_over_tokens_before_steps():
+    # A reply of 4 tokens and one of 1 token weigh the same: (1 - 1) / 2 = 0; a mean over all tokens would give -(4 - 1) / 5.
+    mask = T([[True] * 4, [True, False, False, False]])
+    out = losses.token_ppo_loss(torch.zeros(2, 4), torch.zeros(2, 4), mask, T([1.0, -1.0]), clip=0.2)
+    assert out.loss.item() == 0.0
+
+
+def test_ratio_is_one_before_the_first_update_and_the_gradient_is_the_policy_gradient():
+    new = torch.randn(3, 4, requires_grad=True)
+    mask = T([[True] * 4, [True, True, False, False], [True, False, False, False]])
+    adv = T([1.0, -2.0, 3.0])
+    out = losses.token_ppo_loss(new, new.detach(), mask, adv, clip=0.1)
+    assert out.ratio_mean.item() == pytest.approx(1.0) and out.clip_fraction.item() == 0.0 and out.approx_kl.item() == 0.0
+    out.loss.backward()
+    expected = -torch.where(mask, (adv / mask.sum(-1)).unsqueeze(-1), T(0.0)) / 3
+    torch.testing.assert_close(new.grad, expected)
+
+
+def test_one_token_replies_make_token_ppo_ordinary_ppo():
+    new, old, adv = torch.randn(16, 1) * 0.3, torch.randn(16, 1) * 0.3, torch.randn(16)
+    mask = torch.ones(16, 1, dtype=torch.bool)
+    token = losses.token_ppo_loss(new, old, mask, adv, clip=0.2)
+    ratio = (new - old).exp().squeeze(-1)
+    ordinary = -torch.minimum(ratio * adv, ratio.clamp(0.8, 1.2) * adv).mean()
+    torch.testing.assert_close(token.loss, ordinary)
+    step = losses.step_ppo_loss(new, old, mask, mask, adv, clip=0.2, thought_weight=0.3)
+    torch.testing.assert_close(step.loss, ordinary)
+
+
+def test_step_ppo_with_lambda_one_is_sequence_ppo():
+    new, old, adv = torch.randn(8, 5) * 0.1, torch.randn(8, 5) * 0.1, torch.randn(8)
+    mask = torch.arange(5) < torch.randint(1, 6, (8, 1))
+    action = torch.arange(5) >= 2
+    out = losses.step_ppo_loss(new, old, mask, action & mask, adv, clip=0.2, thought_weight=1.0)
+    ratio = ((new - old) * mask).sum(-1).exp()
+    torch.testing.assert_close(out.loss, -torch.minimum(ratio * adv, ratio.clamp(0.8, 1.2) * adv).mean())
+
+
+def test_step_ppo_weighs_thoughts_by_lambda_and_actions_by_one():
+    new = T([[0.2, 0.4, 0.1, 9.0]])
+    mask, action = T([[True, True, True, False]]), T([[False, False, True, False]])
+    out = losses.step_ppo_loss(new, torch.zeros(1, 4), mask, action, T([1.0]), clip=10.0, thought_weight=0.5)
+    assert out.ratio_mean.item() == pytest.approx(math.exp(0.5 * 0.6 + 0.1))
+    zero = losses.step_ppo_loss(new, torch.zeros(1, 4), mask, action, T([1.0]), clip=10.0, thought_weight=0.0)
+    assert zero.ratio_mean.item() == pytest.approx(math.exp(0.1))
+
+
+@pytest.mark.parametrize("rubbish", [float("inf"), float("-inf"), float("nan"), 1e30])
+def test_padding_of_any_value_gives_finite_losses_and_zero_gradients(rubbish):
+    new = T([[0.1, rubbish], [0.2, 0.3]], requires_grad=True)
+    old = T([[0.0, -200.0], [0.0, 0.0]])
+    mask = T([[True, False], [True, True]])
+    policy = losses.token_ppo_loss(new, old, mask, T([1.0, -1.0]), clip=0.2)
+    kl = sum(losses.token_mean(losses.kl_estimate(new, old, mask, k), mask).mean() for k in ("k1", "k2", "k3"))
+    (policy.loss + kl).backward()
+    assert torch.isfinite(policy.loss) and torch.isfinite(kl)
+    assert torch.isfinite(new.grad).all() and new.grad[0, 1] == 0
+
+
+def test_log_ratio_is_clamped():
+    assert losses.log_ratio(T([500.0, -500.0, 1.0]), T([0.0, 0.0, 0.0])).tolist() == [20.0, -20.0, 1.0]
+
+
+def test_kl_estimators_match_their_formulas():
+    new, ref, mask = T([[math.log(0.5)]]), T([[math.log(0.25)]]), T([[True]])
+    d = math.log(0.5)
+    assert losses.kl_estimate(new, ref, mask, "k1").item() == pytest.approx(-d)
+    assert losses.kl_estimate(new, ref, mask, "k2").item() == pytest.approx(d * d / 2)
+    assert losses.kl_estimate(new, ref, mask, "k3").item() == pytest.approx(0.5 - d - 1)
+    with pytest.raises(ValueError, match="k1, k2 or k3"):
+        losses.kl_estimate(new, ref, mask, "k4")
+
+
+def test_kl_estimators_agree_with_the_exact_kl_on_average():
+    generator = torch.Generator().manual_seed(0)
+    p = torch.softmax(torch.randn(6, generator=generator) * 0.3, -1)
+    q = torch.softmax(torch.randn(6, generator=generator) * 0.3, -1)
+    exact = (p * (p / q).log()).sum()
+    new, ref, mask = p.log()[None], q.log()[None], torch.ones(1, 6, dtype=torch.bool)
+    for kind, tolerance in (("k1", 1e-6), ("k3", 1e-6), ("k2", 0.1)):  # k2 is right only to second order
+        mean = (p * losses.kl_estimate(new, ref, mask, kind)[0]).sum()
+        assert mean.item() == pytest.approx(exact.item(), rel=tolerance, abs=1e-6), kind
+
+
+def test_value_loss_is_half_the_mean_square():
+    assert losses.value_loss(T([1.0, 3.0]), T([0.0, 0.0])).item() == pytest.approx(2.5)
+
+
+def test_explained_variance_of_perfect_constant_and_degenerate_critics():
+    r = T([1.0, 2.0, 4.0])
+    assert losses.explained_variance(r, r) == pytest.approx(1.0)
+    assert losses.explained_variance(torch.zeros(3), r) == pytest.approx(0.0)
+    assert math.isnan(losses.explained_variance(r, torch.ones(3)))
+    assert math.isnan(losses.explained_variance(T([1.0]), T([1.0])))

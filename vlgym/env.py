@@ -1,0 +1,317 @@
+"""VLEnv: the base class of every environment. An author writes what a game is; this class makes it a Gymnasium environment.
+
+It parses replies, applies the invalid-action policy, counts turns, assembles observation and info, saves and restores. It knows nothing
+of models, history or wrappers.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from . import shared_text  # noqa: F401  (registers MessageSpace with Gymnasium's shared memory)
+from .errors import UserError, nearest
+from .parsers import get_parser
+from .prompts import PromptTemplate
+from .spaces import MAX_REPLY, MessageSpace, ReplySpace, clean_text, match_legal
+from .spec import EnvSpec
+from .types import Image, Outcome, Parsed, Parser
+
+INVALID_POLICIES = ("noop", "random", "terminate")
+
+
+class VLEnv(gymnasium.Env[dict[str, Any], str]):
+    """A Gymnasium environment that shows an image and a text, and is acted on by free text.
+
+    Authors write `start`, `act`, `image`, `task`, `state_text`, `legal_actions`, `success` and (with an oracle) `oracle` and `think`.
+
+    Observation: `{"image": [H, W, 3] uint8, "text": str}`; the text is the complete message of this turn.
+    Action: any string up to 16,384 characters.
+    Info: `success`, `invalid_action`, `score` (where one exists), and `vlgym`: `turn`, `actions` (executed), `parse` (`"ok"` or the
+    failure code), `legal_actions`, `feedback`, `instructions`, `turn_text`.
+
+    Args:
+        parser: parser name, import string or object.
+        invalid_action: what an unreadable or illegal reply does: `noop` (default), `random` (a random legal action is executed, as in the
+            papers) or `terminate`.
+        invalid_penalty: subtracted from the reward of an invalid turn (reward units, `>= 0`).
+        max_turns: actions until truncation; default from the spec.
+        render_mode: `"rgb_array"` or `None`.
+        vlgym_spec: the card, given by `make`.
+
+    Attributes:
+        episode_return: sum of the rewards of this episode so far.
+
+    Raises:
+        UserError: an argument is out of its range.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012
+    prompt: ClassVar[PromptTemplate]
+
+    def __init__(
+        self,
+        *,
+        parser: str | Parser | None = None,
+        invalid_action: str = "noop",
+        invalid_penalty: float = 0.0,
+        max_turns: int | None = None,
+        image_size: tuple[int, int] | None = None,
+        render_mode: str | None = None,
+        vlgym_spec: EnvSpec | None = None,
+    ) -> None:
+        if invalid_action not in INVALID_POLICIES:
+            raise UserError(
+                f"invalid_action={invalid_action!r} is not one of {', '.join(INVALID_POLICIES)}."
+                f"{nearest(str(invalid_action), INVALID_POLICIES)}"
+            )
+        if not invalid_penalty >= 0:
+            raise UserError(f"invalid_penalty={invalid_penalty!r} must be >= 0; it is subtracted from the reward.")
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise UserError(f"render_mode={render_mode!r} is not supported; choose 'rgb_array' or None.")
+        if max_turns is not None and max_turns < 1:
+            raise UserError(f"max_turns={max_turns!r} must be >= 1.")
+        self.vlgym_spec = vlgym_spec
+        self.parser: Parser = get_parser(parser or (vlgym_spec.reply_styles[0] if vlgym_spec else "tag"))
+        self.invalid_action = invalid_action
+        self.invalid_penalty = float(invalid_penalty)
+        self.max_turns = max_turns or (vlgym_spec.max_turns if vlgym_spec else 100)
+        self.image_size = self._check_size(image_size or (vlgym_spec.image_size if vlgym_spec else (224, 224)))
+        self.render_mode = render_mode
+        height, width = self.image_size
+        self.observation_space = spaces.Dict(
+            {"image": spaces.Box(0, 255, (height, width, 3), np.uint8), "text": MessageSpace()}
+        )
+        self.action_space = ReplySpace(self.parser)
+        self._turn = 0
+        self.episode_return = 0.0
+        self._ended = True
+        self._events: list[dict[str, Any]] = []
+        self._start: dict[str, Any] | None = None
+        self._instructions = ""
+        self._turn_text = ""
+
+    # ---- what an author writes -------------------------------------------------------------------------------------
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        """Begin an episode; all randomness comes from `rng` (which is `self.np_random`)."""
+        raise TypeError(f"{type(self).__name__} must define start()")
+
+    def act(self, action: str) -> Outcome:
+        """Execute one legal action."""
+        raise TypeError(f"{type(self).__name__} must define act()")
+
+    def image(self) -> Image:
+        """Draw the current state: a fresh `[H, W, 3] uint8` array of `self.image_size`."""
+        raise TypeError(f"{type(self).__name__} must define image()")
+
+    def task(self) -> str:
+        """The goal of this episode in words, for the instructions."""
+        raise TypeError(f"{type(self).__name__} must define task()")
+
+    def state_text(self) -> str:
+        """What the turn text says about the state beyond the image; may be empty."""
+        return ""
+
+    def legal_actions(self) -> list[str]:
+        """Actions that the model may choose now, as it should write them."""
+        raise TypeError(f"{type(self).__name__} must define legal_actions()")
+
+    def success(self) -> bool:
+        """Whether the task is solved, by the spec's success rule."""
+        raise TypeError(f"{type(self).__name__} must define success()")
+
+    def oracle(self) -> str | None:
+        """The oracle's next action, or `None` where there is none (no oracle, or unsolvable from here)."""
+        return None
+
+    def think(self, action: str) -> str:
+        """The line of thoughts that the oracle writes before `action`; used for supervised warm starts."""
+        return ""
+
+    def score(self) -> float | None:
+        """The benchmark's own score of the episode so far, where one exists."""
+        return None
+
+    def extra_info(self) -> dict[str, Any]:
+        """Fresh plain values that are merged into `info`."""
+        return {}
+
+    def save(self) -> dict[str, Any] | None:
+        """Return the episode's state as JSON-able data, or `None` to let `set_state` replay the episode (the default)."""
+        return None
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Restore what `save` returned."""
+        raise TypeError(f"{type(self).__name__} defines save() but not load()")
+
+    # ---- Gymnasium -------------------------------------------------------------------------------------------------
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Begin an episode. The same seed gives the same episode in any process, after any history."""
+        super().reset(seed=seed)
+        self._begin(dict(options or {}))
+        observation = self._observe()
+        return observation, self._info(Parsed(), [], "", invalid=False)
+
+    def step(self, action: str) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        """Read the reply, act, and observe. Never raises on any string.
+
+        Raises:
+            gymnasium.error.ResetNeeded: the episode has ended, or none was begun.
+            UserError: `action` is not a string.
+        """
+        if self._ended:
+            raise gymnasium.error.ResetNeeded("The episode has ended (or none was begun): call env.reset() first.")
+        if not isinstance(action, str):
+            raise UserError(f"An action is the model's reply, a string; got {type(action).__name__}: {action!r:.80}.")
+        parsed = self.parser.parse(action[:MAX_REPLY], self.legal_actions())
+        executed, outcome, failure = self._execute(parsed)
+        parsed = Parsed(parsed.actions, failure, parsed.span)
+        terminated, truncated = self._conclude(outcome)
+        observation = self._observe()
+        info = self._info(parsed, executed, outcome.feedback, invalid=failure is not None)
+        return observation, outcome.reward, terminated, truncated, info
+
+    def render(self) -> Image | None:  # type: ignore[override]
+        """Return the current image in mode `rgb_array`, else `None`."""
+        return self.image() if self.render_mode == "rgb_array" else None
+
+    # ---- beyond Gymnasium ------------------------------------------------------------------------------------------
+
+    def solve(self) -> str | None:
+        """Return the oracle's next reply in the parser's format, or `None` without an oracle's action."""
+        action = self.oracle()
+        return None if action is None else self.parser.format([action], self.think(action))
+
+    def get_state(self) -> dict[str, Any]:
+        """Return the exact state of environment and generator as JSON-able data; `set_state` restores it in any process.
+
+        Raises:
+            UserError: no episode was begun.
+        """
+        if self._start is None:
+            raise UserError("get_state() needs an episode: call env.reset() first.")
+        return copy.deepcopy(
+            {
+                "start": self._start,
+                "events": self._events,
+                "saved": self.save(),
+                "rng": self.np_random.bit_generator.state,
+                "counters": [self._turn, self.episode_return, self._ended],
+            }
+        )
+
+    def set_state(self, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Restore what `get_state` returned; return observation and info as `reset` does.
+
+        Where the environment has no `save`, the episode is replayed from its start, which is exact because an episode is a function of
+        its generator and the replies.
+        """
+        state = copy.deepcopy(state)
+        self.np_random.bit_generator.state = state["start"]["rng"]
+        if state["saved"] is not None:
+            self.load(state["saved"])
+            self._start, self._events = state["start"], state["events"]
+        else:
+            self._begin(state["start"]["options"])
+            for event in state["events"]:
+                self._conclude(self._execute(Parsed(tuple(event["actions"]), event["failure"]))[1])
+        self.np_random.bit_generator.state = state["rng"]
+        self._turn, self.episode_return, self._ended = state["counters"]
+        observation = self._observe()
+        return observation, self._info(Parsed(), [], "", invalid=False)
+
+    # ---- private ---------------------------------------------------------------------------------------------------
+
+    def _begin(self, options: dict[str, Any]) -> None:
+        self._start = {"rng": copy.deepcopy(self.np_random.bit_generator.state), "options": copy.deepcopy(options)}
+        self._events = []
+        self._turn, self.episode_return, self._ended = 0, 0.0, False
+        self.start(self.np_random, options)
+        self._instructions = clean_text(
+            self.prompt.write_instructions(task=self.task(), reply_format=self.parser.describe(), max_turns=self.max_turns)
+        )
+
+    def _execute(self, parsed: Parsed) -> tuple[list[str], Outcome, str | None]:
+        """Act on a parsed reply; return the executed actions, the summed outcome and the failure code."""
+        self._events.append({"actions": list(parsed.actions), "failure": parsed.failure})
+        if parsed.failure is not None:
+            return self._fail(parsed.failure, [], 0.0)
+        executed: list[str] = []
+        reward, outcome = 0.0, Outcome()
+        for wanted in parsed.actions:
+            action = match_legal(wanted, self.legal_actions())
+            if action is None:
+                return self._fail("illegal_action", executed, reward)
+            outcome = self.act(action)
+            self._turn += 1
+            reward += outcome.reward
+            executed.append(action)
+            if outcome.illegal or outcome.terminated or outcome.truncated or self._turn >= self.max_turns:
+                break
+        penalty = self.invalid_penalty if outcome.illegal else 0.0
+        total = Outcome(
+            float(reward - penalty), bool(outcome.terminated), bool(outcome.truncated), outcome.feedback, outcome.illegal
+        )
+        return executed, total, "illegal_action" if outcome.illegal else None
+
+    def _fail(self, failure: str, executed: list[str], reward: float) -> tuple[list[str], Outcome, str]:
+        self._turn += 1
+        if self.invalid_action == "terminate":
+            return executed, Outcome(reward - self.invalid_penalty, terminated=True, feedback=f"invalid reply: {failure}"), failure
+        if self.invalid_action == "random":
+            legal = self.legal_actions()
+            action = legal[int(self.np_random.integers(len(legal)))]
+            outcome = self.act(action)
+            executed = [*executed, action]
+            return executed, Outcome(
+                float(reward + outcome.reward - self.invalid_penalty), bool(outcome.terminated), bool(outcome.truncated),
+                f"invalid reply: {failure}; random action: {action}",
+            ), failure  # fmt: skip
+        return executed, Outcome(reward - self.invalid_penalty, feedback=f"invalid reply: {failure}"), failure
+
+    def _conclude(self, outcome: Outcome) -> tuple[bool, bool]:
+        self.episode_return += outcome.reward
+        terminated = outcome.terminated
+        truncated = not terminated and (outcome.truncated or self._turn >= self.max_turns)
+        self._ended = terminated or truncated
+        return terminated, truncated
+
+    def _observe(self) -> dict[str, Any]:
+        legal = self.legal_actions()
+        self.action_space.legal = tuple(legal)  # type: ignore[attr-defined]
+        self._turn_text = clean_text(
+            self.prompt.write_turn(state=self.state_text(), actions=legal, turn=self._turn, max_turns=self.max_turns)
+        )
+        return {"image": self.image(), "text": clean_text(f"{self._instructions}\n\n{self._turn_text}")}
+
+    def _info(self, parsed: Parsed, executed: Sequence[str], feedback: str, *, invalid: bool) -> dict[str, Any]:
+        info: dict[str, Any] = dict(self.extra_info())
+        info["success"] = bool(self.success())
+        info["invalid_action"] = invalid
+        score = self.score()
+        if score is not None:
+            info["score"] = float(score)
+        info["vlgym"] = {
+            "turn": self._turn,
+            "actions": list(executed),
+            "parse": parsed.failure or "ok",
+            "legal_actions": list(self.action_space.legal),  # type: ignore[attr-defined]
+            "feedback": feedback,
+            "instructions": self._instructions,
+            "turn_text": self._turn_text,
+        }
+        return info
+
+    @staticmethod
+    def _check_size(size: Sequence[int]) -> tuple[int, int]:
+        valid = len(size) == 2 and all(isinstance(n, (int, np.integer)) and 16 <= n <= 4096 for n in size)
+        if not valid:
+            raise UserError(f"image_size={size!r} must be (height, width) in pixels, each from 16 to 4096.")
+        return int(size[0]), int(size[1])

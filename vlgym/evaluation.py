@@ -1,0 +1,134 @@
+"""Play a fixed list of episodes and report success with an interval, return, invalid rate and turns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .making import make
+from .policies import Policy
+from .prompts import PromptBuilder
+from .registry import get_registry
+from .rollout import Runner, run_episodes
+from .types import StepRecord
+
+
+@dataclass(frozen=True)
+class Report:
+    """Figures of one policy on one environment and split.
+
+    Attributes:
+        env_id: environment id.
+        policy: policy name.
+        split: split of the episodes.
+        episodes: number of episodes.
+        success: share of episodes with `success` after the last turn.
+        success_low: lower end of the 95 % Wilson interval.
+        success_high: upper end.
+        mean_return: mean of the undiscounted returns.
+        return_se: standard error of that mean; 0 with one episode.
+        mean_turns: mean number of replies.
+        invalid_rate: share of replies from which no legal action was read.
+        normalized: `(mean_return - floor) / (ceiling - floor)`, from registry.yaml; `None` where unknown.
+        mean_score: mean of the benchmark's own score, where one exists.
+    """
+
+    env_id: str
+    policy: str
+    split: str
+    episodes: int
+    success: float
+    success_low: float
+    success_high: float
+    mean_return: float
+    return_se: float
+    mean_turns: float
+    invalid_rate: float
+    normalized: float | None = None
+    mean_score: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain data."""
+        return asdict(self)
+
+
+def wilson_interval(successes: int, trials: int, z: float = 1.959964) -> tuple[float, float]:
+    """Return the Wilson score interval of a proportion (Wilson 1927); `(0, 1)` without trials."""
+    if trials == 0:
+        return 0.0, 1.0
+    p = successes / trials
+    centre = (p + z * z / (2 * trials)) / (1 + z * z / trials)
+    half = z * math.sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials)) / (1 + z * z / trials)
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def summarize(env_id: str, policy: str, split: str, episodes: Sequence[Sequence[StepRecord]]) -> Report:
+    """Compute a report from finished episodes of one environment."""
+    count = len(episodes)
+    wins = sum(episode[-1].success for episode in episodes)
+    returns = [sum(record.reward for record in episode) for episode in episodes]
+    turns = sum(len(episode) for episode in episodes)
+    invalid = sum(record.invalid for episode in episodes for record in episode)
+    mean = sum(returns) / count if count else math.nan
+    variance = sum((value - mean) ** 2 for value in returns) / (count - 1) if count > 1 else 0.0
+    scores = [episode[-1].score for episode in episodes if episode[-1].score is not None]
+    low, high = wilson_interval(wins, count)
+    return Report(
+        env_id, policy, split, count, wins / count if count else math.nan, low, high, mean,
+        math.sqrt(variance / count) if count else math.nan, turns / count if count else math.nan,
+        invalid / turns if turns else math.nan, normalized_score(env_id, mean),
+        sum(scores) / len(scores) if scores else None,
+    )  # fmt: skip
+
+
+def normalized_score(env_id: str, mean_return: float) -> float | None:
+    """Return `(R - floor) / (ceiling - floor)` with the figures of registry.yaml, or `None` where it has none."""
+    entry = get_registry().known.get(env_id)
+    if not entry or not entry["floor"] or not entry["ceiling"]:
+        return None
+    floor, ceiling = entry["floor"]["return"], entry["ceiling"]["return"]
+    return (mean_return - floor) / (ceiling - floor) if ceiling > floor else None
+
+
+def evaluate(
+    env_id: str,
+    policy: Policy,
+    *,
+    episodes: int = 100,
+    split: str = "test",
+    first_episode: int = 0,
+    num_envs: int = 8,
+    env_kwargs: dict[str, Any] | None = None,
+    builder: PromptBuilder | None = None,
+    on_episode: Callable[[list[StepRecord]], None] | None = None,
+) -> Report:
+    """Play `episodes` episodes of a split and return their report.
+
+    Args:
+        env_id: environment id.
+        policy: who answers.
+        episodes: episodes `first_episode, ..., first_episode + episodes - 1` of the split are played.
+        split: `train`, `val` or `test`.
+        first_episode: number of the first one.
+        num_envs: how many are played side by side.
+        env_kwargs: arguments for the environment.
+        builder: prompt layout; the environment's own by default.
+        on_episode: called with each finished episode (to write trajectories, to move a progress bar).
+
+    Raises:
+        UserError: the id cannot be made, or an argument is out of range.
+    """
+    envs = [make(env_id, **(env_kwargs or {})) for _ in range(max(1, min(num_envs, episodes)))]
+    runner = Runner(envs, split=split, first_episode=first_episode, episodes=episodes, builder=builder)
+    finished = []
+    try:
+        for episode in run_episodes(runner, policy):
+            finished.append(episode)
+            if on_episode is not None:
+                on_episode(episode)
+    finally:
+        runner.close()
+    finished.sort(key=lambda episode: episode[0].episode)
+    return summarize(env_id, policy.name, split, finished)

@@ -1,0 +1,105 @@
+"""spec -> environment, and the registration of every id with Gymnasium.
+
+Gymnasium has no look-up hook, so ids are registered when `vlgym` is imported; each with one string entry point, `construct`, which imports the
+environment's code only when it is made. Known ids that are not installed are registered too, so that making one says what to install.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Any
+
+import gymnasium
+from gymnasium.envs.registration import register
+from gymnasium.envs.registration import registry as gymnasium_registry
+
+from .env import VLEnv
+from .errors import PluginError, UserError, nearest
+from .parsers import get_parser
+from .registry import Registry, get_registry
+from .spec import EnvSpec
+
+
+def construct(vlgym_id: str, **kwargs: Any) -> VLEnv:
+    """Build the environment `vlgym_id`; the entry point of every Gymnasium registration.
+
+    Raises:
+        UserError: the id cannot be made (see `Registry.get`), its code fails to import, or an argument is unknown or out of range.
+    """
+    spec = get_registry().get(vlgym_id)
+    return build(spec, **kwargs)
+
+
+def build(spec: EnvSpec, **kwargs: Any) -> VLEnv:
+    """Import a spec's entry point and construct it with the spec's kwargs, overridden by `kwargs`."""
+    cls = load_class(spec)
+    if isinstance(kwargs.get("parser"), str):
+        get_parser(kwargs["parser"])
+    try:
+        return cls(**{**spec.kwargs, **kwargs}, vlgym_spec=spec)
+    except TypeError as error:
+        if "unexpected keyword argument" not in str(error):
+            raise
+        wrong = str(error).split("'")[1]
+        raise UserError(
+            f"{spec.id} has no argument {wrong!r}; it takes {', '.join(list_arguments(cls))}.{nearest(wrong, list_arguments(cls))}"
+        ) from error
+
+
+def list_arguments(cls: type[VLEnv]) -> list[str]:
+    """Return the names of all constructor arguments of an environment class, its bases included."""
+    names: dict[str, None] = {}
+    for base in cls.__mro__:
+        if "__init__" in vars(base) and issubclass(base, VLEnv):
+            for name, parameter in inspect.signature(base.__init__).parameters.items():
+                if parameter.kind is inspect.Parameter.KEYWORD_ONLY and name != "vlgym_spec":
+                    names[name] = None
+    return list(names)
+
+
+def load_class(spec: EnvSpec) -> type[VLEnv]:
+    """Import the class that a spec names.
+
+    Raises:
+        PluginError: the module fails to import, or the class is missing or not a `VLEnv`.
+        UserError: a system part is missing (the environment's own message passes through).
+    """
+    module_name, _, class_name = spec.entry_point.partition(":")
+    try:
+        cls = getattr(importlib.import_module(module_name), class_name)
+    except UserError:
+        raise
+    except Exception as error:
+        raise PluginError(f"{spec.id}: cannot import {spec.entry_point}: {type(error).__name__}: {error}") from error
+    if not (isinstance(cls, type) and issubclass(cls, VLEnv)):
+        raise PluginError(f"{spec.id}: {spec.entry_point} is not a subclass of vlgym.env.VLEnv.")
+    return cls
+
+
+def make(env_id: str, **kwargs: Any) -> VLEnv:
+    """Build an environment without Gymnasium's wrappers: what `gymnasium.make(env_id, **kwargs).unwrapped` gives.
+
+    Raises:
+        UserError: as `construct`.
+    """
+    return construct(env_id, **kwargs)
+
+
+def register_all(registry: Registry) -> None:
+    """Register every id, installed or merely known, with Gymnasium; doing it twice changes nothing."""
+    for env_id in sorted(set(registry.specs) | set(registry.known) | set(registry.clashes)):
+        if env_id not in gymnasium_registry:
+            register(id=env_id, entry_point="vlgym.making:construct", kwargs={"vlgym_id": env_id})
+
+
+def unwrap(env: gymnasium.Env[Any, Any]) -> VLEnv:
+    """Return the `VLEnv` under any wrappers.
+
+    Raises:
+        UserError: there is none.
+    """
+    inner = env.unwrapped
+    if not isinstance(inner, VLEnv):
+        raise UserError(f"{type(inner).__name__} is not a VLEnv; vlgym.adapter.GymAdapter turns a Gymnasium environment into one.")
+    return inner

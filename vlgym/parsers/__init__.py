@@ -1,0 +1,40 @@
+"""Reply parsers by name. See README.md in this folder for the grammar of each."""
+
+from __future__ import annotations
+
+import importlib
+
+from ..errors import UserError, nearest
+from ..types import Parsed, Parser
+from .json_reply import JsonParser
+from .plan import PlanParser
+from .tag import TagParser
+
+__all__ = ["PARSERS", "JsonParser", "Parsed", "Parser", "PlanParser", "TagParser", "get_parser"]
+
+PARSERS: dict[str, type] = {"tag": TagParser, "json": JsonParser, "plan": PlanParser}
+
+
+def get_parser(parser: str | Parser) -> Parser:
+    """Return a parser by name (`tag`), by import string (`package.module:Class`, called without arguments), or as given.
+
+    Raises:
+        UserError: unknown name, or an import string that does not lead to a parser.
+    """
+    if not isinstance(parser, str):
+        if isinstance(parser, Parser):
+            return parser
+        raise UserError(f"{parser!r} is not a parser: it needs name, version, parse, format and describe.")
+    if parser in PARSERS:
+        return PARSERS[parser]()
+    if ":" in parser:
+        module_name, _, attribute = parser.partition(":")
+        try:
+            made = getattr(importlib.import_module(module_name), attribute)()
+        except Exception as error:
+            raise UserError(f"Parser {parser!r} cannot be loaded: {type(error).__name__}: {error}.") from error
+        return get_parser(made)
+    raise UserError(
+        f"Unknown parser {parser!r}; there are {', '.join(PARSERS)}, or an import string package.module:Class."
+        f"{nearest(parser, PARSERS)}"
+    )

@@ -1,0 +1,59 @@
+"""`{"thoughts": "...", "action": "..."}`: the style of the RL4VLM and VL-DAC prompts, read by a real JSON decoder.
+
+The last object in the text that has an `action` key wins. Text around it (code fences, prose) does not matter.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from ..types import Parsed
+
+_MAX_CANDIDATES = 32
+
+
+class JsonParser:
+    """Reads the `action` of the last JSON object that has one."""
+
+    name = "json"
+    version = 1
+
+    def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
+        """Return one action, or failure `no_json`, `bad_json`, `no_action`, `empty_action`.
+
+        At most 32 opening braces are tried, from the last one backwards, so the work is bounded.
+        """
+        decoder = json.JSONDecoder(parse_constant=str)
+        failure = "no_json"
+        end = len(text)
+        for _ in range(_MAX_CANDIDATES):
+            start = text.rfind("{", 0, end)
+            if start < 0:
+                break
+            end = start
+            try:
+                value, stop = decoder.raw_decode(text, start)
+            except (ValueError, RecursionError):
+                failure = "bad_json" if failure == "no_json" else failure
+                continue
+            if not isinstance(value, dict) or "action" not in value:
+                failure = "no_action"
+                continue
+            action = value["action"]
+            if isinstance(action, bool) or not isinstance(action, (str, int, float)):
+                return Parsed(failure="no_action")
+            action = str(action).strip()
+            return Parsed(actions=(action,), span=(start, stop)) if action else Parsed(failure="empty_action")
+        return Parsed(failure=failure)
+
+    def format(self, actions: Sequence[str], thoughts: str = "") -> str:
+        """Write a JSON object with thoughts and the (single) action."""
+        return json.dumps({"thoughts": thoughts, "action": actions[-1] if actions else ""})
+
+    def describe(self) -> str:
+        """The reply format in words."""
+        return (
+            'Answer with a JSON object: {"thoughts": "what you see and why", "action": "ACTION"}, '
+            "where ACTION is one of the legal actions."
+        )

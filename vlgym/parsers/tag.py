@@ -1,0 +1,47 @@
+"""`<action>turn left</action>` after free reasoning: the default style, which untuned instruct models can follow.
+
+The last complete tag wins, so a model may mention the format while it thinks. Repeated tags never execute twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ..types import Parsed
+
+_OPEN = re.compile(r"<action>", re.IGNORECASE)
+_CLOSE = re.compile(r"</action>", re.IGNORECASE)
+
+
+class TagParser:
+    """Reads the text between the last `<action>` and the `</action>` that follows it."""
+
+    name = "tag"
+    version = 1
+
+    def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
+        """Return one action, or failure `no_action`, `unclosed_action`, `empty_action`."""
+        closes = list(_CLOSE.finditer(text))
+        if not closes:
+            return Parsed(failure="unclosed_action" if _OPEN.search(text) else "no_action")
+        close = closes[-1]
+        opens = [match for match in _OPEN.finditer(text) if match.end() <= close.start()]
+        if not opens:
+            return Parsed(failure="no_action")
+        start, end = opens[-1].end(), close.start()
+        if len(closes) > 1 and closes[-2].start() >= start:
+            end = next(match.start() for match in closes if match.start() >= start)
+        action = text[start:end].strip()
+        if not action:
+            return Parsed(failure="empty_action")
+        return Parsed(actions=(action,), span=(start, end))
+
+    def format(self, actions: Sequence[str], thoughts: str = "") -> str:
+        """Write thoughts, then the (single) action in its tag."""
+        action = f"<action>{actions[-1] if actions else ''}</action>"
+        return f"{thoughts} {action}" if thoughts else action
+
+    def describe(self) -> str:
+        """The reply format in words."""
+        return "Think briefly, then end your reply with <action>ACTION</action>, where ACTION is one of the legal actions."

@@ -1,0 +1,127 @@
+"""Finding and loading plugins, each under guard: a broken one is recorded and reported, and never breaks the rest.
+
+A plugin is a distribution with an entry point in the group `vlgym`; the entry point names a module that holds hook implementations.
+Environment code is not imported here. `VLGYM_PLUGINS=none` loads nothing; `VLGYM_PLUGINS=cards,vlgym-miniworld` loads those only, named by
+entry point or by distribution.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+import pluggy
+
+from . import hookspecs
+from .errors import PluginError, nearest
+from .spec import CONTRACT, EnvSpec
+
+GROUP = "vlgym"
+SWITCH = "VLGYM_PLUGINS"
+
+
+@dataclass
+class PluginRecord:
+    """One plugin and what became of it.
+
+    Attributes:
+        name: entry point name.
+        distribution: distribution that holds it.
+        version: version of that distribution.
+        specs: its environments; empty after a failure.
+        error: `None`, or one line that says what failed.
+        enabled: `False` when `VLGYM_PLUGINS` leaves it out.
+        module: the loaded module, for hooks other than `vlgym_envs`.
+    """
+
+    name: str
+    distribution: str
+    version: str
+    specs: tuple[EnvSpec, ...] = ()
+    error: str | None = None
+    enabled: bool = True
+    module: Any = None
+
+
+def find_plugins() -> list[tuple[str, str, str, Any]]:
+    """Return (name, distribution, version, entry point) of every installed plugin, sorted, without importing any."""
+    found = {}
+    for point in metadata.entry_points(group=GROUP):
+        dist = point.dist
+        name, version = (dist.name, dist.version) if dist else ("unknown", "0")
+        found[(point.name, name)] = (point.name, name, version, point)
+    return [found[key] for key in sorted(found)]
+
+
+def load_plugins(candidates: Iterable[tuple[str, str, str, Any]] | None = None, switch: str | None = None) -> list[PluginRecord]:
+    """Load every plugin that the switch allows.
+
+    Args:
+        candidates: as from `find_plugins` (the default).
+        switch: value of `VLGYM_PLUGINS`; the environment variable by default.
+    """
+    allowed = _parse_switch(os.environ.get(SWITCH) if switch is None else switch)
+    records = []
+    for name, distribution, version, point in find_plugins() if candidates is None else candidates:
+        record = PluginRecord(name, distribution, version)
+        if allowed is not None and not {name, distribution, distribution.removeprefix("vlgym-")} & allowed:
+            record.enabled = False
+        else:
+            _load(record, point)
+        records.append(record)
+    return records
+
+
+def _parse_switch(value: str | None) -> set[str] | None:
+    if value is None or not value.strip():
+        return None
+    names = {item.strip() for item in value.split(",") if item.strip()}
+    return set() if names == {"none"} else names
+
+
+def _load(record: PluginRecord, point: Any) -> None:
+    try:
+        record.module = point.load()
+        manager = pluggy.PluginManager(GROUP)
+        manager.add_hookspecs(hookspecs)
+        manager.register(record.module)
+        _refuse_unknown_hooks(record.module)
+        record.specs = _read_specs(manager)
+    except PluginError as error:
+        record.error = str(error)
+    except Exception as error:  # a plugin may fail in any way; it must not take the others with it
+        record.error = f"{type(error).__name__}: {error}".strip().replace("\n", " ")
+    except SystemExit as error:
+        record.error = f"the module exits at import ({error})"
+
+
+def _refuse_unknown_hooks(module: Any) -> None:
+    known = [name for name in dir(hookspecs) if name.startswith("vlgym_")]
+    for name in dir(module):
+        marked = getattr(getattr(module, name, None), "vlgym_impl", None)
+        wrong = marked is not None and (marked.get("specname") or name) not in known
+        if wrong or (name.startswith("vlgym_") and callable(getattr(module, name)) and name not in known):
+            raise PluginError(f"unknown hook {name!r}; the hooks are {', '.join(known)}.{nearest(name, known)}")
+        if name in known and marked is None and callable(getattr(module, name)):
+            raise PluginError(f"{name} lacks the @hookimpl decorator (from vlgym.hookspecs import hookimpl).")
+
+
+def _read_specs(manager: pluggy.PluginManager) -> tuple[EnvSpec, ...]:
+    specs: list[EnvSpec] = []
+    for result in manager.hook.vlgym_envs():
+        if not isinstance(result, (list, tuple)) or not all(isinstance(item, EnvSpec) for item in result):
+            raise PluginError(f"vlgym_envs must return a list of EnvSpec, got {type(result).__name__}.")
+        specs.extend(result)
+    for spec in specs:
+        if spec.contract != CONTRACT:
+            raise PluginError(
+                f"{spec.id} was written for contract {spec.contract}, this vlgym has {CONTRACT}; "
+                "install versions of vlgym and the plugin that belong together."
+            )
+    duplicates = sorted({spec.id for spec in specs if sum(other.id == spec.id for other in specs) > 1})
+    if duplicates:
+        raise PluginError(f"the plugin lists {', '.join(duplicates)} twice.")
+    return tuple(sorted(specs, key=lambda spec: spec.id))

@@ -1,0 +1,98 @@
+"""Policies that need no model: random, oracle, scripted, replay. A model's policy implements the same protocol (see baselines)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from .errors import UserError
+from .making import unwrap
+from .types import Reply, StepRecord, Turn
+
+
+class Policy(Protocol):
+    """Answers a batch of prompts, one per environment."""
+
+    name: str
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]: ...
+
+
+class RandomPolicy:
+    """Draws a legal action uniformly from each environment's action space: the floor of every table."""
+
+    name = "random"
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        """Sample one well-formed reply per environment."""
+        return [Reply(turn.env.action_space.sample()) for turn in turns]
+
+
+class OraclePolicy:
+    """Plays each environment's own `solve()`: the ceiling of every table.
+
+    Args:
+        fallback: `True` answers with a random legal action where the oracle has none (an unsolvable hand); else that raises.
+    """
+
+    name = "oracle"
+
+    def __init__(self, fallback: bool = False) -> None:
+        self.fallback = fallback
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        """Ask each oracle for its next reply.
+
+        Raises:
+            UserError: an environment has no oracle, or none from this state, and there is no fallback.
+        """
+        replies = []
+        for turn in turns:
+            text = unwrap(turn.env).solve()
+            if text is None:
+                if not self.fallback:
+                    raise UserError(
+                        f"{turn.env_id} has no oracle action in this state (seed {turn.seed}, turn {turn.turn}); "
+                        "use OraclePolicy(fallback=True) to act randomly there."
+                    )
+                text = turn.env.action_space.sample()
+            replies.append(Reply(text))
+        return replies
+
+
+class ScriptedPolicy:
+    """Answers turn `t` with `texts[t]`, starting over after the last one; the same for every environment."""
+
+    name = "scripted"
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.texts = list(texts)
+        if not self.texts:
+            raise UserError("ScriptedPolicy needs at least one reply.")
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        """Return the scripted text of each environment's turn."""
+        return [Reply(self.texts[turn.turn % len(self.texts)]) for turn in turns]
+
+
+class ReplayPolicy:
+    """Gives the replies of recorded episodes again: evaluation without a model."""
+
+    name = "replay"
+
+    def __init__(self, records: Iterable[StepRecord]) -> None:
+        self._texts = {(r.env_id, r.seed, r.turn): r.reply for r in records}
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        """Return the recorded reply of each environment's seed and turn.
+
+        Raises:
+            UserError: that turn was not recorded.
+        """
+        replies = []
+        for turn in turns:
+            key = (turn.env_id, turn.seed, turn.turn)
+            if key not in self._texts:
+                raise UserError(f"No recorded reply for {turn.env_id}, seed {turn.seed}, turn {turn.turn}.")
+            replies.append(Reply(self._texts[key]))
+        return replies

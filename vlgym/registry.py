@@ -1,0 +1,117 @@
+"""id -> spec. Look-up in stages: installed; installed but broken; known but not installed; unknown, with the nearest ids."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+from .errors import NotInstalledError, PluginError, RegistryFileError, UnknownEnvError, nearest
+from .plugins import SWITCH, PluginRecord, load_plugins
+from .registry_file import read_registry
+from .spec import ID_PATTERN, EnvSpec
+
+
+@dataclass(frozen=True)
+class Registry:
+    """All environments of the loaded plugins, and what is known of the others.
+
+    Attributes:
+        plugins: every installed plugin, broken and disabled ones included.
+        specs: id -> spec of everything that `make` can build.
+        owner: id -> distribution.
+        clashes: id -> the distributions that claim it; such an id cannot be made.
+        known: entries of registry.yaml.
+        file_error: why registry.yaml could not be read, if so.
+    """
+
+    plugins: tuple[PluginRecord, ...]
+    specs: dict[str, EnvSpec]
+    owner: dict[str, str]
+    clashes: dict[str, tuple[str, ...]]
+    known: dict[str, dict[str, Any]] = field(default_factory=dict)
+    file_error: str | None = None
+
+    def get(self, env_id: str) -> EnvSpec:
+        """Return the spec of an id that can be made.
+
+        Raises:
+            PluginError: two plugins claim the id, or the plugin that holds it failed to load.
+            NotInstalledError: a first-party id whose distribution is not installed (or switched off).
+            UnknownEnvError: anything else; the message names the nearest ids.
+        """
+        if env_id in self.specs:
+            return self.specs[env_id]
+        if env_id in self.clashes:
+            raise PluginError(
+                f"{env_id} is claimed by two plugins: {' and '.join(self.clashes[env_id])}. Uninstall one, or load one only: "
+                f"{SWITCH}={self.clashes[env_id][0]}."
+            )
+        if env_id in self.known:
+            self._explain_known(env_id)
+        match = ID_PATTERN.match(env_id)
+        if match is None:
+            raise UnknownEnvError(
+                f"{env_id!r} is not an environment id; ids look like namespace/Name-vN, for example vlgym/OneRoom-v0."
+                f"{nearest(env_id, self.specs)}"
+            )
+        versions = [other for other in self.specs if other.rsplit("-v", 1)[0] == env_id.rsplit("-v", 1)[0]]
+        if versions:
+            raise UnknownEnvError(f"{env_id} does not exist in that version; there is {', '.join(sorted(versions))}.")
+        broken = [record for record in self.plugins if record.error]
+        hint = f" Broken plugin(s), which might hold it: {'; '.join(f'{r.distribution}: {r.error}' for r in broken)}" if broken else ""
+        choices = sorted(set(self.specs) | set(self.known))
+        raise UnknownEnvError(f"No environment {env_id!r} is known.{nearest(env_id, choices)} All ids: vlgym list.{hint}")
+
+    def _explain_known(self, env_id: str) -> None:
+        distribution = self.known[env_id]["distribution"]
+        for record in self.plugins:
+            if record.distribution == distribution and record.error:
+                raise PluginError(f"{env_id} lives in {distribution}, which failed to load: {record.error} See: vlgym doctor.")
+            if record.distribution == distribution and not record.enabled:
+                raise NotInstalledError(f"{env_id} lives in {distribution}, which {SWITCH} leaves out; unset {SWITCH} or add it.")
+        raise NotInstalledError(f"{env_id} lives in {distribution}, which is not installed: pip install {distribution}")
+
+
+def build_registry(records: list[PluginRecord], known: dict[str, dict[str, Any]] | None = None, file_error: str | None = None) -> Registry:
+    """Combine loaded plugins; an id that two of them claim is set aside, and both are named."""
+    claims: dict[str, list[tuple[str, EnvSpec]]] = {}
+    for record in records:
+        for spec in record.specs:
+            claims.setdefault(spec.id, []).append((record.distribution, spec))
+    specs, owner, clashes = {}, {}, {}
+    for env_id in sorted(claims):
+        if len(claims[env_id]) > 1:
+            clashes[env_id] = tuple(distribution for distribution, _ in claims[env_id])
+        else:
+            owner[env_id], specs[env_id] = claims[env_id][0]
+    return Registry(tuple(records), specs, owner, clashes, known or {}, file_error)
+
+
+@functools.cache
+def get_registry() -> Registry:
+    """Load all plugins once per process; problems are one warning each."""
+    known, file_error = {}, None
+    try:
+        known = read_registry()
+    except RegistryFileError as error:
+        file_error = str(error)
+    registry = build_registry(load_plugins(), known, file_error)
+    for message in list_problems(registry):
+        warnings.warn(message, stacklevel=2)
+    return registry
+
+
+def list_problems(registry: Registry) -> list[str]:
+    """Return one line for each thing that is wrong with the installation."""
+    problems = [
+        f"vlgym: plugin {record.name} ({record.distribution}) failed to load: {record.error}"
+        for record in registry.plugins
+        if record.error
+    ]
+    problems += [
+        f"vlgym: {env_id} is claimed by {' and '.join(owners)}; it cannot be made until one is uninstalled or left out by {SWITCH}."
+        for env_id, owners in registry.clashes.items()
+    ]
+    return problems + ([f"vlgym: {registry.file_error}"] if registry.file_error else [])

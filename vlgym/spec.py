@@ -1,0 +1,176 @@
+"""EnvSpec: everything that is known about an environment without importing its code.
+
+A plugin's `plugin.py` states it as a literal; nothing else repeats it. `docs/write-a-plugin.md` shows one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from .errors import SpecError, nearest
+from .seeding import SPLITS
+
+CONTRACT = 1
+"""Version of the contract between the core and its plugins; a plugin written for another one is refused."""
+
+ID_PATTERN = re.compile(r"^(?P<namespace>[A-Za-z][\w-]*)/(?P<name>[A-Za-z][\w-]*)-v(?P<version>\d+)$")
+_ENTRY_PATTERN = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
+_DIFFICULTIES = ("easy", "medium", "hard")
+_ORACLES = ("exact", "planner", "none")
+
+
+@dataclass(frozen=True)
+class EnvSpec:
+    """Card of one environment.
+
+    Attributes:
+        id: `namespace/Name-vN`; first-party ids use `vlgym/`, others their own namespace.
+        entry_point: `package.module:Class`, imported only by `make`.
+        summary: one line.
+        family: name of the plugin's family, for example `cards`.
+        max_turns: actions after which the episode is truncated (an invalid reply counts as one).
+        reward_range: smallest and largest reward of one turn.
+        success_rule: when `info["success"]` is true, in words.
+        kwargs: default constructor arguments, JSON-able.
+        skills: free tags, for example `("navigation",)`.
+        reply_styles: parser names that the environment allows; the first is the default.
+        difficulty: `easy`, `medium` or `hard`.
+        splits: splits that exist, a part of `train`, `val`, `test`.
+        prompt_version: version of the prompt template; bump it with every change of wording.
+        history_turns: past turns in the prompt by default.
+        history_images: most images in the prompt by default, the current one included.
+        image_size: height and width of the image in pixels.
+        oracle: `exact` (optimal), `planner` (good, not proved optimal) or `none`.
+        oracle_success: share of seeds that the oracle must win in the conformance test.
+        random_success_below: the random policy must succeed less often than this in the conformance test.
+        system_requirements: Debian packages needed.
+        references: papers and sources.
+        contract: contract version that the plugin was written for.
+    """
+
+    id: str
+    entry_point: str
+    summary: str
+    family: str
+    max_turns: int
+    reward_range: tuple[float, float]
+    success_rule: str
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    skills: tuple[str, ...] = ()
+    reply_styles: tuple[str, ...] = ("tag", "json")
+    difficulty: str = "easy"
+    splits: tuple[str, ...] = SPLITS
+    prompt_version: int = 1
+    history_turns: int = 0
+    history_images: int = 1
+    image_size: tuple[int, int] = (224, 224)
+    oracle: str = "exact"
+    oracle_success: float = 1.0
+    random_success_below: float = 1.0
+    system_requirements: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+    contract: int = CONTRACT
+
+    def __post_init__(self) -> None:
+        match = ID_PATTERN.match(self.id) if isinstance(self.id, str) else None
+        self._require(match is not None, "id", self.id, "namespace/Name-vN, for example vlgym/OneRoom-v0")
+        self._require(
+            isinstance(self.entry_point, str) and _ENTRY_PATTERN.match(self.entry_point) is not None,
+            "entry_point", self.entry_point, "a string package.module:Class",
+        )  # fmt: skip
+        for name in ("summary", "family", "success_rule"):
+            value = getattr(self, name)
+            self._require(isinstance(value, str) and value.strip() != "", name, value, "a non-empty string")
+        self._require("\n" not in self.summary, "summary", self.summary, "one line")
+        self._require(_is_int(self.max_turns) and self.max_turns >= 1, "max_turns", self.max_turns, "an integer >= 1")
+        for name in ("skills", "reply_styles", "splits", "system_requirements", "references"):
+            value = getattr(self, name)
+            valid = isinstance(value, (tuple, list)) and all(isinstance(item, str) for item in value)
+            self._require(valid, name, value, "a tuple of strings")
+            object.__setattr__(self, name, tuple(value))
+        self._require(bool(self.reply_styles), "reply_styles", self.reply_styles, "at least one parser name")
+        self._require(
+            bool(self.splits) and set(self.splits) <= set(SPLITS), "splits", self.splits, f"a part of {SPLITS}"
+        )
+        self._require_pair("reward_range", lambda low, high: low <= high, "two numbers, low <= high")
+        self._require_pair("image_size", lambda h, w: _is_int(h) and _is_int(w) and h > 0 and w > 0, "two positive integers")
+        self._require(
+            self.difficulty in _DIFFICULTIES, "difficulty", self.difficulty,
+            f"one of {', '.join(_DIFFICULTIES)}.{nearest(str(self.difficulty), _DIFFICULTIES)}",
+        )  # fmt: skip
+        self._require(self.oracle in _ORACLES, "oracle", self.oracle, f"one of {', '.join(_ORACLES)}")
+        for name in ("oracle_success", "random_success_below"):
+            value = getattr(self, name)
+            self._require(_is_number(value) and 0 <= value <= 1, name, value, "a number in [0, 1]")
+        for name in ("prompt_version", "history_turns", "history_images"):
+            value = getattr(self, name)
+            self._require(_is_int(value) and value >= 0, name, value, "an integer >= 0")
+        self._require(_is_int(self.contract), "contract", self.contract, "an integer")
+        self._require(isinstance(self.kwargs, dict), "kwargs", self.kwargs, "a dict")
+        try:
+            json.dumps(self.kwargs)
+        except TypeError as error:
+            raise SpecError(f"EnvSpec {self.id}: kwargs must be JSON-able ({error}).") from None
+
+    @property
+    def namespace(self) -> str:
+        """The part of the id before the slash."""
+        return self.id.split("/", 1)[0]
+
+    @property
+    def title(self) -> str:
+        """The id without namespace and version, for example `OneRoom`."""
+        return self.id.split("/", 1)[1].rsplit("-v", 1)[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists, dicts, strings and numbers, fit for YAML and JSON."""
+        plain: dict[str, Any] = {}
+        for item in fields(self):
+            value = getattr(self, item.name)
+            plain[item.name] = list(value) if isinstance(value, tuple) else value
+        return json.loads(json.dumps(plain))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> EnvSpec:
+        """Build a spec from `to_dict`'s form.
+
+        Raises:
+            SpecError: a field is unknown, missing or malformed; the message names it.
+        """
+        if not isinstance(data, Mapping):
+            raise SpecError(f"An EnvSpec must be a mapping of fields, got {type(data).__name__}.")
+        known = {item.name for item in fields(cls)}
+        for name in data:
+            if name not in known:
+                raise SpecError(f"EnvSpec {data.get('id', '?')}: unknown field {name!r}.{nearest(str(name), known)}")
+        missing = [name for name in ("id", "entry_point", "summary", "family", "max_turns", "reward_range", "success_rule") if name not in data]
+        if missing:
+            raise SpecError(f"EnvSpec {data.get('id', '?')}: missing field(s) {', '.join(missing)}.")
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in data.items()})
+
+    def digest(self) -> str:
+        """Return a hash of every field: 16 hexadecimal digits."""
+        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:16]
+
+    def _require(self, condition: bool, name: str, value: Any, wanted: str) -> None:
+        if not condition:
+            raise SpecError(f"EnvSpec {self.id!r}: field {name} is {value!r}, but must be {wanted}.")
+
+    def _require_pair(self, name: str, test: Any, wanted: str) -> None:
+        value = getattr(self, name)
+        valid = isinstance(value, (tuple, list)) and len(value) == 2 and all(_is_number(item) for item in value)
+        self._require(valid and test(*value), name, value, wanted)
+        object.__setattr__(self, name, tuple(value))
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

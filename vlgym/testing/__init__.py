@@ -1,0 +1,18 @@
+"""The conformance kit, shipped to plugin authors: subclass `EnvConformance`, name an id, and the whole contract is tested."""
+
+from .certificate import Certificate, certify
+from .checks import CHECKS, CheckResult, Subject
+from .conformance import EnvConformance
+from .fingerprint import fingerprint
+from .measure import measure_entry
+
+__all__ = [
+    "CHECKS",
+    "Certificate",
+    "CheckResult",
+    "EnvConformance",
+    "Subject",
+    "certify",
+    "fingerprint",
+    "measure_entry",
+]

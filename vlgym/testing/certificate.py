@@ -1,0 +1,69 @@
+"""A certificate: every property of the contract with pass or fail and its evidence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..errors import UserError, nearest
+from ..registry import get_registry
+from .checks import CHECKS, CheckFailure, CheckResult, Subject
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Results of all checks on one environment."""
+
+    env_id: str
+    results: tuple[CheckResult, ...]
+    seconds: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether every property holds."""
+        return all(result.passed for result in self.results)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for `--json`."""
+        results = [asdict(result) for result in self.results]
+        return {"id": self.env_id, "passed": self.passed, "seconds": round(self.seconds, 1), "checks": results}
+
+
+def certify(
+    env_id: str,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    only: Iterable[str] | None = None,
+    on_result: Callable[[CheckResult], None] | None = None,
+) -> Certificate:
+    """Run the checks (all, or those named in `only`) on an installed environment.
+
+    Raises:
+        UserError: the id cannot be made, or a check is unknown.
+    """
+    subject = Subject(get_registry().get(env_id), dict(kwargs or {}))
+    names = list(CHECKS) if only is None else list(only)
+    for name in names:
+        if name not in CHECKS:
+            raise UserError(f"Unknown check {name!r}; there are {', '.join(CHECKS)}.{nearest(name, CHECKS)}")
+    begun = time.perf_counter()
+    results = []
+    for name in names:
+        results.append(run_check(name, subject))
+        if on_result is not None:
+            on_result(results[-1])
+    return Certificate(env_id, tuple(results), time.perf_counter() - begun)
+
+
+def run_check(name: str, subject: Subject) -> CheckResult:
+    """Run one check; anything it raises is a failure with the exception as evidence."""
+    try:
+        return CheckResult(name, True, CHECKS[name](subject))
+    except CheckFailure as failure:
+        return CheckResult(name, False, str(failure))
+    except UserError as error:
+        return CheckResult(name, False, str(error))
+    except Exception as error:
+        return CheckResult(name, False, f"{type(error).__name__}: {error}")

@@ -1,0 +1,39 @@
+"""EnvConformance: the certificate as a pytest class.
+
+    class TestMyEnv(EnvConformance):
+        env_id = "myorg/MyEnv-v0"
+
+Each property becomes one test. Families parametrise: `env_ids = ("myorg/A-v0", "myorg/B-v0")`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ..registry import get_registry
+from .checks import CHECKS, Subject
+
+
+class EnvConformance:
+    """Subclass it and set `env_id` (or `env_ids`), and `env_kwargs` where the defaults are not what you test."""
+
+    env_id: ClassVar[str] = ""
+    env_ids: ClassVar[tuple[str, ...]] = ()
+    env_kwargs: ClassVar[dict[str, Any]] = {}
+    garbage: ClassVar[int] = 300
+    _subjects: ClassVar[dict[tuple[str, str], Subject]] = {}
+
+    def pytest_generate_tests(self, metafunc: Any) -> None:
+        """Parametrise over the ids and the checks."""
+        ids = self.env_ids or (self.env_id,)
+        if {"conformance_id", "conformance_check"} <= set(metafunc.fixturenames):
+            metafunc.parametrize("conformance_id", ids)
+            metafunc.parametrize("conformance_check", list(CHECKS))
+
+    def test_contract(self, conformance_id: str, conformance_check: str) -> None:
+        """One property of one environment."""
+        key = (type(self).__qualname__, conformance_id)
+        if key not in self._subjects:
+            spec = get_registry().get(conformance_id)
+            self._subjects[key] = Subject(spec, dict(self.env_kwargs), self.garbage)
+        assert CHECKS[conformance_check](self._subjects[key])

@@ -1,0 +1,54 @@
+"""Measure what registry.yaml records of an environment: hashes, fingerprint, and the returns of random policy and oracle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..evaluation import evaluate
+from ..making import build
+from ..policies import OraclePolicy, Policy, RandomPolicy
+from ..spec import EnvSpec
+from .fingerprint import fingerprint
+
+TURN_BUDGET = 4000
+"""About so many turns are played for each figure: `TURN_BUDGET / max_turns` episodes, at least 16 and at most 400."""
+
+
+def measure_hashes(spec: EnvSpec, distribution: str) -> dict[str, Any]:
+    """Return the parts of a registry entry that take no long play: spec, hashes and behaviour fingerprint."""
+    env = build(spec)
+    try:
+        return {
+            "distribution": distribution,
+            "spec": spec,
+            "prompt_hash": env.prompt.digest(env.parser.describe()),
+            "parser_hash": f"{env.parser.name}-v{env.parser.version}",
+            "fingerprint": fingerprint(env, spec.id),
+        }
+    finally:
+        env.close()
+
+
+def measure_entry(spec: EnvSpec, distribution: str) -> dict[str, Any]:
+    """Return a whole registry entry, floor and ceiling played on the test split."""
+    entry = measure_hashes(spec, distribution)
+    entry["floor"] = play_figures(spec, RandomPolicy())
+    entry["ceiling"] = None if spec.oracle == "none" else play_figures(spec, OraclePolicy(fallback=True))
+    return entry
+
+
+def play_figures(spec: EnvSpec, policy: Policy) -> dict[str, Any]:
+    """Return mean return, its standard error, success and the number of episodes of a policy on the test split."""
+    episodes = count_episodes(spec)
+    report = evaluate(spec.id, policy, episodes=episodes, num_envs=1)
+    return {
+        "return": round(report.mean_return, 4),
+        "se": round(report.return_se, 4),
+        "success": round(report.success, 4),
+        "episodes": episodes,
+    }
+
+
+def count_episodes(spec: EnvSpec, budget: int = TURN_BUDGET, least: int = 16, most: int = 400) -> int:
+    """Return how many episodes fit a budget of turns."""
+    return max(least, min(most, budget // spec.max_turns))

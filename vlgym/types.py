@@ -1,0 +1,144 @@
+"""The plain records that pass between the stages: parsed replies, outcomes, turns, steps.
+
+Deliberately without behaviour: each stage owns its own logic, and this module imports nothing of the package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Image = NDArray[np.uint8]
+"""`[H, W, 3] uint8`, RGB."""
+
+Message = dict[str, Any]
+"""`{"role": "user"|"assistant", "content": [{"type": "image", "image": Image} | {"type": "text", "text": str}]}`."""
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """What a parser found in a reply.
+
+    Attributes:
+        actions: candidate actions in order, as written by the model (stripped); empty on a failure.
+        failure: `None`, or a failure code of the parser (`no_action`, `empty_action`, `bad_json`, ...).
+        span: character range `[start, end)` of the action in the reply; `None` on a failure.
+    """
+
+    actions: tuple[str, ...] = ()
+    failure: str | None = None
+    span: tuple[int, int] | None = None
+
+
+@runtime_checkable
+class Parser(Protocol):
+    """A total, pure function from reply text to actions, and its inverse.
+
+    `parse` never raises, whatever the text, and takes time linear in its length. `format` writes a reply that `parse`
+    reads back as exactly these actions. `describe` is the sentence in the prompt that states the reply format.
+    """
+
+    name: str
+    version: int
+
+    def parse(self, text: str, legal: Sequence[str] | None) -> Parsed: ...
+
+    def format(self, actions: Sequence[str], thoughts: str = "") -> str: ...
+
+    def describe(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an environment's `act` did.
+
+    Attributes:
+        reward: reward of this action (reward units of the environment).
+        terminated: the task itself ended (won, lost, goal reached).
+        truncated: a limit of the underlying environment ended the episode; the turn limit is the base class's business.
+        feedback: one line for `info["vlgym"]["feedback"]`; shown to the model only if the environment's text says so.
+        illegal: the action is in the vocabulary but the rules forbade it in this state; counted as invalid.
+    """
+
+    reward: float = 0.0
+    terminated: bool = False
+    truncated: bool = False
+    feedback: str = ""
+    illegal: bool = False
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a policy is given for one environment at one turn.
+
+    Attributes:
+        messages: the prompt as neutral chat messages; all that a model may see.
+        env: the environment itself, for privileged policies (oracle, random) only.
+        env_id: environment id.
+        seed: seed of the episode.
+        turn: index of the turn within the episode, from 0.
+    """
+
+    messages: list[Message]
+    env: Any
+    env_id: str = ""
+    seed: int | None = None
+    turn: int = 0
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a policy answers: the text, and whatever else it wants to find again in the step record (token ids, ...)."""
+
+    text: str
+    extra: Any = None
+
+
+@dataclass
+class StepRecord:
+    """One turn of one episode, complete enough to be scored again.
+
+    Attributes:
+        env_id: environment id.
+        episode: index of the episode within its run.
+        seed: seed of the episode's reset; `None` when unknown.
+        turn: index of the turn within the episode, from 0.
+        messages: the exact prompt that the policy saw.
+        image: image of this turn, `[H, W, 3] uint8`.
+        text: text of this turn's observation.
+        reply: the policy's text.
+        actions: actions that were executed, in order.
+        parse: `"ok"` or the failure code.
+        reward: reward of the turn.
+        terminated: the episode ended by the task.
+        truncated: the episode ended by a limit.
+        invalid: no legal action was read from the reply.
+        success: the success flag after the turn.
+        score: the benchmark's own score after the turn, where one exists.
+        extra: what the policy attached to its reply; not written to disk.
+        final_messages: where the episode was truncated, the prompt that the next turn would have had (for bootstrapping a value);
+            else `None`. Not written to disk.
+    """
+
+    env_id: str
+    episode: int
+    seed: int | None
+    turn: int
+    messages: list[Message]
+    image: Image
+    text: str
+    reply: str
+    actions: tuple[str, ...]
+    parse: str
+    reward: float
+    terminated: bool
+    truncated: bool
+    invalid: bool
+    success: bool
+    score: float | None = None
+    extra: Any = field(default=None, repr=False)
+    final_messages: list[Message] | None = field(default=None, repr=False)
