@@ -1,7 +1,7 @@
-"""Everything that is drawn: cards, felt, text. All art is made here by Pillow; the one asset is a font (see `fonts/`).
+"""Everything that is drawn: cards, felt, text. Pillow makes all the art; the one asset is a font (`fonts/`).
 
-Layouts are written in a square of 300 x 300 units. `Canvas` draws them crisply at any larger size; smaller or oblong images are
-scaled down from the square, so that nothing leaves the picture.
+Layouts are written in a square of 300 x 300 units. `Canvas` draws them crisply at any larger size; smaller
+or oblong images are scaled down from the square, so that nothing leaves the picture.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
+from io import BytesIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,8 +89,8 @@ class Canvas:
 @lru_cache(maxsize=64)
 def font(size: int) -> ImageFont.FreeTypeFont:
     """Return the plugin's font at `size` pixels. The basic layout engine is asked for, so every machine draws alike."""
-    with files("vlgym_cards").joinpath("fonts").joinpath(_FONT_FILE).open("rb") as stream:
-        return ImageFont.truetype(stream, size, layout_engine=ImageFont.Layout.BASIC)
+    data = files("vlgym_cards").joinpath("fonts", _FONT_FILE).read_bytes()
+    return ImageFont.truetype(BytesIO(data), size, layout_engine=ImageFont.Layout.BASIC)
 
 
 def wrap(words: Sequence[str], width: float, size: float) -> list[str]:
@@ -109,10 +110,12 @@ def wrap(words: Sequence[str], width: float, size: float) -> list[str]:
 def card_sprite(card: Card | None, width: int, height: int) -> tuple[Image.Image, Image.Image]:
     """Draw a card, or the back of one (`None`).
 
-    The rank stands twice: large in the middle, and small in the upper left corner over the suit, where it stays visible in a fan.
+    The rank stands twice: large in the middle, and small in the upper left corner over the suit, where it
+    stays visible in a fan.
 
     Returns:
-        The picture (RGB) and its mask (L), both `width` x `height` pixels. They are shared: do not draw on them.
+        The picture (RGB) and its mask (L), both `width` x `height` pixels. They are shared: do not draw on
+        them.
     """
     mask = Image.new("L", (width, height), 0)
     radius = max(2, width // 12)
@@ -153,7 +156,10 @@ def centre_text(
     ink: tuple[int, int, int],
     height: float = float("inf"),
 ) -> None:
-    """Write `text` with its ink centred at (x, y), at font size `size`, or smaller if it is wider than `width` or higher than `height`."""
+    """Write `text` with its ink centred at (x, y).
+
+    It is written at font size `size`, or smaller if it were wider than `width` or higher than `height` pixels.
+    """
     while True:
         left, top, right, bottom = font(size).getbbox(text)
         if (right - left <= width and bottom - top <= height) or size <= 6:
@@ -180,7 +186,9 @@ def _draw_back(pen: ImageDraw.ImageDraw, width: int, height: int) -> None:
         _line_in_box(pen, offset, -1, height, box)
 
 
-def _line_in_box(pen: ImageDraw.ImageDraw, offset: int, slope: int, height: int, box: tuple[int, int, int, int]) -> None:
+def _line_in_box(
+    pen: ImageDraw.ImageDraw, offset: int, slope: int, height: int, box: tuple[int, int, int, int]
+) -> None:
     left, top, right, bottom = box
     points = []
     for y in range(top, bottom + 1):

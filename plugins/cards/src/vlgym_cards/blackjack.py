@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from vlgym.env import VLEnv
 from vlgym.errors import UserError
 from vlgym.prompts import PromptTemplate
@@ -23,38 +24,45 @@ ACTIONS = ("stand", "hit")
 class Blackjack(VLEnv):
     """Blackjack: beat the dealer without exceeding 21.
 
-    Goal: end with a higher total than the dealer, at most 21. Number cards count their number, J, Q and K 10, an ace 11 or, where that
-        would bust, 1. The deck is endless. The dealer shows one card, and after the player stands draws below 17 and stands on every 17.
-        A total of 21 does not end the game by itself, and there is no bonus for a natural.
-    Observation: the dealer's cards above (one face down until the game is over), the player's below, all of them inside the picture; long
-        hands overlap like a fan with every corner index visible. The text does not tell the cards.
+    Goal: end with a higher total than the dealer, at most 21. Number cards count their number, J, Q and K
+        10, an ace 11 or, where that would bust, 1. The deck is endless. The dealer shows one card, and
+        after the player stands draws below 17 and stands on every 17. A total of 21 does not end the game
+        by itself, and there is no bonus for a natural.
+    Observation: the dealer's cards above (one face down until the game is over), the player's below, all of
+        them inside the picture; long hands overlap like a fan with every corner index visible. The text
+        does not tell the cards.
     Actions: `stand` and `hit`; both are always legal.
-    Reward: standing pays +1 for a win, 0 for a draw, -1 for a loss; a hit that busts pays -1; another hit 0.
-    Endings: terminated by standing or busting; truncated after 20 turns, which no hand of legal actions reaches unfinished.
-    Success: a win (`info["solved"]`, here the same as `info["return_positive"]`). Exact odds of winning: random 28.1 %, always stand 38.1 %,
-        hit below 17 40.8 %, best 43.2 %.
+    Reward: standing pays +1 for a win, 0 for a draw, -1 for a loss; a hit that busts pays -1; another hit
+        0.
+    Endings: terminated by standing or busting; truncated after 20 turns, which no hand of legal actions
+        reaches unfinished.
+    Success: a win (`info["solved"]`, here the same as `info["return_positive"]`). Exact odds of winning:
+        random 28.1 %, always stand 38.1 %, hit below 17 40.8 %, best 43.2 %.
     Info: `player`, `dealer` (visible cards only), `player_total`, `solved`, `return_positive`.
     Splits: train, val and test differ by seed only.
-    Oracle: exact: it maximises the probability of winning (computed by recursion over the endless deck), so it wins 43.2 % of games. Playing
-        for expected reward instead wins 42.9 % and loses less.
+    Oracle: exact: it maximises the probability of winning (computed by recursion over the endless deck), so
+        it wins 43.2 % of games. Playing for expected reward instead wins 42.9 % and loses less.
 
-    A reply that cannot be read costs `invalid_penalty` (0 by default) and a turn, so that with the default a player who never answers
-    returns 0, which is more than the best player's mean (-0.05): set a penalty when training on return.
+    A reply that cannot be read costs `invalid_penalty` (0 by default) and a turn, so that with the default
+    a player who never answers returns 0, which is more than the best player's mean (-0.05): set a penalty
+    when training on return.
 
-    `compat="rl4vlm"` gives the published picture, where ten-valued cards are always J, Q or K, the fifth card of a hand lies outside the
-    canvas, and the dealer's second card stays face down; published reply parser and random fallback. Not reproduced: the face-down card
-    in info, and prompts that describe the previous episode.
+    `compat="rl4vlm"` gives the published picture, where ten-valued cards are always J, Q or K, the fifth
+    card of a hand lies outside the canvas, and the dealer's second card stays face down; published reply
+    parser and random fallback. Not reproduced: the face-down card in info, and prompts that describe the
+    previous episode.
 
     References:
         Sutton and Barto, Reinforcement Learning, 2nd edition, example 5.1. Gymnasium's Blackjack-v1.
-        Zhai et al., Fine-Tuning Large Vision-Language Models as Decision-Making Agents via Reinforcement Learning, NeurIPS 2024
-        (gym-cards).
+        Zhai et al., Fine-Tuning Large Vision-Language Models as Decision-Making Agents via Reinforcement
+        Learning, NeurIPS 2024 (gym-cards).
 
     Args:
         compat: `None` or `"rl4vlm"`.
         **kwargs: of `VLEnv`.
 
-    Options of `reset`: `player` and `dealer`, lists of cards such as `["H5", "SK"]` (the dealer's second card is the hidden one).
+    Options of `reset`: `player` and `dealer`, lists of cards such as `["H5", "SK"]` (the dealer's second
+    card is the hidden one).
 
     Raises:
         UserError: an argument or option is out of its range.
@@ -76,6 +84,7 @@ class Blackjack(VLEnv):
         self.player: list[Card] = []
         self.dealer: list[Card] = []
         self.reward: int | None = None
+        self._table: Canvas | None = None
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         """Deal two cards to each, or those of the options."""
@@ -87,7 +96,9 @@ class Blackjack(VLEnv):
         if "player" in options:
             self.player = list(read_cards(options["player"]))
             if len(self.player) < 2 or self.player_hand.bust:
-                raise UserError(f"reset option player={options['player']!r} must be two cards or more, worth at most 21.")
+                raise UserError(
+                    f"reset option player={options['player']!r} must be two cards or more, worth at most 21."
+                )
 
     def act(self, action: str) -> Outcome:
         """Take a card, or stand and let the dealer play."""
@@ -104,7 +115,12 @@ class Blackjack(VLEnv):
 
     def image(self) -> NDArray[np.uint8]:
         """Draw both hands: a fresh `[H, W, 3] uint8` array."""
-        canvas = Canvas(self.image_size, FELT)
+        if self._table is None:
+            self._table = Canvas(self.image_size, FELT)
+            dealer, player, size = ((5, 5), (5, 130), 16) if self.compat else ((5, 3), (5, 128), 18)
+            self._table.text("Dealer", *dealer, size)
+            self._table.text("Player", *player, size)
+        canvas = self._table.copy()
         if self.compat:
             self._lay_published(canvas)
         else:
@@ -145,7 +161,7 @@ class Blackjack(VLEnv):
             "dealer": names(self.dealer if self.reward is not None else self.dealer[:1]),
             "player_total": self.player_hand.total,
             "solved": self.reward == 1,
-            "return_positive": self._return > 0,
+            "return_positive": self.episode_return > 0,
         }
 
     @property
@@ -166,11 +182,9 @@ class Blackjack(VLEnv):
         return Card(rank, draw_suit(rng))
 
     def _lay(self, canvas: Canvas) -> None:
-        canvas.text("Dealer", 5, 3, 18)
         hidden = self.reward is None
-        for x, card in zip(fan(len(self.dealer), 5, 290, 70, 4), self.dealer, strict=True):
-            canvas.card(None if hidden and card is self.dealer[1] else card, x, 26, 70, 98)
-        canvas.text("Player", 5, 128, 18)
+        for index, x in enumerate(fan(len(self.dealer), 5, 290, 70, 4)):
+            canvas.card(None if hidden and index == 1 else self.dealer[index], x, 26, 70, 98)
         # Above eight cards two overlapping rows, so that the indices stay readable.
         rows = [self.player]
         if len(self.player) > 8:
@@ -181,10 +195,8 @@ class Blackjack(VLEnv):
                 canvas.card(card, x, y, 70, 98)
 
     def _lay_published(self, canvas: Canvas) -> None:
-        canvas.text("Dealer", 5, 5, 16)
         canvas.card(self.dealer[0], 5, 25, 70, 98)
         canvas.card(None, 78, 25, 70, 98)
-        canvas.text("Player", 5, 130, 16)
         for index, card in enumerate(self.player):
             row, column = divmod(index, 5)
             canvas.card(card, 5 + 74 * column, 150 + 102 * row, 70, 98)

@@ -1,8 +1,9 @@
-"""Blackjack's rules and odds: hands, the dealer, and the policy that wins most often. Pure: no cards' pictures, no environment.
+"""Blackjack's rules and odds: hands, the dealer, and the policy that wins most often. Pure functions.
 
-The deck is endless: every draw is an ace, 2 to 9 with probability 1/13 each, or a ten (10, J, Q, K) with 4/13. An ace counts 11 while that
-does not bust the hand (then the hand is *soft*). The dealer draws below 17 and stands on every 17. All odds are exact sums over these
-draws by recursion; no table is copied from anywhere.
+The deck is endless: every draw is an ace, 2 to 9 with probability 1/13 each, or a ten (10, J, Q, K) with
+4/13. An ace counts 11 while that does not bust the hand (then the hand is *soft*). The dealer draws below
+17 and stands on every 17. All odds are exact sums over these draws by recursion; no table is copied from
+anywhere.
 
 References:
     Sutton and Barto, Reinforcement Learning, 2nd edition, example 5.1 (the rules).
@@ -11,7 +12,7 @@ References:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import cache
 from typing import NamedTuple
 
 DRAW = {value: (4 if value == 10 else 1) / 13 for value in range(1, 11)}
@@ -76,7 +77,7 @@ def result(player: Hand, dealer: Hand) -> int:
     return (player.total > score) - (player.total < score)
 
 
-@lru_cache(maxsize=None)
+@cache
 def dealer_totals(hand: Hand) -> dict[int, float]:
     """Distribution of the dealer's final total (0 when bust), drawing on from `hand`."""
     if hand.total >= DEALER_STANDS:
@@ -88,7 +89,7 @@ def dealer_totals(hand: Hand) -> dict[int, float]:
     return totals
 
 
-@lru_cache(maxsize=None)
+@cache
 def stand(total: int, dealer: int) -> Odds:
     """Odds of standing with `total` (at most 21) against the dealer's open card of value `dealer`."""
     totals = dealer_totals(Hand().add(dealer))
@@ -97,19 +98,19 @@ def stand(total: int, dealer: int) -> Odds:
     return Odds(win, draw, 1.0 - win - draw)
 
 
-@lru_cache(maxsize=None)
+@cache
 def best(hand: Hand, dealer: int) -> tuple[str, Odds]:
     """The action that wins most often, `hit` or `stand`, and the odds when playing so to the end.
 
-    The criterion is the probability of winning (the success that is reported), not expected reward, for which a draw also counts.
-    Ties stand.
+    The criterion is the probability of winning (the success that is reported), not expected reward, for
+    which a draw also counts. Ties stand.
     """
     standing = stand(hand.total, dealer)
     hitting = hit(hand, dealer, best)
     return ("hit", hitting) if hitting.win > standing.win else ("stand", standing)
 
 
-@lru_cache(maxsize=None)
+@cache
 def best_value(hand: Hand, dealer: int) -> tuple[str, Odds]:
     """The action with the greatest expected reward, and the odds when playing so to the end. Ties stand."""
     standing = stand(hand.total, dealer)
@@ -130,7 +131,7 @@ def hit(hand: Hand, dealer: int, follow: Callable[[Hand, int], tuple[str, Odds]]
 def odds_of(policy: Policy) -> Odds:
     """Exact odds of a whole game under a policy, before any card is dealt."""
 
-    @lru_cache(maxsize=None)
+    @cache
     def follow(hand: Hand, dealer: int) -> tuple[str, Odds]:
         hits = policy(hand, dealer)
         standing = stand(hand.total, dealer)

@@ -1,11 +1,12 @@
-"""The arithmetic that the card games accept, as an explicit grammar read one token at a time, in exact fractions.
+"""The arithmetic that the card games accept: an explicit grammar, read token by token in exact fractions.
 
     sum    := term   (("+" | "-") term)*
     term   := factor (("*" | "/") factor)*
     factor := NUMBER | "(" sum ")"
 
-A NUMBER is one token: neighbouring numbers never join into a longer one. There is no sign, no power and no floor division. The
-published games evaluate a Python expression instead; `published_formula` interprets that one. Searching is `solver`'s business.
+A NUMBER is one token: neighbouring numbers never join into a longer one. There is no sign, no power and no
+floor division. The published games evaluate a Python expression instead; `published_formula` interprets
+that one. Searching is `solver`'s business.
 """
 
 from __future__ import annotations

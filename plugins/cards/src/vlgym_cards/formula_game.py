@@ -1,4 +1,7 @@
-"""What EZPoints and Points24 share: build a formula token by token from the numbers of the cards. Dealing and layout are theirs."""
+"""What EZPoints and Points24 share: build a formula token by token from the cards' numbers.
+
+Dealing and layout are theirs.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
 from vlgym.env import VLEnv
 from vlgym.errors import UserError
 from vlgym.prompts import PromptTemplate
@@ -41,7 +45,6 @@ class FormulaGame(VLEnv):
     hand_size: ClassVar[int]
     rules: ClassVar[Rules]
     longest: ClassVar[int]
-    title: ClassVar[str]
 
     prompt = PromptTemplate(
         version=1,
@@ -126,7 +129,10 @@ class FormulaGame(VLEnv):
         return [*map(str, range(1, largest + 1)), *self.rules.operators, *brackets, "="]
 
     def oracle(self) -> str:
-        """The next token of a shortest right formula; `=` when it is complete, and also when nothing can save the hand (-1 is the least loss)."""
+        """The next token of a shortest right formula; `=` when it is complete.
+
+        Also `=` when nothing can save the hand: -1 is the least loss.
+        """
         completion = self.completion()
         return completion[0] if completion else "="
 
@@ -153,7 +159,7 @@ class FormulaGame(VLEnv):
             "formula": list(self.formula),
             "solvable": is_solvable(self.numbers, self.target, self.rules),
             "solved": self.solved,
-            "return_positive": self._return > 0,
+            "return_positive": self.episode_return > 0,
         }
 
     # ---- the formula -----------------------------------------------------------------------------------------------
@@ -166,7 +172,7 @@ class FormulaGame(VLEnv):
     def completion(self) -> Tokens | None:
         """Fewest tokens that make the formula right, in time for the `=`; `None` if there are none."""
         room = self.longest - len(self.formula) - (1 if self.compat else 0)
-        turns = self.max_turns - self._turn - 1
+        turns = self.max_turns - self.turn - 1
         prefix = tuple(token for token in self.formula if token != REFUSED)
         accept = _ACCEPTED[self.target] if self.compat else None
         return complete(prefix, self.unused(), self.target, self.rules, max(0, min(room, turns)), accept)

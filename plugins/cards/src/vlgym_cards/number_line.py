@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
+
 from vlgym.env import VLEnv
 from vlgym.errors import UserError
 from vlgym.prompts import PromptTemplate
@@ -25,26 +26,31 @@ SMALLEST_LABEL = 6
 class NumberLine(VLEnv):
     """NumberLine: make the current number equal to the target number.
 
-    Goal: reach the target in as few steps as possible, without a wrong one. Both numbers are between 0 and `max_position` (5); start and
-        target are drawn uniformly, and if they fall together the target moves on to (target + 1) mod `max_position`. That is the
-        published distribution, its small bias included (30 different starts, mean distance 2.278), so that results compare.
-    Observation: a white picture with the words Target and Current, each beside its number. The numbers are nowhere in the text.
-    Actions: `-` (subtract one, not below 0) and `+` (add one, not above `max_position`); both are always legal.
-    Reward: +1 if the move reaches the target, else -1 if it does not bring the current number nearer (also when it is stopped at an end),
-        else 0. The best return is always +1; one wrong move cancels it.
+    Goal: reach the target in as few steps as possible, without a wrong one. Both numbers are between 0 and
+        `max_position` (5); start and target are drawn uniformly, and if they fall together the target moves
+        on to (target + 1) mod `max_position`. That is the published distribution, its small bias included
+        (30 different starts, mean distance 2.278), so that results compare.
+    Observation: a white picture with the words Target and Current, each beside its number. The numbers are
+        nowhere in the text.
+    Actions: `-` (subtract one, not below 0) and `+` (add one, not above `max_position`); both are always
+        legal.
+    Reward: +1 if the move reaches the target, else -1 if it does not bring the current number nearer (also
+        when it is stopped at an end), else 0. The best return is always +1; one wrong move cancels it.
     Endings: terminated at the target; truncated after 2 * `max_position` (10) turns.
-    Success: return > 0, that is, the target was reached without a wrong move (strict; what the papers report). `info["solved"]` says
-        whether the target was reached at all. A uniformly random policy: 28.3 % success, 61.1 % solved.
+    Success: return > 0, that is, the target was reached without a wrong move (strict; what the papers
+        report). `info["solved"]` says whether the target was reached at all. A uniformly random policy:
+        28.3 % success, 61.1 % solved.
     Info: `target`, `current`, `solved`, `return_positive`.
     Splits: train, val and test differ by seed only; they share the 30 starts.
     Oracle: exact.
 
-    `compat="rl4vlm"` uses the published picture, reply parser and random fallback. The rules are the same. Not reproduced: numbers drawn
-    from a global generator that `reset(seed=)` does not reach, and prompts that describe the previous episode.
+    `compat="rl4vlm"` uses the published picture, reply parser and random fallback. The rules are the same.
+    Not reproduced: numbers drawn from a global generator that `reset(seed=)` does not reach, and prompts
+    that describe the previous episode.
 
     References:
-        Zhai et al., Fine-Tuning Large Vision-Language Models as Decision-Making Agents via Reinforcement Learning, NeurIPS 2024
-        (gym-cards). VL-DAC, arXiv 2508.04280.
+        Zhai et al., Fine-Tuning Large Vision-Language Models as Decision-Making Agents via Reinforcement
+        Learning, NeurIPS 2024 (gym-cards). VL-DAC, arXiv 2508.04280.
 
     Args:
         max_position: largest number, 2 to 99.
@@ -118,7 +124,7 @@ class NumberLine(VLEnv):
 
     def success(self) -> bool:
         """Whether the return is positive: target reached, no wrong move."""
-        return self._return > 0
+        return self.episode_return > 0
 
     def extra_info(self) -> dict[str, Any]:
         """Numbers and both measures of success."""
@@ -126,14 +132,15 @@ class NumberLine(VLEnv):
             "target": self.target,
             "current": self.current,
             "solved": self.current == self.target,
-            "return_positive": self._return > 0,
+            "return_positive": self.episode_return > 0,
         }
 
     def _chosen(self, current: Any, target: Any) -> tuple[int, int]:
         for name, value in (("current", current), ("target", target)):
             if not (isinstance(value, int) and 0 <= value <= self.max_position):
                 raise UserError(
-                    f"reset option {name}={value!r} must be an integer from 0 to {self.max_position}; give target and current together."
+                    f"reset option {name}={value!r} must be an integer from 0 to {self.max_position}; "
+                    "give target and current together."
                 )
         if current == target:
             raise UserError(f"reset options target and current are both {target}; they must differ.")
@@ -158,8 +165,9 @@ def _draw_published(target: int, current: int, size: tuple[int, int]) -> NDArray
 def _draw_large(target: int, current: int, size: tuple[int, int]) -> NDArray[np.uint8]:
     """Two rows, each a word in the left half and a number in the third quarter of the width.
 
-    The numbers are as large as that quarter allows and keep clear of its edges, so that a small vision model whose patches tile the
-    picture (4 x 2 patches of 28 pixels at 56 x 112) sees each number whole in one patch, always the same one.
+    The numbers are as large as that quarter allows and keep clear of its edges, so that a small vision
+    model whose patches tile the picture (4 x 2 patches of 28 pixels at 56 x 112) sees each number whole in
+    one patch, always the same one.
     """
     height, width = size
     picture = Image.new("RGB", (width, height), WHITE)

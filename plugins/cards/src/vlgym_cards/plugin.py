@@ -6,7 +6,8 @@ from vlgym.hookspecs import hookimpl
 from vlgym.spec import EnvSpec
 
 _RL4VLM = (
-    "Zhai et al., Fine-Tuning Large Vision-Language Models as Decision-Making Agents via Reinforcement Learning, NeurIPS 2024"
+    "Zhai et al., Fine-Tuning Large Vision-Language Models as Decision-Making Agents via Reinforcement Learning, "
+    "NeurIPS 2024"
 )
 _VLDAC = "VL-DAC, arXiv 2508.04280"
 

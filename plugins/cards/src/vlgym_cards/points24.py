@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -15,33 +15,39 @@ from .solver import Rules, is_solvable
 class Points24(FormulaGame):
     """Points24: write a formula worth 24 from four cards.
 
-    Goal: a formula that uses all four cards' numbers exactly once and equals 24, then `=`. A counts 1; J, Q and K count 10 (or 11, 12, 13
-        with `faces_as_ten=False`). The published hands are kept: four ranks uniform and independent, of which only 73.1 % can be solved
-        (79.2 % with 11, 12, 13); `info["solvable"]` tells, and `solvable_only=True` deals no others.
-    Observation: four cards on green felt and the formula so far under them; the text repeats the formula, not the cards.
-    Actions: `1` to `10` (`13`), `+`, `-`, `*`, `/`, `(`, `)`, `=`; each turn appends one. All are always in the list; which fit is for the
-        player to see.
-    Reward: `=` pays +10 if the formula is right, else -1. A number that no unused card has: -1, formula unchanged, counted as an invalid
-        action. A token when the formula holds 21 already: -1. Otherwise 0. Operators and brackets may be put anywhere. Best return: 10
-        on a solvable hand, -1 (by `=`) on another.
+    Goal: a formula that uses all four cards' numbers exactly once and equals 24, then `=`. A counts 1; J, Q
+        and K count 10 (or 11, 12, 13 with `faces_as_ten=False`). The published hands are kept: four ranks
+        uniform and independent, of which only 73.1 % can be solved (79.2 % with 11, 12, 13);
+        `info["solvable"]` tells, and `solvable_only=True` deals no others.
+    Observation: four cards on green felt and the formula so far under them; the text repeats the formula,
+        not the cards.
+    Actions: `1` to `10` (`13`), `+`, `-`, `*`, `/`, `(`, `)`, `=`; each turn appends one. All are always in
+        the list; which fit is for the player to see.
+    Reward: `=` pays +10 if the formula is right, else -1. A number that no unused card has: -1, formula
+        unchanged, counted as an invalid action. A token when the formula holds 21 already: -1. Otherwise 0.
+        Operators and brackets may be put anywhere. Best return: 10 on a solvable hand, -1 (by `=`) on
+        another.
     Endings: terminated by `=`; truncated by a 22nd token or after 22 turns.
-    Success: a right formula was finished (`info["solved"]`); `info["return_positive"]` is the papers' measure.
+    Success: a right formula was finished (`info["solved"]`); `info["return_positive"]` is the papers'
+        measure.
     Info: `cards`, `numbers`, `formula`, `solvable`, `solved`, `return_positive`.
     Splits: train, val and test differ by seed only.
-    Oracle: exact, from every formula that can still become right; else, and on unsolvable hands, it honestly plays `=` and loses. Its success
-        is therefore the share of solvable hands.
+    Oracle: exact, from every formula that can still become right; else, and on unsolvable hands, it
+        honestly plays `=` and loses. Its success is therefore the share of solvable hands.
 
-    Formulas are read by an explicit grammar in exact fractions: numbers never run together and there are no signs, no powers and no floor
-    divisions. Replies that cannot be read cost `invalid_penalty` (0 by default) and a turn.
+    Formulas are read by an explicit grammar in exact fractions: numbers never run together and there are no
+    signs, no powers and no floor divisions. Replies that cannot be read cost `invalid_penalty` (0 by
+    default) and a turn.
 
-    `compat="rl4vlm"` gives the published rules: the formula is a Python expression in floating-point numbers (digits join, `* *` is a power,
-    `/ /` a floor division, signs are allowed; 3, 3, 8, 8 cannot be solved exactly), a refused number adds a blank to it, a `=` after the
-    21st token comes too late; published layout, reply parser and random fallback. Not reproduced: unseeded cards, and prompts that show
-    the previous episode's formula.
+    `compat="rl4vlm"` gives the published rules: the formula is a Python expression in floating-point
+    numbers (digits join, `* *` is a power, `/ /` a floor division, signs are allowed; 3, 3, 8, 8 cannot be
+    solved exactly), a refused number adds a blank to it, a `=` after the 21st token comes too late;
+    published layout, reply parser and random fallback. Not reproduced: unseeded cards, and prompts that
+    show the previous episode's formula.
 
     References:
-        Zhai et al., Fine-Tuning Large Vision-Language Models as Decision-Making Agents via Reinforcement Learning, NeurIPS 2024
-        (gym-cards).
+        Zhai et al., Fine-Tuning Large Vision-Language Models as Decision-Making Agents via Reinforcement
+        Learning, NeurIPS 2024 (gym-cards).
 
     Args:
         faces_as_ten: J, Q, K count 10; else 11, 12, 13.
@@ -59,7 +65,6 @@ class Points24(FormulaGame):
     hand_size = 4
     rules = Rules("+-*/", brackets=True)
     longest = 21
-    title: ClassVar[str] = "Points24"
 
     def __init__(
         self, *, faces_as_ten: bool = True, solvable_only: bool = False, compat: str | None = None, **kwargs: Any
@@ -76,28 +81,29 @@ class Points24(FormulaGame):
                 return hand
 
     def lay(self, canvas: Canvas) -> None:
-        """Four cards in a row."""
+        """Four cards in a row, and the word below them."""
         if self.compat:
             for card, x in zip(self.cards, (5, 78, 152, 226), strict=True):
                 canvas.card(card, x, 103, 67, 93)
+            canvas.text("Formula:", 10, 210, 16)
             return
         for index, card in enumerate(self.cards):
             canvas.card(card, 4 + 74 * index, 8, 70, 134)
+        canvas.text("Formula:", 8, 148, 18)
 
     def write(self, canvas: Canvas) -> None:
         """The formula under the cards, over as many lines as it needs."""
         if self.compat:
-            canvas.text("Formula:", 10, 210, 16)
             canvas.text(" ".join(self.formula), 10, 240, 16)
-            return
-        canvas.text("Formula:", 8, 148, 18)
-        canvas.wrapped(self.formula, 8, 172, 284, 126, (46, 40, 34, 30, 26, 22, 18))
+        else:
+            canvas.wrapped(self.formula, 8, 172, 284, 126, (46, 40, 34, 30, 26, 22, 18))
 
     def task(self) -> str:
         """The goal in words."""
         faces = "J, Q and K count as 10" if self.faces_as_ten else "J counts as 11, Q as 12, K as 13"
         return (
-            "You are playing Points24. The picture shows four cards and a formula. Each turn your action is appended to the formula. "
+            "You are playing Points24. The picture shows four cards and a formula. "
+            "Each turn your action is appended to the formula. "
             "Use the number of each card exactly once to make a formula that equals 24, then finish with =. "
             f"A counts as 1; {faces}."
         )

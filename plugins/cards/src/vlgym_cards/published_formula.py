@@ -1,22 +1,25 @@
-"""What the published EZPoints and Points24 make of a formula: the meaning of a Python arithmetic expression.
+"""What the published EZPoints and Points24 make of a formula: the meaning of a Python arithmetic
+expression.
 
-For `compat="rl4vlm"` only. The tokens are joined without separators, so digits run together (`2`, `4` is 24), `*`, `*` is a power, `/`, `/`
-a floor division, and signs are allowed; a blank ends a number or an operator. Values are integers and floating-point numbers
-compared without tolerance. The language is interpreted here, token by token; nothing is handed to the Python interpreter.
-One departure: a power of more than `MAX_BITS` bits is an error, where Python would compute for minutes.
+For `compat="rl4vlm"` only. The tokens are joined without separators, so digits run together (`2`, `4` is
+24), `*`, `*` is a power, `/`, `/` a floor division, and signs are allowed; a blank ends a number or an
+operator. Values are integers and floating-point numbers compared without tolerance. The language is
+interpreted here, token by token; nothing is handed to the Python interpreter. One departure: a power of
+more than `MAX_BITS` bits is an error, where Python would compute for minutes.
 """
 
 from __future__ import annotations
 
 import operator
 import re
+from typing import Any
 
 from .formula import FormulaError
 
 MAX_BITS = 4096
 """Largest integer power that is computed, in bits."""
 
-MAX_LENGTH = 256
+MAX_LENGTH = 64
 """Longest expression that is read, in characters."""
 
 _LEXEME = re.compile(r" *([0-9]+|\*\*|//|[-+*/()])")
@@ -33,7 +36,8 @@ def evaluate_published(expression: str) -> Number:
         expression: the formula's tokens, joined; blanks stand for refused tokens.
 
     Raises:
-        FormulaError: malformed (a syntax or type error in Python), division by zero, overflow, or a power that is too large.
+        FormulaError: malformed (a syntax or type error in Python), division by zero, overflow, or a power
+            that is too large.
     """
     if len(expression) > MAX_LENGTH:
         raise FormulaError(f"longer than {MAX_LENGTH} characters")
@@ -120,6 +124,12 @@ class _Reader:
 
 
 def _power(base: Number, exponent: Number) -> Number:
-    if isinstance(base, int) and isinstance(exponent, int) and exponent * base.bit_length() > MAX_BITS:
+    integers = isinstance(base, int) and isinstance(exponent, int)
+    if integers and _bits(base, exponent) > MAX_BITS:
         raise FormulaError(f"a power of more than {MAX_BITS} bits")
     return base**exponent
+
+
+def _bits(base: Any, exponent: Any) -> int:
+    """About how many bits an integer power has; powers of -1, 0 and 1 stay small."""
+    return exponent * base.bit_length() if abs(base) > 1 else 1

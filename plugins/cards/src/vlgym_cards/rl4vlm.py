@@ -1,8 +1,9 @@
 """The published reply parser ("text projection"), and what `compat="rl4vlm"` sets. Not used by default.
 
-From the reply, lower-cased, the parser keeps what follows the *first* `"action":` (or, without one, the last character), and looks which
-legal actions occur in it. Exactly one: that is the action. None or several: a random legal action is executed, which is the
-`random` policy for invalid replies; here it is counted as an invalid turn, where the published code did not count.
+From the reply, lower-cased, the parser keeps what follows the *first* `"action":` (or, without one, the
+last character), and looks which legal actions occur in it. Exactly one: that is the action. None or
+several: a random legal action is executed, which is the `random` policy for invalid replies; here it is
+counted as an invalid turn, where the published code did not count.
 """
 
 from __future__ import annotations
@@ -53,11 +54,15 @@ class ProjectionParser:
 
     def describe(self) -> str:
         """The reply format in words."""
-        return 'Answer with a JSON object like {"thoughts": "THOUGHTS", "action": "ACTION"}, where ACTION is one of the legal actions.'
+        return (
+            'Answer with a JSON object like {"thoughts": "THOUGHTS", "action": "ACTION"}, '
+            "where ACTION is one of the legal actions."
+        )
 
 
 def apply_compat(compat: str | None, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the base class's arguments with the published parser and fallback filled in where `compat` asks for them.
+    """Return the base class's arguments with the published parser and fallback filled in where `compat`
+    asks for them.
 
     What the caller gave explicitly stays.
 

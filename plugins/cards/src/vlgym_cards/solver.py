@@ -1,9 +1,11 @@
-"""Exact search for the shortest way to complete a formula so that it uses every card once and hits the target.
+"""Exact search for the shortest way to complete a formula so that it uses every card once and hits the
+target.
 
-The search follows the grammar of `formula`. For a set of numbers it tabulates every value that a factor, a term or a sum over exactly
-these numbers can have, with the shortest tokens for it; and likewise every effect that a *suffix* of a term (`* f / g`) or of a
-sum (`+ t - u`) can have. An unfinished formula is then completed from its innermost open bracket outwards. Nothing is
-heuristic: when `complete` returns `None`, no completion exists within the budget.
+The search follows the grammar of `formula`. For a set of numbers it tabulates every value that a factor, a
+term or a sum over exactly these numbers can have, with the shortest tokens for it; and likewise every
+effect that a *suffix* of a term (`* f / g`) or of a sum (`+ t - u`) can have. An unfinished formula is then
+completed from its innermost open bracket outwards. Nothing is heuristic: when `complete` returns `None`, no
+completion exists within the budget.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ def complete(
     budget: int = UNLIMITED,
     accept: Callable[[Tokens], bool] | None = None,
 ) -> Tokens | None:
-    """Return the fewest tokens that turn `prefix` into a formula worth `target` using each of `numbers` once more.
+    """Return the fewest tokens that turn `prefix` into a formula worth `target` using each of `numbers`
+    once more.
 
     Args:
         prefix: the formula so far.
@@ -58,17 +61,19 @@ def complete(
         target: the wanted value.
         rules: tokens that may be used.
         budget: most tokens that may be added.
-        accept: a further test of the whole formula (a module-level function, since results are cached). With it the search looks at
-            one shortest formula for each value of the first term, not at all of them, so `None` is no proof then.
+        accept: a further test of the whole formula (a module-level function, since results are cached).
+            With it the search looks at one shortest formula for each value of the first term, not at all of
+            them, so `None` is no proof then.
 
     Returns:
-        The tokens to add (empty if the formula is complete already), or `None` if there are none within the budget.
+        The tokens to add (empty if the formula is complete already), or `None` if there are none within the
+        budget.
     """
     try:
         *outer, inner = read(prefix).levels
     except FormulaError:
         return None
-    # Fewest tokens that could possibly do: each number, an operator before all but a due first one, each closing bracket.
+    # Fewest tokens that could possibly do: each number, an operator before all but a due one, each closing bracket.
     fewest = len(outer) + 2 * len(numbers) - (1 if inner.pending and numbers else 0)
     if fewest > budget:
         return None
@@ -91,12 +96,20 @@ def complete(
             shorter = best is None or len(found) < len(best)
             if shorter and len(found) <= budget and (accept is None or accept((*prefix, *found))):
                 best = found
+                if len(best) == fewest:
+                    return best
     return best
 
 
 def is_solvable(numbers: Sequence[int], target: int, rules: Rules = ALL) -> bool:
     """Whether some formula uses each number once and is worth `target`."""
-    return complete((), tuple(sorted(numbers)), target, rules) is not None
+    return _is_solvable(tuple(sorted(numbers)), target, rules)
+
+
+@lru_cache(maxsize=4096)
+def _is_solvable(numbers: Numbers, target: int, rules: Rules) -> bool:
+    wanted = Fraction(target)
+    return any(True for state in _after_factor(Level(), numbers, rules) for _ in _hits(state, wanted, rules))
 
 
 @dataclass(frozen=True)

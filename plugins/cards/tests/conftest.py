@@ -1,0 +1,68 @@
+"""Shared fixtures: environments without wrappers, and a generator that plays back chosen draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from vlgym.env import VLEnv
+from vlgym.making import make
+
+
+@pytest.fixture
+def make_env() -> Iterator[Callable[..., VLEnv]]:
+    """Build environments by title, `make_env("Points24", compat="rl4vlm")`; all are closed afterwards."""
+    built: list[VLEnv] = []
+
+    def build(title: str, **kwargs: Any) -> VLEnv:
+        built.append(make(f"vlgym/{title}-v0", **kwargs))
+        return built[-1]
+
+    yield build
+    for env in built:
+        env.close()
+
+
+@pytest.fixture
+def say() -> Callable[[str], str]:
+    """Write an action in the default reply format."""
+    return lambda action: f"<action>{action}</action>"
+
+
+@pytest.fixture
+def play(say: Callable[[str], str]) -> Callable[..., tuple[list[float], bool, bool, dict[str, Any]]]:
+    """Act through `step` until the actions or the episode end: rewards, terminated, truncated, last info."""
+
+    def run(env: VLEnv, actions: list[str]) -> tuple[list[float], bool, bool, dict[str, Any]]:
+        rewards: list[float] = []
+        terminated = truncated = False
+        info: dict[str, Any] = {}
+        for action in actions:
+            _, reward, terminated, truncated, info = env.step(env.parser.format([action]))
+            rewards.append(reward)
+            if terminated or truncated:
+                break
+        return rewards, terminated, truncated, info
+
+    return run
+
+
+class Script:
+    """Stands in for a generator: `integers` and `random` return the listed values in order."""
+
+    def __init__(self, *values: Any) -> None:
+        self.values = list(values)
+
+    def integers(self, *_: Any, **__: Any) -> Any:
+        return self.values.pop(0)
+
+    def random(self) -> float:
+        return self.values.pop(0)
+
+
+@pytest.fixture
+def script() -> type[Script]:
+    """The class `Script`."""
+    return Script

@@ -1,0 +1,9 @@
+"""The certificate of every environment of the family."""
+
+from vlgym.testing import EnvConformance
+
+
+class TestCards(EnvConformance):
+    """Every property of the kit, for each id."""
+
+    env_ids = ("vlgym/NumberLine-v0", "vlgym/EZPoints-v0", "vlgym/Points24-v0", "vlgym/Blackjack-v0")

@@ -1,0 +1,77 @@
+"""The exact grammar."""
+
+from fractions import Fraction
+
+import pytest
+from vlgym_cards.formula import FormulaError, evaluate, read, tokenize
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("7", 7),
+        ("2 + 3 * 4", 14),
+        ("( 2 + 3 ) * 4", 20),
+        ("10 - 4 - 3", 3),
+        ("24 / 4 / 3", 2),
+        ("8 / ( 3 - 8 / 3 )", 24),
+        ("1 - 2 * 3 + 4", -1),
+        ("2 * 3 / 4 * 5", Fraction(15, 2)),
+        ("( ( 5 ) )", 5),
+        ("1 / 3 + 1 / 3 + 1 / 3", 1),
+        ("3 - ( 4 - ( 5 - 6 ) )", -2),
+        ("0 / 5", 0),
+    ],
+)
+def test_a_formula_has_its_exact_value(text: str, value: int) -> None:
+    assert evaluate(tokenize(text)) == value
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        ["2", "4"],
+        ["1", "2", "+", "3"],
+        ["-", "3"],
+        ["+", "3"],
+        ["2", "*", "-", "3"],
+        ["2", "*", "*", "3"],
+        ["7", "/", "/", "2"],
+        [],
+        ["3", "+"],
+        ["(", ")"],
+        ["(", "3"],
+        ["3", ")"],
+        ["3", "(", "4", ")"],
+        ["(", "3", ")", "4"],
+        ["3", "=", "3"],
+        [" "],
+        ["x"],
+        ["\u0663"],
+        ["3", "/", "(", "2", "-", "2", ")"],
+        ["*"],
+        ["1.5"],
+        ["3", "+", "*", "4"],
+    ],
+)
+def test_what_is_not_in_the_grammar_is_refused(tokens: list[str]) -> None:
+    with pytest.raises(FormulaError):
+        evaluate(tokens)
+
+
+def test_digits_of_neighbouring_tokens_do_not_join_and_a_written_number_is_one_token() -> None:
+    assert tokenize("24+1") == ["24", "+", "1"]
+    with pytest.raises(FormulaError, match="operator is missing"):
+        evaluate(["2", "4"])
+
+
+def test_a_beginning_of_a_formula_is_told_from_a_dead_one() -> None:
+    assert len(read(["3", "*", "(", "4", "-"]).levels) == 2
+    with pytest.raises(FormulaError, match="must stand"):
+        read(["3", "*", "+"])
+
+
+@pytest.mark.parametrize("text", ["3 + x", "2^3", "3 + 4 = 7", "1_0", "\u0663 + 1", "2.5"])
+def test_tokenizing_refuses_unknown_characters(text: str) -> None:
+    with pytest.raises(FormulaError, match="belongs to no token"):
+        tokenize(text)

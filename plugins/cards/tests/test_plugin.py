@@ -1,0 +1,45 @@
+"""The specs: what they promise, and that reading them costs nothing."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from vlgym_cards.plugin import vlgym_envs
+
+from vlgym.making import load_class
+
+
+def test_the_plugin_offers_the_four_games() -> None:
+    assert [spec.id for spec in vlgym_envs()] == [
+        "vlgym/NumberLine-v0",
+        "vlgym/EZPoints-v0",
+        "vlgym/Points24-v0",
+        "vlgym/Blackjack-v0",
+    ]
+
+
+@pytest.mark.parametrize("spec", vlgym_envs(), ids=lambda spec: spec.title)
+def test_an_environment_built_without_a_spec_has_the_specs_defaults(spec) -> None:
+    env = load_class(spec)()
+    assert env.max_turns == spec.max_turns
+    assert env.image_size == spec.image_size
+    assert env.prompt.version == spec.prompt_version
+
+
+def test_reading_the_specs_imports_no_environment_code_and_no_drawing() -> None:
+    code = (
+        "import sys, vlgym_cards.plugin as p; p.vlgym_envs();"
+        "bad = [m for m in sys.modules if m.startswith('PIL') or m in ('vlgym_cards.art', 'vlgym_cards.points24')];"
+        "sys.exit(repr(bad) if bad else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_example_of_the_readme_runs_and_solves_its_hand() -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    code = readme.split("```python\n")[1].split("```")[0]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.rstrip().endswith("10.0 True")

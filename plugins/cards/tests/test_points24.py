@@ -1,0 +1,177 @@
+"""Points24: rules, oracle on every solvable hand, pictures of long formulas."""
+
+from collections.abc import Callable
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+import pytest
+from vlgym_cards.art import FELT
+from vlgym_cards.solver import is_solvable
+
+from vlgym.env import VLEnv
+
+Build = Callable[..., VLEnv]
+HAND = {"cards": ["H3", "S3", "D8", "C8"]}
+
+
+def finish(env: Any, limit: int = 30) -> list[float]:
+    """Let the oracle play through `act`, without drawing, from wherever the formula stands."""
+    rewards: list[float] = []
+    for _ in range(limit):
+        outcome = env.act(env.oracle())
+        rewards.append(outcome.reward)
+        if outcome.terminated or outcome.truncated:
+            break
+    return rewards
+
+
+def test_the_oracle_wins_every_solvable_hand_and_plays_equals_on_every_other(make_env: Build) -> None:
+    env: Any = make_env("Points24")
+    symbols = {1: "A"}
+    won = lost = 0
+    for hand in combinations_with_replacement(range(1, 11), 4):
+        env.start(np.random.default_rng(0), {"cards": [f"S{symbols.get(n, n)}" for n in hand]})
+        rewards = finish(env)
+        if is_solvable(hand, 24):
+            assert rewards == [0.0] * (len(rewards) - 1) + [10.0], hand
+            assert 8 <= len(rewards) <= 14
+            won += 1
+        else:
+            assert rewards == [-1.0], hand
+            lost += 1
+    assert (won, lost) == (566, 149)
+
+
+def test_the_oracle_rescues_any_beginning_that_can_be_rescued(make_env: Build, play: Callable) -> None:
+    env: Any = make_env("Points24")
+    rng = np.random.default_rng(5)
+    rescued = 0
+    for seed in range(120):
+        env.reset(seed=seed)
+        legal = env.legal_actions()[:-1]
+        play(env, [legal[int(i)] for i in rng.integers(len(legal), size=3)])
+        completion = env.completion()
+        rewards = finish(env)
+        if completion is None:
+            assert rewards == [-1.0]
+        else:
+            assert rewards == [0.0] * len(completion) + [10.0]
+            rescued += 1
+    assert rescued >= 10
+
+
+def test_the_oracle_knows_how_many_turns_are_left(make_env: Build, play: Callable) -> None:
+    env: Any = make_env("Points24", max_turns=10)
+    env.reset(seed=0, options=HAND)
+    assert len(env.completion()) == 9  # 8 / ( 3 - 8 / 3 ), then =
+    short: Any = make_env("Points24", max_turns=9)
+    short.reset(seed=0, options=HAND)
+    assert short.completion() is None
+    rewards, terminated, _, info = play(env, [*env.completion(), "="])
+    assert rewards[-1] == 10
+    assert terminated
+    assert info["success"]
+
+
+def test_exact_fractions_accept_what_floating_point_numbers_miss(make_env: Build, play: Callable) -> None:
+    env = make_env("Points24")
+    env.reset(seed=0, options=HAND)
+    rewards, *_ = play(env, ["8", "/", "(", "3", "-", "8", "/", "3", ")", "="])
+    assert rewards[-1] == 10
+
+
+@pytest.mark.parametrize(
+    ("cards", "formula"),
+    [
+        (["HA", "S2", "D4", "CA"], "2 4 * 1 * 1"),  # digits do not join
+        (["H2", "S3", "D3", "CA"], "2 * * 3 * 3 * 1"),  # no power
+        (["H3", "S8", "D9", "C5"], "- 3 + 8 + 9 + 5"),  # no sign
+        (["H6", "S4", "DA", "CA"], "6 * 4"),  # not every card used
+        (["H6", "S4", "DA", "CA"], "6 * 4 * 1 / 1 )"),
+        (["H6", "S4", "DA", "CA"], "6 * 4 / ( 1 - 1 )"),
+    ],
+)
+def test_the_published_loopholes_are_closed(make_env: Build, play: Callable, cards: list[str], formula: str) -> None:
+    env = make_env("Points24")
+    env.reset(seed=0, options={"cards": cards})
+    rewards, terminated, _, info = play(env, [*formula.split(), "="])
+    assert rewards[-1] == -1
+    assert terminated
+    assert not info["success"]
+
+
+def test_faces_count_11_to_13_on_request(make_env: Build, play: Callable) -> None:
+    env = make_env("Points24", faces_as_ten=False)
+    assert len(env.legal_actions()) == 20
+    assert len(make_env("Points24").legal_actions()) == 17
+    _, info = env.reset(seed=0, options={"cards": ["HJ", "SK", "DA", "CA"]})
+    assert info["numbers"] == [11, 13, 1, 1]
+    rewards, *_ = play(env, ["(", "11", "+", "13", ")", "*", "1", "*", "1", "="])
+    assert rewards[-1] == 10
+
+
+def test_about_73_percent_of_the_deals_are_solvable_and_all_on_request(make_env: Build) -> None:
+    env: Any = make_env("Points24")
+    rng = np.random.default_rng(1)
+    share = np.mean([is_solvable([card.value() for card in env.deal(rng)], 24) for _ in range(2000)])
+    assert share == pytest.approx(0.731, abs=0.04)  # four standard errors
+    chosen: Any = make_env("Points24", solvable_only=True)
+    assert all(is_solvable([card.value() for card in chosen.deal(rng)], 24) for _ in range(300))
+    assert chosen.reset(seed=1)[1]["solvable"] is True
+
+
+def test_a_22nd_token_ends_the_episode_with_minus_1(make_env: Build, play: Callable) -> None:
+    env = make_env("Points24")
+    env.reset(seed=0)
+    rewards, terminated, truncated, info = play(env, ["("] * 30)
+    assert rewards == [0] * 21 + [-1]
+    assert truncated
+    assert not terminated
+    assert len(info["formula"]) == 21
+
+
+def test_the_longest_formula_stays_inside_the_picture_and_every_token_shows(make_env: Build) -> None:
+    env: Any = make_env("Points24")
+    env.reset(seed=0, options=HAND)
+    widest = ["10", "+"] * 10 + ["10"]
+    pictures = []
+    for length in range(22):
+        env.formula = widest[:length]
+        image = env.image()
+        frame = np.concatenate([image[-2:].reshape(-1, 3), image[150:, -3:].reshape(-1, 3)])
+        assert (frame == FELT).all(), f"{length} tokens touch the edge"
+        pictures.append(image.tobytes())
+    assert len(set(pictures)) == 22
+
+
+def test_the_smallest_writing_of_a_long_formula_is_readable(make_env: Build) -> None:
+    env: Any = make_env("Points24")
+    env.reset(seed=0, options=HAND)
+    env.formula = ["10", "+"] * 10 + ["10"]
+    white = (env.image()[172:] > 230).all(axis=2)
+    rows = np.nonzero(white.any(axis=1))[0]
+    first_line = rows[: np.argmax(np.diff(rows) > 1) + 1]
+    assert len(first_line) >= 13, "digits are under 13 pixels high"
+
+
+def test_the_oracle_quotes_formula_equation_and_token(make_env: Build, play: Callable) -> None:
+    env = make_env("Points24")
+    env.reset(seed=0, options=HAND)
+    play(env, ["8", "/"])
+    assert env.solve() == "formula 8 /; it is incomplete; 8 / ( 3 - 8 / 3 ) = 24; next ( <action>(</action>"
+    play(env, ["(", "3", "-", "8", "/", "3", ")"])
+    assert env.solve() == "formula 8 / ( 3 - 8 / 3 ) = 24; it is complete; next = <action>=</action>"
+
+
+def test_each_card_changes_its_own_part_of_the_picture(make_env: Build) -> None:
+    env = make_env("Points24")
+    cards = ["H3", "S3", "D8", "C8"]
+    base = env.reset(seed=0, options={"cards": cards})[0]["image"]
+    for place in range(4):
+        other = list(cards)
+        other[place] = "HK"
+        changed = (env.reset(seed=0, options={"cards": other})[0]["image"] != base).any(axis=2)
+        columns = np.nonzero(changed.any(axis=0))[0]
+        assert columns.min() >= 4 + 74 * place
+        assert columns.max() < 4 + 74 * place + 70

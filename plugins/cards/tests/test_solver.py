@@ -1,0 +1,148 @@
+"""The solver, against brute force and against known shares of solvable hands."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import combinations_with_replacement
+
+import numpy as np
+import pytest
+from vlgym_cards.formula import FormulaError, Partial, evaluate, read
+from vlgym_cards.solver import Rules, complete, is_solvable
+
+TEN = {value: 4 if value == 10 else 1 for value in range(1, 11)}
+THIRTEEN = dict.fromkeys(range(1, 14), 1)
+
+
+def brute_force(partial: Partial, numbers: tuple[int, ...], target: int, rules: Rules, budget: int) -> int | None:
+    """Length of the shortest completion, by trying every token sequence of the grammar within the budget."""
+    levels = partial.levels
+    best = None
+    if len(levels) == 1 and not numbers and levels[0].pending is None and levels[0].value == target:
+        return 0
+    if budget < max(1, len(levels) - 1 + 2 * len(numbers) - (levels[-1].pending is not None)):
+        return None
+    tokens = [*{str(n) for n in numbers}, *rules.operators, *(["(", ")"] if rules.brackets else [])]
+    for token in tokens:
+        left = list(numbers)
+        if token.isdigit():
+            left.remove(int(token))
+        try:
+            after = partial.push(token)
+        except FormulaError:
+            continue
+        found = brute_force(after, tuple(left), target, rules, budget - 1)
+        if found is not None and (best is None or found + 1 < best):
+            best = found + 1
+    return best
+
+
+def random_cases(count: int) -> Iterator[tuple[list[str], tuple[int, ...], int]]:
+    """Partial formulas that can be reached with two or three cards, live and dead, with the numbers left."""
+    rng = np.random.default_rng(24)
+    for _ in range(count):
+        numbers = [int(n) for n in rng.integers(1, 7, size=int(rng.integers(2, 4)))]
+        target = int(rng.integers(1, 13))
+        prefix: list[str] = []
+        left = list(numbers)
+        for _ in range(int(rng.integers(0, 5))):
+            choices = [token for token in [*map(str, left), *"+-*/()"] if _continues(prefix, token)]
+            if not choices:
+                break
+            prefix.append(choices[int(rng.integers(len(choices)))])
+            if prefix[-1].isdigit():
+                left.remove(int(prefix[-1]))
+        yield prefix, tuple(sorted(left)), target
+
+
+def _continues(prefix: list[str], token: str) -> bool:
+    try:
+        read([*prefix, token])
+    except FormulaError:
+        return False
+    return True
+
+
+def test_the_solver_agrees_with_brute_force_on_existence_and_length() -> None:
+    rules, budget = Rules(), 9
+    outcomes = Counter()
+    for prefix, left, target in random_cases(120):
+        found = complete(tuple(prefix), left, target, rules, budget)
+        expected = brute_force(read(prefix), left, target, rules, budget)
+        assert (None if found is None else len(found)) == expected, (prefix, left, target, found)
+        if found is not None:
+            whole = [*prefix, *found]
+            assert evaluate(whole) == target
+            assert sorted(int(t) for t in found if t.isdigit()) == list(left)
+        outcomes["none" if found is None else "found"] += 1
+    assert min(outcomes.values()) > 20, "both kinds of case must occur"
+
+
+def test_the_solver_without_brackets_agrees_with_brute_force() -> None:
+    rules = Rules("+*", brackets=False)
+    for numbers in combinations_with_replacement(range(1, 8), 3):
+        for prefix in ([], ["2"], ["2", "*"], ["2", "+"]):
+            found = complete(tuple(prefix), numbers, 12, rules, 9)
+            expected = brute_force(read(prefix), numbers, 12, rules, 9)
+            assert (None if found is None else len(found)) == expected, (prefix, numbers)
+
+
+def test_the_known_hard_hands_are_solved() -> None:
+    for numbers in [(3, 3, 8, 8), (1, 5, 5, 5), (3, 3, 7, 7), (1, 3, 4, 6), (1, 4, 5, 6)]:
+        solution = complete((), numbers, 24)
+        assert solution is not None
+        assert evaluate(solution) == Fraction(24)
+
+
+def test_hands_known_to_be_unsolvable_have_no_solution() -> None:
+    for numbers in [(1, 1, 1, 1), (1, 1, 1, 7), (10, 10, 10, 10)]:
+        assert not is_solvable(numbers, 24)
+
+
+def test_a_dead_or_misspent_beginning_has_no_completion() -> None:
+    assert complete(("+",), (3, 3, 8, 8), 24) is None
+    assert complete(("3", "3"), (8, 8), 24) is None
+    assert complete(("3", "/", "(", "3", "-", "3", ")"), (8,), 24) is None
+    assert complete(("3", "+", "3"), (8, 8), 24) is None  # 3 + 3 ... 8, 8: only 8 / (3 - 8 / 3) works
+
+
+def test_a_budget_too_small_for_the_shortest_completion_gives_none() -> None:
+    shortest = complete(("(", "("), (3, 3, 8, 8), 24)
+    assert shortest is not None
+    assert complete(("(", "("), (3, 3, 8, 8), 24, budget=len(shortest)) == shortest
+    assert complete(("(", "("), (3, 3, 8, 8), 24, budget=len(shortest) - 1) is None
+
+
+def test_a_complete_formula_needs_no_token() -> None:
+    assert complete(("4", "*", "6"), (), 24) == ()
+    assert complete(("4", "*", "5"), (), 24) is None
+
+
+def test_each_token_of_a_completion_leaves_a_shorter_completion() -> None:
+    prefix: tuple[str, ...] = ("(", "(")
+    left = [3, 3, 8, 8]
+    remaining = complete(prefix, tuple(left), 24)
+    while remaining:
+        length = len(remaining)
+        prefix = (*prefix, remaining[0])
+        if remaining[0].isdigit():
+            left.remove(int(remaining[0]))
+        remaining = complete(prefix, tuple(left), 24)
+        assert remaining is not None
+        assert len(remaining) == length - 1
+    assert evaluate(prefix) == 24
+
+
+@pytest.mark.parametrize(("weights", "share"), [(TEN, 0.731), (THIRTEEN, 0.792)], ids=["faces 10", "faces 11 to 13"])
+def test_the_share_of_solvable_hands_is_the_published_one(weights: dict[int, int], share: float) -> None:
+    solvable = total = 0
+    for hand in combinations_with_replacement(sorted(weights), 4):
+        ways = math.factorial(4)
+        for value, times in Counter(hand).items():
+            ways = ways // math.factorial(times) * weights[value] ** times
+        total += ways
+        if is_solvable(hand, 24):
+            solvable += ways
+    assert total == 13**4
+    assert solvable / total == pytest.approx(share, abs=0.0005)
