@@ -1,10 +1,10 @@
 """Regenerate the pages that are made from the code; `--check` only says which are stale (exit status 1).
 
-    docs/environments.md   from the installed specs and registry.yaml
-    docs/cli.md            from the command line's own --help
-    docs/hooks.md          from vlgym/hookspecs.py
-    docs/errors.md         from vlgym/errors.py
-    docs/write-a-plugin.md its printed files, from tests/fixtures/
+docs/environments.md   from the installed specs and registry.yaml
+docs/cli.md            from the command line's own --help
+docs/hooks.md          from vlgym/hookspecs.py
+docs/errors.md         from vlgym/errors.py
+docs/write-a-plugin.md its printed files, from tests/fixtures/
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def write_environments() -> str:
     entries = read_registry()
     lines = [BANNER + "# Environments\n"]
     lines.append(
-        "Floor is the random policy, ceiling the oracle, both on the test split: mean return (standard error) and success. "
+        "Floor is the random policy, ceiling the oracle, both on the test split: mean return (standard error) and "
+        "success. "
         "Cards with goal, reward formula and endings: `vlgym show ID`.\n"
     )
     for family in sorted({entry["spec"].family for entry in entries.values()}):
@@ -111,7 +112,13 @@ def write_errors() -> str:
     """Every error class with its next step."""
     from vlgym import errors
 
-    lines = [BANNER + "# Errors\n", (inspect.getdoc(errors) or "").replace("\n\n", "\n\n"), "", "| error | meaning |", "|---|---|"]
+    lines = [
+        BANNER + "# Errors\n",
+        (inspect.getdoc(errors) or "").replace("\n\n", "\n\n"),
+        "",
+        "| error | meaning |",
+        "|---|---|",
+    ]
     for name, cls in vars(errors).items():
         if isinstance(cls, type) and issubclass(cls, Exception):
             lines.append(f"| `{name}` | {' '.join((inspect.getdoc(cls) or '').split())} |")

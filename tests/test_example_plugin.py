@@ -16,7 +16,8 @@ EXAMPLE = Path(__file__).parent / "fixtures" / "vlgym_example"
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fresh virtual environment that holds the built plugin; heavy dependencies are shared from this one by a path file."""
+    """A fresh virtual environment that holds the built plugin; heavy dependencies are shared from this one by a path
+    file."""
     folder = tmp_path_factory.mktemp("fresh")
     source = folder / "source"
     subprocess.run(["cp", "-r", str(EXAMPLE), str(source)], check=True)

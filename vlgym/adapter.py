@@ -1,6 +1,7 @@
 """GymAdapter: an existing Gymnasium environment with discrete actions, plus a table of action names, as a VLEnv.
 
-A subclass gives `actions`, `prompt`, `make_inner()` and `task()`; about 30 lines. `docs/write-a-plugin.md` shows a complete one.
+A subclass gives `actions`, `prompt`, `make_inner()` and `task()`; about 30 lines. `docs/write-a-plugin.md` shows a
+complete one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from .types import Image, Outcome
 
 
 class GymAdapter(VLEnv):
-    """Drives `self.inner`, built lazily at the first reset so that constructing costs nothing and touches no graphics driver.
+    """Drives `self.inner`, built lazily at the first reset so that constructing costs nothing and touches no graphics
+    driver.
 
     Attributes:
         actions: action name -> the inner environment's action.
@@ -66,7 +68,8 @@ class GymAdapter(VLEnv):
             frame = self.inner.render() if self.inner is not None else None
         if not isinstance(frame, np.ndarray):
             raise UserError(
-                f"{type(self).__name__}: the inner environment gives no RGB image; build it with render_mode='rgb_array'."
+                f"{type(self).__name__}: the inner environment gives no RGB image; "
+                "build it with render_mode='rgb_array'."
             )
         return fit_image(frame, self.image_size)
 

@@ -1,7 +1,8 @@
-"""VLEnv: the base class of every environment. An author writes what a game is; this class makes it a Gymnasium environment.
+"""VLEnv: the base class of every environment. An author writes what a game is; this class makes it a Gymnasium
+environment.
 
-It parses replies, applies the invalid-action policy, counts turns, assembles observation and info, saves and restores. It knows nothing
-of models, history or wrappers.
+It parses replies, applies the invalid-action policy, counts turns, assembles observation and info, saves and
+restores. It knows nothing of models, history or wrappers.
 """
 
 from __future__ import annotations
@@ -23,22 +24,27 @@ from .spec import EnvSpec
 from .types import Image, Outcome, Parsed, Parser
 
 INVALID_POLICIES = ("noop", "random", "terminate")
+PLANNERS = ("online", "global")
 
 
 class VLEnv(gymnasium.Env[dict[str, Any], str]):
     """A Gymnasium environment that shows an image and a text, and is acted on by free text.
 
-    Authors write `start`, `act`, `image`, `task`, `state_text`, `legal_actions`, `success` and (with an oracle) `oracle` and `think`.
+    Authors write `start`, `act`, `image`, `task`, `state_text`, `legal_actions`, `success` and (with an oracle)
+    `oracle` and `think`.
 
     Observation: `{"image": [H, W, 3] uint8, "text": str}`; the text is the complete message of this turn.
     Action: any string up to 16,384 characters.
-    Info: `success`, `invalid_action`, `score` (where one exists), and `vlgym`: `turn`, `actions` (executed), `parse` (`"ok"` or the
-    failure code), `legal_actions`, `feedback`, `instructions`, `turn_text`.
+    Info: `success`, `invalid_action`, `score` (where one exists), and `vlgym`: `turn`, `actions` (executed), `parse`
+    (`"ok"` or the failure code), `legal_actions`, `feedback`, `instructions`, `turn_text`.
 
     Args:
-        parser: parser name, import string or object.
-        invalid_action: what an unreadable or illegal reply does: `noop` (default), `random` (a random legal action is executed, as in the
-            papers) or `terminate`.
+        parser: parser name, import string or object; by default the spec's first reply style, under the Global
+            planner `plan`.
+        planner: `online`, one action a reply; or `global` (MageBench), one reply that holds the whole plan: it is
+            executed, and the episode ends.
+        invalid_action: what an unreadable or illegal reply does: `noop` (default), `random` (a random legal action is
+            executed, as in the papers) or `terminate`.
         invalid_penalty: subtracted from the reward of an invalid turn (reward units, `>= 0`).
         max_turns: actions until truncation; default from the spec.
         render_mode: `"rgb_array"` or `None`.
@@ -46,6 +52,7 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
 
     Attributes:
         episode_return: sum of the rewards of this episode so far.
+        turn: actions executed in this episode so far, an invalid reply counting as one.
 
     Raises:
         UserError: an argument is out of its range.
@@ -58,6 +65,7 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
         self,
         *,
         parser: str | Parser | None = None,
+        planner: str = "online",
         invalid_action: str = "noop",
         invalid_penalty: float = 0.0,
         max_turns: int | None = None,
@@ -76,8 +84,15 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
             raise UserError(f"render_mode={render_mode!r} is not supported; choose 'rgb_array' or None.")
         if max_turns is not None and max_turns < 1:
             raise UserError(f"max_turns={max_turns!r} must be >= 1.")
+        offered = vlgym_spec.planners if vlgym_spec else PLANNERS
+        if planner not in offered:
+            raise UserError(
+                f"planner={planner!r} is not offered; choose from {', '.join(offered)}.{nearest(planner, offered)}"
+            )
         self.vlgym_spec = vlgym_spec
-        self.parser: Parser = get_parser(parser or (vlgym_spec.reply_styles[0] if vlgym_spec else "tag"))
+        self.planner = planner
+        style = "plan" if planner == "global" else vlgym_spec.reply_styles[0] if vlgym_spec else "tag"
+        self.parser: Parser = get_parser(parser or style)
         self.invalid_action = invalid_action
         self.invalid_penalty = float(invalid_penalty)
         self.max_turns = max_turns or (vlgym_spec.max_turns if vlgym_spec else 100)
@@ -88,7 +103,7 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
             {"image": spaces.Box(0, 255, (height, width, 3), np.uint8), "text": MessageSpace()}
         )
         self.action_space = ReplySpace(self.parser)
-        self._turn = 0
+        self.turn = 0
         self.episode_return = 0.0
         self._ended = True
         self._events: list[dict[str, Any]] = []
@@ -122,6 +137,14 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
         """Actions that the model may choose now, as it should write them."""
         raise TypeError(f"{type(self).__name__} must define legal_actions()")
 
+    def match_action(self, wanted: str) -> str | None:
+        """Return the action that the parser's candidate `wanted` means, or `None` where it is illegal now.
+
+        By default one of `legal_actions()`, case and white space aside. Environments with open actions
+        (`search[...]`) override it.
+        """
+        return match_legal(wanted, self.legal_actions())
+
     def success(self) -> bool:
         """Whether the task is solved, by the spec's success rule."""
         raise TypeError(f"{type(self).__name__} must define success()")
@@ -143,7 +166,8 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
         return {}
 
     def save(self) -> dict[str, Any] | None:
-        """Return the episode's state as JSON-able data, or `None` to let `set_state` replay the episode (the default)."""
+        """Return the episode's state as JSON-able data, or `None` to let `set_state` replay the episode (the
+        default)."""
         return None
 
     def load(self, state: dict[str, Any]) -> None:
@@ -152,7 +176,9 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
 
     # ---- Gymnasium -------------------------------------------------------------------------------------------------
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Begin an episode. The same seed gives the same episode in any process, after any history."""
         super().reset(seed=seed)
         self._begin(dict(options or {}))
@@ -173,7 +199,7 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
         parsed = self.parser.parse(action[:MAX_REPLY], self.legal_actions())
         executed, outcome, failure = self._execute(parsed)
         parsed = Parsed(parsed.actions, failure, parsed.span)
-        terminated, truncated = self._conclude(outcome)
+        terminated, truncated = self._conclude(outcome, last=self.planner == "global")
         observation = self._observe()
         info = self._info(parsed, executed, outcome.feedback, invalid=failure is not None)
         return observation, outcome.reward, terminated, truncated, info
@@ -185,12 +211,19 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
     # ---- beyond Gymnasium ------------------------------------------------------------------------------------------
 
     def solve(self) -> str | None:
-        """Return the oracle's next reply in the parser's format, or `None` without an oracle's action."""
+        """Return the oracle's next reply in the parser's format, or `None` without an oracle's action.
+
+        Under the Global planner it holds the whole plan, found by playing the oracle ahead and restoring the state.
+        """
         action = self.oracle()
-        return None if action is None else self.parser.format([action], self.think(action))
+        if action is None:
+            return None
+        thoughts = self.think(action)
+        return self.parser.format([action] if self.planner == "online" else self._play_ahead(), thoughts)
 
     def get_state(self) -> dict[str, Any]:
-        """Return the exact state of environment and generator as JSON-able data; `set_state` restores it in any process.
+        """Return the exact state of environment and generator as JSON-able data; `set_state` restores it in any
+        process.
 
         Raises:
             UserError: no episode was begun.
@@ -203,15 +236,15 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
                 "events": self._events,
                 "saved": self.save(),
                 "rng": self.np_random.bit_generator.state,
-                "counters": [self._turn, self.episode_return, self._ended],
+                "counters": [self.turn, self.episode_return, self._ended],
             }
         )
 
     def set_state(self, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Restore what `get_state` returned; return observation and info as `reset` does.
 
-        Where the environment has no `save`, the episode is replayed from its start, which is exact because an episode is a function of
-        its generator and the replies.
+        Where the environment has no `save`, the episode is replayed from its start, which is exact because an episode
+        is a function of its generator and the replies.
         """
         state = copy.deepcopy(state)
         self.np_random.bit_generator.state = state["start"]["rng"]
@@ -221,9 +254,10 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
         else:
             self._begin(state["start"]["options"])
             for event in state["events"]:
-                self._conclude(self._execute(Parsed(tuple(event["actions"]), event["failure"]))[1])
+                parsed = Parsed(tuple(event["actions"]), event["failure"])
+                self._conclude(self._execute(parsed)[1], last=self.planner == "global")
         self.np_random.bit_generator.state = state["rng"]
-        self._turn, self.episode_return, self._ended = state["counters"]
+        self.turn, self.episode_return, self._ended = state["counters"]
         observation = self._observe()
         return observation, self._info(Parsed(), [], "", invalid=False)
 
@@ -232,11 +266,22 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
     def _begin(self, options: dict[str, Any]) -> None:
         self._start = {"rng": copy.deepcopy(self.np_random.bit_generator.state), "options": copy.deepcopy(options)}
         self._events = []
-        self._turn, self.episode_return, self._ended = 0, 0.0, False
+        self.turn, self.episode_return, self._ended = 0, 0.0, False
         self.start(self.np_random, options)
         self._instructions = clean_text(
-            self.prompt.write_instructions(task=self.task(), reply_format=self.parser.describe(), max_turns=self.max_turns)
+            self.prompt.write_instructions(
+                task=self.task(), reply_format=self.parser.describe(), max_turns=self.max_turns
+            )
         )
+
+    def _play_ahead(self) -> list[str]:
+        state = self.get_state()
+        plan: list[str] = []
+        while not self._ended and (action := self.oracle()) is not None:
+            plan.append(action)
+            self._conclude(self._execute(Parsed((action,)))[1], last=False)
+        self.set_state(state)
+        return plan
 
     def _execute(self, parsed: Parsed) -> tuple[list[str], Outcome, str | None]:
         """Act on a parsed reply; return the executed actions, the summed outcome and the failure code."""
@@ -246,40 +291,55 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
         executed: list[str] = []
         reward, outcome = 0.0, Outcome()
         for wanted in parsed.actions:
-            action = match_legal(wanted, self.legal_actions())
+            action = self.match_action(wanted)
             if action is None:
                 return self._fail("illegal_action", executed, reward)
             outcome = self.act(action)
-            self._turn += 1
+            self.turn += 1
             reward += outcome.reward
             executed.append(action)
-            if outcome.illegal or outcome.terminated or outcome.truncated or self._turn >= self.max_turns:
+            if outcome.illegal or outcome.terminated or outcome.truncated or self.turn >= self.max_turns:
                 break
         penalty = self.invalid_penalty if outcome.illegal else 0.0
         total = Outcome(
-            float(reward - penalty), bool(outcome.terminated), bool(outcome.truncated), outcome.feedback, outcome.illegal
+            float(reward - penalty),
+            bool(outcome.terminated),
+            bool(outcome.truncated),
+            outcome.feedback,
+            outcome.illegal,
         )
         return executed, total, "illegal_action" if outcome.illegal else None
 
     def _fail(self, failure: str, executed: list[str], reward: float) -> tuple[list[str], Outcome, str]:
-        self._turn += 1
         if self.invalid_action == "terminate":
-            return executed, Outcome(reward - self.invalid_penalty, terminated=True, feedback=f"invalid reply: {failure}"), failure
+            self.turn += 1
+            return (
+                executed,
+                Outcome(reward - self.invalid_penalty, terminated=True, feedback=f"invalid reply: {failure}"),
+                failure,
+            )
         if self.invalid_action == "random":
             legal = self.legal_actions()
             action = legal[int(self.np_random.integers(len(legal)))]
             outcome = self.act(action)
-            executed = [*executed, action]
-            return executed, Outcome(
-                float(reward + outcome.reward - self.invalid_penalty), bool(outcome.terminated), bool(outcome.truncated),
-                f"invalid reply: {failure}; random action: {action}",
-            ), failure  # fmt: skip
+            self.turn += 1
+            return (
+                [*executed, action],
+                Outcome(
+                    float(reward + outcome.reward - self.invalid_penalty),
+                    terminated=bool(outcome.terminated),
+                    truncated=bool(outcome.truncated),
+                    feedback=f"invalid reply: {failure}; random action: {action}",
+                ),
+                failure,
+            )
+        self.turn += 1
         return executed, Outcome(reward - self.invalid_penalty, feedback=f"invalid reply: {failure}"), failure
 
-    def _conclude(self, outcome: Outcome) -> tuple[bool, bool]:
+    def _conclude(self, outcome: Outcome, *, last: bool) -> tuple[bool, bool]:
         self.episode_return += outcome.reward
         terminated = outcome.terminated
-        truncated = not terminated and (outcome.truncated or self._turn >= self.max_turns)
+        truncated = not terminated and (last or outcome.truncated or self.turn >= self.max_turns)
         self._ended = terminated or truncated
         return terminated, truncated
 
@@ -287,7 +347,7 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
         legal = self.legal_actions()
         self.action_space.legal = tuple(legal)  # type: ignore[attr-defined]
         self._turn_text = clean_text(
-            self.prompt.write_turn(state=self.state_text(), actions=legal, turn=self._turn, max_turns=self.max_turns)
+            self.prompt.write_turn(state=self.state_text(), actions=legal, turn=self.turn, max_turns=self.max_turns)
         )
         return {"image": self.image(), "text": clean_text(f"{self._instructions}\n\n{self._turn_text}")}
 
@@ -299,7 +359,7 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
         if score is not None:
             info["score"] = float(score)
         info["vlgym"] = {
-            "turn": self._turn,
+            "turn": self.turn,
             "actions": list(executed),
             "parse": parsed.failure or "ok",
             "legal_actions": list(self.action_space.legal),  # type: ignore[attr-defined]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from .making import make
 from .policies import Policy
@@ -125,10 +127,15 @@ def evaluate(
     finished = []
     try:
         for episode in run_episodes(runner, policy):
-            finished.append(episode)
+            finished.append([without_images(record) for record in episode])
             if on_episode is not None:
                 on_episode(episode)
     finally:
         runner.close()
     finished.sort(key=lambda episode: episode[0].episode)
     return summarize(env_id, policy.name, split, finished)
+
+
+def without_images(record: StepRecord) -> StepRecord:
+    """Return the record without prompt and image, so that thousands of turns can be kept for their figures."""
+    return replace(record, messages=[], image=np.zeros((0, 0, 3), np.uint8), final_messages=None)

@@ -1,6 +1,6 @@
 """All hooks of vlgym. A plugin implements them in the module its `vlgym` entry point names.
 
-Two hooks to begin with; another one is added only together with a plugin that needs it.
+Another hook is added only together with a plugin that needs it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import typer
 
     from .spec import EnvSpec
+    from .suites import SuitePart
 
 hookspec = pluggy.HookspecMarker("vlgym")
 hookimpl = pluggy.HookimplMarker("vlgym")
@@ -21,6 +22,12 @@ hookimpl = pluggy.HookimplMarker("vlgym")
 @hookspec
 def vlgym_envs() -> list[EnvSpec]:
     """Return the specs of the plugin's environments. Must not import environment code."""
+    return []
+
+
+@hookspec
+def vlgym_suites() -> list[SuitePart]:
+    """Return the plugin's parts of named benchmarks (such as `magebench-mini`). Must not import environment code."""
     return []
 
 

@@ -1,7 +1,8 @@
 """spec -> environment, and the registration of every id with Gymnasium.
 
-Gymnasium has no look-up hook, so ids are registered when `vlgym` is imported; each with one string entry point, `construct`, which imports the
-environment's code only when it is made. Known ids that are not installed are registered too, so that making one says what to install.
+Gymnasium has no look-up hook, so ids are registered when `vlgym` is imported; each with one string entry point,
+`construct`, which imports the environment's code only when it is made. Known ids that are not installed are
+registered too, so that making one says what to install.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ def construct(vlgym_id: str, **kwargs: Any) -> VLEnv:
     """Build the environment `vlgym_id`; the entry point of every Gymnasium registration.
 
     Raises:
-        UserError: the id cannot be made (see `Registry.get`), its code fails to import, or an argument is unknown or out of range.
+        UserError: the id cannot be made (see `Registry.get`), its code fails to import, or an argument is unknown or
+            out of range.
     """
     spec = get_registry().get(vlgym_id)
     return build(spec, **kwargs)
@@ -43,7 +45,8 @@ def build(spec: EnvSpec, **kwargs: Any) -> VLEnv:
             raise
         wrong = str(error).split("'")[1]
         raise UserError(
-            f"{spec.id} has no argument {wrong!r}; it takes {', '.join(list_arguments(cls))}.{nearest(wrong, list_arguments(cls))}"
+            f"{spec.id} has no argument {wrong!r}; it takes {', '.join(list_arguments(cls))}."
+            f"{nearest(wrong, list_arguments(cls))}"
         ) from error
 
 
@@ -101,5 +104,7 @@ def unwrap(env: gymnasium.Env[Any, Any]) -> VLEnv:
     """
     inner = env.unwrapped
     if not isinstance(inner, VLEnv):
-        raise UserError(f"{type(inner).__name__} is not a VLEnv; vlgym.adapter.GymAdapter turns a Gymnasium environment into one.")
+        raise UserError(
+            f"{type(inner).__name__} is not a VLEnv; vlgym.adapter.GymAdapter turns a Gymnasium environment into one."
+        )
     return inner

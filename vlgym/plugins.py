@@ -1,8 +1,9 @@
 """Finding and loading plugins, each under guard: a broken one is recorded and reported, and never breaks the rest.
 
-A plugin is a distribution with an entry point in the group `vlgym`; the entry point names a module that holds hook implementations.
-Environment code is not imported here. `VLGYM_PLUGINS=none` loads nothing; `VLGYM_PLUGINS=cards,vlgym-miniworld` loads those only, named by
-entry point or by distribution.
+A plugin is a distribution with an entry point in the group `vlgym`; the entry point names a module that holds hook
+implementations.
+Environment code is not imported here. `VLGYM_PLUGINS=none` loads nothing; `VLGYM_PLUGINS=cards,vlgym-miniworld` loads
+those only, named by entry point or by distribution.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pluggy
 from . import hookspecs
 from .errors import PluginError, nearest
 from .spec import CONTRACT, EnvSpec
+from .suites import SuitePart
 
 GROUP = "vlgym"
 SWITCH = "VLGYM_PLUGINS"
@@ -32,6 +34,7 @@ class PluginRecord:
         distribution: distribution that holds it.
         version: version of that distribution.
         specs: its environments; empty after a failure.
+        suites: its parts of named benchmarks.
         error: `None`, or one line that says what failed.
         enabled: `False` when `VLGYM_PLUGINS` leaves it out.
         module: the loaded module, for hooks other than `vlgym_envs`.
@@ -41,6 +44,7 @@ class PluginRecord:
     distribution: str
     version: str
     specs: tuple[EnvSpec, ...] = ()
+    suites: tuple[SuitePart, ...] = ()
     error: str | None = None
     enabled: bool = True
     module: Any = None
@@ -56,7 +60,9 @@ def find_plugins() -> list[tuple[str, str, str, Any]]:
     return [found[key] for key in sorted(found)]
 
 
-def load_plugins(candidates: Iterable[tuple[str, str, str, Any]] | None = None, switch: str | None = None) -> list[PluginRecord]:
+def load_plugins(
+    candidates: Iterable[tuple[str, str, str, Any]] | None = None, switch: str | None = None
+) -> list[PluginRecord]:
     """Load every plugin that the switch allows.
 
     Args:
@@ -89,7 +95,9 @@ def _load(record: PluginRecord, point: Any) -> None:
         manager.add_hookspecs(hookspecs)
         manager.register(record.module)
         _refuse_unknown_hooks(record.module)
-        record.specs = _read_specs(manager)
+        specs = _read_specs(manager)
+        record.suites = _read_suites(manager)
+        record.specs = specs
     except PluginError as error:
         record.error = str(error)
     except Exception as error:  # a plugin may fail in any way; it must not take the others with it
@@ -125,3 +133,12 @@ def _read_specs(manager: pluggy.PluginManager) -> tuple[EnvSpec, ...]:
     if duplicates:
         raise PluginError(f"the plugin lists {', '.join(duplicates)} twice.")
     return tuple(sorted(specs, key=lambda spec: spec.id))
+
+
+def _read_suites(manager: pluggy.PluginManager) -> tuple[SuitePart, ...]:
+    parts: list[SuitePart] = []
+    for result in manager.hook.vlgym_suites():
+        if not isinstance(result, (list, tuple)) or not all(isinstance(item, SuitePart) for item in result):
+            raise PluginError(f"vlgym_suites must return a list of SuitePart, got {type(result).__name__}.")
+        parts.extend(result)
+    return tuple(sorted(parts, key=lambda part: (part.suite, part.env_id)))

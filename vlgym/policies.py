@@ -1,4 +1,5 @@
-"""Policies that need no model: random, oracle, scripted, replay. A model's policy implements the same protocol (see baselines)."""
+"""Policies that need no model: idle, random, oracle, scripted, replay. A model's policy implements the same protocol
+(see baselines)."""
 
 from __future__ import annotations
 
@@ -18,6 +19,17 @@ class Policy(Protocol):
     def reply(self, turns: Sequence[Turn]) -> list[Reply]: ...
 
 
+class IdlePolicy:
+    """Answers nothing at all: every reply is invalid and no action is executed. The lowest row of a benchmark's
+    table."""
+
+    name = "idle"
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        """Return empty replies."""
+        return [Reply("") for _ in turns]
+
+
 class RandomPolicy:
     """Draws a legal action uniformly from each environment's action space: the floor of every table."""
 
@@ -32,7 +44,8 @@ class OraclePolicy:
     """Plays each environment's own `solve()`: the ceiling of every table.
 
     Args:
-        fallback: `True` answers with a random legal action where the oracle has none (an unsolvable hand); else that raises.
+        fallback: `True` answers with a random legal action where the oracle has none (an unsolvable hand); else that
+            raises.
     """
 
     name = "oracle"

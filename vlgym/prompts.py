@@ -1,7 +1,8 @@
 """Prompt templates, and the builder that turns instructions and history into chat messages.
 
-A template has two parts: instructions (said once: role, task, reply format) and the turn text (said at each step: state, legal
-actions). A prompt is a pure function of the template, the environment's strings and the history; it never sees the environment.
+A template has two parts: instructions (said once: role, task, reply format) and the turn text (said at each step:
+state, legal actions). A prompt is a pure function of the template, the environment's strings and the history; it
+never sees the environment.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""id -> spec. Look-up in stages: installed; installed but broken; known but not installed; unknown, with the nearest ids."""
+"""id -> spec. Look-up in stages: installed; installed but broken; known but not installed; unknown, with the nearest
+ids."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from .errors import NotInstalledError, PluginError, RegistryFileError, UnknownEn
 from .plugins import SWITCH, PluginRecord, load_plugins
 from .registry_file import read_registry
 from .spec import ID_PATTERN, EnvSpec
+from .suites import SuitePart
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,8 @@ class Registry:
             return self.specs[env_id]
         if env_id in self.clashes:
             raise PluginError(
-                f"{env_id} is claimed by two plugins: {' and '.join(self.clashes[env_id])}. Uninstall one, or load one only: "
+                f"{env_id} is claimed by two plugins: {' and '.join(self.clashes[env_id])}. "
+                "Uninstall one, or load one only: "
                 f"{SWITCH}={self.clashes[env_id][0]}."
             )
         if env_id in self.known:
@@ -60,21 +63,52 @@ class Registry:
         if versions:
             raise UnknownEnvError(f"{env_id} does not exist in that version; there is {', '.join(sorted(versions))}.")
         broken = [record for record in self.plugins if record.error]
-        hint = f" Broken plugin(s), which might hold it: {'; '.join(f'{r.distribution}: {r.error}' for r in broken)}" if broken else ""
+        hint = (
+            f" Broken plugin(s), which might hold it: {'; '.join(f'{r.distribution}: {r.error}' for r in broken)}"
+            if broken
+            else ""
+        )
         choices = sorted(set(self.specs) | set(self.known))
-        raise UnknownEnvError(f"No environment {env_id!r} is known.{nearest(env_id, choices)} All ids: vlgym list.{hint}")
+        raise UnknownEnvError(
+            f"No environment {env_id!r} is known.{nearest(env_id, choices)} All ids: vlgym list.{hint}"
+        )
 
     def _explain_known(self, env_id: str) -> None:
         distribution = self.known[env_id]["distribution"]
         for record in self.plugins:
             if record.distribution == distribution and record.error:
-                raise PluginError(f"{env_id} lives in {distribution}, which failed to load: {record.error} See: vlgym doctor.")
+                raise PluginError(
+                    f"{env_id} lives in {distribution}, which failed to load: {record.error} See: vlgym doctor."
+                )
             if record.distribution == distribution and not record.enabled:
-                raise NotInstalledError(f"{env_id} lives in {distribution}, which {SWITCH} leaves out; unset {SWITCH} or add it.")
+                raise NotInstalledError(
+                    f"{env_id} lives in {distribution}, which {SWITCH} leaves out; unset {SWITCH} or add it."
+                )
+            if record.distribution == distribution:
+                raise NotInstalledError(
+                    f"{env_id} lives in {distribution}, but version {record.version}, which is installed, lacks it: "
+                    f"pip install --upgrade {distribution}"
+                )
         raise NotInstalledError(f"{env_id} lives in {distribution}, which is not installed: pip install {distribution}")
 
+    def suite(self, name: str) -> tuple[SuitePart, ...]:
+        """Return the parts of a suite that the installed plugins contribute, sorted by id.
 
-def build_registry(records: list[PluginRecord], known: dict[str, dict[str, Any]] | None = None, file_error: str | None = None) -> Registry:
+        Raises:
+            UnknownEnvError: no installed plugin contributes to it; the message names the suites there are.
+        """
+        parts = [part for record in self.plugins for part in record.suites if part.env_id in self.specs]
+        chosen = tuple(sorted((part for part in parts if part.suite == name), key=lambda part: part.env_id))
+        if not chosen:
+            names = sorted({part.suite for part in parts})
+            there = f"there are {', '.join(names)}" if names else "the installed plugins contribute none"
+            raise UnknownEnvError(f"No suite {name!r}; {there}.{nearest(name, names)}")
+        return chosen
+
+
+def build_registry(
+    records: list[PluginRecord], known: dict[str, dict[str, Any]] | None = None, file_error: str | None = None
+) -> Registry:
     """Combine loaded plugins; an id that two of them claim is set aside, and both are named."""
     claims: dict[str, list[tuple[str, EnvSpec]]] = {}
     for record in records:
@@ -98,9 +132,20 @@ def get_registry() -> Registry:
     except RegistryFileError as error:
         file_error = str(error)
     registry = build_registry(load_plugins(), known, file_error)
-    for message in list_problems(registry):
-        warnings.warn(message, stacklevel=2)
+    _warn(list_problems(registry))
     return registry
+
+
+def _warn(problems: list[str]) -> None:
+    """Warn of each problem in one plain line: the place in the code that Python would print beside it helps nobody
+    here."""
+    usual = warnings.formatwarning
+    warnings.formatwarning = lambda message, category, filename, lineno, line=None: f"{message}\n"  # type: ignore[assignment]
+    try:
+        for problem in problems:
+            warnings.warn(problem, stacklevel=3)
+    finally:
+        warnings.formatwarning = usual
 
 
 def list_problems(registry: Registry) -> list[str]:
@@ -111,7 +156,8 @@ def list_problems(registry: Registry) -> list[str]:
         if record.error
     ]
     problems += [
-        f"vlgym: {env_id} is claimed by {' and '.join(owners)}; it cannot be made until one is uninstalled or left out by {SWITCH}."
+        f"vlgym: {env_id} is claimed by {' and '.join(owners)}; it cannot be made until one is uninstalled or "
+        f"left out by {SWITCH}."
         for env_id, owners in registry.clashes.items()
     ]
     return problems + ([f"vlgym: {registry.file_error}"] if registry.file_error else [])

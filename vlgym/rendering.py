@@ -26,7 +26,9 @@ def fit_image(image: Image, size: tuple[int, int]) -> Image:
         return np.array(image, dtype=np.uint8, copy=True)
     scale = min(height / image.shape[0], width / image.shape[1])
     inner = (max(1, round(image.shape[1] * scale)), max(1, round(image.shape[0] * scale)))
-    resized = PILImage.fromarray(np.ascontiguousarray(image)).resize(inner, PILImage.Resampling.BOX if scale < 1 else PILImage.Resampling.BICUBIC)
+    resized = PILImage.fromarray(np.ascontiguousarray(image)).resize(
+        inner, PILImage.Resampling.BOX if scale < 1 else PILImage.Resampling.BICUBIC
+    )
     canvas = np.zeros((height, width, 3), np.uint8)
     top, left = (height - inner[1]) // 2, (width - inner[0]) // 2
     canvas[top : top + inner[1], left : left + inner[0]] = np.asarray(resized)

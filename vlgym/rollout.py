@@ -1,4 +1,5 @@
-"""The one place where all the stages meet: environment -> prompt -> policy -> parser (in the environment) -> environment -> record.
+"""The one place where all the stages meet: environment -> prompt -> policy -> parser (in the environment) ->
+environment -> record.
 
 Read `Runner.step` first; evaluation, imitation and the learner all run through it.
 """
@@ -39,8 +40,8 @@ class _Slot:
 class Runner:
     """Steps several environments with one policy, batch by batch, and records every turn.
 
-    Episodes get running numbers from `first_episode`; number `n` has the seed `episode_seed(env_id, split, n)`. An environment that ends is
-    reset at once with the next number, until `episodes` have been begun.
+    Episodes get running numbers from `first_episode`; number `n` has the seed `episode_seed(env_id, split, n)`. An
+    environment that ends is reset at once with the next number, until `episodes` have been begun.
 
     Args:
         envs: environments, made by `gymnasium.make` or `vlgym.make`; of one id or several.
@@ -122,11 +123,20 @@ class Runner:
         """Return JSON-able data from which `set_state` restores every episode exactly, in any process."""
         return {
             "next": self._next,
-            "slots": [{"episode": s.episode, "active": s.active, "replies": list(s.replies)} for s in self.slots],
+            "slots": [
+                {
+                    "episode": slot.episode,
+                    "active": slot.active,
+                    "replies": list(slot.replies),
+                    "samples": slot.env.action_space.np_random.bit_generator.state,
+                }
+                for slot in self.slots
+            ],
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore `get_state`'s episodes by replaying their replies, which is exact because an episode is a function of its seed.
+        """Restore `get_state`'s episodes by replaying their replies, which is exact because an episode is a function
+        of its seed.
 
         Raises:
             UserError: the state has another number of environments.
@@ -139,6 +149,7 @@ class Runner:
                 self._begin(slot, saved["episode"])
                 for text in saved["replies"]:
                     self._advance(slot, text)
+                slot.env.action_space.np_random.bit_generator.state = saved["samples"]
         self._next = state["next"]
 
     def close(self) -> None:
@@ -169,7 +180,9 @@ class Runner:
 
     def _turn(self, slot: _Slot) -> Turn:
         details = slot.info["vlgym"]
-        messages = slot.builder.build(details["instructions"], details["turn_text"], slot.observation["image"], slot.history)
+        messages = slot.builder.build(
+            details["instructions"], details["turn_text"], slot.observation["image"], slot.history
+        )
         return Turn(messages, slot.env, slot.env_id, slot.seed, slot.turn)
 
 

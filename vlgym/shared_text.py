@@ -1,7 +1,9 @@
 """Observation texts in the shared memory of Gymnasium's `AsyncVectorEnv`.
 
-Gymnasium 1.4 decodes `Text` observations from shared memory once, when the vector environment is built, so that every later observation
-shows the text of that moment. It does offer its shared-memory functions for custom spaces to extend; this module does so for `MessageSpace`: texts
+Gymnasium 1.4 decodes `Text` observations from shared memory once, when the vector environment is built, so that every
+later observation shows the text of that moment. It does offer its shared-memory functions for custom spaces to
+extend; this module does
+so for `MessageSpace`: texts
 are stored as ASCII bytes with a length, and read at each access. `vlgym.env` imports it for that effect.
 """
 

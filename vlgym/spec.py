@@ -22,6 +22,7 @@ ID_PATTERN = re.compile(r"^(?P<namespace>[A-Za-z][\w-]*)/(?P<name>[A-Za-z][\w-]*
 _ENTRY_PATTERN = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
 _DIFFICULTIES = ("easy", "medium", "hard")
 _ORACLES = ("exact", "planner", "none")
+_PLANNERS = ("online", "global")
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class EnvSpec:
         kwargs: default constructor arguments, JSON-able.
         skills: free tags, for example `("navigation",)`.
         reply_styles: parser names that the environment allows; the first is the default.
+        planners: settings that the environment allows: `online` (one action a reply), `global` (one reply holds the
+            whole plan).
         difficulty: `easy`, `medium` or `hard`.
         splits: splits that exist, a part of `train`, `val`, `test`.
         prompt_version: version of the prompt template; bump it with every change of wording.
@@ -63,6 +66,7 @@ class EnvSpec:
     kwargs: dict[str, Any] = field(default_factory=dict)
     skills: tuple[str, ...] = ()
     reply_styles: tuple[str, ...] = ("tag", "json")
+    planners: tuple[str, ...] = ("online",)
     difficulty: str = "easy"
     splits: tuple[str, ...] = SPLITS
     prompt_version: int = 1
@@ -88,7 +92,7 @@ class EnvSpec:
             self._require(isinstance(value, str) and value.strip() != "", name, value, "a non-empty string")
         self._require("\n" not in self.summary, "summary", self.summary, "one line")
         self._require(_is_int(self.max_turns) and self.max_turns >= 1, "max_turns", self.max_turns, "an integer >= 1")
-        for name in ("skills", "reply_styles", "splits", "system_requirements", "references"):
+        for name in ("skills", "reply_styles", "planners", "splits", "system_requirements", "references"):
             value = getattr(self, name)
             valid = isinstance(value, (tuple, list)) and all(isinstance(item, str) for item in value)
             self._require(valid, name, value, "a tuple of strings")
@@ -97,8 +101,16 @@ class EnvSpec:
         self._require(
             bool(self.splits) and set(self.splits) <= set(SPLITS), "splits", self.splits, f"a part of {SPLITS}"
         )
+        self._require(
+            bool(self.planners) and set(self.planners) <= set(_PLANNERS),
+            "planners",
+            self.planners,
+            f"a part of {_PLANNERS}",
+        )
         self._require_pair("reward_range", lambda low, high: low <= high, "two numbers, low <= high")
-        self._require_pair("image_size", lambda h, w: _is_int(h) and _is_int(w) and h > 0 and w > 0, "two positive integers")
+        self._require_pair(
+            "image_size", lambda h, w: _is_int(h) and _is_int(w) and h > 0 and w > 0, "two positive integers"
+        )
         self._require(
             self.difficulty in _DIFFICULTIES, "difficulty", self.difficulty,
             f"one of {', '.join(_DIFFICULTIES)}.{nearest(str(self.difficulty), _DIFFICULTIES)}",
@@ -148,10 +160,17 @@ class EnvSpec:
         for name in data:
             if name not in known:
                 raise SpecError(f"EnvSpec {data.get('id', '?')}: unknown field {name!r}.{nearest(str(name), known)}")
-        missing = [name for name in ("id", "entry_point", "summary", "family", "max_turns", "reward_range", "success_rule") if name not in data]
+        missing = [
+            name
+            for name in ("id", "entry_point", "summary", "family", "max_turns", "reward_range", "success_rule")
+            if name not in data
+        ]
         if missing:
             raise SpecError(f"EnvSpec {data.get('id', '?')}: missing field(s) {', '.join(missing)}.")
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in data.items()})
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
+        }
+        return cls(**values)
 
     def digest(self) -> str:
         """Return a hash of every field: 16 hexadecimal digits."""

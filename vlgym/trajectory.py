@@ -1,4 +1,5 @@
-"""Episodes on disk: a folder that `datasets.load_dataset("imagefolder")` can read, and that evaluation and imitation read back.
+"""Episodes on disk: a folder that `datasets.load_dataset("imagefolder")` can read, and that evaluation and imitation
+read back.
 
     run.json           what was run: environment ids, spec, prompt and parser hashes, package versions
     metadata.jsonl     one line per turn; `file_name` points at the turn's image
@@ -27,7 +28,8 @@ _FIELDS = (
 
 
 def describe_run(envs: Iterable[VLEnv], **more: Any) -> dict[str, Any]:
-    """Return what identifies a run's numbers: hashes of spec, prompt and parser for each environment, and package versions."""
+    """Return what identifies a run's numbers: hashes of spec, prompt and parser for each environment, and package
+    versions."""
     described = {}
     for env in envs:
         name = env.vlgym_spec.id if env.vlgym_spec else type(env).__name__
@@ -62,7 +64,7 @@ class TrajectoryWriter:
         self.folder = Path(folder)
         header = self.folder / "run.json"
         if header.exists():
-            if json.loads(header.read_text(encoding="utf-8")) != json.loads(json.dumps(run)):
+            if _read_header(header) != json.loads(json.dumps(run)):
                 raise TrajectoryError(f"{self.folder} holds the trajectories of another run; choose another folder.")
         elif self.folder.exists() and any(self.folder.iterdir()):
             raise TrajectoryError(f"{self.folder} is not empty and holds no run.json; choose another folder.")
@@ -116,6 +118,15 @@ def read_trajectories(folder: Path | str) -> Iterator[list[StepRecord]]:
                 episode, images = [], {}
     if episode:
         yield episode
+
+
+def _read_header(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise TrajectoryError(
+            f"{path} cannot be read ({type(error).__name__}: {error}); choose another folder."
+        ) from None
 
 
 def _image_path(folder: Path, name: str) -> Path:

@@ -120,7 +120,8 @@ class StepRecord:
         success: the success flag after the turn.
         score: the benchmark's own score after the turn, where one exists.
         extra: what the policy attached to its reply; not written to disk.
-        final_messages: where the episode was truncated, the prompt that the next turn would have had (for bootstrapping a value);
+        final_messages: where the episode was truncated, the prompt that the next turn would have had (for
+            bootstrapping a value);
             else `None`. Not written to disk.
     """
 

@@ -13,10 +13,13 @@ from .errors import UserError
 from .rendering import fit_image
 
 
-class ResizeImage(gymnasium.ObservationWrapper[dict[str, Any], str, dict[str, Any]], gymnasium.utils.RecordConstructorArgs):
+class ResizeImage(
+    gymnasium.ObservationWrapper[dict[str, Any], str, dict[str, Any]], gymnasium.utils.RecordConstructorArgs
+):
     """Scale the image of each observation into `size` (height, width), keeping the aspect; the text is untouched.
 
-    Prefer the environment's own `image_size` where it draws at any size; this is a model's pixel budget for those that do not.
+    Prefer the environment's own `image_size` where it draws at any size; this is a model's pixel budget for those
+    that do not.
     """
 
     def __init__(self, env: gymnasium.Env[dict[str, Any], str], size: tuple[int, int]) -> None:

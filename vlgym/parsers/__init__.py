@@ -16,7 +16,8 @@ PARSERS: dict[str, type] = {"tag": TagParser, "json": JsonParser, "plan": PlanPa
 
 
 def get_parser(parser: str | Parser) -> Parser:
-    """Return a parser by name (`tag`), by import string (`package.module:Class`, called without arguments), or as given.
+    """Return a parser by name (`tag`), by import string (`package.module:Class`, called without arguments), or as
+    given.
 
     Raises:
         UserError: unknown name, or an import string that does not lead to a parser.

@@ -1,6 +1,7 @@
 """A whole sequence of actions in one reply, for the Global planner setting of MageBench: `<plan>up; up; left</plan>`.
 
-Actions are separated by `;` or line feeds; list numbers (`1.`, `2)`) and bullets are ignored. The last complete plan wins.
+Actions are separated by `;` or line feeds; list numbers (`1.`, `2)`) and bullets are ignored. The last complete plan
+wins.
 """
 
 from __future__ import annotations

@@ -44,4 +44,6 @@ class TagParser:
 
     def describe(self) -> str:
         """The reply format in words."""
-        return "Think briefly, then end your reply with <action>ACTION</action>, where ACTION is one of the legal actions."
+        return (
+            "Think briefly, then end your reply with <action>ACTION</action>, where ACTION is one of the legal actions."
+        )

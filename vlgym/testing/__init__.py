@@ -1,10 +1,13 @@
-"""The conformance kit, shipped to plugin authors: subclass `EnvConformance`, name an id, and the whole contract is tested."""
+"""The conformance kit, shipped to plugin authors.
+
+Subclass `EnvConformance`, name an id, and the whole contract is tested.
+"""
 
 from .certificate import Certificate, certify
 from .checks import CHECKS, CheckResult, Subject
 from .conformance import EnvConformance
 from .fingerprint import fingerprint
-from .measure import measure_entry
+from .measure import measure_entry, measure_figures, measure_hashes
 
 __all__ = [
     "CHECKS",
@@ -15,4 +18,6 @@ __all__ = [
     "certify",
     "fingerprint",
     "measure_entry",
+    "measure_figures",
+    "measure_hashes",
 ]

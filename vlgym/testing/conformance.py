@@ -21,7 +21,7 @@ class EnvConformance:
     env_ids: ClassVar[tuple[str, ...]] = ()
     env_kwargs: ClassVar[dict[str, Any]] = {}
     garbage: ClassVar[int] = 300
-    _subjects: ClassVar[dict[tuple[str, str], Subject]] = {}
+    _subjects: ClassVar[dict[tuple[type, str], Subject]] = {}
 
     def pytest_generate_tests(self, metafunc: Any) -> None:
         """Parametrise over the ids and the checks."""
@@ -32,7 +32,7 @@ class EnvConformance:
 
     def test_contract(self, conformance_id: str, conformance_check: str) -> None:
         """One property of one environment."""
-        key = (type(self).__qualname__, conformance_id)
+        key = (type(self), conformance_id)
         if key not in self._subjects:
             spec = get_registry().get(conformance_id)
             self._subjects[key] = Subject(spec, dict(self.env_kwargs), self.garbage)

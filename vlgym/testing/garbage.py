@@ -1,4 +1,7 @@
-"""Replies of the kind models really write when they fail: empty, cut off, wrong format, wrong action, other alphabets, hostile code."""
+"""Replies of the kind models really write when they fail.
+
+Empty, cut off, wrong format, wrong action, other alphabets, hostile code.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,14 @@ from collections.abc import Sequence
 import numpy as np
 
 _PIECES = (
-    "", " ", "\n", "action", "<action>", "</action>", "<action></action>", "<action> </action>", '{"action":', '{"action": null}',
-    '{"action": ["x"]}', "{{{{", "}}", "<plan>", "</plan>", "<plan>;;</plan>", "__import__('os').system('true')", "\x00", "\u202e",
-    "\ud83d\ude00", "\u884c\u52d5", "I will think about it.", "0", "-1", "1e309", "NaN", "\\u0000", "%s%n", "'; DROP TABLE",
-    "<action>fly to the moon</action>", '{"thoughts": "?", "action": "fly to the moon"}', "<plan>fly; to; the moon</plan>", "[click]",
+    "", " ", "\n", "action", "<action>", "</action>", "<action></action>", "<action> </action>", '{"action":',
+    '{"action": null}',
+    '{"action": ["x"]}', "{{{{", "}}", "<plan>", "</plan>", "<plan>;;</plan>", "__import__('os').system('true')",
+    "\x00", "\u202e",
+    "\ud83d\ude00", "\u884c\u52d5", "I will think about it.", "0", "-1", "1e309", "NaN", "\\u0000", "%s%n",
+    "'; DROP TABLE",
+    "<action>fly to the moon</action>", '{"thoughts": "?", "action": "fly to the moon"}',
+    "<plan>fly; to; the moon</plan>", "[click]",
     "<|image_pad|>", "<|im_end|>", "a" * 5000, "<action>" * 200, '{"a":' * 100,
 )  # fmt: skip
 

@@ -1,4 +1,7 @@
-"""Measure what registry.yaml records of an environment: hashes, fingerprint, and the returns of random policy and oracle."""
+"""Measure what registry.yaml records of an environment.
+
+Hashes, fingerprint, and the returns of random policy and oracle.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +34,13 @@ def measure_hashes(spec: EnvSpec, distribution: str) -> dict[str, Any]:
 
 def measure_entry(spec: EnvSpec, distribution: str) -> dict[str, Any]:
     """Return a whole registry entry, floor and ceiling played on the test split."""
-    entry = measure_hashes(spec, distribution)
-    entry["floor"] = play_figures(spec, RandomPolicy())
-    entry["ceiling"] = None if spec.oracle == "none" else play_figures(spec, OraclePolicy(fallback=True))
-    return entry
+    return {**measure_hashes(spec, distribution), **measure_figures(spec)}
+
+
+def measure_figures(spec: EnvSpec) -> dict[str, Any]:
+    """Return the parts of a registry entry that take long play: floor (random) and ceiling (oracle)."""
+    ceiling = None if spec.oracle == "none" else play_figures(spec, OraclePolicy(fallback=True))
+    return {"floor": play_figures(spec, RandomPolicy()), "ceiling": ceiling}
 
 
 def play_figures(spec: EnvSpec, policy: Policy) -> dict[str, Any]:

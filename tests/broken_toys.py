@@ -1,0 +1,251 @@
+"""One broken environment for each property of the conformance kit: it violates that property and no other."""
+
+import os
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from toys import Walk
+
+from vlgym.parsers import TagParser
+from vlgym.prompts import PromptTemplate
+from vlgym.types import Outcome, Parsed
+
+_PROCESS = os.getpid()
+_SHARED: list[int] = [1, 2, 3]
+
+
+class NoCard(Walk):
+    """Walks, but says neither what the reward is nor how an episode ends."""
+
+
+class ListReset(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`.
+
+    `reset` returns a list, which Gymnasium forbids.
+    """
+
+    def reset(self, **kwargs: Any) -> Any:
+        return list(super().reset(**kwargs))
+
+
+class Tired(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`.
+
+    A long episode shows in the text of the next.
+    """
+
+    steps = 0
+    tired = False
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        super().start(rng, options)
+        self.tired, self.steps = self.steps >= 3, 0
+
+    def act(self, action: str) -> Outcome:
+        self.steps += 1
+        return super().act(action)
+
+    def state_text(self) -> str:
+        return super().state_text() + (" You are tired." if self.tired else "")
+
+
+class Seedless(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; every seed begins the same episode."""
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        self.target, self.position = 4, 0
+
+
+class Hashing(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`.
+
+    The text holds a hash that differs by process.
+    """
+
+    def state_text(self) -> str:
+        return f"{super().state_text()} {hash('cell')}."
+
+
+class Forgetful(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; `load` forgets the target."""
+
+    def save(self) -> dict[str, Any]:
+        return {"position": self.position}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.position = state["position"]
+
+
+class Lost(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`.
+
+    The oracle fails where the target is 5 cells away.
+    """
+
+    def oracle(self) -> str | None:
+        wrong = abs(self.target) == 5
+        return "right" if (self.target > self.position) != wrong else "left"
+
+
+class Silent(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`.
+
+    Its spec says that there is no oracle, but there is.
+    """
+
+
+class Easy(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; the first step wins, whatever it is."""
+
+    def act(self, action: str) -> Outcome:
+        self.position = self.target
+        return Outcome(1.0, terminated=True)
+
+
+class Generous(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; it pays 2 where its spec says at most 1."""
+
+    def act(self, action: str) -> Outcome:
+        outcome = super().act(action)
+        return Outcome(2 * outcome.reward, outcome.terminated)
+
+
+class TouchyParser(TagParser):
+    """Raises on a reply that mentions an import."""
+
+    name = "touchy"
+
+    def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
+        if "__import__" in text:
+            raise ValueError("I do not like this")
+        return super().parse(text, legal)
+
+
+class Touchy(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; read by a parser that raises."""
+
+
+class Paying(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; a long unreadable reply earns something."""
+
+    def step(self, action: str) -> Any:
+        observation, reward, terminated, truncated, info = super().step(action)
+        paid = 0.5 if info["invalid_action"] and len(action) > 1000 else 0.0
+        return observation, reward + paid, terminated, truncated, info
+
+
+class Impatient(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`.
+
+    Five unreadable replies in a row terminate it.
+    """
+
+    bad = 0
+
+    def step(self, action: str) -> Any:
+        observation, reward, terminated, truncated, info = super().step(action)
+        self.bad = self.bad + 1 if info["invalid_action"] else 0
+        return observation, reward, terminated or self.bad >= 5, truncated, info
+
+
+class Semicolon(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`.
+
+    An action holds the plan parser's separator.
+    """
+
+    def legal_actions(self) -> list[str]:
+        return ["left; slowly", "right"]
+
+    def oracle(self) -> str | None:
+        return "right" if self.target > self.position else "left; slowly"
+
+
+class Accented(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`.
+
+    An action cannot stand in the text as it is.
+    """
+
+    def legal_actions(self) -> list[str]:
+        return ["à gauche", "right"]
+
+    def oracle(self) -> str | None:
+        return "right" if self.target > self.position else "à gauche"
+
+
+class Aliased(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; every info holds the same list."""
+
+    def extra_info(self) -> dict[str, Any]:
+        return {"lengths": _SHARED}
+
+
+class Canvas(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; every observation is the same array."""
+
+    def image(self) -> np.ndarray:
+        if not hasattr(self, "canvas"):
+            self.canvas = super().image()
+        self.canvas[:] = super().image()
+        return self.canvas
+
+
+class Printing(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; it prints its target."""
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        super().start(rng, options)
+        print("target", self.target)
+
+
+class Writing(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`.
+
+    It writes to the descriptor, as a C library does.
+    """
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        super().start(rng, options)
+        os.write(1, b"driver loaded\n")
+
+
+class PythonDraw(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; it draws from Python's global generator."""
+
+    def image(self) -> np.ndarray:
+        random.random()
+        return super().image()
+
+
+class NumpyDraw(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; it draws from numpy's global generator."""
+
+    def image(self) -> np.ndarray:
+        np.random.random()  # noqa: NPY002
+        return super().image()
+
+
+class Homesick(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; it behaves otherwise in a forked process."""
+
+    def state_text(self) -> str:
+        return super().state_text() + ("" if os.getpid() == _PROCESS else " This is not home.")
+
+
+class SmallSeeds(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; it keeps three digits of the seed."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        return super().reset(seed=None if seed is None else seed % 1000, options=options)
+
+
+class OldPrompt(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`.
+
+    Its prompt is of another version than its spec says.
+    """
+
+    prompt = PromptTemplate(version=2, instructions="{task} {format}", turn="{state} Legal actions: {actions}.")

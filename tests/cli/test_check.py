@@ -1,0 +1,79 @@
+"""`vlgym check`: certificates, their exit status, and their JSON."""
+
+import json
+
+import pytest
+from toys import installed, make_spec
+
+from vlgym.cli.app import main
+from vlgym.registry import get_registry
+
+WALK = make_spec()
+HASTY = make_spec("vlgym/Hasty-v0", kwargs={"invalid_action": "terminate"})
+ONLY = ["--only", "turn_limit", "--only", "card"]
+
+
+def test_a_sound_environment_passes_with_evidence(capsys: pytest.CaptureFixture[str]) -> None:
+    with installed(WALK):
+        assert main(["check", "vlgym/Walk-v0", *ONLY]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if line]
+    assert lines[0] == ["Certificate", "of", "vlgym/Walk-v0"]
+    assert lines[1][:5] == ["pass", "turn_limit", "truncated", "after", "exactly"]
+    assert lines[2][:2] == ["pass", "card"]
+    assert lines[3][:5] == ["2", "of", "2", "properties", "hold"]
+
+
+def test_a_failed_property_is_shown_with_evidence_and_status_1(capsys: pytest.CaptureFixture[str]) -> None:
+    with installed(WALK, HASTY):
+        assert main(["check", "vlgym/Walk-v0", "vlgym/Hasty-v0", *ONLY]) == 1
+    out = capsys.readouterr().out
+    assert "FAIL turn_limit  turn 0 of unreadable replies terminated the episode" in out
+    assert "1 of 2 properties hold" in out
+    assert "1 of 2 environments passed." in out
+
+
+def test_json_is_the_only_output(capsys: pytest.CaptureFixture[str]) -> None:
+    with installed(WALK, HASTY):
+        assert main(["check", "vlgym/Hasty-v0", "vlgym/Walk-v0", *ONLY, "--json"]) == 1
+        data = json.loads(capsys.readouterr().out)
+        assert main(["check", "vlgym/Walk-v0", *ONLY, "--json"]) == 0
+    assert [(item["id"], item["passed"]) for item in data] == [("vlgym/Hasty-v0", False), ("vlgym/Walk-v0", True)]
+    assert data[0]["checks"][0] == {
+        "name": "turn_limit", "passed": False, "evidence": "turn 0 of unreadable replies terminated the episode",
+    }  # fmt: skip
+
+
+def test_all_means_every_installed_environment(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = get_registry()
+    for part in (registry.specs, registry.owner):
+        for env_id in list(part):
+            monkeypatch.delitem(part, env_id)
+    assert main(["check", "--all"]) == 2
+    assert "No environment is installed" in capsys.readouterr().err
+    with installed(WALK, make_spec("vlgym/Walk-v1")):
+        assert main(["check", "--all", "--only", "card", "--json"]) == 0
+    assert [item["id"] for item in json.loads(capsys.readouterr().out)] == ["vlgym/Walk-v0", "vlgym/Walk-v1"]
+
+
+def test_arguments_are_passed_to_the_environment(capsys: pytest.CaptureFixture[str]) -> None:
+    with installed(WALK):
+        assert main(["check", "vlgym/Walk-v0", "--only", "turn_limit", "--arg", "invalid_action=terminate"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (["check"], "Name the environments to check, or give --all"),
+        (["check", "vlgym/Walk-v0", "--all"], "Name the environments to check, or give --all"),
+        (["check", "vlgym/Walk-v0", "vlgym/Wolk-v0"], "Nearest: vlgym/Walk-v0"),
+        (["check", "vlgym/Walk-v0", "--only", "florr"], "Unknown check 'florr'"),
+    ],
+)
+def test_a_mistake_is_refused_before_anything_runs(
+    call: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with installed(WALK):
+        assert main(call) == 2
+    assert message in capsys.readouterr().err

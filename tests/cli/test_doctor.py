@@ -1,0 +1,86 @@
+"""`vlgym doctor`: what is installed, what is broken, what mends it."""
+
+import json
+
+import pytest
+from toys import make_entry, make_spec
+
+from vlgym.cli import doctor
+from vlgym.cli.app import main
+from vlgym.plugins import PluginRecord
+from vlgym.registry import Registry, build_registry
+
+
+def use(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "get_registry", lambda: registry)
+
+
+GOOD = PluginRecord("toys", "vlgym-toys", "1.0", specs=(make_spec(system_requirements=("no-such-package-here",)),))
+FAILED = PluginRecord("bad", "vlgym-bad", "2.0", error="ImportError: no engine")
+OFF = PluginRecord("off", "vlgym-off", "3.0", enabled=False)
+
+
+def test_a_sound_installation_has_status_0(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    fly = make_spec("vlgym/Fly-v0")
+    use(build_registry([GOOD, OFF], {"vlgym/Fly-v0": make_entry(fly)}), monkeypatch)
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert "toys (vlgym-toys 1.0): loaded, 1 environment(s)" in out
+    assert "off (vlgym-off 3.0): switched off" in out
+    assert "1 environment(s); not usable here: vlgym/Fly-v0" in out
+    assert "no-such-package-here: " in out
+    assert "(needed by vlgym/Walk-v0)" in out
+    assert out.rstrip().endswith("Nothing is broken.")
+
+
+def test_versions_are_named_and_a_missing_package_is_not_an_error_unless_it_is_required(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use(build_registry([GOOD]), monkeypatch)
+    monkeypatch.setattr(doctor, "_find_version", lambda package: None if package == "torch" else "1.2.3")
+    assert main(["doctor", "--json"]) == 0
+    versions = json.loads(capsys.readouterr().out)["versions"]
+    assert (versions["torch"], versions["gymnasium"]) == (None, "1.2.3")
+    assert set(versions) == {"python", "vlgym", "gymnasium", "numpy", "pillow", "pluggy", "torch", "transformers"}
+    monkeypatch.setattr(doctor, "_find_version", lambda package: None)
+    assert main(["doctor"]) == 1
+    assert "gymnasium is not installed: pip install gymnasium" in capsys.readouterr().out
+
+
+def test_a_failed_plugin_a_clash_and_a_malformed_file_are_broken(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    twin = PluginRecord("twin", "vlgym-twin", "1.0", specs=(make_spec(),))
+    use(build_registry([GOOD, FAILED, twin], {}, "registry.yaml is not valid YAML."), monkeypatch)
+    assert main(["doctor", "--json"]) == 1
+    problems = json.loads(capsys.readouterr().out)["problems"]
+    assert problems == [
+        "plugin bad failed: ImportError: no engine Mend or remove it: pip uninstall vlgym-bad",
+        "vlgym/Walk-v0 is claimed by vlgym-toys and vlgym-twin; "
+        "uninstall one, or load one only: VLGYM_PLUGINS=vlgym-toys",
+        "registry.yaml is not valid YAML.",
+    ]
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "bad (vlgym-bad 2.0): failed, ImportError: no engine" in out
+    assert out.count("broken: ") == 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"), [(True, "installed"), (False, "apt-get install"), (None, "unknown (no dpkg here)")]
+)
+def test_a_system_package_is_looked_up(
+    answer: bool | None, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use(build_registry([GOOD]), monkeypatch)
+    monkeypatch.setattr(doctor, "_find_system_package", lambda package: answer)
+    assert main(["doctor"]) == 0
+    assert f"no-such-package-here: {words}" in capsys.readouterr().out.replace("not installed by dpkg: ", "")
+
+
+def test_without_plugins_it_says_how_to_get_some(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use(build_registry([]), monkeypatch)
+    assert main(["doctor"]) == 0
+    assert "pip install 'vlgym[all]'" in capsys.readouterr().out

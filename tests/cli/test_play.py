@@ -1,0 +1,207 @@
+"""`vlgym play`: the model's own prompt and parser in the terminal."""
+
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from toys import Coin, installed, make_spec, make_walk
+
+from vlgym.cli.app import main
+from vlgym.rendering import decode_png
+from vlgym.seeding import episode_seed
+
+WALK = make_spec(history_turns=1, history_images=2)
+SEED = "3"
+
+
+def target_of(seed: int) -> int:
+    env = make_walk()
+    env.reset(seed=seed)
+    return env.target
+
+
+AWAY, THERE = ("left", "right") if target_of(3) > 0 else ("right", "left")
+
+
+def play(text: str, *options: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    with installed(WALK, make_spec("vlgym/Coin-v0", "toys:Coin")):
+        return main(
+            [
+                "play",
+                *(("vlgym/Walk-v0", "--seed", SEED) if not options or options[0].startswith("--") else ()),
+                *options,
+            ]
+        )
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_bare_action_is_put_into_the_reply_format_and_the_player_is_told(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert play(f"{AWAY.upper()}\n", monkeypatch=monkeypatch) == 0
+    out = capsys.readouterr().out
+    assert f"written as: <action>{AWAY}</action>" in out
+    assert f"parse: ok; executed: {AWAY}; reward: 0; return: 0\nfeedback: went {AWAY}" in out
+
+
+def test_a_whole_reply_goes_through_the_parser_as_it_is(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert play(f"I go <action>{AWAY}</action>\nI go {AWAY}\n<action>fly</action>\n", monkeypatch=monkeypatch) == 0
+    out = capsys.readouterr().out
+    assert "written as" not in out
+    assert re.findall(r"parse: (\w+); executed: (\w+)", out) == [
+        ("ok", AWAY),
+        ("no_action", "nothing"),
+        ("illegal_action", "nothing"),
+    ]
+
+
+def test_an_episode_can_be_won_and_says_so(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert play(f"{THERE}\n" * 8, monkeypatch=monkeypatch) == 0
+    out = capsys.readouterr().out
+    steps = abs(target_of(3))
+    assert f"Episode terminated after {steps} turn(s): success yes, return 1." in out
+    assert out.count("--- turn") == steps
+
+
+def test_each_turn_shows_the_models_own_prompt_history_included(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play(f"{AWAY}\n", monkeypatch=monkeypatch)
+    second = capsys.readouterr().out.split("--- turn 2 ---\n")[1]
+    folder = "play/vlgym/Walk-v0/game-001"
+    place = 1 if AWAY == "right" else -1
+    assert second.startswith(
+        f"[user]\n<image 22x22: {folder}/turn-000.png>\nWalk. Go to cell {target_of(3)}. "
+        "Think briefly, then end your reply with <action>ACTION</action>, where ACTION is one of the legal actions.\n\n"
+        "You are in cell 0. Legal actions: left, right.\n"
+        f"[assistant]\n<action>{AWAY}</action>\n"
+        f"[user]\n<image 22x22: {folder}/turn-001.png>\nYou are in cell {place}. Legal actions: left, right.\n"
+    )
+
+
+def test_every_image_is_written_to_the_file_that_it_names(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play(f"{AWAY}\n{AWAY}\n", "--out", "pictures", monkeypatch=monkeypatch)
+    named = re.findall(r"<image 22x22: (\S+)>", capsys.readouterr().out)
+    files = sorted(str(path.relative_to(here)) for path in here.rglob("*.png"))
+    assert files == [f"pictures/game-001/turn-00{n}.png" for n in range(3)]
+    assert set(named) == set(files)
+    env = make_walk()
+    image = env.reset(seed=3)[0]["image"]
+    assert np.array_equal(decode_png((here / files[0]).read_bytes()), image)
+    assert np.array_equal(decode_png((here / files[1]).read_bytes()), env.step(f"<action>{AWAY}</action>")[0]["image"])
+
+
+def test_a_second_game_overwrites_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(2):
+        play("", monkeypatch=monkeypatch)
+    assert sorted(path.name for path in (here / "play/vlgym/Walk-v0").iterdir()) == ["game-001", "game-002"]
+
+
+def test_the_end_of_the_input_and_quit_end_cleanly(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for text in ("", ":quit\nleft\n"):
+        assert play(text, monkeypatch=monkeypatch) == 0
+        captured = capsys.readouterr()
+        assert "Episode not finished after 0 turn(s): success no, return 0." in captured.out
+        assert captured.err == ""
+
+
+def test_ctrl_c_ends_with_status_130_and_closes_the_environment(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupting(io.StringIO):
+        def readline(self, *args: object) -> str:
+            raise KeyboardInterrupt
+
+    closed = []
+    monkeypatch.setattr("toys.Walk.close", lambda self: closed.append(self))
+    monkeypatch.setattr("sys.stdin", Interrupting())
+    with installed(WALK):
+        assert main(["play", "vlgym/Walk-v0"]) == 130
+    assert "Traceback" not in capsys.readouterr().err
+    assert len(closed) == 1
+
+
+def test_commands_help_prompt_oracle_and_a_mistyped_one(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play(":orakle\n:help\n:prompt\n:oracle\n", monkeypatch=monkeypatch)
+    out = capsys.readouterr().out
+    assert "Unknown command ':orakle'. Nearest: :oracle" in out
+    assert out.count("Type a whole reply") == 3
+    assert out.count("You are in cell 0.") == 3  # turn 1, :prompt, and the history of turn 2
+    assert f"the oracle writes: the target lies {THERE} <action>{THERE}</action>" in out
+    assert out.count("parse:") == 1
+
+
+def test_without_an_oracle_the_command_says_so(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert Coin().oracle() is None
+    assert play(":oracle\n", "vlgym/Coin-v0", monkeypatch=monkeypatch) == 0
+    assert "The oracle has no action here." in capsys.readouterr().out
+    assert play("", "vlgym/Coin-v0", "--policy", "oracle", monkeypatch=monkeypatch) == 2
+    assert "has no oracle action" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("policy", "success"), [("oracle", "yes"), ("random", "")])
+def test_a_policy_plays_without_input(
+    policy: str, success: str, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outs = []
+    for _ in range(2):
+        assert play("", "--policy", policy, monkeypatch=monkeypatch) == 0
+        outs.append(re.sub(r"game-\d+", "", capsys.readouterr().out))
+    assert outs[0] == outs[1]
+    assert f"success {success}" in outs[0]
+    assert f"{policy} writes: " in outs[0]
+
+
+def test_the_parser_can_be_chosen(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play(f"{AWAY}\n", "--parser", "json", monkeypatch=monkeypatch)
+    out = capsys.readouterr().out
+    assert f'written as: {{"thoughts": "", "action": "{AWAY}"}}' in out
+    assert "reply style json" in out
+
+
+def test_an_episode_of_a_split_has_that_splits_seed(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert play("", "vlgym/Walk-v0", "--split", "test", "--index", "4", monkeypatch=monkeypatch) == 0
+    assert f"seed {episode_seed('vlgym/Walk-v0', 'test', 4)}," in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--split", "test"], "Give --seed or --split, not both"),
+        (["--policy", "humann"], "Nearest: human"),
+        (["--parser", "tagg"], "Unknown parser 'tagg'"),
+        (["--arg", "speed=3"], "has no argument 'speed'"),
+        (["--out", "thesis.txt"], "cannot be made"),
+    ],
+)
+def test_a_mistake_is_a_plain_error(
+    options: list[str], message: str, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "thesis.txt").write_text("precious")
+    assert play("", *options, monkeypatch=monkeypatch) == 2
+    assert message in capsys.readouterr().err
+    assert (here / "thesis.txt").read_text() == "precious"

@@ -1,0 +1,182 @@
+"""`vlgym registry write|check`: measured, fresh or stale, and never silently accepting changed behaviour."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import toys
+from toys import installed, make_spec
+
+from vlgym.cli.app import main
+from vlgym.registry import get_registry
+from vlgym.registry_file import read_registry, write_registry
+from vlgym.types import Outcome
+
+WALK, JUMP = make_spec("vlgym/Walk-v0"), make_spec("vlgym/Jump-v0", max_turns=6)
+OUTSIDE = make_spec("outside/Walk-v0")
+
+
+@pytest.fixture(autouse=True)
+def only_toys(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No environment is installed but the toys: two of ours and one of others."""
+    registry = get_registry()
+    for part in (registry.specs, registry.owner, registry.known):
+        for env_id in list(part):
+            monkeypatch.delitem(part, env_id)  # type: ignore[arg-type]
+    monkeypatch.setattr("vlgym.testing.measure.TURN_BUDGET", 100)
+    monkeypatch.setattr("vlgym.testing.measure.count_episodes", lambda spec: 20)
+    with installed(WALK, JUMP), installed(OUTSIDE, distribution="their-walks"):
+        yield
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    target = tmp_path / "registry.yaml"
+    assert main(["registry", "write", "--path", str(target)]) == 0
+    return target
+
+
+def change_behaviour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toys.Walk, "act", lambda self, action: Outcome(0.5, feedback="lazy"))
+
+
+def test_write_measures_first_party_environments_only(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    entries = read_registry(path)
+    assert sorted(entries) == ["vlgym/Jump-v0", "vlgym/Walk-v0"]
+    entry = entries["vlgym/Walk-v0"]
+    assert (entry["spec"], entry["distribution"], entry["parser_hash"]) == (WALK, "vlgym-toys", "tag-v1")
+    assert entry["ceiling"] == {"return": 1.0, "se": 0.0, "success": 1.0, "episodes": 20}
+    assert 0 <= entry["floor"]["return"] < 0.7
+    assert main(["registry", "write", "--path", str(path), "--id", "vlgym/Walk-v0"]) == 0
+    assert capsys.readouterr().out.endswith("registry.yaml: 2 environment(s) written, 1 measured.\n")
+
+
+def test_a_written_file_is_fresh(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for options in ([], ["--full"], ["--id", "vlgym/Walk-v0"]):
+        assert main(["registry", "check", "--path", str(path), *options]) == 0
+    assert "2 environment(s) agree" in capsys.readouterr().out
+
+
+def test_writing_twice_changes_nothing(path: Path) -> None:
+    before = path.read_bytes()
+    assert main(["registry", "write", "--path", str(path)]) == 0
+    assert path.read_bytes() == before
+
+
+def test_a_stale_spec_is_one_line_with_the_command_that_mends_it(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    with installed(make_spec("vlgym/Walk-v0", summary="Another walk.")):
+        assert main(["registry", "check", "--path", str(path)]) == 1
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0] == "vlgym/Walk-v0: spec field(s) summary changed."
+        assert lines[1].endswith(f"1 difference(s). Mend it: vlgym registry write --path {path}")
+        assert main(["registry", "check", "--path", str(path), "--id", "vlgym/Jump-v0"]) == 0
+
+
+def test_an_environment_that_is_gone_or_new_is_a_difference(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    del get_registry().specs["vlgym/Jump-v0"]
+    with installed(make_spec("vlgym/New-v0")):
+        assert main(["registry", "check", "--path", str(path)]) == 1
+    out = capsys.readouterr().out
+    assert "vlgym/Jump-v0: recorded, but no installed first-party plugin provides it." in out
+    assert "vlgym/New-v0: provided by vlgym-toys, but not recorded." in out
+
+
+def test_figures_are_checked_with_full_only(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    entries = read_registry(path)
+    entries["vlgym/Walk-v0"]["floor"] = {**entries["vlgym/Walk-v0"]["floor"], "return": 0.9}
+    write_registry(entries, path)
+    assert main(["registry", "check", "--path", str(path)]) == 0
+    assert main(["registry", "check", "--path", str(path), "--full"]) == 1
+    assert "vlgym/Walk-v0: floor is " in capsys.readouterr().out
+
+
+def test_changed_behaviour_without_a_new_version_is_refused(
+    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = path.read_bytes()
+    change_behaviour(monkeypatch)
+    assert main(["registry", "check", "--path", str(path)]) == 1
+    assert "the behaviour fingerprint changed" in capsys.readouterr().out
+    assert main(["registry", "write", "--path", str(path)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out.count("bump the id's version") == 2
+    assert "was not written: 2 environment(s) behave differently under the same id" in captured.err
+    assert "--accept-behaviour-change" in captured.err
+    assert path.read_bytes() == before
+
+
+def test_changed_behaviour_can_be_accepted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = read_registry(path)
+    change_behaviour(monkeypatch)
+    assert main(["registry", "write", "--path", str(path), "--accept-behaviour-change"]) == 0
+    assert read_registry(path)["vlgym/Walk-v0"]["fingerprint"] != old["vlgym/Walk-v0"]["fingerprint"]
+    assert main(["registry", "check", "--path", str(path)]) == 0
+
+
+def test_changed_behaviour_under_a_new_version_is_welcome(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    change_behaviour(monkeypatch)
+    registry = get_registry()
+    for env_id in ("vlgym/Walk-v0", "vlgym/Jump-v0"):
+        del registry.specs[env_id]
+    with installed(make_spec("vlgym/Walk-v1")):
+        assert main(["registry", "write", "--path", str(path)]) == 0
+    assert list(read_registry(path)) == ["vlgym/Walk-v1"]
+
+
+def test_one_id_is_measured_again_and_the_rest_is_kept(path: Path) -> None:
+    entries = read_registry(path)
+    marked: dict[str, Any] = {env_id: {**entry, "floor": None} for env_id, entry in entries.items()}
+    write_registry(marked, path)
+    assert main(["registry", "write", "--path", str(path), "--id", "vlgym/Walk-v0"]) == 0
+    after = read_registry(path)
+    assert after["vlgym/Walk-v0"] == entries["vlgym/Walk-v0"]
+    assert after["vlgym/Jump-v0"]["floor"] is None
+
+
+@pytest.mark.parametrize(
+    ("env_id", "message"),
+    [("outside/Walk-v0", "is not first-party"), ("vlgym/Wolk-v0", "Nearest: vlgym/Walk-v0")],
+)
+def test_an_id_that_does_not_belong_there_is_refused(
+    env_id: str, message: str, path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = path.read_bytes()
+    for command in ("write", "check"):
+        assert main(["registry", command, "--path", str(path), "--id", env_id]) == 2
+        assert message in capsys.readouterr().err
+    assert path.read_bytes() == before
+
+
+def test_a_malformed_file_is_refused_by_check_and_written_anew_by_write(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = path.read_bytes()
+    path.write_text("format: 1\n]")
+    assert main(["registry", "check", "--path", str(path)]) == 2
+    assert main(["registry", "write", "--path", str(path), "--id", "vlgym/Walk-v0"]) == 2
+    assert path.read_text() == "format: 1\n]"
+    assert "is not valid YAML at line 2" in capsys.readouterr().err
+    assert main(["registry", "write", "--path", str(path)]) == 0
+    assert "without a comparison of behaviour" in capsys.readouterr().err
+    assert path.read_bytes() == good
+
+
+def test_without_a_path_the_repositorys_own_file_is_meant(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for text in (None, "[project]\nname = 'another'\n", "]"):
+        if text is not None:
+            (tmp_path / "pyproject.toml").write_text(text)
+        assert main(["registry", "write"]) == 2
+        assert "is not the root of the vlgym repository" in capsys.readouterr().err
+    assert not (tmp_path / "registry.yaml").exists()
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'vlgym'\n")
+    assert main(["registry", "write"]) == 0
+    assert sorted(read_registry(tmp_path / "registry.yaml")) == ["vlgym/Jump-v0", "vlgym/Walk-v0"]
+    assert main(["registry", "check"]) == 0

@@ -1,0 +1,21 @@
+"""Makes `toys` importable in the tests (they run in importlib mode) and in the processes that the tests start."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("vlgym", deadline=None, derandomize=True)
+settings.load_profile("vlgym")
+
+HERE = Path(__file__).resolve().parent
+if str(HERE) not in sys.path:
+    sys.path.insert(0, str(HERE))
+
+
+@pytest.fixture
+def toys_importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let child processes import `toys` and `broken_toys`."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH", "")])))

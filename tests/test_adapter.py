@@ -1,0 +1,143 @@
+"""An existing Gymnasium environment and a table of action names make a VLEnv."""
+
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.utils.env_checker import check_env
+
+from vlgym.adapter import GymAdapter
+from vlgym.errors import UserError
+from vlgym.prompts import PromptTemplate
+
+
+class Ladder(gymnasium.Env[Any, Any]):
+    """Climb four rungs; `render` draws the rung as a brightness, 4 x 6 pixels. Counts how often it was closed."""
+
+    action_space = spaces.Discrete(2)
+    observation_space = spaces.Discrete(5)
+    closed = 0
+
+    def __init__(self, render_mode: str | None = "rgb_array") -> None:
+        self.render_mode = render_mode
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.rung = int(self.np_random.integers(3))
+        self.options = options
+        return self.rung, {"seed": seed}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.rung = max(0, self.rung + (1 if action == 1 else -1))
+        return self.rung, float(self.rung == 4), self.rung == 4, False, {"rung": self.rung}
+
+    def render(self) -> Any:
+        return np.full((4, 6, 3), 50 * self.rung, np.uint8) if self.render_mode else None
+
+    def close(self) -> None:
+        Ladder.closed += 1
+
+
+class Climb(GymAdapter):
+    actions: ClassVar[dict[str, Any]] = {"go down": 0, "go up": 1}
+    prompt = PromptTemplate(1, "{task} {format}", "{actions}")
+    render_inner: str | None = "rgb_array"
+
+    def make_inner(self) -> Ladder:
+        return Ladder(self.render_inner)
+
+    def task(self) -> str:
+        return "Climb to the top."
+
+
+UP = "<action>go up</action>"
+
+
+def test_it_is_a_valid_gymnasium_environment() -> None:
+    check_env(Climb(image_size=(40, 60), render_mode="rgb_array"), skip_render_check=True)
+
+
+def test_nothing_is_built_before_the_first_reset() -> None:
+    env = Climb()
+    assert env.inner is None
+    env.reset(seed=0)
+    assert isinstance(env.inner, Ladder)
+
+
+def test_names_become_the_inner_actions_and_reward_and_end_pass_through() -> None:
+    env = Climb(image_size=(40, 60))
+    observation, info = env.reset(seed=0)
+    begun = env.inner_obs
+    assert info["vlgym"]["legal_actions"] == ["go down", "go up"]
+    assert observation["image"].shape == (40, 60, 3)
+    assert observation["image"].max() == 50 * begun
+    for rung in range(begun + 1, 4):
+        _, reward, terminated, _, info = env.step(UP)
+        assert (env.inner_obs, env.inner_info, reward, terminated, info["success"]) == (
+            rung,
+            {"rung": rung},
+            0.0,
+            False,
+            False,
+        )
+    _, reward, terminated, truncated, info = env.step(UP)
+    assert (reward, terminated, truncated, info["success"]) == (1.0, True, False, True)
+
+
+def test_the_seed_decides_the_inner_episode() -> None:
+    env = Climb()
+    starts = []
+    for seed in (0, 1, 2, 3, 0, 1, 2, 3):
+        env.reset(seed=seed)
+        starts.append((env.inner_obs, env.inner_info["seed"]))
+    assert starts[:4] == starts[4:]
+    assert len(set(starts)) == 4
+
+
+def test_options_reach_the_inner_environment() -> None:
+    env = Climb()
+    env.reset(seed=0, options={"level": 2})
+    assert env.inner is not None
+    assert env.inner.options == {"level": 2}
+
+
+def test_its_state_is_restored_by_replay() -> None:
+    env, other = Climb(), Climb()
+    env.reset(seed=7)
+    env.step(UP)
+    other.set_state(env.get_state())
+    assert other.inner_obs == env.inner_obs
+
+
+def test_closing_frees_the_inner_environment_once_and_a_reset_builds_another() -> None:
+    env = Climb()
+    env.reset(seed=0)
+    before = Ladder.closed
+    env.close()
+    env.close()
+    assert Ladder.closed == before + 1
+    env.reset(seed=0)
+    assert env.inner is not None
+
+
+def test_an_rgb_observation_is_the_image() -> None:
+    class Picture(Ladder):
+        def reset(self, **kwargs: Any) -> Any:
+            super().reset(**kwargs)
+            return np.full((5, 5, 3), 77, np.uint8), {}
+
+    class Show(Climb):
+        def make_inner(self) -> Ladder:
+            return Picture()
+
+    env = Show(image_size=(20, 20))
+    assert (env.reset(seed=0)[0]["image"] == 77).all()
+
+
+def test_an_environment_without_a_picture_is_a_user_error() -> None:
+    env = Climb()
+    env.render_inner = None
+    with pytest.raises(UserError, match="no RGB image; build it with render_mode='rgb_array'"):
+        env.reset(seed=0)

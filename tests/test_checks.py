@@ -1,0 +1,232 @@
+"""Every check of the conformance kit fails for an environment that is broken in just that way, and no other does."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from toys import installed, make_spec
+
+from vlgym.errors import UserError
+from vlgym.making import build
+from vlgym.spec import EnvSpec
+from vlgym.testing import CHECKS, EnvConformance, Subject, certify, fingerprint, measure_entry, measure_figures
+from vlgym.testing.certificate import run_check
+from vlgym.testing.fingerprint import plain, scripted_reply, transcript
+from vlgym.testing.garbage import write_garbage
+
+pytestmark = pytest.mark.usefixtures("toys_importable")
+
+BROKEN: list[tuple[str, str, dict[str, Any], str]] = [
+    ("card", "NoCard", {}, "lacks Goal, Observation"),
+    ("card", "OldPrompt", {}, "prompt version 2 is not the spec's 1"),
+    ("card", "Walk", {"reply_styles": ("tag", "no_such_module_here:Parser")}, "cannot be loaded"),
+    ("gymnasium", "ListReset", {}, "was not a tuple"),
+    ("determinism", "Tired", {}, "differ at turn 0"),
+    ("determinism", "Seedless", {}, "the seed has no effect"),
+    ("processes", "Hashing", {}, "in another process"),
+    ("state", "Forgetful", {}, "the image differs after set_state"),
+    ("oracle", "Lost", {}, "the spec promises 1.0"),
+    ("oracle", "Silent", {"oracle": "none"}, "but solve() answers"),
+    ("floor", "Easy", {}, "is not below"),
+    ("floor", "Walk", {"random_success_below": 0.01}, "is not below 0.01"),
+    ("rewards", "Generous", {}, "leave [0.0, 1.0]"),
+    ("rewards", "Walk", {"kwargs": {"max_turns": 12}}, "an episode took 12 turns, the spec says 8"),
+    ("garbage", "Touchy", {"reply_styles": ("broken_toys:TouchyParser",)}, "raised ValueError: I do not like this"),
+    ("garbage", "Paying", {}, "was invalid and paid 0.5"),
+    ("turn_limit", "Impatient", {}, "terminated the episode"),
+    ("turn_limit", "Walk", {"kwargs": {"invalid_action": "terminate"}}, "turn 0 of unreadable replies terminated"),
+    ("parsers", "Semicolon", {"reply_styles": ("tag", "plan")}, "plan: 'left; slowly' came back as"),
+    ("prompt", "Accented", {}, "does not state the legal action(s) ['à gauche']"),
+    ("fresh", "Aliased", {}, "two infos share a list"),
+    ("side_effects", "Printing", {}, "it printed 'target"),
+    ("side_effects", "Writing", {}, "it printed 'driver loaded"),
+    ("side_effects", "PythonDraw", {}, "global random module"),
+    ("side_effects", "NumpyDraw", {}, "numpy's global generator"),
+    ("vector", "Homesick", {}, "differ"),
+    ("splits", "SmallSeeds", {}, "does not begin with that seed's generator"),
+]
+
+
+def broken_spec(name: str, changes: dict[str, Any]) -> EnvSpec:
+    module = "toys" if name == "Walk" else "broken_toys"
+    return make_spec(f"vlgym/{name}-v0", f"{module}:{name}", **changes)
+
+
+def test_the_sound_toy_has_every_property() -> None:
+    with installed(make_spec()):
+        certificate = certify("vlgym/Walk-v0")
+    assert [result.name for result in certificate.results] == list(CHECKS)
+    assert certificate.passed, [result for result in certificate.results if not result.passed]
+    assert all(result.evidence for result in certificate.results)
+
+
+@pytest.mark.parametrize(("check", "name", "changes", "evidence"), BROKEN, ids=[f"{row[0]}-{row[1]}" for row in BROKEN])
+def test_a_check_fails_for_an_environment_that_is_broken_in_that_way(
+    check: str, name: str, changes: dict[str, Any], evidence: str
+) -> None:
+    spec = broken_spec(name, changes)
+    with installed(spec):
+        result = certify(spec.id, only=[check]).results[0]
+    assert not result.passed
+    assert evidence in result.evidence
+
+
+@pytest.mark.parametrize(("check", "name", "changes", "evidence"), BROKEN, ids=[f"{row[0]}-{row[1]}" for row in BROKEN])
+def test_no_other_check_fails_for_it(check: str, name: str, changes: dict[str, Any], evidence: str) -> None:
+    spec = broken_spec(name, changes)
+    also = {"NoCard": set(), "Lost": set(), "Walk": {"prompt", "parsers"} if "reply_styles" in changes else set()}.get(
+        name, set()
+    )
+    others = [other for other in CHECKS if other != check and other not in also]
+    with installed(spec):
+        certificate = certify(spec.id, only=others)
+    assert [(result.name, result.evidence) for result in certificate.results if not result.passed] == []
+
+
+def test_every_check_has_a_broken_environment() -> None:
+    assert {row[0] for row in BROKEN} == set(CHECKS)
+
+
+def test_an_environment_that_draws_into_one_array_fails_the_check_of_freshness() -> None:
+    result = run_check("fresh", Subject(broken_spec("Canvas", {})))
+    assert (result.passed, result.evidence) == (False, "two images share memory")
+
+
+def test_an_exception_is_evidence_and_does_not_stop_the_certificate() -> None:
+    spec = make_spec("vlgym/Gone-v0", "no_such_module_here:Gone")
+    with installed(spec):
+        certificate = certify(spec.id, only=["card", "fresh"])
+    assert not certificate.passed
+    assert all("cannot import no_such_module_here:Gone" in result.evidence for result in certificate.results)
+
+
+def test_a_certificate_is_plain_data() -> None:
+    with installed(make_spec()):
+        data = json.loads(json.dumps(certify("vlgym/Walk-v0", only=["card", "fresh"]).to_dict()))
+    assert (data["id"], data["passed"], [check["name"] for check in data["checks"]]) == (
+        "vlgym/Walk-v0",
+        True,
+        ["card", "fresh"],
+    )
+
+
+def test_results_are_handed_on_one_by_one() -> None:
+    seen: list[str] = []
+    with installed(make_spec()):
+        certify("vlgym/Walk-v0", only=["fresh", "card"], on_result=lambda result: seen.append(result.name))
+    assert seen == ["fresh", "card"]
+
+
+def test_an_unknown_check_is_refused_with_the_nearest() -> None:
+    with installed(make_spec()), pytest.raises(UserError, match=r"Unknown check 'florr'.*Nearest: floor"):
+        certify("vlgym/Walk-v0", only=["florr"])
+
+
+def test_arguments_reach_the_environment_under_test() -> None:
+    with installed(make_spec()):
+        assert not certify("vlgym/Walk-v0", {"invalid_action": "terminate"}, only=["turn_limit"]).passed
+
+
+def test_play_is_kept_without_its_images() -> None:
+    subject = Subject(make_spec())
+    run_check("floor", subject)
+    assert subject.records()
+    assert all(record.image.size == 0 and record.messages == [] for record in subject.records())
+
+
+def test_the_pytest_class_has_one_case_for_each_id_and_check() -> None:
+    class Twice(EnvConformance):
+        env_ids = ("vlgym/Walk-v0", "vlgym/Walk-v1")
+        garbage = 20
+
+    class Request:
+        fixturenames = ("conformance_id", "conformance_check")
+        asked: dict[str, list[str]]
+
+        def __init__(self) -> None:
+            self.asked = {}
+
+        def parametrize(self, name: str, values: Any) -> None:
+            self.asked[name] = list(values)
+
+    request = Request()
+    Twice().pytest_generate_tests(request)
+    assert request.asked == {"conformance_id": ["vlgym/Walk-v0", "vlgym/Walk-v1"], "conformance_check": list(CHECKS)}
+    with installed(make_spec()):
+        Twice().test_contract("vlgym/Walk-v0", "garbage")
+
+
+def test_the_pytest_class_fails_where_the_check_fails() -> None:
+    class Failing(EnvConformance):
+        env_id = "vlgym/Walk-v0"
+        env_kwargs = {"invalid_action": "terminate"}  # noqa: RUF012
+
+    with installed(make_spec()), pytest.raises(AssertionError, match="terminated"):
+        Failing().test_contract("vlgym/Walk-v0", "turn_limit")
+
+
+def test_the_fingerprint_is_stable_and_moves_with_text_reward_and_rules() -> None:
+    from toys import Walk
+
+    class Wordy(Walk):
+        def state_text(self) -> str:
+            return super().state_text() + " "
+
+    class Rich(Walk):
+        def act(self, action: str) -> Any:
+            outcome = super().act(action)
+            return type(outcome)(outcome.reward - 0.01, outcome.terminated, feedback=outcome.feedback)
+
+    class Recolored(Walk):
+        def image(self) -> np.ndarray:
+            return super().image() // 2
+
+    spec = make_spec()
+    base = fingerprint(Walk(vlgym_spec=spec), spec.id)
+    assert base == fingerprint(Walk(vlgym_spec=spec), spec.id)
+    assert len(base) == 16
+    assert fingerprint(Recolored(vlgym_spec=spec), spec.id) == base  # pixels are left out on purpose
+    others = [fingerprint(cls(vlgym_spec=spec), spec.id) for cls in (Wordy, Rich)]
+    others.append(fingerprint(Walk(vlgym_spec=spec, max_turns=7), spec.id))
+    assert len({base, *others}) == 4
+
+
+def test_numbers_are_compared_to_six_decimals() -> None:
+    data = {"a": np.float32(0.1), "b": (np.int64(2), np.bool_(True)), "c": np.array([1.00000004]), "d": -1e-9, 5: None}
+    assert json.dumps(plain(data)) == '{"a": 0.1, "b": [2, true], "c": [1.0], "d": 0.0, "5": null}'
+
+
+def test_every_fifth_scripted_reply_is_unreadable() -> None:
+    env = build(make_spec())
+    env.reset(seed=0)
+    replies = np.random.default_rng(0)
+    readable = [env.parser.parse(scripted_reply(env, replies, turn)).failure is None for turn in range(10)]
+    assert readable == [True, True, True, True, False] * 2
+
+
+def test_a_transcript_has_a_line_for_the_reset_and_each_turn() -> None:
+    images: list[Any] = []
+    lines = transcript(build(make_spec()), "vlgym/Walk-v0", 0, turns=3, images=images)
+    assert len(lines) == len(images) == 4
+    assert json.loads(lines[0])[1:4] == [0.0, False, False]
+
+
+def test_garbage_is_rarely_legal_and_repeats_with_its_generator() -> None:
+    texts = [[write_garbage(np.random.default_rng(seed), ["left", "right"]) for seed in range(300)] for _ in range(2)]
+    assert texts[0] == texts[1]
+    env = build(make_spec())
+    readable = [env.parser.parse(text) for text in texts[0]]
+    assert sum(parsed.failure is None and parsed.actions[0] in ("left", "right") for parsed in readable) <= 3
+    assert any("<action>" in text for text in texts[0])
+    assert any("left or maybe not" in text for text in texts[0])
+
+
+def test_a_registry_entry_is_measured() -> None:
+    spec = make_spec()
+    with installed(spec):
+        entry = measure_entry(spec, "vlgym-toys")
+        assert measure_figures(spec) == {"floor": entry["floor"], "ceiling": entry["ceiling"]}
+    assert (entry["distribution"], entry["spec"], entry["parser_hash"]) == ("vlgym-toys", spec, "tag-v1")
+    assert entry["ceiling"] == {"return": 1.0, "se": 0.0, "success": 1.0, "episodes": 400}
+    assert 0.1 < entry["floor"]["return"] == entry["floor"]["success"] < 0.6

@@ -1,0 +1,89 @@
+"""What the documentation shows is true: generated pages are fresh, quoted Python runs, quoted commands and links
+exist."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("plugins/*/README.md")])
+FENCE = re.compile(r"```(\w*)\n(.*?)\n```", re.DOTALL)
+
+
+def load(path: Path, name: str):
+    """Import a file that is no package."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["environments.md", "cli.md", "hooks.md", "errors.md", "write-a-plugin.md"])
+def test_generated_pages_are_fresh(name: str) -> None:
+    generated = load(ROOT / "docs" / "generate.py", "vlgym_docs_generate").generate()
+    assert (ROOT / "docs" / name).read_text(encoding="utf-8") == generated[name], "run: make docs"
+
+
+def test_every_link_to_a_file_leads_somewhere() -> None:
+    broken = []
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
+            if not target.startswith(("http://", "https://")) and not (page.parent / target).exists():
+                broken.append(f"{page.relative_to(ROOT)}: {target}")
+    assert broken == []
+
+
+def test_every_quoted_repository_path_exists() -> None:
+    broken = []
+    for page in PAGES:
+        for path in re.findall(
+            r"`((?:vlgym|baselines|tests|docs|plugins)/[\w./-]+)`", page.read_text(encoding="utf-8")
+        ):
+            if not re.search(r"-v\d+$", path) and not (ROOT / path).exists():
+                broken.append(f"{page.relative_to(ROOT)}: {path}")
+    assert broken == []
+
+
+def test_every_quoted_make_target_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    quoted = {name for page in PAGES for name in re.findall(r"\bmake ([a-z]+)\b`", page.read_text(encoding="utf-8"))}
+    assert {"demo", "test"} <= quoted
+    assert quoted <= targets
+
+
+def readme_python() -> list[str]:
+    """The Python blocks of README.md."""
+    return [body for language, body in FENCE.findall((ROOT / "README.md").read_text()) if language == "python"]
+
+
+@pytest.mark.parametrize("index", range(2))
+def test_the_python_blocks_of_the_readme_run(index: int) -> None:
+    done = subprocess.run([sys.executable, "-c", readme_python()[index]], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_readme_has_no_python_block_that_is_not_run() -> None:
+    assert len(readme_python()) == 2
+
+
+def test_the_adapter_example_of_the_docs_walks_the_cliff() -> None:
+    example = load(ROOT / "tests" / "fixtures" / "adapter_example.py", "vlgym_adapter_example")
+    env = example.CliffWalk(max_turns=50)
+    observation, info = env.reset(seed=1)
+    assert observation["image"].shape == (224, 224, 3)
+    for action in ["up", *["right"] * 11, "down"]:
+        assert not info["success"]
+        observation, _, terminated, _, info = env.step(f"<action>{action}</action>")
+    assert terminated
+    assert info["success"]
+    assert env.episode_return == -13
+    env.close()

@@ -1,0 +1,364 @@
+"""VLEnv: observation, info, invalid-action policies, endings, plans, saving and restoring."""
+
+import json
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from hypothesis import given
+from hypothesis import strategies as st
+from toys import Coin, Walk, make_spec, make_walk
+
+from vlgym.env import VLEnv
+from vlgym.errors import UserError
+from vlgym.prompts import PromptTemplate
+from vlgym.types import Outcome
+
+LEFT, RIGHT = "<action>left</action>", "<action>right</action>"
+
+
+def begin(env: VLEnv, target: int = 3) -> dict[str, Any]:
+    return env.reset(seed=0, options={"target": target})[0]
+
+
+def test_the_text_is_the_whole_message_of_the_turn() -> None:
+    env = make_walk()
+    assert begin(env)["text"] == (
+        "Walk. Go to cell 3. Think briefly, then end your reply with <action>ACTION</action>, "
+        "where ACTION is one of the legal actions.\n\nYou are in cell 0. Legal actions: left, right."
+    )
+
+
+def test_observations_lie_in_their_space_and_gymnasium_is_content() -> None:
+    env = make_walk(render_mode="rgb_array")
+    assert env.observation_space.contains(begin(env))
+    check_env(env, skip_render_check=True)
+
+
+def test_info_says_what_was_executed_and_how_it_was_read() -> None:
+    env = make_walk()
+    begin(env)
+    _, reward, terminated, truncated, info = env.step(f"hm {RIGHT}")
+    assert (reward, terminated, truncated) == (0.0, False, False)
+    assert (info["success"], info["invalid_action"], "score" in info) == (False, False, False)
+    details = info["vlgym"]
+    assert details.pop("instructions").startswith("Walk. Go to cell 3.")
+    assert details == {
+        "turn": 1,
+        "actions": ["right"],
+        "parse": "ok",
+        "legal_actions": ["left", "right"],
+        "feedback": "went right",
+        "turn_text": "You are in cell 1. Legal actions: left, right.",
+    }
+
+
+def test_score_and_extra_info_stand_in_info() -> None:
+    env = Coin()
+    env.reset(seed=0)
+    info = env.step("<action>heads</action>")[4]
+    assert info["score"] == pytest.approx(1 / 3)
+    assert info["heads"] == 1
+
+
+def test_reaching_the_target_terminates_with_success() -> None:
+    env = make_walk()
+    begin(env)
+    results = [env.step(RIGHT) for _ in range(3)]
+    assert [result[1:4] for result in results] == [(0.0, False, False), (0.0, False, False), (1.0, True, False)]
+    assert results[-1][4]["success"] is True
+    assert env.episode_return == 1.0
+
+
+def test_the_turn_limit_truncates_and_does_not_terminate() -> None:
+    env = make_walk(max_turns=2)
+    begin(env)
+    assert env.step(LEFT)[2:4] == (False, False)
+    assert env.step(LEFT)[2:4] == (False, True)
+
+
+def test_an_end_on_the_last_turn_is_a_termination() -> None:
+    env = make_walk(max_turns=3)
+    begin(env)
+    assert [env.step(RIGHT)[2:4] for _ in range(3)][-1] == (True, False)
+
+
+def test_stepping_without_an_episode_needs_a_reset() -> None:
+    env = make_walk(max_turns=1)
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step(LEFT)
+    begin(env)
+    env.step(LEFT)
+    with pytest.raises(gymnasium.error.ResetNeeded, match=r"call env.reset\(\)"):
+        env.step(LEFT)
+
+
+def test_noop_counts_an_unreadable_reply_and_does_nothing_else() -> None:
+    env = make_walk(invalid_penalty=0.25)
+    begin(env)
+    _, reward, terminated, _, info = env.step("eh")
+    assert (reward, terminated, env.position) == (-0.25, False, 0)
+    assert (info["invalid_action"], info["vlgym"]["parse"], info["vlgym"]["actions"]) == (True, "no_action", [])
+    assert info["vlgym"]["turn"] == 1
+    assert info["vlgym"]["feedback"] == "invalid reply: no_action"
+
+
+def test_an_action_that_is_not_legal_is_invalid() -> None:
+    env = make_walk()
+    begin(env)
+    info = env.step("<action>fly</action>")[4]
+    assert (info["invalid_action"], info["vlgym"]["parse"]) == (True, "illegal_action")
+
+
+def test_terminate_ends_the_episode_without_success() -> None:
+    env = make_walk(invalid_action="terminate", invalid_penalty=1)
+    begin(env)
+    _, reward, terminated, truncated, info = env.step("eh")
+    assert (reward, terminated, truncated, info["success"]) == (-1.0, True, False, False)
+
+
+def test_random_executes_a_legal_action_drawn_from_the_episodes_generator() -> None:
+    env = make_walk(invalid_action="random", invalid_penalty=0.5)
+    seen = set()
+    for seed in range(20):
+        env.reset(seed=seed, options={"target": 3})
+        _, reward, _, _, info = env.step("eh")
+        action = info["vlgym"]["actions"][0]
+        assert env.position == {"left": -1, "right": 1}[action]
+        assert (reward, info["invalid_action"]) == (-0.5, True)
+        assert info["vlgym"]["feedback"] == f"invalid reply: no_action; random action: {action}"
+        env.reset(seed=seed, options={"target": 3})
+        assert env.step("eh")[4]["vlgym"]["actions"] == [action]
+        seen.add(action)
+    assert seen == {"left", "right"}
+
+
+def test_an_action_that_the_rules_forbid_counts_as_invalid_and_costs_the_penalty() -> None:
+    env = Coin(invalid_penalty=0.5)
+    env.reset(seed=0)
+    _, reward, terminated, _, info = env.step("<action>dig</action>")
+    assert (reward, terminated, info["invalid_action"]) == (-0.5, False, True)
+    assert info["vlgym"]["parse"] == "illegal_action"
+    assert info["vlgym"]["feedback"] == "no digging"
+
+
+def test_no_penalty_is_taken_from_a_legal_action() -> None:
+    env = Coin(invalid_penalty=0.5)
+    env.reset(seed=0)
+    assert env.step("<action>heads</action>")[1] == 2.0
+
+
+def test_a_plan_executes_its_actions_in_order_and_sums_their_rewards() -> None:
+    env = Coin(parser="plan")
+    env.reset(seed=0)
+    _, reward, terminated, _, info = env.step("<plan>heads; tails; heads; heads; tails</plan>")
+    assert (reward, terminated) == (2 - 1 + 2 + 2, True)
+    assert info["vlgym"]["actions"] == ["heads", "tails", "heads", "heads"]
+    assert info["vlgym"]["turn"] == 4
+
+
+def test_a_plan_stops_at_its_first_illegal_action_and_is_invalid() -> None:
+    env = Coin(parser="plan", invalid_penalty=0.5)
+    env.reset(seed=0)
+    _, reward, _, _, info = env.step("<plan>heads; fly; heads</plan>")
+    assert (reward, info["invalid_action"], info["heads"]) == (1.5, True, 1)
+    assert info["vlgym"]["actions"] == ["heads"]
+    _, reward, _, _, info = env.step("<plan>heads; dig; heads</plan>")
+    assert (reward, info["vlgym"]["actions"], info["invalid_action"]) == (1.5, ["heads", "dig"], True)
+
+
+def test_a_plan_stops_at_the_turn_limit() -> None:
+    env = Coin(parser="plan", max_turns=2)
+    env.reset(seed=0)
+    _, _, terminated, truncated, info = env.step("<plan>heads; heads; heads</plan>")
+    assert (terminated, truncated, info["vlgym"]["actions"]) == (False, True, ["heads", "heads"])
+
+
+def test_a_truncation_by_the_game_itself_is_a_truncation() -> None:
+    class Short(Walk):
+        def act(self, action: str) -> Outcome:
+            return Outcome(0.5, truncated=True)
+
+    env = Short()
+    begin(env)
+    assert env.step(LEFT)[1:4] == (0.5, False, True)
+
+
+def test_an_action_that_is_no_string_is_a_user_error() -> None:
+    env = make_walk()
+    begin(env)
+    with pytest.raises(UserError, match=r"a string; got int: 3"):
+        env.step(3)  # type: ignore[arg-type]
+
+
+@given(st.text(max_size=200))
+def test_no_text_raises_or_pays(text: str) -> None:
+    env = make_walk(parser="json")
+    begin(env)
+    _, reward, terminated, _, info = env.step(text)
+    assert info["invalid_action"]
+    assert (reward, terminated) == (0.0, False)
+
+
+def test_a_reply_beyond_the_limit_is_cut_off() -> None:
+    env = make_walk()
+    begin(env)
+    assert env.step("a" * 20_000 + RIGHT)[4]["vlgym"]["parse"] == "no_action"
+    assert env.step("a" * 16_000 + RIGHT)[4]["vlgym"]["parse"] == "ok"
+
+
+def test_the_same_seed_gives_the_same_episode_after_any_history() -> None:
+    env, other = make_walk(), make_walk()
+    other.reset(seed=99)
+    other.step(LEFT)
+    a, b = env.reset(seed=5)[0], other.reset(seed=5)[0]
+    assert a["text"] == b["text"]
+    assert np.array_equal(a["image"], b["image"])
+    assert len({env.reset(seed=seed)[0]["text"] for seed in range(40)}) == 6
+
+
+def test_sampled_replies_are_legal() -> None:
+    env = make_walk()
+    begin(env)
+    assert not any(env.step(env.action_space.sample())[4]["invalid_action"] for _ in range(3))
+
+
+def test_the_oracle_solves_with_thoughts_in_the_parsers_format() -> None:
+    env = make_walk()
+    begin(env)
+    assert env.solve() == f"the target lies right {RIGHT}"
+    env = make_walk(parser="json")
+    begin(env, -3)
+    assert json.loads(env.solve() or "") == {"thoughts": "the target lies left", "action": "left"}
+
+
+def test_an_environment_without_an_oracle_solves_nothing() -> None:
+    env = Coin()
+    env.reset(seed=0)
+    assert env.solve() is None
+
+
+def test_render_gives_the_image_only_where_it_was_asked_for() -> None:
+    env, silent = make_walk(render_mode="rgb_array"), make_walk()
+    image = begin(env)["image"]
+    begin(silent)
+    assert np.array_equal(env.render(), image)
+    assert silent.render() is None
+
+
+def test_the_image_size_follows_the_argument_then_the_spec() -> None:
+    assert make_walk().observation_space["image"].shape == (22, 22, 3)
+    assert make_walk(image_size=(44, 66)).observation_space["image"].shape == (44, 66, 3)
+    assert Walk().image_size == (224, 224)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"invalid_action": "rendom"}, r"invalid_action='rendom'.*noop, random, terminate.*Nearest: random"),
+        ({"invalid_penalty": -1}, "must be >= 0"),
+        ({"invalid_penalty": float("nan")}, "must be >= 0"),
+        ({"max_turns": 0}, "max_turns=0 must be >= 1"),
+        ({"render_mode": "human"}, "choose 'rgb_array' or None"),
+        ({"image_size": (8, 224)}, "image_size"),
+        ({"image_size": (224,)}, "image_size"),
+        ({"parser": "tagg"}, "Nearest: tag"),
+    ],
+)
+def test_an_argument_out_of_range_is_a_user_error(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        Walk(**arguments)
+
+
+@pytest.mark.parametrize("invalid_action", ["noop", "random"])
+def test_a_state_passes_through_json_and_goes_on_identically(invalid_action: str) -> None:
+    env, other = (make_walk(invalid_action=invalid_action, invalid_penalty=0.1) for _ in range(2))
+    env.reset(seed=3)
+    for reply in (LEFT, "eh", "<action>fly</action>"):
+        env.step(reply)
+    state = json.loads(json.dumps(env.get_state()))
+    other.reset(seed=1)
+    observation, info = other.set_state(state)
+    assert np.array_equal(observation["image"], env.image())
+    assert (info["vlgym"]["turn"], other.episode_return) == (3, pytest.approx(env.episode_return))
+    for reply in (RIGHT, "eh", "eh", RIGHT, "eh"):
+        a, b = env.step(reply), other.step(reply)
+        assert a[0]["text"] == b[0]["text"]
+        assert a[1:4] == b[1:4]
+        assert a[4] == b[4]
+
+
+def test_a_restored_end_is_an_end() -> None:
+    env, other = make_walk(max_turns=1), make_walk(max_turns=1)
+    begin(env)
+    env.step(LEFT)
+    other.set_state(env.get_state())
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        other.step(LEFT)
+
+
+def test_a_state_keeps_the_options_of_its_reset() -> None:
+    env, other = make_walk(), make_walk()
+    begin(env, target=-4)
+    other.set_state(env.get_state())
+    assert other.target == -4
+
+
+def test_a_saved_state_does_not_change_when_the_game_goes_on() -> None:
+    env = make_walk()
+    begin(env)
+    state = env.get_state()
+    copy = json.loads(json.dumps(state))
+    env.step(LEFT)
+    assert json.loads(json.dumps(state)) == copy
+
+
+def test_an_environments_own_save_and_load_are_used() -> None:
+    class Saving(Walk):
+        def save(self) -> dict[str, Any]:
+            return {"target": self.target, "position": self.position}
+
+        def load(self, state: dict[str, Any]) -> None:
+            self.target, self.position = state["target"], state["position"]
+            self.loaded = True
+
+    env, other = Saving(), Saving()
+    env.reset(seed=3)
+    env.step(LEFT)
+    env.np_random.random()
+    other.set_state(env.get_state())
+    assert other.loaded
+    assert (other.target, other.position) == (env.target, -1)
+    assert other.np_random.bit_generator.state == env.np_random.bit_generator.state
+    again = Saving()
+    again.set_state(other.get_state())
+    assert again.position == -1
+
+
+def test_there_is_no_state_before_the_first_episode() -> None:
+    with pytest.raises(UserError, match=r"call env.reset"):
+        make_walk().get_state()
+
+
+def test_a_missing_method_is_named() -> None:
+    class Bare(VLEnv):
+        prompt = PromptTemplate(1, "{format}", "{actions}")
+
+    with pytest.raises(TypeError, match=r"Bare must define start\(\)"):
+        Bare().reset(seed=0)
+
+
+def test_texts_outside_the_alphabet_are_cleaned() -> None:
+    class French(Walk):
+        def state_text(self) -> str:
+            return "Vous êtes là → ici."
+
+    text = begin(French())["text"]
+    assert "Vous etes la ? ici." in text
+
+
+def test_the_spec_gives_parser_and_turn_limit() -> None:
+    env = Walk(vlgym_spec=make_spec(reply_styles=("json",), max_turns=5))
+    assert (env.parser.name, env.max_turns) == ("json", 5)

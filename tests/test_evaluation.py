@@ -1,0 +1,126 @@
+"""Intervals and summaries against numbers worked out by hand, and whole evaluations of a toy."""
+
+import math
+
+import numpy as np
+import pytest
+from toys import installed, make_entry, make_spec
+
+from vlgym.errors import UnknownEnvError, UserError
+from vlgym.evaluation import evaluate, normalized_score, summarize, wilson_interval
+from vlgym.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
+from vlgym.types import StepRecord
+
+
+@pytest.mark.parametrize(
+    ("successes", "trials", "low", "high"),
+    [
+        # z = 1.96 gives z^2 = 3.8416; for 5 of 10: centre (0.5 + 0.19208) / 1.38416 = 0.5,
+        # half 1.96 * sqrt(0.025 + 0.009604) / 1.38416 = 0.26341.
+        (5, 10, 0.2366, 0.7634),
+        # 0 of 10: from 0 to z^2 / (n + z^2) = 3.8416 / 13.8416.
+        (0, 10, 0.0, 0.2775),
+        (10, 10, 0.7225, 1.0),
+        # 190 of 200: centre (0.95 + 0.009604) / 1.019208 = 0.94152, half 1.96 * sqrt(0.0002375 + 0.00002401) /
+        # 1.019208 = 0.03110.
+        (190, 200, 0.9104, 0.9726),
+        (0, 0, 0.0, 1.0),
+    ],
+)
+def test_the_wilson_interval_is_the_one_worked_out_by_hand(
+    successes: int, trials: int, low: float, high: float
+) -> None:
+    assert wilson_interval(successes, trials) == pytest.approx((low, high), abs=1e-4)
+
+
+def record(reward: float, *, success: bool = False, invalid: bool = False, score: float | None = None) -> StepRecord:
+    return StepRecord(
+        "a/B-v0",
+        0,
+        0,
+        0,
+        [],
+        np.zeros((1, 1, 3), np.uint8),
+        "",
+        "",
+        (),
+        "ok",
+        reward,
+        False,
+        False,
+        invalid,
+        success,
+        score,
+    )
+
+
+def test_a_summary_is_the_one_worked_out_by_hand() -> None:
+    episodes = [
+        [record(1.0), record(2.0, success=True, score=0.5)],
+        [record(0.0, success=True), record(-1.0, invalid=True, score=0.0)],
+        [record(1.0, invalid=True), record(0.0), record(0.0, success=True)],
+    ]
+    report = summarize("a/B-v0", "me", "val", episodes)
+    assert (report.env_id, report.policy, report.split, report.episodes) == ("a/B-v0", "me", "val", 3)
+    assert report.success == pytest.approx(2 / 3)
+    # Returns 3, -1, 1: mean 1, sample variance (4 + 4 + 0) / 2 = 4, standard error sqrt(4 / 3).
+    assert (report.mean_return, report.return_se) == pytest.approx((1.0, math.sqrt(4 / 3)))
+    assert report.mean_turns == pytest.approx(7 / 3)
+    assert report.invalid_rate == pytest.approx(2 / 7)
+    assert report.mean_score == 0.25
+    assert (report.success_low, report.success_high) == wilson_interval(2, 3)
+    assert report.normalized is None
+
+
+def test_one_episode_has_no_spread_and_none_has_no_figures() -> None:
+    assert summarize("a/B-v0", "me", "val", [[record(1.0)]]).return_se == 0.0
+    empty = summarize("a/B-v0", "me", "val", [])
+    assert math.isnan(empty.mean_return)
+    assert (empty.success_low, empty.success_high) == (0.0, 1.0)
+
+
+def test_the_normalized_score_lies_between_floor_and_ceiling_of_the_registry() -> None:
+    spec = make_spec()
+    with installed(known={spec.id: make_entry(spec)}):  # floor 0.25, ceiling 1
+        assert [normalized_score(spec.id, value) for value in (0.25, 0.625, 1.0)] == pytest.approx([0.0, 0.5, 1.0])
+    with installed(known={spec.id: make_entry(spec, ceiling=None)}):
+        assert normalized_score(spec.id, 1.0) is None
+    with installed(known={spec.id: make_entry(spec, ceiling=make_entry(spec)["floor"])}):
+        assert normalized_score(spec.id, 1.0) is None
+    assert normalized_score("no/Such-v0", 1.0) is None
+
+
+def test_the_oracle_wins_every_episode_of_the_toy() -> None:
+    with installed(make_spec()):
+        report = evaluate("vlgym/Walk-v0", OraclePolicy(), episodes=30, num_envs=4)
+    assert (report.episodes, report.success, report.mean_return, report.invalid_rate) == (30, 1.0, 1.0, 0.0)
+    assert 3 <= report.mean_turns <= 5
+
+
+def test_unreadable_replies_earn_nothing_and_run_to_the_limit() -> None:
+    with installed(make_spec()):
+        report = evaluate("vlgym/Walk-v0", ScriptedPolicy(["eh"]), episodes=5)
+    assert (report.success, report.mean_return, report.invalid_rate, report.mean_turns) == (0.0, 0.0, 1.0, 8.0)
+
+
+def test_a_report_does_not_depend_on_how_many_environments_play() -> None:
+    with installed(make_spec()):
+        reports = [evaluate("vlgym/Walk-v0", RandomPolicy(), episodes=40, num_envs=n) for n in (1, 7)]
+    assert reports[0] == reports[1]
+    assert 0 < reports[0].success < 0.6
+
+
+def test_each_finished_episode_is_handed_on_with_its_images() -> None:
+    seen = []
+    with installed(make_spec()):
+        evaluate("vlgym/Walk-v0", OraclePolicy(), episodes=3, split="val", first_episode=5, on_episode=seen.append)
+    assert sorted(episode[0].episode for episode in seen) == [5, 6, 7]
+    assert seen[0][0].image.shape == (22, 22, 3)
+    assert seen[0][0].messages
+
+
+def test_an_unknown_id_or_split_is_a_user_error() -> None:
+    with pytest.raises(UnknownEnvError):
+        evaluate("vlgym/Nowhere-v0", OraclePolicy())
+    with installed(make_spec()), pytest.raises(UserError, match="Unknown split"):
+        evaluate("vlgym/Walk-v0", OraclePolicy(), split="dev")

@@ -1,0 +1,117 @@
+"""Rules that hold for every module.
+
+Small rooms, no running of outside text, no global random draws, a docstring each.
+"""
+
+import ast
+from pathlib import Path
+
+import pytest
+from sources import ROOT, list_files, read_tree
+
+FILES = list_files("vlgym", "plugins", "baselines")
+LONGEST = 400
+FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "breakpoint"}
+FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal"}
+GLOBAL_PYTHON = {
+    "seed", "random", "randint", "randrange", "choice", "choices", "shuffle", "sample", "uniform", "gauss",
+    "normalvariate",
+    "betavariate", "getrandbits", "setstate",
+}  # fmt: skip
+GLOBAL_NUMPY = {
+    "seed", "rand", "randn", "randint", "random", "random_sample", "choice", "shuffle", "permutation", "uniform",
+    "normal", "set_state",
+}  # fmt: skip
+
+
+def show(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def dotted(node: ast.AST) -> str:
+    """Return `a.b.c` for a chain of names, else an empty string."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        head = dotted(node.value)
+        return f"{head}.{node.attr}" if head else ""
+    return ""
+
+
+def offences(tree: ast.Module) -> list[str]:
+    """Return one line for each call or import that the house rules forbid."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = {alias.name.split(".")[0] for alias in node.names}
+            found += [f"line {node.lineno}: import {name}" for name in names & FORBIDDEN_MODULES]
+        elif isinstance(node, ast.ImportFrom):
+            if (node.module or "").split(".")[0] in FORBIDDEN_MODULES:
+                found.append(f"line {node.lineno}: from {node.module}")
+        elif isinstance(node, ast.Call):
+            name = dotted(node.func)
+            module, _, function = name.rpartition(".")
+            keywords = {keyword.arg: keyword.value for keyword in node.keywords}
+            shell = keywords.get("shell")
+            bad = (
+                name in FORBIDDEN_CALLS
+                or name in ("os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput")
+                or (isinstance(shell, ast.Constant) and shell.value is True)
+                or (name == "torch.load" and not _is_true(keywords.get("weights_only")))
+                or (name.endswith("load") and _is_true(keywords.get("allow_pickle")))
+                or (module == "random" and function in GLOBAL_PYTHON)
+                or (module in ("np.random", "numpy.random") and function in GLOBAL_NUMPY)
+            )
+            if bad:
+                found.append(f"line {node.lineno}: {name}()")
+    return found
+
+
+def _is_true(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is True
+
+
+@pytest.mark.parametrize("path", FILES, ids=show)
+def test_a_module_has_at_most_400_lines(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST
+
+
+@pytest.mark.parametrize("path", FILES, ids=show)
+def test_a_module_runs_no_outside_text_and_draws_from_no_global_generator(path: Path) -> None:
+    assert offences(read_tree(path)) == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=show)
+def test_a_module_says_what_it_is(path: Path) -> None:
+    tree = read_tree(path)
+    assert ast.get_docstring(tree) or (path.name == "__init__.py" and not tree.body)
+
+
+def test_no_module_is_named_utils() -> None:
+    assert [show(path) for path in FILES if path.stem in ("utils", "util", "helpers", "misc", "common")] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "eval('1')", "exec(text)", "import pickle", "from pickle import loads", "subprocess.run('ls', shell=True)",
+        "os.system('ls')",
+        "torch.load(path)", "torch.load(path, weights_only=False)", "np.load(path, allow_pickle=True)",
+        "random.choice([1])",
+        "np.random.seed(0)", "numpy.random.rand(3)", "compile(text, '', 'exec')",
+    ],
+)  # fmt: skip
+def test_the_rules_find_each_offence(line: str) -> None:
+    assert len(offences(ast.parse(line))) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "model.eval()", "re.compile('a')", "torch.load(path, weights_only=True)", "np.random.default_rng(0)",
+        "random.Random(0)",
+        "rng.choice([1])", "subprocess.run(['ls'])", "yaml.safe_load(text)", "random.getstate()",
+    ],
+)  # fmt: skip
+def test_the_rules_leave_harmless_lines_alone(line: str) -> None:
+    assert offences(ast.parse(line)) == []

@@ -1,0 +1,93 @@
+"""One direction: a module imports only from rows above its own.
+
+Plugins and baselines keep to the parts that are meant for them.
+"""
+
+from pathlib import Path
+
+import pytest
+from sources import ROOT, imported_modules, list_files, module_name
+
+LADDER = (
+    ("errors", "types"),
+    ("seeding", "protocol"),
+    ("spec",),
+    ("spaces", "suites"),
+    ("shared_text",),
+    ("hookspecs",),
+    ("plugins", "registry_file"),
+    ("registry",),
+    ("prompts", "parsers", "rendering"),
+    ("env",),
+    ("adapter", "wrappers"),
+    ("making",),
+    ("policies", "trajectory"),
+    ("rollout",),
+    ("evaluation",),
+    ("suite_runs",),
+    ("testing",),
+    ("cli", "web"),
+    ("__main__",),
+)
+ROW = {part: row for row, parts in enumerate(LADDER) for part in parts}
+FOR_PLUGINS = {
+    "errors", "types", "seeding", "spec", "suites", "spaces", "hookspecs", "prompts", "parsers", "rendering", "env",
+    "adapter", "wrappers", "testing",
+}  # fmt: skip
+NOT_FOR_BASELINES = {"cli", "web", "testing", "plugins", "hookspecs"}
+HEAVY = {"torch", "transformers", "tyro", "tensorboard", "matplotlib"}
+
+
+def parts_of(path: Path) -> set[str]:
+    """Return the parts of vlgym (modules or subpackages at its top) that a file imports."""
+    names = {name.split(".")[1] for name in imported_modules(path) if name.startswith("vlgym.")}
+    return names & set(ROW)
+
+
+def show(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", list_files("vlgym"), ids=show)
+def test_a_module_imports_only_from_rows_above_its_own(path: Path) -> None:
+    parts = module_name(path).split(".")
+    if parts == ["vlgym"]:
+        assert not parts_of(path) & {"testing", "cli", "web", "__main__"}
+        return
+    own = parts[1]
+    assert own in ROW, f"{own} has no row on the ladder: give it one"
+    wrong = {part for part in parts_of(path) if part != own and ROW[part] >= ROW[own]}
+    assert not wrong, f"{show(path)} (row {ROW[own]}) imports {sorted(wrong)}"
+
+
+@pytest.mark.parametrize("path", list_files("vlgym"), ids=show)
+def test_the_core_never_imports_a_learners_library_nor_what_stands_outside(path: Path) -> None:
+    roots = {name.split(".")[0] for name in imported_modules(path)}
+    assert not roots & (HEAVY | {"baselines"})
+    assert not {root for root in roots if root.startswith("vlgym_")}
+
+
+@pytest.mark.parametrize("path", list_files("plugins"), ids=show)
+def test_a_plugin_uses_only_what_is_meant_for_plugins_and_no_other_plugin(path: Path) -> None:
+    assert parts_of(path) <= FOR_PLUGINS
+    own = module_name(path).split(".")[0]
+    foreign = {name.split(".")[0] for name in imported_modules(path) if name.startswith("vlgym_")} - {own}
+    assert not foreign or path.parts[-2] == "scripts"
+    assert "baselines" not in {name.split(".")[0] for name in imported_modules(path)}
+
+
+@pytest.mark.parametrize("path", [path for path in list_files("plugins") if path.name == "plugin.py"], ids=show)
+def test_a_plugin_module_imports_no_environment_code(path: Path) -> None:
+    assert parts_of(path) <= {"hookspecs", "spec", "suites", "errors"}
+
+
+@pytest.mark.parametrize("path", list_files("baselines"), ids=show)
+def test_baselines_use_the_core_through_its_front_doors(path: Path) -> None:
+    assert not parts_of(path) & NOT_FOR_BASELINES
+    assert not {name for name in imported_modules(path) if name.startswith("vlgym_")}
+
+
+def test_every_row_of_the_ladder_exists() -> None:
+    for part in ROW:
+        if part != "web":
+            assert (ROOT / "vlgym" / f"{part}.py").exists() or (ROOT / "vlgym" / part / "__init__.py").exists(), part

@@ -1,0 +1,99 @@
+"""`import vlgym` is light, registers every id, and reports broken plugins in one readable line each."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from toys import install_plugin
+
+import vlgym
+
+
+def run_python(code: str, *paths: Path, switch: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run code in a fresh process that has `paths` on its import path."""
+    env = {key: value for key, value in os.environ.items() if key not in ("VLGYM_PLUGINS", "PYTHONWARNINGS")}
+    env["PYTHONPATH"] = os.pathsep.join(str(path) for path in paths)
+    if switch is not None:
+        env["VLGYM_PLUGINS"] = switch
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=env, check=False, timeout=60
+    )
+
+
+def test_it_imports_no_environment_code_and_nothing_heavy() -> None:
+    done = run_python(
+        "import sys, json, vlgym\n"
+        "modules = [spec.entry_point.split(':')[0] for spec in vlgym.get_registry().specs.values()]\n"
+        "heavy = ['torch', 'transformers', 'typer', 'rich', 'miniworld', 'pyglet', 'vlgym.testing', 'vlgym.cli']\n"
+        "print(json.dumps([name for name in modules + heavy if name in sys.modules]))"
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == []
+
+
+def test_it_prints_nothing() -> None:
+    done = run_python("import vlgym", switch="none")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_public_list_exists_and_is_short() -> None:
+    assert len(vlgym.__all__) <= 15
+    for name in vlgym.__all__:
+        assert getattr(vlgym, name).__doc__, name
+
+
+GOOD = """
+    from vlgym.hookspecs import hookimpl
+    from vlgym.spec import EnvSpec
+
+    @hookimpl
+    def vlgym_envs():
+        return [EnvSpec(id="fake/Walk-v0", entry_point="toys:Walk", summary="s", family="fake", max_turns=8,
+                        reward_range=(0, 1), success_rule="r", image_size=(22, 22))]
+"""
+
+
+def test_a_plugin_that_raises_at_import_is_one_line_on_stderr_and_the_rest_works(tmp_path: Path) -> None:
+    install_plugin(tmp_path, "bad", "raise RuntimeError('no engine')")
+    install_plugin(tmp_path, "good", GOOD)
+    done = run_python(
+        "import gymnasium, vlgym\nprint(gymnasium.make('fake/Walk-v0').reset(seed=0)[1]['success'])",
+        tmp_path, Path(__file__).parent, switch="bad,good",
+    )  # fmt: skip
+    assert done.stdout == "False\n"
+    assert done.stderr == "vlgym: plugin bad (vlgym-bad) failed to load: RuntimeError: no engine\n"
+
+
+def test_two_plugins_that_claim_one_id_are_one_line(tmp_path: Path) -> None:
+    install_plugin(tmp_path, "good", GOOD)
+    install_plugin(tmp_path, "twin", GOOD)
+    done = run_python(
+        "import gymnasium, vlgym\ntry:\n    gymnasium.make('fake/Walk-v0')\nexcept vlgym.UserError as e:\n    print(e)",
+        tmp_path, switch="good,twin",
+    )  # fmt: skip
+    assert done.stderr.count("\n") == 1
+    assert "vlgym: fake/Walk-v0 is claimed by vlgym-good and vlgym-twin" in done.stderr
+    assert done.stdout.startswith("fake/Walk-v0 is claimed by two plugins: vlgym-good and vlgym-twin.")
+
+
+def test_a_misspelled_hook_is_one_line(tmp_path: Path) -> None:
+    install_plugin(tmp_path, "good", GOOD.replace("vlgym_envs", "vlgym_env"))
+    done = run_python("import vlgym", tmp_path, switch="good")
+    assert done.stderr.startswith("vlgym: plugin good (vlgym-good) failed to load: unknown hook 'vlgym_env'")
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_switch_leaves_a_broken_plugin_alone(tmp_path: Path) -> None:
+    install_plugin(tmp_path, "bad", "raise RuntimeError('no engine')")
+    assert run_python("import vlgym", tmp_path, switch="none").stderr == ""
+
+
+def test_the_warning_format_is_put_back(recwarn: pytest.WarningsRecorder) -> None:
+    done = run_python(
+        "import warnings\nbefore = warnings.formatwarning\nimport vlgym\nprint(warnings.formatwarning is before)",
+        switch="none",
+    )
+    assert done.stdout == "True\n"

@@ -1,0 +1,123 @@
+"""From an id to an environment: through Gymnasium, through vlgym, and the messages when it does not work."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from toys import Walk, installed, make_entry, make_spec
+
+import vlgym
+from vlgym.errors import NotInstalledError, PluginError, UnknownEnvError, UserError
+from vlgym.making import build, list_arguments, load_class, make, register_all, unwrap
+from vlgym.registry import get_registry
+
+WALK = make_spec()
+
+
+def test_gymnasium_makes_an_installed_id_with_and_without_the_module_prefix() -> None:
+    with installed(WALK):
+        for env_id in ("vlgym/Walk-v0", "vlgym:vlgym/Walk-v0"):
+            env = gymnasium.make(env_id, render_mode="rgb_array", invalid_penalty=0.5)
+            assert isinstance(env.unwrapped, Walk)
+            assert unwrap(env).invalid_penalty == 0.5
+            observation, _ = env.reset(seed=0)
+            assert env.observation_space.contains(observation)
+            env.close()
+
+
+def test_gymnasium_vectorises_by_id() -> None:
+    with installed(WALK):
+        vector = gymnasium.make_vec("vlgym/Walk-v0", num_envs=3, vectorization_mode="sync")
+        observation, _ = vector.reset(seed=0)
+        assert observation["image"].shape == (3, 22, 22, 3)
+        assert len(observation["text"]) == 3
+        vector.step(("<action>left</action>", "eh", "<action>right</action>"))
+        vector.close()
+
+
+def test_vlgym_makes_the_bare_environment() -> None:
+    with installed(WALK):
+        env = make("vlgym/Walk-v0", max_turns=3)
+        assert type(env) is Walk
+        assert (env.max_turns, env.vlgym_spec) == (3, WALK)
+
+
+def test_the_specs_arguments_are_defaults() -> None:
+    spec = make_spec(kwargs={"max_turns": 4, "invalid_action": "random"})
+    env = build(spec, max_turns=5)
+    assert (env.max_turns, env.invalid_action) == (5, "random")
+
+
+@pytest.mark.parametrize("maker", [gymnasium.make, make])
+def test_a_known_id_that_is_not_installed_says_what_to_install(maker: Any) -> None:
+    spec = make_spec("vlgym/Fly-v0")
+    with (
+        installed(known={"vlgym/Fly-v0": make_entry(spec, "vlgym-air")}),
+        pytest.raises(NotInstalledError, match="pip install vlgym-air"),
+    ):
+        maker("vlgym/Fly-v0")
+
+
+def test_an_unknown_id_gets_the_nearest() -> None:
+    with installed(WALK), pytest.raises(UnknownEnvError, match="Nearest: vlgym/Walk-v0"):
+        make("vlgym/Walc-v0")
+
+
+@pytest.mark.parametrize("maker", [gymnasium.make, make])
+def test_an_unknown_argument_lists_all_arguments(maker: Any) -> None:
+    with installed(WALK), pytest.raises(UserError) as caught:
+        maker("vlgym/Walk-v0", invalid_penalti=1)
+    message = str(caught.value)
+    assert message.startswith("vlgym/Walk-v0 has no argument 'invalid_penalti'; it takes ")
+    for name in ("parser", "invalid_action", "invalid_penalty", "max_turns", "image_size", "render_mode"):
+        assert name in message
+    assert "Nearest: invalid_penalty" in message
+
+
+def test_arguments_of_the_class_itself_stand_before_those_of_its_base() -> None:
+    class Sized(Walk):
+        def __init__(self, *, size: int = 3, **kwargs: Any) -> None:
+            super().__init__(**kwargs)
+
+    names = list_arguments(Sized)
+    assert names[0] == "size"
+    assert "parser" in names
+    assert "vlgym_spec" not in names
+
+
+@pytest.mark.parametrize(
+    ("entry_point", "message"),
+    [
+        ("no_such_module_here:Walk", r"cannot import no_such_module_here:Walk: ModuleNotFoundError"),
+        ("toys:NoSuchClass", "AttributeError"),
+        ("toys:make_spec", "is not a subclass of vlgym.env.VLEnv"),
+    ],
+)
+def test_an_entry_point_that_leads_nowhere_is_a_plugin_error(entry_point: str, message: str) -> None:
+    with pytest.raises(PluginError, match=message):
+        load_class(make_spec(entry_point=entry_point))
+
+
+def test_a_user_error_at_import_passes_through(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "needs_gl.py").write_text(
+        "from vlgym.errors import MissingSystemPartError\nraise MissingSystemPartError('apt-get install libgl1')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(vlgym.errors.MissingSystemPartError, match=r"^apt-get install libgl1$"):
+        load_class(make_spec(entry_point="needs_gl:Env"))
+
+
+def test_registering_twice_changes_nothing() -> None:
+    before = dict(gymnasium.registry)
+    register_all(get_registry())
+    assert gymnasium.registry == before
+
+
+def test_two_environments_of_one_id_share_nothing() -> None:
+    with installed(WALK):
+        first, second = make("vlgym/Walk-v0"), make("vlgym/Walk-v0")
+        a, b = first.reset(seed=0)[0], second.reset(seed=0)[0]
+        assert not np.shares_memory(a["image"], b["image"])
+        first.step("<action>left</action>")
+        assert second.position == 0  # type: ignore[attr-defined]

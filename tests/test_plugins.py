@@ -1,0 +1,210 @@
+"""Plugins are loaded each under guard; a broken one says why and harms no other."""
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from toys import make_entry, make_spec
+
+from vlgym.errors import PluginError
+from vlgym.hookspecs import hookimpl
+from vlgym.plugins import PluginRecord, find_plugins, load_plugins
+from vlgym.registry import Registry, build_registry, list_problems
+
+Candidate = tuple[str, str, str, Any]
+
+
+class Point:
+    """An entry point whose loading is a function."""
+
+    def __init__(self, load: Callable[[], Any]) -> None:
+        self.load = load
+
+
+def plugin(name: str, distribution: str | None = None, **members: Any) -> Candidate:
+    """Return a candidate whose module has these members."""
+    module = types.ModuleType(f"{name}_plugin")
+    for key, value in members.items():
+        setattr(module, key, value)
+    return name, distribution or f"vlgym-{name}", "1.0", Point(lambda: module)
+
+
+def envs(*specs: Any) -> Callable[[], Any]:
+    """Return a hook implementation that gives these specs."""
+
+    @hookimpl
+    def vlgym_envs() -> Any:
+        return list(specs)
+
+    return vlgym_envs
+
+
+def raising(error: BaseException) -> Candidate:
+    def load() -> Any:
+        raise error
+
+    return "bad", "vlgym-bad", "1.0", Point(load)
+
+
+GOOD = plugin("good", vlgym_envs=envs(make_spec("good/Walk-v0")))
+
+
+def load_beside_good(candidate: Candidate) -> PluginRecord:
+    """Load the candidate and a good plugin; the good one must load whatever the other does."""
+    bad, good = load_plugins([candidate, GOOD], switch="")
+    assert good.error is None
+    assert [spec.id for spec in good.specs] == ["good/Walk-v0"]
+    assert bad.error is None or bad.specs == ()
+    return bad
+
+
+def test_a_good_plugin_gives_its_specs_sorted() -> None:
+    record = load_beside_good(plugin("two", vlgym_envs=envs(make_spec("two/B-v0"), make_spec("two/A-v0"))))
+    assert [spec.id for spec in record.specs] == ["two/A-v0", "two/B-v0"]
+    assert (record.name, record.distribution, record.version, record.enabled) == ("two", "vlgym-two", "1.0", True)
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ImportError("no module named football"), "ImportError: no module named football"),
+        (ValueError("two\nlines"), "ValueError: two lines"),
+        (SystemExit(3), "the module exits at import (3)"),
+    ],
+)
+def test_a_plugin_that_fails_at_import_is_recorded(error: BaseException, message: str) -> None:
+    assert load_beside_good(raising(error)).error == message
+
+
+def test_an_interrupt_at_import_is_not_swallowed() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        load_plugins([raising(KeyboardInterrupt())], switch="")
+
+
+def test_a_misspelled_hook_is_named_with_the_nearest_one() -> None:
+    @hookimpl
+    def vlgym_env() -> Any:
+        return []
+
+    error = load_beside_good(plugin("bad", vlgym_env=vlgym_env)).error or ""
+    assert error.startswith("unknown hook 'vlgym_env'; the hooks are vlgym_commands, vlgym_envs, vlgym_suites.")
+    assert "Nearest: vlgym_envs" in error
+
+
+def test_a_misspelled_hook_without_the_decorator_is_named_too() -> None:
+    assert "unknown hook 'vlgym_enviroments'" in (load_beside_good(plugin("bad", vlgym_enviroments=list)).error or "")
+
+
+def test_a_hook_without_its_decorator_is_refused() -> None:
+    assert "vlgym_envs lacks the @hookimpl decorator" in (load_beside_good(plugin("bad", vlgym_envs=list)).error or "")
+
+
+def test_a_hook_with_an_argument_of_its_own_is_refused() -> None:
+    @hookimpl
+    def vlgym_envs(color: str) -> Any:
+        return []
+
+    assert "color" in (load_beside_good(plugin("bad", vlgym_envs=vlgym_envs)).error or "")
+
+
+@pytest.mark.parametrize("result", [make_spec(), {"id": "a/B-v0"}, ["a/B-v0"], "a/B-v0"])
+def test_a_hook_must_return_a_list_of_specs(result: Any) -> None:
+    @hookimpl
+    def vlgym_envs() -> Any:
+        return result
+
+    assert "vlgym_envs must return a list of EnvSpec" in (
+        load_beside_good(plugin("bad", vlgym_envs=vlgym_envs)).error or ""
+    )
+
+
+def test_a_hook_that_raises_is_recorded() -> None:
+    @hookimpl
+    def vlgym_envs() -> Any:
+        return [make_spec(max_turns=0)]
+
+    assert "SpecError" in (load_beside_good(plugin("bad", vlgym_envs=vlgym_envs)).error or "")
+
+
+def test_a_plugin_for_another_contract_is_refused() -> None:
+    error = load_beside_good(plugin("bad", vlgym_envs=envs(make_spec("bad/A-v0", contract=99)))).error or ""
+    assert "bad/A-v0 was written for contract 99, this vlgym has 1" in error
+
+
+def test_a_plugin_that_lists_an_id_twice_is_refused() -> None:
+    error = load_beside_good(plugin("bad", vlgym_envs=envs(make_spec("bad/A-v0"), make_spec("bad/A-v0")))).error or ""
+    assert "lists bad/A-v0 twice" in error
+
+
+def test_a_module_that_only_adds_commands_is_a_plugin() -> None:
+    @hookimpl
+    def vlgym_commands(app: Any) -> None:
+        return None
+
+    assert load_beside_good(plugin("tool", vlgym_commands=vlgym_commands)).error is None
+
+
+@pytest.mark.parametrize(
+    ("switch", "loaded"),
+    [
+        ("", ["cards", "web", "x"]),
+        ("none", []),
+        ("cards", ["cards"]),
+        ("cards, web", ["cards", "web"]),
+        ("vlgym-web", ["web"]),
+        ("other-x", ["x"]),
+        ("nothing-like-it", []),
+    ],
+)
+def test_the_switch_restricts_what_is_loaded(switch: str, loaded: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    candidates = [plugin("cards"), plugin("web"), plugin("x", "other-x")]
+    assert [record.name for record in load_plugins(candidates, switch) if record.enabled] == loaded
+    monkeypatch.setenv("VLGYM_PLUGINS", switch)
+    assert [record.name for record in load_plugins(candidates) if record.enabled] == loaded
+
+
+def test_a_plugin_that_is_switched_off_is_not_imported() -> None:
+    assert load_plugins([raising(RuntimeError("imported"))], "none")[0].error is None
+
+
+def test_finding_plugins_imports_none() -> None:
+    for name, distribution, version, point in find_plugins():
+        assert name
+        assert distribution
+        assert version
+        assert point.group == "vlgym"
+
+
+def claim(name: str, distribution: str) -> PluginRecord:
+    return load_plugins(
+        [plugin(name, distribution, vlgym_envs=envs(make_spec("a/Walk-v0"), make_spec(f"a/{name.title()}-v0")))], ""
+    )[0]
+
+
+@pytest.fixture
+def clash() -> Registry:
+    return build_registry([claim("one", "dist-one"), claim("two", "dist-two")])
+
+
+def test_an_id_that_two_plugins_claim_is_set_aside_and_all_else_works(clash: Registry) -> None:
+    assert sorted(clash.specs) == ["a/One-v0", "a/Two-v0"]
+    assert clash.clashes == {"a/Walk-v0": ("dist-one", "dist-two")}
+    assert clash.owner["a/Two-v0"] == "dist-two"
+
+
+def test_making_a_claimed_id_names_both_plugins_and_the_way_out(clash: Registry) -> None:
+    with pytest.raises(PluginError, match=r"dist-one and dist-two\. Uninstall one.*VLGYM_PLUGINS=dist-one"):
+        clash.get("a/Walk-v0")
+
+
+def test_each_problem_is_one_line(clash: Registry) -> None:
+    broken = load_plugins([raising(ValueError("no"))], "")
+    registry = build_registry([*clash.plugins, *broken], {}, "registry.yaml is not valid YAML.")
+    assert list_problems(registry) == [
+        "vlgym: plugin bad (vlgym-bad) failed to load: ValueError: no",
+        "vlgym: a/Walk-v0 is claimed by dist-one and dist-two; "
+        "it cannot be made until one is uninstalled or left out by VLGYM_PLUGINS.",
+        "vlgym: registry.yaml is not valid YAML.",
+    ]
+    assert list_problems(build_registry([claim("one", "dist-one")], {"a/B-v0": make_entry(make_spec("a/B-v0"))})) == []

@@ -1,0 +1,111 @@
+"""Prompts are exact: fields, history windows, image budgets."""
+
+import numpy as np
+import pytest
+
+from vlgym.errors import SpecError, UserError
+from vlgym.prompts import PastTurn, PromptBuilder, PromptTemplate
+from vlgym.types import Message
+
+
+def picture(number: int) -> np.ndarray:
+    return np.full((2, 2, 3), number, np.uint8)
+
+
+PAST = [PastTurn(picture(i), f"turn {i}", f"reply {i}") for i in range(3)]
+
+
+def sketch(messages: list[Message]) -> list[tuple[str, ...]]:
+    """Return each message as (role, part, ...), an image as the number it is filled with."""
+    return [
+        (
+            message["role"],
+            *(f"#{part['image'][0, 0, 0]}" if part["type"] == "image" else part["text"] for part in message["content"]),
+        )
+        for message in messages
+    ]
+
+
+def test_a_template_fills_in_its_fields() -> None:
+    template = PromptTemplate(1, "{task} {format} {max_turns}", "{state} / {actions} / {turn} of {max_turns}")
+    assert template.write_instructions(task="Go.", reply_format="Say {x}.", max_turns=9) == "Go. Say {x}. 9"
+    assert (
+        template.write_turn(state="Here {task}", actions=["a", "b"], turn=0, max_turns=9)
+        == "Here {task} / a, b / 1 of 9"
+    )
+
+
+@pytest.mark.parametrize(
+    ("instructions", "turn", "message"),
+    [
+        ("{task} {format} {state}", "{actions}", r"instructions uses \['state'\]; allowed are"),
+        ("{task} {format}", "{actions} {format}", r"turn uses \['format'\]"),
+        ("{task} {format}", "{state}", "must state the legal actions"),
+        ("{task}", "{actions}", "must state the reply format"),
+        ("{task} {format} {", "{actions}", "not a valid template"),
+        ("{format} {}", "{actions}", r"uses \[''\]"),
+        ("{format} {task.__class__}", "{actions}", "uses"),
+    ],
+)
+def test_a_malformed_template_is_refused(instructions: str, turn: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        PromptTemplate(1, instructions, turn)
+
+
+def test_the_digest_covers_version_both_texts_and_the_reply_format() -> None:
+    base = PromptTemplate(1, "{format}", "{actions}")
+    others = [
+        PromptTemplate(2, "{format}", "{actions}"),
+        PromptTemplate(1, "{format}.", "{actions}"),
+        PromptTemplate(1, "{format}", "{actions}."),
+    ]
+    assert len({base.digest(), base.digest("tag"), *(other.digest() for other in others)}) == 5
+    assert base.digest() == PromptTemplate(1, "{format}", "{actions}").digest()
+
+
+def test_without_history_the_prompt_is_one_user_turn() -> None:
+    messages = PromptBuilder(0, 1).build("INSTRUCTIONS", "NOW", picture(9), PAST)
+    assert sketch(messages) == [("user", "#9", "INSTRUCTIONS\n\nNOW")]
+
+
+def test_a_history_window_keeps_the_last_turns_and_says_the_instructions_once() -> None:
+    messages = PromptBuilder(2, 3).build("INSTRUCTIONS", "NOW", picture(9), PAST)
+    assert sketch(messages) == [
+        ("user", "#1", "INSTRUCTIONS\n\nturn 1"),
+        ("assistant", "reply 1"),
+        ("user", "#2", "turn 2"),
+        ("assistant", "reply 2"),
+        ("user", "#9", "NOW"),
+    ]
+
+
+def test_the_image_budget_drops_the_oldest_images_and_says_so() -> None:
+    messages = PromptBuilder(3, 2).build("I", "NOW", picture(9), PAST)
+    assert sketch(messages) == [
+        ("user", "I\n\n(image omitted)\nturn 0"),
+        ("assistant", "reply 0"),
+        ("user", "(image omitted)\nturn 1"),
+        ("assistant", "reply 1"),
+        ("user", "#2", "turn 2"),
+        ("assistant", "reply 2"),
+        ("user", "#9", "NOW"),
+    ]
+
+
+def test_no_image_budget_makes_a_text_only_prompt() -> None:
+    assert sketch(PromptBuilder(1, 0).build("I", "NOW", picture(9), PAST)) == [
+        ("user", "I\n\n(image omitted)\nturn 2"),
+        ("assistant", "reply 2"),
+        ("user", "NOW"),
+    ]
+
+
+def test_a_window_longer_than_the_episode_shows_all_of_it() -> None:
+    assert len(PromptBuilder(50, 50).build("I", "NOW", picture(9), PAST)) == 7
+    assert sketch(PromptBuilder(50, 50).build("I", "NOW", picture(9))) == [("user", "#9", "I\n\nNOW")]
+
+
+@pytest.mark.parametrize("limits", [(-1, 1), (0, -1)])
+def test_negative_limits_are_refused(limits: tuple[int, int]) -> None:
+    with pytest.raises(UserError, match=">= 0"):
+        PromptBuilder(*limits)

@@ -1,0 +1,136 @@
+"""registry.yaml: written sorted, read back equal, refused when malformed, compared line by line."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from toys import make_entry, make_spec
+
+from vlgym.errors import RegistryFileError
+from vlgym.registry_file import (
+    BANNER,
+    PACKAGED,
+    compare_registries,
+    find_behaviour_changes,
+    read_registry,
+    write_registry,
+)
+
+A, B = make_spec("vlgym/A-v0", kwargs={"n": [1, 2]}, skills=("x",)), make_spec("vlgym/B-v0", oracle="none")
+ENTRIES = {"vlgym/B-v0": make_entry(B, ceiling=None), "vlgym/A-v0": make_entry(A)}
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "registry.yaml"
+    write_registry(ENTRIES, path)
+    assert read_registry(path) == ENTRIES
+    assert [file.name for file in tmp_path.iterdir()] == ["registry.yaml"]
+
+
+def test_the_file_says_that_it_is_generated_and_is_sorted(tmp_path: Path) -> None:
+    path = tmp_path / "registry.yaml"
+    write_registry(ENTRIES, path)
+    text = path.read_text()
+    assert text.startswith(BANNER)
+    assert text.index("vlgym/A-v0") < text.index("vlgym/B-v0")
+    write_registry(dict(reversed(ENTRIES.items())), path)
+    assert path.read_text() == text
+
+
+def test_the_packaged_file_can_be_read() -> None:
+    for env_id, entry in read_registry(PACKAGED).items():
+        assert entry["spec"].id == env_id
+
+
+def write_changed(path: Path, **changes: object) -> Path:
+    """Write one entry with keys changed, or left out where the change is `...`."""
+    spec = A.to_dict()
+    del spec["id"]
+    entry = {**make_entry(A), "spec": spec, **changes}
+    entry = {key: value for key, value in entry.items() if value is not ...}
+    path.write_text(yaml.safe_dump({"format": 1, "environments": {"vlgym/A-v0": entry}}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1\n]", r"registry.yaml is not valid YAML at line 2"),
+        ("", "must hold `format: 1`"),
+        ("- 1", "must hold `format: 1`"),
+        ("format: 2\nenvironments: {}", "must hold `format: 1`"),
+        ("format: 1\nenvironments: []", "must hold `format: 1`"),
+        ("format: 1\nenvironments: {vlgym/A-v0: 3}", "entry 'vlgym/A-v0' must have exactly the keys"),
+        ("format: 1\nenvironments: !!python/object/apply:os.getcwd []", "not valid YAML"),
+    ],
+)
+def test_a_malformed_file_is_refused_with_the_place_and_the_command(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "registry.yaml"
+    path.write_text(text)
+    with pytest.raises(RegistryFileError, match=message) as caught:
+        read_registry(path)
+    assert "vlgym registry write" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"fingerprint": ...}, "exactly the keys"),
+        ({"color": "red"}, "exactly the keys"),
+        ({"spec": 3}, "entry 'vlgym/A-v0'"),
+        ({"spec": {"max_turns": 3}}, r"missing field\(s\) entry_point"),
+        ({"floor": 3}, "floor must be null or hold the numbers return, se, success, episodes"),
+        ({"ceiling": {"return": 1}}, "ceiling must be null"),
+        ({"ceiling": {"return": "1", "se": 0, "success": 1, "episodes": 1}}, "ceiling must be null"),
+        ({"distribution": None}, "distribution must be a string"),
+        ({"fingerprint": 17}, "fingerprint must be a string"),
+    ],
+)
+def test_a_malformed_entry_is_refused_by_name(changes: dict[str, object], message: str, tmp_path: Path) -> None:
+    with pytest.raises(RegistryFileError, match=message):
+        read_registry(write_changed(tmp_path / "registry.yaml", **changes))
+
+
+def test_a_missing_file_and_one_that_is_no_text_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(RegistryFileError, match="cannot be read"):
+        read_registry(tmp_path / "registry.yaml")
+    (tmp_path / "registry.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(RegistryFileError, match="not a text file"):
+        read_registry(tmp_path / "registry.yaml")
+
+
+def test_equal_registries_have_no_differences() -> None:
+    assert compare_registries(ENTRIES, dict(ENTRIES)) == []
+
+
+def test_each_kind_of_difference_is_one_line() -> None:
+    live = {
+        "vlgym/A-v0": make_entry(
+            make_spec("vlgym/A-v0", max_turns=9, kwargs={"n": [1, 2]}, skills=("x",)), prompt_hash="bbbb"
+        ),
+        "vlgym/C-v0": make_entry(make_spec("vlgym/C-v0")),
+    }
+    assert compare_registries(ENTRIES, live) == [
+        "vlgym/A-v0: prompt_hash is 'bbbb', recorded 'aaaa'.",
+        "vlgym/A-v0: spec field(s) max_turns changed.",
+        "vlgym/B-v0: recorded, but no installed first-party plugin provides it.",
+        "vlgym/C-v0: provided by vlgym-toys, but not recorded.",
+    ]
+
+
+def test_a_changed_fingerprint_asks_for_a_version() -> None:
+    live = {
+        "vlgym/A-v0": make_entry(A, fingerprint="2222"),
+        "vlgym/C-v0": make_entry(make_spec("vlgym/C-v0"), fingerprint="3"),
+    }
+    line = (
+        "vlgym/A-v0: the behaviour fingerprint changed from 1111 to 2222; "
+        "scores may have moved: bump the id's version, then write the file."
+    )
+    assert find_behaviour_changes(ENTRIES, live) == [line]
+    assert line in compare_registries(ENTRIES, live)
+
+
+def test_figures_that_were_not_measured_are_not_compared() -> None:
+    live = {key: value for key, value in make_entry(A).items() if key not in ("floor", "ceiling")}
+    assert compare_registries({"vlgym/A-v0": ENTRIES["vlgym/A-v0"]}, {"vlgym/A-v0": live}) == []

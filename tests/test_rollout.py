@@ -1,0 +1,205 @@
+"""The Runner: batches, episode numbers and seeds, records, history, endings, exact state."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from toys import Coin, make_spec, make_walk
+
+from vlgym.errors import UserError
+from vlgym.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
+from vlgym.prompts import PromptBuilder
+from vlgym.rollout import Runner, run_episodes
+from vlgym.seeding import episode_seed
+from vlgym.types import Reply, StepRecord, Turn
+
+LEFT, RIGHT = "<action>left</action>", "<action>right</action>"
+
+
+class Watcher:
+    """Answers right and remembers the batches that it saw."""
+
+    name = "watcher"
+
+    def __init__(self) -> None:
+        self.batches: list[list[Turn]] = []
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        self.batches.append(list(turns))
+        return [Reply(RIGHT, extra={"place": place}) for place in range(len(turns))]
+
+
+def plain(records: Sequence[StepRecord]) -> list[Any]:
+    """Return everything of the records that can be compared, prompts and images by their bytes."""
+    return [
+        (
+            r.env_id, r.episode, r.seed, r.turn, r.text, r.reply, r.actions, r.parse, r.reward, r.terminated,
+            r.truncated, r.invalid, r.success, r.image.tobytes(), [[part.get("text") or part["image"].tobytes() for
+            part in m["content"]] for m in r.messages],
+        )
+        for r in records
+    ]  # fmt: skip
+
+
+def test_all_environments_are_answered_in_one_batch() -> None:
+    policy = Watcher()
+    runner = Runner([make_walk() for _ in range(3)])
+    records = runner.step(policy)
+    assert len(policy.batches[0]) == len(records) == 3
+    assert [record.extra for record in records] == [{"place": 0}, {"place": 1}, {"place": 2}]
+    assert [record.episode for record in records] == [0, 1, 2]
+
+
+def test_an_episodes_number_and_split_decide_its_seed() -> None:
+    runner = Runner([make_walk(), make_walk()], split="test", first_episode=7)
+    assert [turn.seed for turn in runner.turns()] == [episode_seed("vlgym/Walk-v0", "test", n) for n in (7, 8)]
+
+
+def test_a_record_holds_what_the_policy_saw_and_what_happened() -> None:
+    env = make_walk()
+    runner = Runner([env])
+    turn = runner.turns()[0]
+    record = runner.step(ScriptedPolicy([f"so {RIGHT}"]))[0]
+    assert record.messages == turn.messages
+    assert record.messages[-1]["content"][1]["text"] == record.text
+    assert np.array_equal(record.image, record.messages[-1]["content"][0]["image"])
+    assert (record.reply, record.actions, record.parse, record.turn) == (f"so {RIGHT}", ("right",), "ok", 0)
+    assert (record.reward, record.terminated, record.truncated, record.invalid, record.success) == (
+        0.0,
+        False,
+        False,
+        False,
+        False,
+    )
+    assert record.score is None
+    assert record.final_messages is None
+
+
+def test_the_benchmarks_score_is_recorded() -> None:
+    record = Runner([Coin(vlgym_spec=make_spec())]).step(ScriptedPolicy(["<action>heads</action>"]))[0]
+    assert record.score == pytest.approx(1 / 3)
+
+
+def test_an_episode_that_ends_is_followed_by_the_next_number() -> None:
+    runner = Runner([make_walk(max_turns=2), make_walk(max_turns=3)])
+    records = [record for _ in range(4) for record in runner.step(ScriptedPolicy(["eh"]))]
+    assert [(r.episode, r.turn, r.truncated) for r in records] == [
+        (0, 0, False), (1, 0, False), (0, 1, True), (1, 1, False), (2, 0, False), (1, 2, True), (2, 1, True), (3, 0,
+        False),
+    ]  # fmt: skip
+
+
+def test_exactly_the_wanted_number_of_episodes_is_played() -> None:
+    runner = Runner([make_walk() for _ in range(4)], episodes=6, first_episode=10)
+    played = list(run_episodes(runner, OraclePolicy()))
+    assert sorted(episode[0].episode for episode in played) == [10, 11, 12, 13, 14, 15]
+    assert all(episode[-1].success and [r.turn for r in episode] == list(range(len(episode))) for episode in played)
+    assert runner.done
+    assert runner.turns() == runner.step(OraclePolicy()) == []
+
+
+def test_fewer_episodes_than_environments_leave_the_rest_idle() -> None:
+    runner = Runner([make_walk() for _ in range(4)], episodes=2)
+    assert len(runner.turns()) == 2
+
+
+def test_a_truncated_episode_carries_the_prompt_that_would_have_come_next() -> None:
+    runner = Runner([make_walk(max_turns=2)], builder=PromptBuilder(2, 2))
+    first, last = (runner.step(ScriptedPolicy([LEFT]))[0] for _ in range(2))
+    assert first.final_messages is None
+    assert last.final_messages is not None
+    assert [message["role"] for message in last.final_messages] == ["user", "assistant", "user", "assistant", "user"]
+    assert last.final_messages[-1]["content"][-1]["text"] == "You are in cell -2. Legal actions: left, right."
+
+
+def test_a_terminated_episode_has_no_next_prompt() -> None:
+    records = next(run_episodes(Runner([make_walk()], episodes=1), OraclePolicy()))
+    assert records[-1].terminated
+    assert records[-1].final_messages is None
+
+
+def test_history_is_shown_within_an_episode_and_not_across() -> None:
+    runner = Runner([make_walk(max_turns=3)], builder=PromptBuilder(history_turns=2, history_images=2))
+    lengths = [len(runner.step(ScriptedPolicy([LEFT]))[0].messages) for _ in range(5)]
+    assert lengths == [1, 3, 5, 1, 3]
+
+
+def test_the_specs_history_is_the_default() -> None:
+    from toys import Walk
+
+    runner = Runner([Walk(vlgym_spec=make_spec(history_turns=1, history_images=2))])
+    records = [runner.step(ScriptedPolicy([LEFT]))[0] for _ in range(2)]
+    assert [len(record.messages) for record in records] == [1, 3]
+    images = [part for message in records[1].messages for part in message["content"] if part["type"] == "image"]
+    assert len(images) == 2
+
+
+@pytest.mark.parametrize("history", [0, 2])
+def test_a_restored_runner_goes_on_exactly(history: int) -> None:
+    def build() -> Runner:
+        builder = PromptBuilder(history, 2)
+        return Runner(
+            [make_walk(max_turns=n, invalid_action="random") for n in (3, 4, 5)], builder=builder, episodes=20
+        )
+
+    script = ScriptedPolicy([LEFT, "eh", RIGHT, "<action>fly</action>"])
+    runner, other = build(), build()
+    for _ in range(7):
+        runner.step(script)
+    other.step(script)
+    other.set_state(json.loads(json.dumps(runner.get_state())))
+    while not runner.done:
+        assert plain(runner.step(script)) == plain(other.step(script))
+    assert other.done
+
+
+def test_a_restored_runner_draws_the_same_random_replies() -> None:
+    runner, other = (Runner([make_walk(), make_walk()]) for _ in range(2))
+    for _ in range(5):
+        runner.step(RandomPolicy())
+    other.set_state(json.loads(json.dumps(runner.get_state())))
+    for _ in range(20):
+        assert plain(runner.step(RandomPolicy())) == plain(other.step(RandomPolicy()))
+
+
+def test_a_state_of_another_size_is_refused() -> None:
+    with pytest.raises(UserError, match="has 1 environments, this one 2"):
+        Runner([make_walk(), make_walk()]).set_state(Runner([make_walk()]).get_state())
+
+
+def test_wrapped_environments_run_too() -> None:
+    env = gymnasium.wrappers.RecordEpisodeStatistics(make_walk())
+    assert len(list(run_episodes(Runner([env], episodes=2), OraclePolicy()))) == 2
+
+
+def test_no_environments_and_strange_ones_are_refused() -> None:
+    with pytest.raises(UserError, match="at least one environment"):
+        Runner([])
+    with pytest.raises(UserError, match="is not a VLEnv"):
+        Runner([gymnasium.make("CartPole-v1")])
+
+
+def test_a_policy_with_a_missing_reply_is_refused() -> None:
+    class Mute:
+        name = "mute"
+
+        def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+            return []
+
+    with pytest.raises(UserError, match="'mute' gave 0 replies to 1 prompts"):
+        Runner([make_walk()]).step(Mute())
+
+
+def test_closing_closes_every_environment() -> None:
+    closed = []
+
+    class Closing(Coin):
+        def close(self) -> None:
+            closed.append(self)
+
+    runner = Runner([Closing(), Closing()])
+    runner.close()
+    assert len(closed) == 2

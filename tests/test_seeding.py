@@ -1,0 +1,47 @@
+"""Episode seeds are stable, distinct, and say which split they belong to."""
+
+import pytest
+
+from vlgym.errors import UserError
+from vlgym.seeding import SPLITS, episode_seed, split_of
+
+
+def test_seeds_are_these_numbers_for_ever() -> None:
+    # printf 'vlgym/OneRoom-v0\ntrain\n0' | sha256sum begins with e98048cc778459d6, the other one with dd4805eaa7e9d2d9;
+    # the first 58 bits are kept, and test has code 2.
+    assert 0xE98048CC778459D6 >> 6 == episode_seed("vlgym/OneRoom-v0", "train", 0) == 0x3A6012331DE1167
+    assert episode_seed("vlgym/OneRoom-v0", "test", 7) == 0xB752017AA9FA74B
+
+
+def test_the_split_stands_in_the_bits_above_the_58th() -> None:
+    for code, split in enumerate(SPLITS):
+        for index in range(200):
+            seed = episode_seed("a/B-v0", split, index)
+            assert seed >> 58 == code
+            assert 0 <= seed < 2**60
+            assert split_of(seed) == split
+
+
+def test_ten_thousand_seeds_of_each_split_are_all_different() -> None:
+    seeds = {episode_seed("a/B-v0", split, index) for split in SPLITS for index in range(10_000)}
+    assert len(seeds) == 30_000
+
+
+def test_environments_have_seeds_of_their_own() -> None:
+    assert episode_seed("a/B-v0", "train", 0) != episode_seed("a/B-v1", "train", 0)
+
+
+def test_a_seed_that_no_split_made_belongs_to_none() -> None:
+    assert split_of(3 << 58) is None
+    assert split_of(-1) is None
+    assert split_of(5) == "train"
+
+
+def test_an_unknown_split_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UserError, match=r"Unknown split 'trian'.*train, val, test.*Nearest: train"):
+        episode_seed("a/B-v0", "trian", 0)
+
+
+def test_a_negative_index_is_refused() -> None:
+    with pytest.raises(UserError, match="negative"):
+        episode_seed("a/B-v0", "train", -1)

@@ -1,0 +1,91 @@
+"""The text spaces hold what models write, and matching an action forgives case and white space only."""
+
+import string
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vlgym.parsers import get_parser
+from vlgym.spaces import CHARSET, MAX_REPLY, MAX_TEXT, MessageSpace, ReplySpace, clean_text, match_legal
+
+
+def test_any_string_up_to_the_limit_is_a_reply() -> None:
+    space = ReplySpace(get_parser("tag"))
+    for text in ("", "\x00", "行動 😀", "a" * MAX_REPLY):
+        assert space.contains(text)
+    assert not space.contains("a" * (MAX_REPLY + 1))
+    assert not space.contains(3)
+    assert not space.contains(np.zeros(3))
+
+
+def test_samples_are_well_formed_replies_with_every_legal_action() -> None:
+    space = ReplySpace(get_parser("tag"), seed=0)
+    space.legal = ("left", "right")
+    assert {space.sample() for _ in range(50)} == {"<action>left</action>", "<action>right</action>"}
+
+
+def test_samples_repeat_with_the_seed() -> None:
+    space = ReplySpace(get_parser("json"))
+    space.legal = tuple("abcdefgh")
+    space.seed(5)
+    first = [space.sample() for _ in range(10)]
+    space.seed(5)
+    assert [space.sample() for _ in range(10)] == first
+
+
+def test_without_legal_actions_a_sample_is_an_empty_reply() -> None:
+    assert ReplySpace(get_parser("tag")).sample() == "<action></action>"
+
+
+def test_a_mask_is_refused() -> None:
+    with pytest.raises(ValueError, match="no mask"):
+        ReplySpace(get_parser("tag")).sample(mask=np.ones(2, np.int8))
+
+
+def test_reply_spaces_are_equal_when_their_lengths_are() -> None:
+    a, b, c = (ReplySpace(get_parser(name), length) for name, length in (("tag", 9), ("json", 9), ("tag", 8)))
+    assert a == b
+    assert hash(a) == hash(b)
+    assert a != c
+    assert a != MessageSpace(9)
+
+
+def test_observation_texts_are_printable_ascii_with_line_feeds() -> None:
+    space = MessageSpace()
+    assert space.contains("")
+    assert space.contains("a\nb ~")
+    for text in ("a\tb", "é", "\r", "a" * (MAX_TEXT + 1)):
+        assert not space.contains(text)
+    assert set(CHARSET) == set(string.printable) - set("\r\t\x0b\x0c")
+
+
+def test_cleaning_keeps_plain_text_and_replaces_the_rest() -> None:
+    assert clean_text("plain\ntext") == "plain\ntext"
+    assert clean_text("Café\tdéjà\r\nvu\r→") == "Cafe    deja\nvu\n?"
+    assert clean_text("abcdef", 3) == "abc"
+
+
+@given(st.text(max_size=300))
+def test_whatever_is_cleaned_lies_in_the_observation_space(text: str) -> None:
+    assert MessageSpace(100).contains(clean_text(text, 100))
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("turn left", "turn left"),
+        ("  Turn   LEFT\n", "turn left"),
+        ("cabinet 1", "cabinet 1"),
+        ("cabinet  10", "cabinet 10"),
+        ("cabinet", None),
+        ("turn left.", None),
+        ("turnleft", None),
+        ("", None),
+        ("a", "a"),
+        ("A", "A"),
+    ],
+)
+def test_an_action_is_matched_by_its_words_alone(written: str, meant: str | None) -> None:
+    assert match_legal(written, ["turn left", "cabinet 1", "cabinet 10", "A", "a"]) == meant

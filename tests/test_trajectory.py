@@ -1,0 +1,153 @@
+"""Trajectory folders: what is written is read back, and nothing is overwritten or read from outside."""
+
+import json
+from dataclasses import fields
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from toys import Coin, make_spec, make_walk
+
+from vlgym.errors import TrajectoryError
+from vlgym.policies import RandomPolicy
+from vlgym.prompts import PromptBuilder
+from vlgym.rollout import Runner, run_episodes
+from vlgym.trajectory import TrajectoryWriter, describe_run, read_trajectories
+from vlgym.types import StepRecord
+
+RUN = describe_run([make_walk()], note="test")
+
+
+def play(episodes: int = 3) -> list[list[StepRecord]]:
+    runner = Runner([make_walk(), make_walk()], builder=PromptBuilder(2, 2), episodes=episodes)
+    return list(run_episodes(runner, RandomPolicy()))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    writer = TrajectoryWriter(tmp_path / "run", RUN)
+    for episode in play():
+        writer.write(episode)
+    return tmp_path / "run"
+
+
+def test_episodes_come_back_as_they_were_with_lossless_images_and_prompts(folder: Path) -> None:
+    played, read = play(), list(read_trajectories(folder))
+    assert [len(episode) for episode in read] == [len(episode) for episode in played]
+    for a, b in zip(chain(*played), chain(*read), strict=True):
+        assert np.array_equal(a.image, b.image)
+        for item in fields(StepRecord):
+            if item.name not in ("image", "messages", "extra", "final_messages"):
+                assert getattr(a, item.name) == getattr(b, item.name), item.name
+        assert [m["role"] for m in a.messages] == [m["role"] for m in b.messages]
+        for x, y in zip(a.messages, b.messages, strict=True):
+            for p, q in zip(x["content"], y["content"], strict=True):
+                assert p["type"] == q["type"]
+                assert np.array_equal(p["image"], q["image"]) if p["type"] == "image" else p == q
+
+
+def test_the_folder_has_the_layout_of_an_image_folder_dataset(folder: Path) -> None:
+    lines = [json.loads(line) for line in (folder / "metadata.jsonl").read_text().splitlines()]
+    assert lines
+    for line in lines:
+        assert (folder / line["file_name"]).is_file()
+        assert isinstance(line["prompt"], str)
+    assert len({line["file_name"] for line in lines}) == len(lines)
+
+
+def test_the_run_says_what_its_numbers_depend_on() -> None:
+    described = RUN["environments"]["vlgym/Walk-v0"]
+    assert described["spec_hash"] == make_spec().digest()
+    assert (described["parser"], described["prompt_version"], described["invalid_action"]) == ("tag", 1, "noop")
+    assert RUN["note"] == "test"
+    assert {"python", "vlgym", "gymnasium", "numpy", "pillow"} <= set(RUN["versions"])
+    assert describe_run([Coin()])["environments"]["Coin"]["spec_hash"] is None
+
+
+def test_the_same_run_is_continued(folder: Path) -> None:
+    before = len(list(read_trajectories(folder)))
+    TrajectoryWriter(folder, RUN).write(play()[0])
+    assert len(list(read_trajectories(folder))) == before + 1
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_another_run_is_refused_and_nothing_is_overwritten(folder: Path) -> None:
+    before = files_of(folder)
+    with pytest.raises(TrajectoryError, match="holds the trajectories of another run; choose another folder"):
+        TrajectoryWriter(folder, describe_run([make_walk(parser="json")]))
+    assert files_of(folder) == before
+
+
+def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("precious")
+    with pytest.raises(TrajectoryError, match=r"is not empty and holds no run\.json"):
+        TrajectoryWriter(tmp_path, RUN)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_header_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("{")
+    with pytest.raises(TrajectoryError, match=r"run\.json cannot be read"):
+        TrajectoryWriter(tmp_path, RUN)
+
+
+def change_line(folder: Path, number: int, **changes: Any) -> None:
+    path = folder / "metadata.jsonl"
+    lines = path.read_text().splitlines()
+    row = {**json.loads(lines[number - 1]), **changes}
+    lines[number - 1] = json.dumps({key: value for key, value in row.items() if value is not ...})
+    path.write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"reward": ...},
+        {"file_name": ...},
+        {"file_name": "images/none.png"},
+        {"file_name": "run.json"},
+        {"prompt": "["},
+        {"prompt": json.dumps([{"role": "user"}])},
+        {"prompt": json.dumps([{"role": "user", "content": [{"type": "image", "file_name": "images/none.png"}]}])},
+        {"actions": None},
+    ],
+)
+def test_a_malformed_line_is_named(changes: dict[str, Any], folder: Path) -> None:
+    change_line(folder, 2, **changes)
+    with pytest.raises(TrajectoryError, match=r"metadata\.jsonl, line 2: "):
+        list(read_trajectories(folder))
+
+
+@pytest.mark.parametrize("text", ["{", "3", "[]", "null"])
+def test_a_line_that_is_no_record_is_named(text: str, folder: Path) -> None:
+    path = folder / "metadata.jsonl"
+    path.write_text(path.read_text() + text + "\n")
+    count = len(path.read_text().splitlines())
+    with pytest.raises(TrajectoryError, match=f"line {count}: "):
+        list(read_trajectories(folder))
+
+
+@pytest.mark.parametrize("name", ["../secret.png", "images/../../secret.png", "/etc/hostname", "images/link.png"])
+def test_no_file_outside_the_folder_is_read(name: str, folder: Path) -> None:
+    image = next((folder / "images").iterdir())
+    (folder.parent / "secret.png").write_bytes(image.read_bytes())
+    (folder / "images" / "link.png").symlink_to(folder.parent / "secret.png")
+    change_line(folder, 1, file_name=name)
+    with pytest.raises(TrajectoryError, match=r"line 1: ValueError: file_name .* points outside the folder"):
+        list(read_trajectories(folder))
+
+
+def test_a_folder_without_trajectories_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TrajectoryError, match=r"holds no metadata\.jsonl"):
+        list(read_trajectories(tmp_path))
+
+
+def test_an_episode_that_was_cut_off_is_still_read(folder: Path) -> None:
+    path = folder / "metadata.jsonl"
+    path.write_text("".join(line + "\n" for line in path.read_text().splitlines()[:1]))
+    assert [len(episode) for episode in read_trajectories(folder)] == [1]

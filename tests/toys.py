@@ -1,0 +1,192 @@
+"""Small environments for the core's tests, and ways to install specs and plugins without pip."""
+
+import contextlib
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.envs.registration import register
+from gymnasium.envs.registration import registry as gymnasium_registry
+
+from vlgym.env import VLEnv
+from vlgym.prompts import PromptTemplate
+from vlgym.registry import get_registry
+from vlgym.spec import EnvSpec
+from vlgym.types import Outcome
+
+
+class Walk(VLEnv):
+    """Walk along a line to a target.
+
+    Goal: stand on the target, 3 to 5 cells to the left or right of the start.
+    Observation: a line of 11 cells; your cell is white, the target red; the text says where you are.
+    Actions: `left`, `right`.
+    Reward: 1 for the step that reaches the target, else 0.
+    Endings: terminated on the target; truncated after 8 turns.
+    References: none.
+    """
+
+    prompt = PromptTemplate(version=1, instructions="Walk. {task} {format}", turn="{state} Legal actions: {actions}.")
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        self.target = int(rng.integers(3, 6)) * (1 if rng.integers(2) else -1)
+        self.target = int(options.get("target", self.target))
+        self.position = 0
+
+    def act(self, action: str) -> Outcome:
+        self.position = max(-5, min(5, self.position + (1 if action == "right" else -1)))
+        won = self.position == self.target
+        return Outcome(reward=float(won), terminated=won, feedback=f"went {action}")
+
+    def image(self) -> np.ndarray:
+        height, width = self.image_size
+        canvas = np.full((height, width, 3), 30, np.uint8)
+        cell = width // 11
+        for place, color in ((self.target, (255, 0, 0)), (self.position, (255, 255, 255))):
+            canvas[:, (place + 5) * cell : (place + 6) * cell] = color
+        return canvas
+
+    def task(self) -> str:
+        return f"Go to cell {self.target}."
+
+    def state_text(self) -> str:
+        return f"You are in cell {self.position}."
+
+    def legal_actions(self) -> list[str]:
+        return ["left", "right"]
+
+    def success(self) -> bool:
+        return self.position == self.target
+
+    def oracle(self) -> str | None:
+        return "right" if self.target > self.position else "left"
+
+    def think(self, action: str) -> str:
+        return f"the target lies {action}"
+
+
+class Coin(VLEnv):
+    """Say heads or tails; two numbers decide. Has a reward for each action, a rule against `dig`, and a score.
+
+    Goal: say `heads` three times.
+    Observation: a grey picture.
+    Actions: `heads`, `tails`, `dig` (listed, but against the rules).
+    Reward: 2 for heads, -1 for tails, 0 for dig.
+    Endings: terminated after the third heads.
+    References: none.
+    """
+
+    prompt = PromptTemplate(
+        version=1, instructions="{task} {format}", turn="{state} {actions} turn {turn} of {max_turns}"
+    )
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        self.heads = 0
+        self.luck = float(rng.random())
+
+    def act(self, action: str) -> Outcome:
+        if action == "dig":
+            return Outcome(0.0, feedback="no digging", illegal=True)
+        self.heads += action == "heads"
+        return Outcome(2.0 if action == "heads" else -1.0, terminated=self.heads == 3)
+
+    def image(self) -> np.ndarray:
+        return np.full((*self.image_size, 3), 99, np.uint8)
+
+    def task(self) -> str:
+        return "Say heads."
+
+    def state_text(self) -> str:
+        return f"luck {self.luck:.6f}"
+
+    def legal_actions(self) -> list[str]:
+        return ["heads", "tails", "dig"]
+
+    def success(self) -> bool:
+        return self.heads == 3
+
+    def score(self) -> float:
+        return self.heads / 3
+
+    def extra_info(self) -> dict[str, Any]:
+        return {"heads": self.heads}
+
+
+def make_spec(env_id: str = "vlgym/Walk-v0", entry_point: str = "toys:Walk", **changes: Any) -> EnvSpec:
+    """Return a valid spec of `Walk`, with changes."""
+    fields: dict[str, Any] = {
+        "id": env_id,
+        "entry_point": entry_point,
+        "summary": "Walk to the target.",
+        "family": "toys",
+        "max_turns": 8,
+        "reward_range": (0.0, 1.0),
+        "success_rule": "You stand on the target.",
+        "image_size": (22, 22),
+        "random_success_below": 0.9,
+    }
+    return EnvSpec(**{**fields, **changes})
+
+
+def make_walk(**kwargs: Any) -> Walk:
+    """Return a `Walk` with its spec, not registered anywhere."""
+    return Walk(vlgym_spec=make_spec(), **kwargs)
+
+
+def make_entry(spec: EnvSpec, distribution: str = "vlgym-toys", **changes: Any) -> dict[str, Any]:
+    """Return a registry.yaml entry with made-up hashes and figures."""
+    entry = {
+        "distribution": distribution,
+        "spec": spec,
+        "prompt_hash": "aaaa",
+        "parser_hash": "tag-v1",
+        "fingerprint": "1111",
+        "floor": {"return": 0.25, "se": 0.01, "success": 0.25, "episodes": 100},
+        "ceiling": {"return": 1.0, "se": 0.0, "success": 1.0, "episodes": 100},
+    }
+    return {**entry, **changes}
+
+
+@contextlib.contextmanager
+def installed(
+    *specs: EnvSpec, distribution: str = "vlgym-toys", known: dict[str, dict[str, Any]] | None = None
+) -> Iterator[None]:
+    """Act as if a plugin with these specs were installed, and as if registry.yaml held `known`.
+
+    Undo both at the end.
+    """
+    registry = get_registry()
+    saved = [dict(part) for part in (registry.specs, registry.owner, registry.known)]
+    added = []
+    for spec in specs:
+        registry.specs[spec.id] = spec
+        registry.owner[spec.id] = distribution
+    registry.known.update(known or {})
+    for env_id in {*(spec.id for spec in specs), *(known or {})}:
+        if env_id not in gymnasium_registry:
+            register(id=env_id, entry_point="vlgym.making:construct", kwargs={"vlgym_id": env_id})
+            added.append(env_id)
+    try:
+        yield
+    finally:
+        for part, before in zip((registry.specs, registry.owner, registry.known), saved, strict=True):
+            part.clear()
+            part.update(before)
+        for env_id in added:
+            gymnasium.registry.pop(env_id, None)
+
+
+def install_plugin(folder: Path, name: str, source: str, distribution: str = "", version: str = "1.0") -> None:
+    """Write a plugin module and its distribution's metadata into `folder`, for a process that has it on PYTHONPATH."""
+    distribution = distribution or f"vlgym-{name}"
+    module = f"{name}_plugin"
+    (folder / f"{module}.py").write_text(textwrap.dedent(source), encoding="utf-8")
+    info = folder / f"{distribution.replace('-', '_')}-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n", encoding="utf-8"
+    )
+    (info / "entry_points.txt").write_text(f"[vlgym]\n{name} = {module}\n", encoding="utf-8")

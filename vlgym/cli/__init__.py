@@ -1,0 +1,5 @@
+"""The command line `vlgym`: `app` puts it together, one module for each command.
+
+`list`, `show` and `doctor` import no environment code. Rich, and everything else that is slow, is imported by the
+command that needs it.
+"""

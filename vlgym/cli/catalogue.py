@@ -1,0 +1,94 @@
+"""What `list`, `show` and `registry` know of an id: installed or not, whose it is, what to do about it.
+
+Prints nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..plugins import SWITCH
+from ..registry import Registry
+from ..spec import EnvSpec
+
+FIRST_PARTY_NAMESPACE = "vlgym"
+FIRST_PARTY_PREFIX = "vlgym-"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One id of the catalogue.
+
+    Attributes:
+        env_id: the id.
+        spec: its card; `None` where only the clash of two plugins is known.
+        distribution: the distribution(s) that hold it.
+        installed: whether `make` can build it.
+        external: a third party's, not this project's.
+        remedy: what stands in the way, or the command that mends it; empty when installed.
+    """
+
+    env_id: str
+    spec: EnvSpec | None
+    distribution: str
+    installed: bool
+    external: bool
+    remedy: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the columns of `vlgym list` as plain data."""
+        card = self.spec.to_dict() if self.spec is not None else {}
+        columns = ("family", "difficulty", "oracle", "max_turns", "summary", "skills")
+        return {
+            "id": self.env_id,
+            "distribution": self.distribution,
+            "installed": self.installed,
+            "external": self.external,
+            "remedy": self.remedy,
+            **{name: card.get(name) for name in columns},
+        }
+
+
+def list_entries(registry: Registry) -> list[Entry]:
+    """Return every id that is installed, known from registry.yaml, or claimed twice; sorted."""
+    return [find_entry(registry, env_id) for env_id in sorted({*registry.specs, *registry.known, *registry.clashes})]
+
+
+def find_entry(registry: Registry, env_id: str) -> Entry:
+    """Return what is known of one id.
+
+    Raises:
+        UserError: nothing is known of it (the registry's own message, with the nearest ids).
+    """
+    if env_id in registry.clashes:
+        owners = registry.clashes[env_id]
+        external = not any(is_first_party(env_id, owner) for owner in owners)
+        remedy = f"claimed by {' and '.join(owners)}: vlgym doctor"
+        return Entry(env_id, None, ", ".join(owners), installed=False, external=external, remedy=remedy)
+    if env_id in registry.known and env_id not in registry.specs:
+        entry = registry.known[env_id]
+        remedy = _find_remedy(registry, entry["distribution"])
+        return Entry(env_id, entry["spec"], entry["distribution"], installed=False, external=False, remedy=remedy)
+    spec = registry.get(env_id)
+    distribution = registry.owner[env_id]
+    return Entry(env_id, spec, distribution, installed=True, external=not is_first_party(env_id, distribution))
+
+
+def is_first_party(env_id: str, distribution: str) -> bool:
+    """Whether an id is this project's own, and so belongs into registry.yaml."""
+    return env_id.startswith(f"{FIRST_PARTY_NAMESPACE}/") and distribution.startswith(FIRST_PARTY_PREFIX)
+
+
+def first_party_specs(registry: Registry) -> dict[str, EnvSpec]:
+    """Return id -> spec of every installed first-party environment."""
+    return {env_id: spec for env_id, spec in registry.specs.items() if is_first_party(env_id, registry.owner[env_id])}
+
+
+def _find_remedy(registry: Registry, distribution: str) -> str:
+    records = [record for record in registry.plugins if record.distribution == distribution]
+    if any(record.error for record in records):
+        return f"{distribution} failed to load: vlgym doctor"
+    if any(not record.enabled for record in records):
+        return f"left out by {SWITCH}"
+    return f"pip install {'--upgrade ' if records else ''}{distribution}"

@@ -1,0 +1,82 @@
+"""`vlgym check`: the conformance certificate of environments, with evidence; exit status 1 when a property fails."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import UserError
+from ..registry import get_registry
+from .console import open_console, print_json, read_arguments
+from .list_cmd import Arguments, AsJson
+
+if TYPE_CHECKING:
+    from ..testing import Certificate, CheckResult
+
+
+def check(
+    env_ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Environment ids.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Check every installed environment.")] = False,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="NAME", help="Only this check; may be repeated.")
+    ] = None,
+    arg: Arguments = None,
+    as_json: AsJson = False,
+) -> None:
+    """Test environments against the whole contract and print a certificate for each."""
+    registry = get_registry()
+    if every == bool(env_ids):
+        raise UserError("Name the environments to check, or give --all: vlgym check vlgym/NumberLine-v0")
+    chosen = sorted(registry.specs) if every else list(dict.fromkeys(env_ids or []))
+    if not chosen:
+        raise UserError(
+            "No environment is installed, so there is nothing to check. Install some: pip install 'vlgym[all]'"
+        )
+    for env_id in chosen:
+        registry.get(env_id)
+    arguments = read_arguments(arg or [])
+    certificates = [_certify(env_id, arguments, only, quiet=as_json) for env_id in chosen]
+    passed = all(certificate.passed for certificate in certificates)
+    if as_json:
+        print_json([certificate.to_dict() for certificate in certificates])
+    elif len(certificates) > 1:
+        good = sum(certificate.passed for certificate in certificates)
+        open_console().print(f"{good} of {len(certificates)} environments passed.")
+    if not passed:
+        raise typer.Exit(1)
+
+
+def _certify(env_id: str, arguments: dict[str, Any], only: list[str] | None, *, quiet: bool) -> Certificate:
+    from ..testing import CHECKS, certify
+
+    names = list(only) if only else list(CHECKS)
+    console = open_console()
+    waiting = iter([*names[1:], ""])
+    width = max(len(name) for name in names)
+
+    def report(result: CheckResult) -> None:
+        _announce("")
+        if not quiet:
+            console.print(
+                "  pass " if result.passed else "  FAIL ", style="green" if result.passed else "bold red", end=""
+            )
+            console.print(f"{result.name:<{width}}  {result.evidence}", soft_wrap=True)
+        _announce(next(waiting))
+
+    if not quiet:
+        console.print(f"Certificate of {env_id}", style="bold")
+    _announce(names[0])
+    certificate = certify(env_id, arguments, only=names, on_result=report)
+    if not quiet:
+        good = sum(result.passed for result in certificate.results)
+        console.print(f"  {good} of {len(certificate.results)} properties hold ({certificate.seconds:.1f} s)\n")
+    return certificate
+
+
+def _announce(name: str) -> None:
+    """Say on a terminal which check runs now. No spinner thread: some checks fork, and one watches standard output."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[2K  ...  {name}" if name else "\r\x1b[2K")
+        sys.stderr.flush()

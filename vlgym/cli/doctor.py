@@ -1,0 +1,146 @@
+"""`vlgym doctor`: versions, plugins and why one failed, clashes, registry.yaml, system packages.
+
+Imports no environment code and no torch.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+from importlib import metadata
+from typing import Annotated, Any
+
+import typer
+
+from ..plugins import SWITCH, PluginRecord
+from ..registry import Registry, get_registry
+from .console import open_console, print_json
+from .list_cmd import AsJson
+
+PACKAGES = ("vlgym", "gymnasium", "numpy", "pillow", "pluggy", "torch", "transformers")
+REQUIRED = ("vlgym", "gymnasium", "numpy", "pillow", "pluggy")
+
+
+def doctor(
+    as_json: AsJson = False,
+    apt: Annotated[bool, typer.Option("--apt", help="Print only the missing Debian packages, in one line.")] = False,
+) -> None:
+    """Say what is installed, what is broken, and what mends it; exit status 1 when something is broken."""
+    if apt:
+        needed = _list_requirements(get_registry())
+        typer.echo(" ".join(package for package in needed if _find_system_package(package) is False))
+        return
+    findings = examine(get_registry())
+    if as_json:
+        print_json(findings)
+    else:
+        _print_findings(findings)
+    if findings["problems"]:
+        raise typer.Exit(1)
+
+
+def examine(registry: Registry) -> dict[str, Any]:
+    """Return versions, plugins, clashes, the state of registry.yaml, system packages, and one line for each problem."""
+    versions: dict[str, str | None] = {"python": platform.python_version()}
+    versions.update({package: _find_version(package) for package in PACKAGES})
+    problems = [f"{name} is not installed: pip install {name}" for name in REQUIRED if versions[name] is None]
+    for record in registry.plugins:
+        if record.error:
+            problems.append(
+                f"plugin {record.name} failed: {record.error} Mend or remove it: pip uninstall {record.distribution}"
+            )
+    for env_id, owners in registry.clashes.items():
+        problems.append(
+            f"{env_id} is claimed by {' and '.join(owners)}; uninstall one, or load one only: {SWITCH}={owners[0]}"
+        )
+    if registry.file_error:
+        problems.append(f"{registry.file_error}")
+    missing = sorted(set(registry.known) - set(registry.specs))
+    return {
+        "versions": versions,
+        "plugins": [_describe_plugin(record) for record in registry.plugins],
+        "registry": {"error": registry.file_error, "known": len(registry.known), "not_installed": missing},
+        "system": {
+            package: {"installed": _find_system_package(package), "needed_by": needed_by}
+            for package, needed_by in _list_requirements(registry).items()
+        },
+        "problems": problems,
+    }
+
+
+def _describe_plugin(record: PluginRecord) -> dict[str, Any]:
+    state = "failed" if record.error else "loaded" if record.enabled else "switched off"
+    return {
+        "name": record.name,
+        "distribution": record.distribution,
+        "version": record.version,
+        "state": state,
+        "error": record.error,
+        "environments": [spec.id for spec in record.specs],
+    }
+
+
+def _find_version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _list_requirements(registry: Registry) -> dict[str, list[str]]:
+    """Return Debian package -> ids of the installed environments that need it."""
+    needed: dict[str, list[str]] = {}
+    for env_id, spec in registry.specs.items():
+        for package in spec.system_requirements:
+            needed.setdefault(package, []).append(env_id)
+    return dict(sorted(needed.items()))
+
+
+def _find_system_package(package: str) -> bool | None:
+    """Return whether dpkg has the package; `None` where there is no dpkg.
+
+    `False` need not mean that anything is broken: the library may have come by another way.
+    """
+    program = shutil.which("dpkg-query")
+    if program is None:
+        return None
+    done = subprocess.run(
+        [program, "--show", "--showformat=${db:Status-Status}", package], capture_output=True, text=True, check=False
+    )
+    return done.returncode == 0 and "installed" in done.stdout.split()
+
+
+def _print_findings(findings: dict[str, Any]) -> None:
+    console = open_console()
+    console.print("Versions", style="bold")
+    for name, version in findings["versions"].items():
+        console.print(f"  {name:<13} {version or 'not installed'}")
+    console.print("Plugins", style="bold")
+    for plugin in findings["plugins"]:
+        line = f"  {plugin['name']} ({plugin['distribution']} {plugin['version']}): {plugin['state']}"
+        detail = plugin["error"] if plugin["error"] else f"{len(plugin['environments'])} environment(s)"
+        console.print(f"{line}, {detail}", style="red" if plugin["error"] else None, soft_wrap=True)
+    if not findings["plugins"]:
+        console.print("  none installed; for all of them: pip install 'vlgym[all]'")
+    console.print("registry.yaml", style="bold")
+    state = findings["registry"]
+    absent = ", ".join(state["not_installed"])
+    summary = state["error"] or f"{state['known']} environment(s)"
+    console.print(f"  {summary}{f'; not usable here: {absent}' if absent else ''}", soft_wrap=True)
+    if findings["system"]:
+        console.print("System packages", style="bold")
+    for package, item in findings["system"].items():
+        words = {
+            True: "installed",
+            False: f"not installed by dpkg: apt-get install {package}",
+            None: "unknown (no dpkg here)",
+        }
+        needed_by = item["needed_by"]
+        more = f" and {len(needed_by) - 1} more" if len(needed_by) > 1 else ""
+        console.print(f"  {package}: {words[item['installed']]} (needed by {needed_by[0]}{more})", soft_wrap=True)
+    console.print()
+    for problem in findings["problems"]:
+        console.print(f"broken: {problem}", style="red", soft_wrap=True)
+    if not findings["problems"]:
+        console.print("Nothing is broken.")

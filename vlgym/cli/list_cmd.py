@@ -1,0 +1,147 @@
+"""`vlgym list` and `vlgym show`: what there is, from the plugins' specs and registry.yaml.
+
+Environment code is imported by `show --prompt` only.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import UserError, nearest
+from ..registry import Registry, get_registry
+from .catalogue import Entry, find_entry, list_entries
+from .console import open_console, plain_messages, print_json, read_arguments, write_messages
+
+EnvId = Annotated[str, typer.Argument(metavar="ID", help="Environment id, for example vlgym/NumberLine-v0.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Write JSON on standard output.")]
+Arguments = Annotated[
+    list[str] | None, typer.Option("--arg", metavar="NAME=VALUE", help="Constructor argument; may be repeated.")
+]
+
+
+def list_environments(
+    family: Annotated[str | None, typer.Option("--family", help="Only this family.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List every environment: installed, known but not installed, and of third parties."""
+    entries = list_entries(get_registry())
+    if family is not None:
+        families = sorted({entry.spec.family for entry in entries if entry.spec is not None})
+        if family not in families:
+            raise UserError(
+                f"No family {family!r}; there are {', '.join(families) or 'none'}.{nearest(family, families)}"
+            )
+        entries = [entry for entry in entries if entry.spec is not None and entry.spec.family == family]
+    if as_json:
+        print_json([entry.to_dict() for entry in entries])
+    else:
+        _print_table(entries)
+
+
+def show(
+    env_id: EnvId,
+    as_json: AsJson = False,
+    prompt: Annotated[bool, typer.Option("--prompt", help="Make the environment and print its first prompt.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the episode that --prompt begins.")] = 0,
+    arg: Arguments = None,
+) -> None:
+    """Show one environment's whole card, and with --prompt what a model reads first."""
+    registry = get_registry()
+    entry = find_entry(registry, env_id)
+    if arg and not prompt:
+        raise UserError("--arg goes with --prompt: the card does not depend on constructor arguments.")
+    if prompt and not entry.installed:
+        registry.get(env_id)
+    messages = _first_prompt(env_id, seed, read_arguments(arg or [])) if prompt else None
+    card = _describe(registry, entry)
+    if as_json:
+        print_json(card if messages is None else {**card, "prompt": plain_messages(messages)})
+        return
+    _print_card(card)
+    if messages is not None:
+        open_console().print(f"\nFirst prompt, seed {seed}:\n{write_messages(messages)}", soft_wrap=True)
+
+
+def _print_table(entries: list[Entry]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    console = open_console()
+    if not entries:
+        console.print("No environment is installed or known. Install some: pip install 'vlgym[all]'")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("id", "family", "distribution", "difficulty", "oracle", "max turns", "summary"):
+        table.add_column(heading, no_wrap=heading in ("id", "oracle"), overflow="fold")
+    for entry in entries:
+        spec = entry.spec
+        owner = f"{entry.distribution} (external)" if entry.external else entry.distribution
+        cells = (
+            [entry.env_id, spec.family, owner, spec.difficulty, spec.oracle, str(spec.max_turns)]
+            if spec is not None
+            else [entry.env_id, "", owner, "", "", ""]
+        )
+        last = spec.summary if entry.installed and spec is not None else f"not installed: {entry.remedy}"
+        table.add_row(*(Text(cell) for cell in (*cells, last)), style=None if entry.installed else "dim")
+    console.print(table)
+    absent = sum(not entry.installed for entry in entries)
+    console.print(f"\n{len(entries) - absent} installed" + (f", {absent} known but not usable here" if absent else ""))
+
+
+def _describe(registry: Registry, entry: Entry) -> dict[str, Any]:
+    spec = entry.spec or registry.get(entry.env_id)  # a clash has no card of its own: get() says who claims it
+    recorded = registry.known.get(entry.env_id)
+    figures = (
+        {key: value for key, value in recorded.items() if key not in ("spec", "distribution")} if recorded else None
+    )
+    return {
+        **spec.to_dict(),
+        "distribution": entry.distribution,
+        "installed": entry.installed,
+        "external": entry.external,
+        "remedy": entry.remedy,
+        "registry": figures,
+    }
+
+
+def _print_card(card: dict[str, Any]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    owner = f"{card['distribution']}{' (external)' if card['external'] else ''}"
+    status = "installed" if card["installed"] else f"not installed: {card['remedy']}"
+    rows = {name: value for name, value in card.items() if name not in ("registry", "installed", "external", "remedy")}
+    rows.update(distribution=owner, status=status)
+    for name, value in (card["registry"] or {}).items():
+        rows[f"{name} (registry.yaml)"] = value
+    for name, value in rows.items():
+        table.add_row(name.replace("_", " "), Text(_write_value(value)))
+    open_console().print(table)
+
+
+def _write_value(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {item}" for name, item in value.items()) or "-"
+    if isinstance(value, list):
+        return ", ".join(str(item) for item in value) or "-"
+    return "-" if value is None else str(value)
+
+
+def _first_prompt(env_id: str, seed: int, arguments: dict[str, Any]) -> list[dict[str, Any]]:
+    from ..making import make
+    from ..prompts import PromptBuilder
+
+    env = make(env_id, **arguments)
+    try:
+        observation, info = env.reset(seed=seed)
+        spec = env.vlgym_spec
+        builder = PromptBuilder(spec.history_turns, spec.history_images) if spec is not None else PromptBuilder()
+        details = info["vlgym"]
+        return builder.build(details["instructions"], details["turn_text"], observation["image"])
+    finally:
+        env.close()

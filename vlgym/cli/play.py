@@ -1,0 +1,220 @@
+"""`vlgym play`: one episode in the terminal, through a model's own prompt and parser; every image goes to a file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..env import VLEnv
+from ..errors import UserError, nearest
+from ..making import make
+from ..policies import OraclePolicy, RandomPolicy
+from ..prompts import PastTurn, PromptBuilder
+from ..registry import get_registry
+from ..rendering import encode_png
+from ..seeding import episode_seed
+from ..spaces import match_legal
+from ..types import Message, Turn
+from .console import read_arguments, write_messages
+from .list_cmd import Arguments, EnvId
+
+POLICIES = ("human", "random", "oracle")
+HELP = """\
+Type a whole reply, as a model would write it, or just one of the legal actions: it is then put into the reply format.
+  :oracle   let the oracle answer this turn :prompt   show the whole prompt of this turn again
+  :help     this text
+  :quit     end the game (so does the end of the input)"""
+
+
+@dataclass
+class Game:
+    """One episode: the environment, what the model would be shown, and the files of its images."""
+
+    env: VLEnv
+    env_id: str
+    seed: int
+    folder: Path
+    builder: PromptBuilder
+    observation: dict[str, Any] = field(default_factory=dict)
+    info: dict[str, Any] = field(default_factory=dict)
+    history: list[PastTurn] = field(default_factory=list)
+    files: dict[int, str] = field(default_factory=dict)
+    turn: int = 0
+    ended: str = ""
+
+    def begin(self) -> None:
+        """Reset with the seed."""
+        self.env.action_space.seed(self.seed % 2**32)
+        self.observation, self.info = self.env.reset(seed=self.seed)
+        self._write_image()
+
+    def messages(self) -> list[Message]:
+        """Return the prompt of this turn, exactly as a model gets it."""
+        details = self.info["vlgym"]
+        return self.builder.build(
+            details["instructions"], details["turn_text"], self.observation["image"], self.history
+        )
+
+    def prompt(self) -> str:
+        """Return that prompt as text, each image by the name of its file."""
+        return write_messages(self.messages(), self.files)
+
+    def answer(self, reply: str) -> float:
+        """Step with the reply and return the reward."""
+        self.history.append(PastTurn(self.observation["image"], self.info["vlgym"]["turn_text"], reply))
+        self.observation, reward, terminated, truncated, self.info = self.env.step(reply)
+        self.turn += 1
+        self.ended = "terminated" if terminated else "truncated" if truncated else ""
+        self._write_image()
+        return float(reward)
+
+    def _write_image(self) -> None:
+        path = self.folder / f"turn-{self.turn:03d}.png"
+        path.write_bytes(encode_png(self.observation["image"]))
+        self.files[id(self.observation["image"])] = str(path)
+
+
+def play(
+    env_id: EnvId,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the episode.")] = None,
+    split: Annotated[str | None, typer.Option(help="Take the seed from this split: train, val or test.")] = None,
+    index: Annotated[int, typer.Option(min=0, help="Number of the episode within the split.")] = 0,
+    parser: Annotated[str | None, typer.Option(help="Reply style: tag, json, plan or an import string.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the images; default ./play/<id>.")] = None,
+    policy: Annotated[str, typer.Option(help=f"Who answers: {', '.join(POLICIES)}.")] = "human",
+    arg: Arguments = None,
+) -> None:
+    """Play one episode by hand (or watch random or the oracle): you see and write exactly what a model does."""
+    if policy not in POLICIES:
+        raise UserError(f"--policy {policy!r} is not one of {', '.join(POLICIES)}.{nearest(policy, POLICIES)}")
+    if seed is not None and split is not None:
+        raise UserError("Give --seed or --split, not both: a split's episodes have seeds of their own.")
+    get_registry().get(env_id)
+    chosen = seed if seed is not None else episode_seed(env_id, split or "train", index)
+    arguments = read_arguments(arg or [])
+    if parser is not None:
+        arguments["parser"] = parser
+    env = make(env_id, **arguments)
+    try:
+        spec = env.vlgym_spec
+        builder = PromptBuilder(spec.history_turns, spec.history_images) if spec is not None else PromptBuilder()
+        game = Game(env, env_id, chosen, _new_folder(out or Path("play") / env_id), builder)
+        game.begin()
+        _say(f"{env_id}, seed {chosen}, reply style {env.parser.name}. Images: {game.folder}")
+        if policy == "human":
+            _say(HELP)
+        _play_on(game, {"human": _ask_human, "random": _ask_random, "oracle": _ask_oracle}[policy])
+        _say_end(game)
+    finally:
+        env.close()
+
+
+def _play_on(game: Game, ask: Callable[[Game], str | None]) -> None:
+    """Ask for replies until the episode ends or there is none."""
+    while not game.ended:
+        _say(f"\n--- turn {game.turn + 1} ---\n{game.prompt()}")
+        reply = ask(game)
+        if reply is None:
+            return
+        reward = game.answer(reply)
+        details = game.info["vlgym"]
+        executed = ", ".join(details["actions"]) or "nothing"
+        _say(
+            f"parse: {details['parse']}; executed: {executed}; reward: {reward:g}; return: {game.env.episode_return:g}"
+        )
+        if details["feedback"]:
+            _say(f"feedback: {details['feedback']}")
+
+
+def _ask_human(game: Game) -> str | None:
+    """Read lines until one is a reply; `None` at the end of the input."""
+    while True:
+        sys.stdout.write("> ")
+        sys.stdout.flush()
+        line = sys.stdin.readline()
+        if not line:
+            _say("\nEnd of the input.")
+            return None
+        text = line.rstrip("\r\n")
+        if not sys.stdin.isatty():
+            _say(text)
+        command = text.strip()
+        if command in (":quit", ":q"):
+            return None
+        if command == ":oracle":
+            reply = game.env.solve()
+            if reply is not None:
+                _say(f"the oracle writes: {reply}")
+                return reply
+            _say("The oracle has no action here.")
+        elif command == ":prompt":
+            _say(game.prompt())
+        elif command == ":help":
+            _say(HELP)
+        elif command.startswith(":"):
+            _say(f"Unknown command {command!r}.{nearest(command, (':oracle', ':prompt', ':help', ':quit'))}\n{HELP}")
+        else:
+            return _complete(game, text)
+
+
+def _complete(game: Game, text: str) -> str:
+    """Return a whole reply; a bare legal action is put into the reply format, and the player is told so."""
+    action = match_legal(text, game.env.legal_actions())
+    if action is None:
+        return text
+    reply = game.env.parser.format([action])
+    if reply != text:
+        _say(f"written as: {reply}")
+    return reply
+
+
+def _ask_random(game: Game) -> str:
+    return _ask_policy(game, RandomPolicy())
+
+
+def _ask_oracle(game: Game) -> str:
+    return _ask_policy(game, OraclePolicy())
+
+
+def _ask_policy(game: Game, policy: RandomPolicy | OraclePolicy) -> str:
+    reply = policy.reply([Turn(game.messages(), game.env, game.env_id, game.seed, game.turn)])[0].text
+    _say(f"{policy.name} writes: {reply}")
+    return reply
+
+
+def _say_end(game: Game) -> None:
+    state = game.ended or "not finished"
+    success = "yes" if game.info["success"] else "no"
+    last = game.files[id(game.observation["image"])]
+    _say(
+        f"\nEpisode {state} after {game.turn} turn(s): success {success}, return {game.env.episode_return:g}. "
+        f"Last image: {last}"
+    )
+
+
+def _new_folder(parent: Path) -> Path:
+    """Make and return the next free `game-001`, `game-002`, ... under `parent`: no game overwrites another's images.
+
+    Raises:
+        UserError: the folder cannot be made.
+    """
+    for number in range(1, 100_000):
+        folder = parent / f"game-{number:03d}"
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise UserError(f"{folder} cannot be made ({error.strerror}); choose another folder with --out.") from None
+        return folder
+    raise UserError(f"{parent} cannot hold a game's folder; choose another one with --out.")
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()

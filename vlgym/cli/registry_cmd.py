@@ -1,0 +1,177 @@
+"""`vlgym registry write|check`.
+
+Measure the first-party environments and compare them with registry.yaml, a lock file.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import RegistryFileError, UserError, nearest
+from ..registry import Registry, get_registry
+from ..registry_file import compare_registries, find_behaviour_changes, read_registry, read_suites, write_registry
+from ..spec import EnvSpec
+from .catalogue import FIRST_PARTY_NAMESPACE, FIRST_PARTY_PREFIX, first_party_specs
+from .console import open_console
+
+FILE_NAME = "registry.yaml"
+
+registry_app = typer.Typer(
+    help="Write registry.yaml, the catalogue of first-party environments, or check that it is fresh.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+FilePath = Annotated[
+    Path | None, typer.Option("--path", help="The file; default: registry.yaml of the repository that you stand in.")
+]
+Ids = Annotated[list[str] | None, typer.Option("--id", metavar="ID", help="Only this environment; may be repeated.")]
+
+
+@registry_app.command()
+def write(
+    path: FilePath = None,
+    ids: Ids = None,
+    accept_behaviour_change: Annotated[
+        bool, typer.Option("--accept-behaviour-change", help="Record changed behaviour under an unchanged id.")
+    ] = False,
+) -> None:
+    """Measure every first-party environment (or those of --id, keeping the rest) and write the file."""
+    target = path or _find_file()
+    registry = get_registry()
+    chosen = _choose(registry, ids)
+    recorded = _read_previous(target, keep_rest=bool(ids))
+    live = _measure(registry, chosen, "hashes")
+    changes = find_behaviour_changes({env_id: recorded[env_id] for env_id in live if env_id in recorded}, live)
+    if changes and not accept_behaviour_change:
+        _print_lines(changes)
+        raise UserError(
+            f"{target} was not written: {len(changes)} environment(s) behave differently under the same id. "
+            "Give each a new version, or state that it is meant: vlgym registry write --accept-behaviour-change"
+        )
+    figures = _measure(registry, chosen, "figures")
+    entries = {**recorded} if ids else {}
+    entries.update({env_id: {**live[env_id], **figures[env_id]} for env_id in live})
+    differences = compare_registries(recorded, entries)
+    write_registry(entries, target, list_suites(registry))
+    _print_lines([f"changed: {line}" for line in differences] if recorded else [])
+    open_console().print(f"{target}: {len(entries)} environment(s) written, {len(chosen)} measured.")
+
+
+@registry_app.command(name="check")
+def check_file(
+    path: FilePath = None,
+    ids: Ids = None,
+    full: Annotated[bool, typer.Option("--full", help="Also play floors and ceilings again.")] = False,
+) -> None:
+    """Compare the file with the installed environments; exit status 1 and one line per difference when it is stale."""
+    target = path or _find_file()
+    registry = get_registry()
+    recorded = read_registry(target)
+    chosen = _choose(registry, ids, also=recorded)
+    live = _measure(registry, chosen, "hashes")
+    if full:
+        figures = _measure(registry, chosen, "figures")
+        live = {env_id: {**live[env_id], **figures[env_id]} for env_id in live}
+    if ids:
+        recorded = {env_id: entry for env_id, entry in recorded.items() if env_id in ids}
+    problems = compare_registries(recorded, live)
+    if not ids and read_suites(target) != list_suites(registry):
+        problems.append("suites: the parts that the plugins contribute differ from the recorded ones.")
+    if problems:
+        _print_lines(problems)
+        names = "".join(f" --id {env_id}" for env_id in ids or [])
+        place = f" --path {path}" if path else ""
+        open_console().print(
+            f"{target}: {len(problems)} difference(s). Mend it: vlgym registry write{place}{names}", soft_wrap=True
+        )
+        raise typer.Exit(1)
+    open_console().print(f"{target}: {len(live)} environment(s) agree.")
+
+
+def list_suites(registry: Registry) -> dict[str, dict[str, Any]]:
+    """Return suite -> id -> its part, of the first-party plugins, as registry.yaml records them."""
+    suites: dict[str, dict[str, Any]] = {}
+    for record in registry.plugins:
+        for part in record.suites:
+            if record.distribution.startswith(FIRST_PARTY_PREFIX):
+                suites.setdefault(part.suite, {})[part.env_id] = part.to_dict()
+    return suites
+
+
+def _find_file() -> Path:
+    """Return registry.yaml of the current directory, if that is the repository's root.
+
+    Raises:
+        UserError: it is not.
+    """
+    here = Path.cwd()
+    try:
+        project = tomllib.loads((here / "pyproject.toml").read_text(encoding="utf-8")).get("project", {})
+    except (OSError, ValueError):
+        project = {}
+    if project.get("name") != "vlgym":
+        raise UserError(
+            f"{here} is not the root of the vlgym repository, so it is unclear which {FILE_NAME} is meant. "
+            f"Go there, or name the file: vlgym registry check --path {FILE_NAME}"
+        )
+    return Path(FILE_NAME)
+
+
+def _choose(registry: Registry, ids: list[str] | None, also: Iterable[str] = ()) -> dict[str, EnvSpec]:
+    specs = first_party_specs(registry)
+    for env_id in ids or []:
+        if env_id in also:
+            continue
+        if registry.get(env_id) and env_id not in specs:
+            raise UserError(
+                f"{env_id} is not first-party (namespace {FIRST_PARTY_NAMESPACE}/, distribution "
+                f"{FIRST_PARTY_PREFIX}*), "
+                f"so it does not belong into {FILE_NAME}.{nearest(env_id, specs)}"
+            )
+    return {env_id: spec for env_id, spec in specs.items() if not ids or env_id in ids}
+
+
+def _read_previous(target: Path, *, keep_rest: bool) -> dict[str, dict[str, Any]]:
+    """Return what the file holds; nothing when there is none, or when it is malformed and all of it is written anew."""
+    if not target.exists():
+        return {}
+    try:
+        return read_registry(target)
+    except RegistryFileError as error:
+        if keep_rest:
+            raise
+        open_console(stderr=True).print(
+            f"{error} It is written anew, without a comparison of behaviour.", soft_wrap=True
+        )
+        return {}
+
+
+def _measure(registry: Registry, specs: dict[str, EnvSpec], what: str) -> dict[str, dict[str, Any]]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from ..testing import measure_figures, measure_hashes
+
+    console = open_console(stderr=True)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    measured = {}
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(what, total=len(specs))
+        for env_id, spec in specs.items():
+            progress.update(task, description=f"{what} of {env_id}")
+            measured[env_id] = (
+                measure_hashes(spec, registry.owner[env_id]) if what == "hashes" else measure_figures(spec)
+            )
+            progress.advance(task)
+    return measured
+
+
+def _print_lines(lines: list[str]) -> None:
+    console = open_console()
+    for line in lines:
+        console.print(line, soft_wrap=True)

@@ -1,0 +1,112 @@
+"""The evaluation protocol of MageBench: items, repeats, half-widths, instruction-following errors and best-of-N curves.
+
+Pure functions of finished episodes; playing them is `evaluation`'s business. Sources: MageBench (papers/magebench:
+section on evaluation, figure 7) for repeats and the two error thresholds; the half-width's formula is not published
+there, ours is stated below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .errors import UserError
+from .types import StepRecord
+
+UNPARSABLE_ABOVE = 0.9
+SAME_ACTION_FROM = 0.9
+# Two-sided 95 % quantiles of Student's t distribution for 1 to 30 degrees of freedom.
+_T95 = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ProtocolResult:
+    """Figures of one policy on one list of items, each played several times.
+
+    Attributes:
+        mean: mean score over items and repeats.
+        half_width: half-width of a 95 % interval of that mean; `None` with one repeat.
+        repeats: how often each item was played.
+        instruction_error: the policy did not follow the instructions (see `find_instruction_error`).
+        best_of: expected best score of `n` repeats, averaged over items, for `n = 1 .. repeats`.
+    """
+
+    mean: float
+    half_width: float | None
+    repeats: int
+    instruction_error: str | None
+    best_of: tuple[float, ...]
+
+
+def summarize_items(scores: Sequence[Sequence[float]], episodes: Sequence[Sequence[StepRecord]]) -> ProtocolResult:
+    """Summarise `scores[item][repeat]`, and the episodes that they came from.
+
+    Raises:
+        UserError: no items, or items with different numbers of repeats.
+    """
+    counts = {len(row) for row in scores}
+    if len(counts) != 1 or 0 in counts:
+        raise UserError("Every item needs the same number of repeats, at least one.")
+    repeats = counts.pop()
+    columns = [sum(row[k] for row in scores) / len(scores) for k in range(repeats)]
+    best = tuple(sum(expect_best(row, n) for row in scores) / len(scores) for n in range(1, repeats + 1))
+    return ProtocolResult(
+        sum(columns) / repeats, measure_half_width(columns), repeats, find_instruction_error(episodes), best
+    )
+
+
+def measure_half_width(means: Sequence[float]) -> float | None:
+    """Return the half-width of the 95 % interval of the mean of `means`, the whole list's mean in each repeat: `t *
+    sd / sqrt(n)`.
+
+    Items are fixed, so the spread between repeats is what a repetition of the whole evaluation would show. `None`
+    with one repeat.
+    """
+    n = len(means)
+    if n < 2:
+        return None
+    mean = sum(means) / n
+    variance = sum((value - mean) ** 2 for value in means) / (n - 1)
+    quantile = _T95[n - 2] if n - 2 < len(_T95) else 1.96
+    return quantile * math.sqrt(variance / n)
+
+
+def expect_best(scores: Sequence[float], n: int) -> float:
+    """Return the expected maximum of `n` of the scores drawn without replacement: the unbiased best-of-N estimate.
+
+    The k-th smallest of `m` scores is the maximum in `C(k-1, n-1)` of the `C(m, n)` draws.
+
+    Raises:
+        UserError: `n` is not between 1 and the number of scores.
+    """
+    m = len(scores)
+    if not 1 <= n <= m:
+        raise UserError(f"best of {n} needs between 1 and {m} repeats.")
+    ordered = sorted(scores)
+    return sum(math.comb(k, n - 1) * ordered[k] for k in range(n - 1, m)) / math.comb(m, n)
+
+
+def find_instruction_error(episodes: Sequence[Sequence[StepRecord]]) -> str | None:
+    """Return why the policy failed to follow the instructions, or `None`.
+
+    MageBench's rule: more than 90 % of the replies cannot be parsed, or at least 90 % of the executed actions are the
+    same one (several actions must have been executed for that).
+    """
+    replies = [record for episode in episodes for record in episode]
+    if not replies:
+        return None
+    unparsable = sum(record.invalid for record in replies) / len(replies)
+    if unparsable > UNPARSABLE_ABOVE:
+        return f"{unparsable:.0%} of the replies could not be parsed"
+    actions = Counter(action for record in replies for action in record.actions)
+    total = sum(actions.values())
+    if total > 1:
+        action, count = actions.most_common(1)[0]
+        if count / total >= SAME_ACTION_FROM:
+            return f"{count / total:.0%} of the actions were {action!r}"
+    return None

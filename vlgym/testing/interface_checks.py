@@ -1,0 +1,243 @@
+"""Checks of the interface: card, spaces, prompt, parsers, vectorisation, splits; fresh results and no side effects.
+
+One function for each property: it returns its evidence in a line, or raises `CheckFailure`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import os
+import random
+import sys
+import tempfile
+import warnings
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.utils.env_checker import check_env
+from gymnasium.utils.seeding import np_random
+
+from ..parsers import get_parser
+from ..seeding import SPLITS, episode_seed, split_of
+from ..spaces import match_legal
+from .fingerprint import scripted_reply
+from .subject import CheckFailure, Subject, require
+
+CARD_HEADINGS = ("Goal", "Observation", "Actions", "Reward", "Endings", "References")
+
+
+def check_card(subject: Subject) -> str:
+    """The class docstring is a complete card, and the spec's reply styles exist."""
+    env = subject.make()
+    doc = inspect.getdoc(type(env)) or ""
+    missing = [heading for heading in CARD_HEADINGS if f"{heading}:" not in doc]
+    require(not missing, f"the class docstring lacks {', '.join(missing)}")
+    require(
+        env.prompt.version == subject.spec.prompt_version,
+        f"prompt version {env.prompt.version} is not the spec's {subject.spec.prompt_version}",
+    )
+    for style in subject.spec.reply_styles:
+        get_parser(style)
+    env.close()
+    return f"card has {', '.join(CARD_HEADINGS)}; parsers {', '.join(subject.spec.reply_styles)} load"
+
+
+def check_gymnasium(subject: Subject) -> str:
+    """`gymnasium.utils.env_checker.check_env` passes."""
+    env = subject.make(render_mode="rgb_array")
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            check_env(env, skip_render_check=True)
+    except Exception as error:
+        raise CheckFailure(f"check_env: {type(error).__name__}: {error}") from error
+    finally:
+        env.close()
+    return f"check_env passed with {len(caught)} warning(s)"
+
+
+def check_parsers(subject: Subject) -> str:
+    """Every legal action that occurs in play round-trips through every reply style, with and without thoughts."""
+    env = subject.make()
+    seen: set[str] = set()
+    replies = np.random.default_rng(1)
+    for index in range(3):
+        env.reset(seed=episode_seed(subject.spec.id, "train", index))
+        for turn in range(30):
+            seen.update(env.legal_actions())
+            _, _, terminated, truncated, _ = env.step(scripted_reply(env, replies, turn))
+            if terminated or truncated:
+                break
+    env.close()
+    for style in subject.spec.reply_styles:
+        parser = get_parser(style)
+        for action in seen:
+            for thoughts in ("", 'I see <a "wall"> {here}; so:'):
+                read = parser.parse(parser.format([action], thoughts), sorted(seen))
+                matched = match_legal(read.actions[0], sorted(seen)) if len(read.actions) == 1 else None
+                require(matched == action, f"{style}: {action!r} came back as {read}")
+    return f"{len(seen)} actions round-trip through {', '.join(subject.spec.reply_styles)}"
+
+
+def check_prompt(subject: Subject) -> str:
+    """The text states every legal action and the reply format, and the observation lies in its space."""
+    checked = 0
+    for style in subject.spec.reply_styles:
+        env = subject.make(parser=style)
+        replies = np.random.default_rng(2)
+        observation, info = env.reset(seed=episode_seed(subject.spec.id, "train", 1))
+        for turn in range(10):
+            require(env.observation_space.contains(observation), "an observation lies outside the observation space")
+            text = observation["text"]
+            absent = [action for action in env.legal_actions() if action not in text]
+            require(not absent, f"the text does not state the legal action(s) {absent[:3]}")
+            require(env.parser.describe() in text, f"the text does not state the reply format of {style}")
+            require(
+                info["vlgym"]["instructions"] in text and info["vlgym"]["turn_text"] in text,
+                "the text is not instructions + turn text",
+            )
+            checked += 1
+            observation, _, terminated, truncated, info = env.step(scripted_reply(env, replies, turn))
+            if terminated or truncated:
+                break
+        env.close()
+    return f"{checked} texts state all legal actions and the reply format"
+
+
+def check_fresh(subject: Subject) -> str:
+    """Observations and infos of different calls share no memory."""
+    env = subject.make()
+    before, info_before = env.reset(seed=2)
+    kept = before["image"].copy()
+    after, _, _, _, info_after = env.step(env.action_space.sample())
+    require(not np.shares_memory(before["image"], after["image"]), "two images share memory")
+    require(np.array_equal(before["image"], kept), "an earlier image changed when the environment went on")
+    before["image"][:] = 0
+    require(np.array_equal(after["image"], env.image()), "writing into an image changed the environment's own")
+    shared = set(_list_mutable(info_before)) & set(_list_mutable(info_after))
+    require(not shared, f"two infos share a {', a '.join(sorted({_list_mutable(info_before)[key] for key in shared}))}")
+    env.close()
+    return "images and infos are fresh at every call"
+
+
+def check_side_effects(subject: Subject) -> str:
+    """Nothing is printed, and the process-global random generators stay as they were."""
+    python_state, numpy_state = random.getstate(), _numpy_state()
+    written = io.StringIO()
+    with tempfile.TemporaryFile() as captured:
+        saved = os.dup(1)
+        sys.stdout.flush()
+        os.dup2(captured.fileno(), 1)
+        try:
+            # Two nets: sys.stdout need not lead to descriptor 1 (pytest and rich replace it), and C libraries bypass
+            # sys.stdout.
+            with contextlib.redirect_stdout(written):
+                env = subject.make()
+                env.reset(seed=1)
+                for _ in range(3):
+                    if any(env.step(env.action_space.sample())[2:4]):
+                        env.reset(seed=2)
+                env.close()
+        finally:
+            os.dup2(saved, 1)
+            os.close(saved)
+        captured.seek(0)
+        printed = written.getvalue() or captured.read().decode(errors="replace")
+    require(not printed, f"it printed {printed[:80]!r}")
+    require(random.getstate() == python_state, "it drew from the global random module")
+    require(_numpy_state() == numpy_state, "it drew from numpy's global generator")
+    return "silent; global generators untouched"
+
+
+def check_vector(subject: Subject) -> str:
+    """Sync and async vectorisation, in both autoreset modes, give what single environments give."""
+    steps = 6
+    seeds = [episode_seed(subject.spec.id, "train", index) for index in range(2)]
+    expected = []
+    for seed in seeds:
+        env = subject.make()
+        observation, _ = env.reset(seed=seed)
+        script, lines, replies = [], [observation["text"]], np.random.default_rng(seed)
+        for turn in range(steps):
+            script.append(scripted_reply(env, replies, turn))
+            observation, reward, terminated, truncated, _ = env.step(script[-1])
+            lines.append((observation["text"], reward, terminated, truncated))
+            if terminated or truncated:
+                break
+        expected.append((script, lines))
+        env.close()
+    length = min(len(script) for script, _ in expected)
+    for mode in ("sync", "async"):
+        for autoreset in (gymnasium.vector.AutoresetMode.SAME_STEP, gymnasium.vector.AutoresetMode.DISABLED):
+            vector = gymnasium.make_vec(
+                subject.spec.id,
+                num_envs=2,
+                vectorization_mode=mode,
+                vector_kwargs={"autoreset_mode": autoreset},
+                **subject.kwargs,
+            )
+            try:
+                observation, _ = vector.reset(seed=seeds)  # type: ignore[arg-type]
+                require(list(observation["text"]) == [lines[0] for _, lines in expected], f"{mode}: reset texts differ")
+                for turn in range(length):
+                    observation, reward, terminated, truncated, _ = vector.step(
+                        tuple(script[turn] for script, _ in expected)
+                    )
+                    for index, (_, lines) in enumerate(expected):
+                        text, *rest = lines[turn + 1]
+                        got = [float(reward[index]), bool(terminated[index]), bool(truncated[index])]
+                        require(
+                            np.isclose(got[0], rest[0]) and got[1:] == rest[1:],
+                            f"{mode}, {autoreset}: turn {turn} differs",
+                        )
+                        ended = rest[1] or rest[2]
+                        require(
+                            ended or observation["text"][index] == text,
+                            f"{mode}, {autoreset}: text of turn {turn} differs",
+                        )
+            finally:
+                vector.close()
+    return f"sync and async agree with single environments over {length} turns, SAME_STEP and DISABLED"
+
+
+def check_splits(subject: Subject) -> str:
+    """Seeds of the splits are disjoint, and an episode's generator is made from the whole seed."""
+    seeds = {split: [episode_seed(subject.spec.id, split, index) for index in range(1000)] for split in SPLITS}
+    require(len({seed for values in seeds.values() for seed in values}) == 1000 * len(SPLITS), "seeds overlap")
+    env = subject.make()
+    for split in subject.spec.splits:
+        for seed in seeds[split][:3]:
+            require(split_of(seed) == split, f"seed {seed} of {split} is taken for one of {split_of(seed)}")
+            env.reset(seed=seed)
+            expected = np_random(seed)[0].bit_generator.state
+            begun = env.get_state()["start"]["rng"]
+            require(
+                begun == expected,
+                f"{split} seed {seed}: reset() does not begin with that seed's generator, so splits may mix",
+            )
+    env.close()
+    names = ", ".join(subject.spec.splits)
+    return f"1,000 seeds of each split, none shared; episodes of {names} begin with their seed's generator"
+
+
+def _numpy_state() -> tuple[bytes, int]:
+    """Return keys and position of numpy's global generator; a few draws move the position only."""
+    state: Any = np.random.get_state(legacy=False)  # noqa: NPY002 - read, never drawn from
+    return state["state"]["key"].tobytes(), state["state"]["pos"]
+
+
+def _list_mutable(value: Any) -> dict[int, str]:
+    """Return the `id` of every dict, list, set and array within `value`, with its type."""
+    found: dict[int, str] = {}
+    if isinstance(value, (dict, list, set, np.ndarray)):
+        found[id(value)] = type(value).__name__
+    if isinstance(value, dict):
+        for item in value.values():
+            found.update(_list_mutable(item))
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            found.update(_list_mutable(item))
+    return found
