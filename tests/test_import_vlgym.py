@@ -97,3 +97,20 @@ def test_the_warning_format_is_put_back(recwarn: pytest.WarningsRecorder) -> Non
         switch="none",
     )
     assert done.stdout == "True\n"
+
+
+def test_a_plugin_whose_module_is_imported_before_vlgym_is_found_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "early_plugin.py").write_text(
+        "from vlgym.hookspecs import hookimpl\n"
+        "from vlgym.spec import EnvSpec\n\n\n"
+        "@hookimpl\n"
+        "def vlgym_envs():\n"
+        "    return [EnvSpec('early/Bird-v0', 'a.b:C', 'x', 'x', 5, (0, 1), 'x')]\n"
+    )
+    info = tmp_path / "early-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: early\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[vlgym]\nearly = early_plugin\n")
+    code = "import early_plugin, vlgym; print('early/Bird-v0' in vlgym.get_registry().specs)"
+    done = run_python(code, tmp_path, switch="early")
+    assert done.stdout.strip() == "True", done.stderr

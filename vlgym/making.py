@@ -29,8 +29,7 @@ def construct(vlgym_id: str, **kwargs: Any) -> VLEnv:
         UserError: the id cannot be made (see `Registry.get`), its code fails to import, or an argument is unknown or
             out of range.
     """
-    spec = get_registry().get(vlgym_id)
-    return build(spec, **kwargs)
+    return build(get_registry().get(vlgym_id), **kwargs)
 
 
 def build(spec: EnvSpec, **kwargs: Any) -> VLEnv:

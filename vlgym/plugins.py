@@ -38,6 +38,7 @@ class PluginRecord:
         error: `None`, or one line that says what failed.
         enabled: `False` when `VLGYM_PLUGINS` leaves it out.
         module: the loaded module, for hooks other than `vlgym_envs`.
+        unfinished: the module is being imported right now (someone imported the plugin before vlgym); look again later.
     """
 
     name: str
@@ -48,6 +49,7 @@ class PluginRecord:
     error: str | None = None
     enabled: bool = True
     module: Any = None
+    unfinished: bool = False
 
 
 def find_plugins() -> list[tuple[str, str, str, Any]]:
@@ -91,6 +93,9 @@ def _parse_switch(value: str | None) -> set[str] | None:
 def _load(record: PluginRecord, point: Any) -> None:
     try:
         record.module = point.load()
+        if getattr(getattr(record.module, "__spec__", None), "_initializing", False):
+            record.unfinished = True
+            return
         manager = pluggy.PluginManager(GROUP)
         manager.add_hookspecs(hookspecs)
         manager.register(record.module)

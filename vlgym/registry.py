@@ -123,9 +123,15 @@ def build_registry(
     return Registry(tuple(records), specs, owner, clashes, known or {}, file_error)
 
 
-@functools.cache
 def get_registry() -> Registry:
     """Load all plugins once per process; problems are one warning each."""
+    if any(record.unfinished for record in _load_registry().plugins):
+        _load_registry.cache_clear()
+    return _load_registry()
+
+
+@functools.cache
+def _load_registry() -> Registry:
     known, file_error = {}, None
     try:
         known = read_registry()

@@ -1,7 +1,7 @@
 """Oracles: what to walk to in each kind of task, and the pilot that follows a plan and mends it.
 
-A goal is built from the state of the world at every call, so an oracle works from any reachable state. Planning costs
-tens of milliseconds; the plan is kept and made anew only when the agent is not where the plan has it.
+A goal is built from the state of the world at every call, so an oracle works from any reachable state. Planning
+costs tens of milliseconds; the plan is kept and made anew only when the agent is not where the plan has it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from .planner import LEFT, Body, Circle, Field, Ground, Pose, Walls, search
 
 PICK_UP, DROP = "pick up", "drop"
 _REACH = 2.7  # MiniWorld's hand: centre 1.5 and radius 1.2 agent radii ahead
+
+_MARGIN = 1e-6  # MiniWorld keeps some radii in single precision, metres
 
 
 @dataclass(frozen=True)
@@ -63,21 +67,36 @@ class Pilot:
         """Return this world's walls with other things."""
         return Ground(self._walls, things)
 
+    def can_walk(self, goal: Goal) -> bool:
+        """Whether the field of distances reaches from the goal to the agent: cheaper than a plan, and nearly as
+        sure.
+        """
+        pose = pose_of(self.world)
+        return math.isfinite(self._load(goal).at(pose.x, pose.z))
+
     def next(self, goal: Goal) -> str | None:
         """Return the next action towards the goal, or `None` when there is no way."""
         pose = pose_of(self.world)
-        if goal.key != self._key:
-            self._ground = Ground(self._walls, goal.things, goal.closed)
-            self._field = Field(goal.targets, self._ground, goal.body.radius)
-            self._key, self._poses = goal.key, []
+        field = self._load(goal)
         if not self._follow(pose):
-            assert self._field is not None  # set with the key
-            found = search(pose, goal.body, self._ground, self._field, goal.reached, goal.near)
+            found = search(pose, goal.body, self._ground, field, goal.reached, goal.near)
             if found is None:
                 self._poses = []
                 return None
             self._moves, self._poses, self._at = *found, 0
         return self._moves[self._at] if self._at < len(self._moves) else goal.last
+
+    @property
+    def remaining(self) -> int:
+        """Steps of the current plan that are left, the last action not counted."""
+        return len(self._moves) - self._at
+
+    def _load(self, goal: Goal) -> Field:
+        if self._field is None or goal.key != self._key:
+            self._ground = Ground(self._walls, goal.things, goal.closed)
+            self._field = Field(goal.targets, self._ground, goal.body.radius)
+            self._key, self._poses = goal.key, []
+        return self._field
 
     def _follow(self, pose: Pose) -> bool:
         """Find the pose at or just after the place in the plan that was reached before."""
@@ -99,7 +118,9 @@ def near_limit(world: Any, first: Any, second: Any | None = None) -> float:
     return first.radius + other.radius + 1.1 * world.max_forward_step
 
 
-def reach(world: Any, target: Any, avoid: Iterable[Any] = (), closed: Callable[[float, float], bool] | None = None) -> Goal:
+def reach(
+    world: Any, target: Any, avoid: Iterable[Any] = (), closed: Callable[[float, float], bool] | None = None
+) -> Goal:
     """Go near an entity, without coming near the ones to avoid."""
     limit = near_limit(world, target)
     tx, tz, tr = circle(target)
@@ -108,12 +129,13 @@ def reach(world: Any, target: Any, avoid: Iterable[Any] = (), closed: Callable[[
     def shut(x: float, z: float) -> bool:
         return (closed is not None and closed(x, z)) or any(math.hypot(x - hx, z - hz) < hr for hx, hz, hr in hot)
 
+    others = things(world, without=(target,))
     return Goal(
-        key=("reach", id(target)),
+        key=("reach", tx, tz, others),
         targets=((tx, tz, tr),),
-        things=things(world, without=(target,)),
+        things=others,
         body=_body(world),
-        reached=lambda pose: math.hypot(pose.x - tx, pose.z - tz) < limit - 1e-9,
+        reached=lambda pose: math.hypot(pose.x - tx, pose.z - tz) < limit - _MARGIN,
         near=limit,
         closed=shut if hot or closed is not None else None,
     )
@@ -122,8 +144,8 @@ def reach(world: Any, target: Any, avoid: Iterable[Any] = (), closed: Callable[[
 def pick_up(world: Any, wanted: Iterable[Any], ground: Ground | None = None) -> Goal:
     """Stand so that the hand meets one of the wanted entities first.
 
-    With `ground` (the walls and all other things) the picked-up entity must also have room ahead of the agent, as it is to
-    be carried away.
+    With `ground` (the walls and all other things) the picked-up entity must also have room ahead of the agent,
+    as it is to be carried away.
     """
     wanted = tuple(wanted)
     ranked = [(*circle(entity), entity) for entity in world.entities if entity is not world.agent]
@@ -136,15 +158,16 @@ def pick_up(world: Any, wanted: Iterable[Any], ground: Ground | None = None) -> 
         hx, hz, hand = pose.x + 1.5 * radius * cos, pose.z - 1.5 * radius * sin, 1.2 * radius
         if pilot_walls.hit(hx, hz, hand):
             return False
-        met = next((e for x, z, r, e in ranked if math.hypot(x - hx, z - hz) < hand + r - 1e-9), None)
+        met = next((e for x, z, r, e in ranked if math.hypot(x - hx, z - hz) < hand + r - _MARGIN), None)
         if met is None or not any(met is entity for entity in wanted):
             return False
         return ground is None or ground.admits(pose.x, pose.z, pose.heading, _body(world, met))
 
+    others = things(world, without=wanted)
     return Goal(
-        key=("pick up", targets),
+        key=("pick up", targets, others),
         targets=targets,
-        things=things(world, without=wanted),
+        things=others,
         body=_body(world),
         reached=reached,
         near=_REACH * radius + min(r for _, _, r in targets),
@@ -160,12 +183,13 @@ def put_next(world: Any, carried: Any, target: Any) -> Goal:
 
     def reached(pose: Pose) -> bool:
         cx, cz = pose.x + body.arm * math.cos(pose.heading), pose.z - body.arm * math.sin(pose.heading)
-        return math.hypot(cx - tx, cz - tz) < limit - 1e-9
+        return math.hypot(cx - tx, cz - tz) < limit - _MARGIN
 
+    others = things(world, without=(carried,))
     return Goal(
-        key=("put next", id(carried), id(target)),
+        key=("put next", others),
         targets=((tx, tz, tr),),
-        things=things(world, without=(carried,)),
+        things=others,
         body=body,
         reached=reached,
         near=body.arm + limit,
@@ -193,3 +217,75 @@ def _body(world: Any, carried: Any | None = None) -> Body:
         carried=None if carried is None else carried.radius,
         arm=0.0 if carried is None else 1.05 * (radius + carried.radius + longest),
     )
+
+
+class KitPlanner:
+    """Chooses the next health kit so that no leg of the tour ahead is long: the nearest kit may lead into a
+    bare corner.
+    """
+
+    _legs_ahead = 6
+    _branches = 4  # nearest kits that are tried as the next leg
+    _mean_turns = 4.0  # guess for the turns before a later leg, in steps
+
+    def __init__(self, world: Any) -> None:
+        self.world = world
+        self._kits: tuple[Circle, ...] = ()
+        self._choice: list[Any] = []
+
+    def next_kits(self) -> list[Any]:
+        """Return the kits to fetch one of; the choice stands until a kit moves."""
+        kits = [entity for entity in self.world.entities if entity is not self.world.agent]
+        circles = tuple(circle(kit) for kit in kits)
+        if circles != self._kits:
+            self._kits = circles
+            self._choice = [kits[self._choose(circles)]]
+        return self._choice
+
+    def settle_for_any(self) -> None:
+        """Accept every kit until one moves."""
+        self._choice = [entity for entity in self.world.entities if entity is not self.world.agent]
+
+    def _choose(self, circles: tuple[Circle, ...]) -> int:
+        places = np.array([(x, z) for x, z, _ in circles])
+        body, pose = _body(self.world), pose_of(self.world)
+        hand = _REACH * body.radius
+        between = np.linalg.norm(places[:, None] - places[None], axis=-1)
+        legs = np.maximum(0.0, between - hand) / body.step + self._mean_turns
+        way = places - (pose.x, pose.z)
+        bearing = np.arctan2(-way[:, 1], way[:, 0]) - pose.heading
+        turns = np.abs(np.angle(np.exp(1j * bearing))) / body.turn
+        first = np.maximum(0.0, np.linalg.norm(way, axis=1) - hand) / body.step + turns
+        return _start_of_best_tour(first.tolist(), legs.tolist(), self._legs_ahead, self._branches)
+
+
+def _start_of_best_tour(first: list[float], legs: list[list[float]], length: int, branches: int) -> int:
+    """Return where the tour of `length` stops begins whose longest leg is shortest; no stop is visited twice.
+
+    Args:
+        first: steps from the agent to each stop.
+        legs: steps between stops.
+        length: stops of a tour.
+        branches: nearest unvisited stops that are tried at each stop.
+    """
+    order = [sorted(range(len(row)), key=row.__getitem__) for row in legs]
+
+    def longest(stop: int, visited: tuple[int, ...], so_far: float, bound: float) -> float:
+        if so_far >= bound or len(visited) == length:
+            return so_far
+        tried = 0
+        for after in order[stop]:
+            if after in visited or after == stop:
+                continue
+            bound = min(bound, longest(after, (*visited, after), max(so_far, legs[stop][after]), bound))
+            tried += 1
+            if tried == branches:
+                break
+        return bound if tried else so_far
+
+    best, choice = math.inf, 0
+    for stop in sorted(range(len(first)), key=first.__getitem__):
+        cost = longest(stop, (stop,), first[stop], best)
+        if cost < best:
+            best, choice = cost, stop
+    return choice

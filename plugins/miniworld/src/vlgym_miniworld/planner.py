@@ -1,9 +1,9 @@
 """Path search over (x, z, heading) with the moves and the collisions of a MiniWorld world.
 
-Weighted A*: a field of walking distances to the targets guides it, and every edge is a real move (turn by the turn step,
-forward by the forward step, blocked by walls and by other things as in MiniWorld), so a found plan can be executed as it
-is. Pure Python and NumPy; knows nothing of MiniWorld's classes. Distances in metres, angles in radians; the heading
-vector is (cos a, -sin a) in (x, z), as in MiniWorld.
+Weighted A*: a field of walking distances to the targets guides it, and every edge is a real move (turn by the
+turn step, forward by the forward step, blocked by walls and by other things as in MiniWorld), so a found plan
+can be executed as it is. Pure Python and NumPy; knows nothing of MiniWorld's classes. Distances in metres,
+angles in radians; the heading vector is (cos a, -sin a) in (x, z), as in MiniWorld.
 """
 
 from __future__ import annotations
@@ -131,7 +131,8 @@ class Ground:
 
 
 class Field:
-    """Walking distance, in metres, from any place to the nearest target, on a grid that is grown as it is asked.
+    """Walking distance, in metres, from any place to the nearest target, on a grid that is grown as it is
+    asked.
 
     Args:
         targets: circles to walk to; they do not block.
@@ -194,7 +195,8 @@ class Field:
             ground = self._ground
             known = not (ground.closed is not None and ground.closed(x, z)) and (
                 not ground.blocks(x, z, self._radius)
-                # A thing may lie closer to a wall than the walker can stand; the band keeps the field from leaking through.
+                # A thing may lie closer to a wall than the walker can stand; the band keeps the field from
+                # leaking through.
                 or (self._touches_target(x, z) and not ground.walls.hit(x, z, _WALL_BAND))
             )
             self._free[cell] = known
@@ -220,6 +222,16 @@ def search(
     Returns:
         The moves, and the poses before each of them and after the last; `None` when no way was found.
     """
+    for weight in _WEIGHTS:
+        found = _search(start, body, ground, field, reached, near, weight)
+        if found is not None:
+            return found
+    return None
+
+
+def _search(
+    start: Pose, body: Body, ground: Ground, field: Field, reached: Callable[[Pose], bool], near: float, weight: float
+) -> tuple[list[str], list[Pose]] | None:
     cell, turns = 0.6 * body.step, round(math.tau / body.turn)
     nodes: list[tuple[int, str, Pose]] = []
     best: dict[tuple[int, int, int], int] = {}
@@ -238,7 +250,7 @@ def search(
         way = field.way_down(pose.x, pose.z)
         if way is not None:
             remaining += abs(math.remainder(way - pose.heading, math.tau)) / body.turn
-        heapq.heappush(heap, (cost + _WEIGHT * remaining, len(nodes), cost))
+        heapq.heappush(heap, (cost + weight * remaining, len(nodes), cost))
         nodes.append((parent, move, pose))
 
     push(start, 0, -1, "")

@@ -1,0 +1,160 @@
+"""Reach the red box in mazes (Maze in four sizes, TMaze, YMaze), and Sign, where a sign on the wall tells what
+to touch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vlgym.errors import UserError, nearest
+
+from .oracles import Goal, reach
+from .tasks import MOVES, MiniWorldTask
+
+
+class Maze(MiniWorldTask):
+    """A maze of 3 x 3 m cells drawn by recursive backtracking: 8 x 8 cells (Maze), 2 x 2 (MazeS2), 3 x 3
+    (MazeS3, MazeS3Fast).
+
+    Goal: come near the red box (centres closer than 1.15 m; 1.74 m in the Fast variant).
+    Observation: the robot's camera, 60 degrees of vertical view.
+    Actions: turn left, turn right (15 degrees; Fast: 45), move forward (0.15 m; Fast: 0.7 m).
+    Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
+    Endings: terminated on reaching the box; truncated after `max_turns` (Maze 1536; S2 96; S3 216; S3Fast 300)
+        turns.
+    References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
+    """
+
+    world_name = "Maze"
+
+
+class MazeS2(Maze):
+    world_name = "MazeS2"
+
+
+class MazeS3(Maze):
+    world_name = "MazeS3"
+
+
+class MazeS3Fast(Maze):
+    world_name = "MazeS3Fast"
+
+
+class TMaze(MiniWorldTask):
+    """Two hallways that meet in a T; the red box is in the left arm (TMazeLeft), the right one (TMazeRight) or
+    either (TMaze).
+
+    Goal: come near the red box (centres closer than 1.15 m).
+    Observation: the robot's camera, 60 degrees of vertical view; the robot starts in the stem, looking roughly
+        at the junction.
+    Actions: turn left, turn right (15 degrees), move forward (0.15 m).
+    Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
+    Endings: terminated on reaching the box; truncated after `max_turns` (280) turns.
+    References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
+    """
+
+    world_name = "TMaze"
+
+
+class TMazeLeft(TMaze):
+    world_name = "TMazeLeft"
+
+
+class TMazeRight(TMaze):
+    world_name = "TMazeRight"
+
+
+class YMaze(MiniWorldTask):
+    """Three hallways that meet in a Y; the red box is in the left arm (YMazeLeft), the right one (YMazeRight)
+    or either (YMaze).
+
+    Goal: come near the red box (centres closer than 1.15 m).
+    Observation: the robot's camera, 60 degrees of vertical view; the robot starts in the stem, looking roughly
+        at the junction.
+    Actions: turn left, turn right (15 degrees), move forward (0.15 m).
+    Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
+    Endings: terminated on reaching the box; truncated after `max_turns` (280) turns.
+    References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
+    """
+
+    world_name = "YMaze"
+
+
+class YMazeLeft(YMaze):
+    world_name = "YMazeLeft"
+
+
+class YMazeRight(YMaze):
+    world_name = "YMazeRight"
+
+
+class Sign(MiniWorldTask):
+    """A U-shaped maze with a box and a key in each of blue, red and green; a sign on a wall names the colour,
+    the text the shape.
+
+    Goal: touch the one object of the right shape and colour. The sign is round the corner, so it has to be
+        looked for.
+    Observation: the robot's camera, 60 degrees of vertical view; the instructions say "box" or "key".
+    Actions: turn left, turn right (45 degrees), move forward (0.7 m), end episode (which also steps back 0.7 m,
+        as in MiniWorld).
+    Reward: +1 for the right object, -1 for any other, else 0. Touching means centres closer than 0.4 m + radius
+        + 0.77 m.
+    Endings: terminated on touching an object or by "end episode"; truncated after `max_turns` (20) turns.
+    References: Liu et al. 2020, arXiv:2008.02790; Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
+
+    Args:
+        shape: `"box"` or `"key"`; drawn for each episode by default (MiniWorld itself keeps both fixed).
+        color: `"blue"`, `"red"` or `"green"`; drawn for each episode by default.
+        **kwargs: see `MiniWorldTask`; `domain_rand` is not available.
+    """
+
+    SHAPES = ("box", "key")
+    COLORS = ("blue", "red", "green")
+
+    world_name = "Sign"
+    can_randomise = False
+    actions = {**MOVES, "end episode": 3}  # noqa: RUF012 - declared ClassVar in the base
+
+    def __init__(self, *, shape: str | None = None, color: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.fixed_shape = _one_of("shape", shape, self.SHAPES)
+        self.fixed_color = _one_of("color", color, self.COLORS)
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        """Draw shape and colour, then the rest of the world."""
+        if self.inner is None:
+            self.inner = self.make_inner()
+        shape, color = int(rng.integers(len(self.SHAPES))), int(rng.integers(len(self.COLORS)))
+        if self.fixed_shape is not None:
+            shape = self.SHAPES.index(self.fixed_shape)
+        if self.fixed_color is not None:
+            color = self.COLORS.index(self.fixed_color)
+        self.world._goal = shape  # MiniWorld has a setter for the colour only
+        self.world.set_color_index(color)
+        super().start(rng, options)
+
+    def aim(self) -> str:
+        """The shape; the colour is for the sign to say."""
+        return f"the {self.SHAPES[self.world._goal]} in the color that the sign names"
+
+    def task(self) -> str:
+        """The goal, the danger and the size of the steps."""
+        return (
+            f"A sign on a wall names a color: blue, red or green. Find the sign, then touch {self.aim()}. "
+            f"Touching any other object ends the episode with a penalty. {self.steps_text()}"
+        )
+
+    def goal(self) -> Goal:
+        """The right object, past the wrong ones; the oracle knows the colour without reading."""
+        world = self.world
+        right = world._objects[world._goal][world._color_index]
+        wrong = [thing for pair in world._objects for thing in pair if thing is not right]
+        return reach(world, right, avoid=wrong)
+
+
+def _one_of(name: str, value: str | None, choices: tuple[str, ...]) -> str | None:
+    if value is not None and value not in choices:
+        raise UserError(f"{name}={value!r} must be one of {', '.join(choices)}, or None.{nearest(str(value), choices)}")
+    return value

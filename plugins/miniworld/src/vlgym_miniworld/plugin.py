@@ -1,0 +1,98 @@
+"""The cards of MiniWorld's 23 environments. Literals only: listing them imports neither MiniWorld nor OpenGL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vlgym.hookspecs import hookimpl
+from vlgym.spec import EnvSpec
+
+PACKAGES = ("libegl1", "libegl-mesa0", "libgl1", "libgl1-mesa-dri", "libglu1-mesa")
+REFERENCES = ("https://arxiv.org/abs/2306.13831", "https://miniworld.farama.org")
+BOX_RULE = "the robot came near the red box within the limit"
+
+_COMMON: dict[str, Any] = {
+    "family": "miniworld",
+    "reward_range": (0.0, 1.0),
+    "success_rule": BOX_RULE,
+    "skills": ("navigation", "3d", "first-person"),
+    "oracle": "planner",
+    "oracle_success": 0.98,
+    "system_requirements": PACKAGES,
+    "references": REFERENCES,
+}
+
+
+def _card(name: str, module: str, summary: str, max_turns: int, difficulty: str, **fields: Any) -> EnvSpec:
+    return EnvSpec(
+        id=f"vlgym/{name}-v0",
+        entry_point=f"vlgym_miniworld.{module}:{name}",
+        summary=summary,
+        max_turns=max_turns,
+        difficulty=difficulty,
+        **{**_COMMON, **fields},
+    )
+
+
+SPECS = (
+    _card("Hallway", "rooms", "walk down a hallway to the red box", 250, "easy"),
+    _card("OneRoom", "rooms", "find the red box in a room of 10 x 10 m", 180, "easy"),
+    _card("OneRoomS6", "rooms", "find the red box in a room of 6 x 6 m", 100, "easy"),
+    _card("OneRoomS6Fast", "rooms", "find the red box in a room of 6 x 6 m with large steps", 50, "easy"),
+    _card("FourRooms", "rooms", "find the red box in four rooms in a ring", 250, "medium"),
+    _card("WallGap", "rooms", "go through a gap in a wall to the red box", 300, "medium"),
+    _card(
+        "Sidewalk", "rooms", "walk along a sidewalk to the red box without stepping into the street", 150, "easy",
+        success_rule="the robot came near the red box within the limit without entering the street first",
+    ),
+    _card("TMaze", "mazes", "find the red box in one of the arms of a T", 280, "medium"),
+    _card("TMazeLeft", "mazes", "find the red box in the left arm of a T", 280, "medium"),
+    _card("TMazeRight", "mazes", "find the red box in the right arm of a T", 280, "medium"),
+    _card("YMaze", "mazes", "find the red box in one of the arms of a Y", 280, "medium"),
+    _card("YMazeLeft", "mazes", "find the red box in the left arm of a Y", 280, "medium"),
+    _card("YMazeRight", "mazes", "find the red box in the right arm of a Y", 280, "medium"),
+    _card("Maze", "mazes", "find the red box in a maze of 8 x 8 cells", 1536, "hard"),
+    _card("MazeS2", "mazes", "find the red box in a maze of 2 x 2 cells", 96, "medium"),
+    _card("MazeS3", "mazes", "find the red box in a maze of 3 x 3 cells", 216, "hard"),
+    _card("MazeS3Fast", "mazes", "find the red box in a maze of 3 x 3 cells with large steps", 300, "medium"),
+    _card(
+        "Sign", "mazes", "read a sign, then touch the object of its color and of the shape asked for", 20, "hard",
+        reward_range=(-1.0, 1.0),
+        success_rule="the first object touched has the shape of the instructions and the color of the sign",
+        skills=("navigation", "3d", "first-person", "reading", "memory"),
+        references=("https://arxiv.org/abs/2008.02790", *REFERENCES),
+    ),
+    _card(
+        "ThreeRooms", "objects", "find a named thing in three rooms", 400, "medium",
+        success_rule="the robot came near the named thing within the limit",
+        skills=("navigation", "3d", "first-person", "instruction"),
+    ),
+    _card(
+        "RoomObjects", "objects", "go to the named one of three things in a room", 200, "medium",
+        success_rule="the robot came near the named thing within the limit",
+        skills=("navigation", "3d", "first-person", "instruction"),
+    ),
+    _card(
+        "PickupObjects", "objects", "pick up five objects in a room", 400, "hard",
+        success_rule="all five objects were picked up within the limit",
+        skills=("navigation", "3d", "first-person", "manipulation"),
+    ),
+    _card(
+        "PutNext", "objects", "carry the red box to the yellow box", 250, "hard",
+        success_rule="the red box lies near the yellow box, not carried, within the limit",
+        skills=("navigation", "3d", "first-person", "manipulation"),
+    ),
+    _card(
+        "CollectHealth", "objects", "stay alive by picking up health kits", 1000, "hard",
+        reward_range=(-100.0, 2.0),
+        success_rule="the robot is alive after max_turns steps of the world",
+        oracle_success=0.8,
+        skills=("navigation", "3d", "first-person", "survival"),
+    ),
+)  # fmt: skip
+
+
+@hookimpl
+def vlgym_envs() -> list[EnvSpec]:
+    """The 23 MiniWorld environments."""
+    return list(SPECS)

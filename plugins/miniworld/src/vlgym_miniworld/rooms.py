@@ -1,0 +1,102 @@
+"""Reach the red box in rooms: Hallway, OneRoom (three sizes), FourRooms, WallGap, Sidewalk."""
+
+from __future__ import annotations
+
+from .oracles import Goal, reach
+from .tasks import MiniWorldTask
+
+
+class Hallway(MiniWorldTask):
+    """A straight hallway of 12 x 4 m with a red box in its last 2 m.
+
+    Goal: come near the red box (centres closer than 1.15 m).
+    Observation: the robot's camera, 60 degrees of vertical view; the box is nearly always in sight.
+    Actions: turn left, turn right (15 degrees), move forward (0.15 m).
+    Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
+    Endings: terminated on reaching the box; truncated after `max_turns` (250) turns.
+    References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
+    """
+
+    world_name = "Hallway"
+
+
+class OneRoom(MiniWorldTask):
+    """A square room with a red box: 10 m wide (OneRoom) or 6 m (OneRoomS6, OneRoomS6Fast).
+
+    Goal: come near the red box (centres closer than 1.15 m; 1.74 m in the Fast variant).
+    Observation: the robot's camera, 60 degrees of vertical view; the box may be behind it.
+    Actions: turn left, turn right (15 degrees; Fast: 45), move forward (0.15 m; Fast: 0.7 m).
+    Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
+    Endings: terminated on reaching the box; truncated after `max_turns` (180; S6 100; S6Fast 50) turns.
+    References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
+    """
+
+    world_name = "OneRoom"
+
+
+class OneRoomS6(OneRoom):
+    world_name = "OneRoomS6"
+
+
+class OneRoomS6Fast(OneRoom):
+    world_name = "OneRoomS6Fast"
+
+
+class FourRooms(MiniWorldTask):
+    """Four rooms of 6 x 6 m in a ring, joined by openings 2 m wide, with a red box in one of them.
+
+    Goal: come near the red box (centres closer than 1.15 m).
+    Observation: the robot's camera, 60 degrees of vertical view.
+    Actions: turn left, turn right (15 degrees), move forward (0.15 m).
+    Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
+    Endings: terminated on reaching the box; truncated after `max_turns` (250) turns.
+    References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
+    """
+
+    world_name = "FourRooms"
+
+
+class WallGap(MiniWorldTask):
+    """Two roofless yards of 14 x 7.5 m; the robot stands in one, the red box in the other, and a gap 3 m wide
+    joins them.
+
+    Goal: come near the red box (centres closer than 1.15 m).
+    Observation: the robot's camera, 60 degrees of vertical view; a building stands outside.
+    Actions: turn left, turn right (15 degrees), move forward (0.15 m).
+    Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
+    Endings: terminated on reaching the box; truncated after `max_turns` (300) turns.
+    References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
+    """
+
+    world_name = "WallGap"
+
+
+class Sidewalk(MiniWorldTask):
+    """A sidewalk of 3 x 12 m beside a street marked by cones; a red box stands at its far end.
+
+    Goal: come near the red box (centres closer than 1.15 m) without stepping into the street.
+    Observation: the robot's camera, 60 degrees of vertical view.
+    Actions: turn left, turn right (15 degrees), move forward (0.15 m).
+    Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
+    Endings: terminated on reaching the box, or in the street with reward 0; truncated after `max_turns` (150)
+        turns.
+    References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
+    """
+
+    world_name = "Sidewalk"
+
+    def task(self) -> str:
+        """The goal, the danger and the size of the steps."""
+        return (
+            "You stand on a sidewalk with a wall on one side and a street with cones on the other. "
+            f"Go to {self.aim()} without stepping into the street, which ends the episode. {self.steps_text()}"
+        )
+
+    def goal(self) -> Goal:
+        """The box, by way of the sidewalk."""
+        street = self.world.street
+
+        def in_street(x: float, z: float) -> bool:
+            return bool(street.min_x < x < street.max_x and street.min_z < z < street.max_z)
+
+        return reach(self.world, self.world.box, closed=in_street)

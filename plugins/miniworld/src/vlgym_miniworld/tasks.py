@@ -1,0 +1,159 @@
+"""What all MiniWorld tasks have in common: the world behind them, the picture, the oracle's pilot, and the
+plain task of reaching a box.
+
+The rooms, physics, rewards and pictures are MiniWorld's; the modules `rooms`, `mazes` and `objects` say what
+each id is about.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vlgym.adapter import GymAdapter
+from vlgym.errors import UserError
+from vlgym.prompts import PromptTemplate
+from vlgym.types import Outcome
+
+from . import engine
+from .oracles import Goal, Pilot, reach
+
+MOVES: dict[str, Any] = {"turn left": 0, "turn right": 1, "move forward": 2}
+MOVES_AND_PICK_UP: dict[str, Any] = {**MOVES, "move back": 3, "pick up": 4}
+ALL_ACTIONS: dict[str, Any] = {**MOVES_AND_PICK_UP, "drop": 5, "toggle": 6, "done": 7}
+
+_INSTRUCTIONS = (
+    "You are a robot in a 3D world, and the image shows what your camera sees. {task} "
+    "You have at most {max_turns} turns.\n{format}"
+)
+
+
+class MiniWorldTask(GymAdapter):
+    """Base of all MiniWorld tasks.
+
+    Args:
+        domain_rand: MiniWorld's randomisation: light, sky and textures, camera height, pitch and field of view,
+            and the size of every single step and turn. The oracle then plans with the mean step and plans again
+            at every turn.
+        **kwargs: see `vlgym.env.VLEnv`; `max_turns` is MiniWorld's `max_episode_steps` `T`, also in the reward.
+
+    Raises:
+        UserError: an argument is out of its range, or the world has no randomisation.
+    """
+
+    prompt = PromptTemplate(
+        version=1, instructions=_INSTRUCTIONS, turn="Turn {turn} of {max_turns}.\nLegal actions: {actions}"
+    )
+    actions: ClassVar[dict[str, Any]] = MOVES
+    world_name: ClassVar[str]
+    can_randomise: ClassVar[bool] = True
+
+    def __init__(self, *, domain_rand: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if not isinstance(domain_rand, bool):
+            raise UserError(f"domain_rand={domain_rand!r} must be True or False.")
+        if domain_rand and not self.can_randomise:
+            raise UserError(f"MiniWorld's {self.world_name} has fixed steps and looks; leave domain_rand=False.")
+        self.domain_rand = domain_rand
+        self._pilot: Pilot | None = None
+
+    @property
+    def world(self) -> Any:
+        """The MiniWorld environment; it exists from the first reset to `close()`."""
+        if self.inner is None:
+            raise UserError("The MiniWorld world is not open: call reset() first.")
+        return self.inner
+
+    # ---- what an id may change
+    # -------------------------------------------------------------------------------------
+
+    def aim(self) -> str:
+        """What the agent looks for, in words."""
+        return "the red box"
+
+    def goal(self) -> Goal | None:
+        """Where the oracle wants to be now; `None` where it knows no way."""
+        return reach(self.world, self.world.box)
+
+    def task(self) -> str:
+        """The goal in words and the size of the steps."""
+        return f"Go to {self.aim()}. {self.steps_text()}"
+
+    def world_arguments(self) -> dict[str, Any]:
+        """Further constructor arguments of the MiniWorld class."""
+        return {}
+
+    # ---- VLEnv
+    # -----------------------------------------------------------------------------------------------------
+
+    def make_inner(self) -> Any:
+        """Open the MiniWorld environment."""
+        world = engine.open_world(
+            self.world_name, self.image_size, domain_rand=self.domain_rand, **self.world_arguments()
+        )
+        world.max_episode_steps = self.max_turns
+        return world
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        """Reset the world on our generator, so that a seed gives MiniWorld's own episode of that seed."""
+        if self.inner is None:
+            self.inner = self.make_inner()
+        self._pilot = None
+        self.last_reward, self.done = 0.0, False
+        self.world.np_random = rng
+        self._see(*self.world.reset())
+
+    def act(self, action: str) -> Outcome:
+        """Step the world."""
+        outcome = super().act(action)
+        self._see(self.inner_obs, self.inner_info)
+        return outcome
+
+    def oracle(self) -> str | None:
+        """The next action of the plan."""
+        goal = self.goal()
+        return None if goal is None else self.pilot.next(goal)
+
+    def think(self, action: str) -> str:
+        """One line that says why: where the way leads."""
+        aim = self.aim()
+        lines = {
+            "turn left": f"The way to {aim} leads to the left.",
+            "turn right": f"The way to {aim} leads to the right.",
+            "move forward": f"The way to {aim} leads straight ahead.",
+            "pick up": f"I can reach {aim} from here.",
+            "drop": "I put down what I carry.",
+        }
+        return lines.get(action, "")
+
+    @property
+    def pilot(self) -> Pilot:
+        """The pilot of this episode, built when it is first asked for."""
+        if self._pilot is None:
+            self._pilot = Pilot(self.world)
+        return self._pilot
+
+    def steps_text(self) -> str:
+        """How far a turn and a step go, in words."""
+        turn, step = (self.world.params.sample(None, name) for name in ("turn_step", "forward_step"))
+        about = "about " if self.domain_rand else ""
+        return f"A turn rotates you by {about}{turn:g} degrees; a move takes you {about}{step:g} m."
+
+    def carrying_text(self, names: dict[int, str]) -> str:
+        """What the agent carries, in words; `names` maps the `id()` of entities to their names."""
+        carried = self.world.agent.carrying
+        return f"You carry {'nothing' if carried is None else names[id(carried)]}."
+
+    def _see(self, observation: Any, info: dict[str, Any]) -> None:
+        """Keep the picture (Sign wraps it in a dict) and a copy of the info."""
+        self.inner_obs = observation["obs"] if isinstance(observation, dict) else observation
+        self.inner_info = dict(info)
+
+
+class StatefulTask(MiniWorldTask):
+    """A MiniWorld task whose turn text also says something about the state."""
+
+    prompt = PromptTemplate(
+        version=1, instructions=_INSTRUCTIONS, turn="Turn {turn} of {max_turns}. {state}\nLegal actions: {actions}"
+    )

@@ -1,0 +1,111 @@
+"""The path search on floors drawn by hand."""
+
+import math
+
+import numpy as np
+import pytest
+from vlgym_miniworld.oracles import _start_of_best_tour
+from vlgym_miniworld.planner import FORWARD, LEFT, RIGHT, Body, Field, Ground, Pose, Walls, search
+
+ROOM = [((0, 0), (10, 0)), ((10, 0), (10, 10)), ((10, 10), (0, 10)), ((0, 10), (0, 0))]
+BODY = Body(radius=0.4, turn=math.radians(15), step=0.15)
+
+
+def walls(*more):
+    return Walls(np.array([*ROOM, *more], dtype=float), reach=0.7)
+
+
+def go(start, target, ground, body=BODY, near=1.0):
+    tx, tz = target
+    field = Field([(tx, tz, 0.5)], ground, body.radius)
+    return search(start, body, ground, field, lambda pose: math.hypot(pose.x - tx, pose.z - tz) < near, near)
+
+
+@pytest.mark.parametrize(
+    ("x", "z", "radius", "expected"),
+    [
+        (5, 5, 0.7, False),
+        (0.39, 5, 0.4, True),
+        (0.41, 5, 0.4, False),
+        (10.3, 10.3, 0.4, False),
+        (10.2, 10.2, 0.4, True),
+    ],
+)
+def test_a_circle_hits_a_wall_when_the_wall_is_closer_than_its_radius(x, z, radius, expected):
+    # Beyond the corner (10, 10) the nearest point is the corner itself: sqrt(2) * 0.3 = 0.42 and sqrt(2) * 0.2
+    # = 0.28.
+    assert walls().hit(x, z, radius) is expected
+
+
+def test_a_target_straight_ahead_takes_the_distance_over_the_step():
+    moves, poses = go(Pose(2.0, 5.0, 0.0), (8.0, 5.0), Ground(walls()))
+    # From 6 m away to under 1 m: more than 5 m in steps of 0.15 m, that is 34 steps.
+    assert moves == [FORWARD] * 34
+    assert len(poses) == 35
+    assert poses[-1].x == pytest.approx(2.0 + 34 * 0.15)
+
+
+def test_a_target_behind_takes_twelve_turns_of_fifteen_degrees_first():
+    moves, _ = go(Pose(5.0, 5.0, 0.0), (2.0, 5.0), Ground(walls()))
+    turns = [move for move in moves if move in (LEFT, RIGHT)]
+    assert 8 <= len(turns) <= 12  # a few degrees off still comes within a metre
+    assert len(set(turns)) == 1
+
+
+def test_a_left_turn_leads_to_smaller_z():
+    # The heading vector is (cos a, -sin a): 90 degrees to the left of +x is -z.
+    moves, _ = go(Pose(5.0, 5.0, 0.0), (5.0, 1.0), Ground(walls()))
+    assert LEFT in moves
+    assert RIGHT not in moves
+
+
+def test_a_way_through_a_gap_keeps_the_agent_clear_of_its_edges():
+    ground = Ground(walls(((5, 0), (5, 4.5)), ((5, 5.5), (5, 10))))
+    _, poses = go(Pose(2.0, 1.0, 0.3), (8.0, 9.0), ground)
+    assert not any(ground.blocks(pose.x, pose.z, BODY.radius) for pose in poses)
+    crossing = [pose.z for pose in poses if 4.8 < pose.x < 5.2]
+    assert crossing
+    assert all(4.5 < z < 5.5 for z in crossing)
+
+
+def test_a_gap_narrower_than_the_agent_is_no_way():
+    assert go(Pose(2.0, 1.0, 0.0), (8.0, 9.0), Ground(walls(((5, 0), (5, 4.7)), ((5, 5.3), (5, 10))))) is None
+
+
+def test_a_thing_in_the_way_is_walked_round():
+    ground = Ground(walls(), things=((5.0, 5.0, 0.8),))
+    _, poses = go(Pose(2.0, 5.0, 0.0), (8.0, 5.0), ground)
+    assert min(math.hypot(pose.x - 5.0, pose.z - 5.0) for pose in poses) >= 1.2
+
+
+def test_a_closed_strip_is_walked_round():
+    ground = Ground(walls(), closed=lambda x, z: 4.0 < x < 6.0 and z < 8.0)
+    _, poses = go(Pose(2.0, 2.0, 0.0), (8.0, 2.0), ground)
+    assert not any(4.0 < pose.x < 6.0 and pose.z < 8.0 for pose in poses)
+
+
+def test_a_carried_box_stays_clear_of_walls_and_things():
+    body = Body(radius=0.4, turn=math.radians(15), step=0.15, carried=0.5, arm=1.1)
+    ground = Ground(walls(((5, 0), (5, 4)), ((5, 6), (5, 10))), things=((7.0, 5.0, 0.3),))
+    moves, poses = go(Pose(2.0, 2.0, 0.0), (8.0, 8.0), ground, body=body, near=1.5)
+    assert moves
+    for pose in poses:
+        assert ground.admits(pose.x, pose.z, pose.heading, body)
+    carried = [(pose.x + 1.1 * math.cos(pose.heading), pose.z - 1.1 * math.sin(pose.heading)) for pose in poses]
+    assert not any(ground.blocks(x, z, 0.5) for x, z in carried)
+
+
+def test_the_field_does_not_leak_through_a_wall_to_a_thing_that_leans_on_it():
+    # The target stands 0.5 m behind a wall across the whole room but for a gap at the far end.
+    ground = Ground(walls(((5, 0), (5, 8))))
+    field = Field([(5.5, 2.0, 0.5)], ground, 0.4)
+    assert field.at(4.4, 2.0) > 10.0  # down to the gap at z > 8 and back, not half a metre
+    assert field.at(6.5, 2.0) < 1.5
+
+
+def test_the_best_tour_avoids_the_pocket_without_a_way_on():
+    # Stop 0 is nearest but every way on from it is 60 steps; 1, 2 and 3 lie close together.
+    legs = [[0, 60, 60, 60], [60, 0, 10, 12], [60, 10, 0, 10], [60, 12, 10, 0]]
+    assert _start_of_best_tour([5, 30, 40, 40], legs, length=3, branches=3) == 1
+    # With tours of one stop the nearest wins.
+    assert _start_of_best_tour([5, 30, 40, 40], legs, length=1, branches=3) == 0

@@ -1,0 +1,312 @@
+"""What each id shows, says and pays."""
+
+import re
+from importlib import import_module
+
+import gymnasium
+import numpy as np
+import pytest
+
+import vlgym
+from vlgym.errors import UserError
+
+IDS = [spec.id for spec in vlgym.get_registry().specs.values() if spec.family == "miniworld"]
+SMALL = (24, 32)
+
+
+def make(name, **kwargs):
+    return vlgym.make(f"vlgym/{name}-v0", image_size=kwargs.pop("image_size", SMALL), **kwargs)
+
+
+def act(env, action):
+    return env.step(env.parser.format([action]))
+
+
+def place_before(env, entity, distance):
+    """Put the agent `distance` metres before an entity, looking at it along +x."""
+    world = env.world
+    world.agent.pos = np.array([entity.pos[0] - distance, 0.0, entity.pos[2]])
+    world.agent.dir = 0.0
+
+
+def test_all_23_ids_of_miniworld_are_there():
+    env = make("OneRoom")
+    env.reset(seed=0)  # registers MiniWorld's own ids
+    env.close()
+    theirs = {key.removeprefix("MiniWorld-") for key in gymnasium.registry if key.startswith("MiniWorld-")}
+    assert len(theirs) == 23
+    assert {env_id.removeprefix("vlgym/") for env_id in IDS} == theirs
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_every_id_resets_and_takes_every_action_inside_its_spaces(env_id):
+    env = vlgym.make(env_id, image_size=SMALL)
+    observation, info = env.reset(seed=1)
+    assert observation["image"].shape == (24, 32, 3)
+    assert observation["image"].std() > 1  # something is drawn
+    low, high = env.vlgym_spec.reward_range
+    for action in env.legal_actions():
+        assert env.observation_space.contains(observation)
+        observation, reward, terminated, truncated, info = act(env, action)
+        assert info["vlgym"]["actions"] == [action]
+        assert low <= reward <= high
+        if terminated or truncated:
+            observation, info = env.reset()
+    env.close()
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_the_actions_and_the_time_limit_are_miniworlds_own(env_id):
+    env = vlgym.make(env_id, image_size=SMALL)
+    env.reset(seed=0)
+    raw = getattr(import_module("miniworld.envs"), env.world_name)(
+        obs_width=16, obs_height=16, window_width=16, window_height=16
+    )
+    assert sorted(env.actions.values()) == list(range(raw.action_space.n))
+    if np.isfinite(raw.max_episode_steps):  # RoomObjects has no limit of its own
+        assert env.max_turns == raw.max_episode_steps
+    names = {0: "turn left", 1: "turn right", 2: "move forward"}
+    assert {number: name for name, number in env.actions.items() if number in names} == names
+    raw.close()
+    env.close()
+
+
+def test_the_box_pays_one_minus_a_fifth_of_the_time_used():
+    env = make("OneRoom", max_turns=50)
+    env.reset(seed=3)
+    for _ in range(4):
+        _, reward, terminated, _, info = act(env, "turn left")
+        assert (reward, terminated, info["success"]) == (0.0, False, False)
+    # The box's radius is 0.4 * sqrt(2) m, the agent's 0.4 m, and near is 1.1 * 0.17 m more: 1.153 m in all.
+    box = env.world.box
+    env.world.entities.remove(box)  # so that nothing but the distance counts
+    box.pos = np.array([5.0, 0.0, 5.0])
+    place_before(env, box, 1.153 + 0.15 + 0.01)
+    _, reward, terminated, _, info = act(env, "move forward")
+    assert (reward, terminated, info["success"]) == (0.0, False, False)
+    _, reward, terminated, _, info = act(env, "move forward")
+    assert reward == pytest.approx(1 - 0.2 * 6 / 50)
+    assert terminated
+    assert info["success"]
+    env.close()
+
+
+def test_an_episode_is_truncated_at_the_limit_without_reward():
+    env = make("Hallway", max_turns=3)
+    env.reset(seed=0)
+    flags = [act(env, "turn left")[1:4] for _ in range(3)]
+    env.close()
+    assert flags == [(0.0, False, False), (0.0, False, False), (0.0, False, True)]
+
+
+def test_stepping_into_the_street_ends_sidewalk_without_reward():
+    env = make("Sidewalk")
+    env.reset(seed=0)
+    env.world.agent.pos, env.world.agent.dir = np.array([-0.05, 0.0, 3.0]), 0.0
+    _, reward, terminated, _, info = act(env, "move forward")
+    env.close()
+    assert (reward, terminated, info["success"]) == (0.0, True, False)
+
+
+def test_sign_draws_shape_and_color_and_tells_only_the_shape():
+    env = make("Sign")
+    seen = set()
+    for seed in range(30):
+        observation, _ = env.reset(seed=seed)
+        shape = re.search(r"touch the (box|key) in the color", observation["text"]).group(1)
+        assert env.SHAPES[env.world._goal] == shape
+        seen.add((shape, env.world._color_index))
+    env.close()
+    assert len(seen) == 6
+
+
+@pytest.mark.parametrize(
+    ("shape", "color", "expected"), [("box", "red", 1.0), ("box", "blue", -1.0), ("key", "red", -1.0)]
+)
+def test_sign_pays_for_the_right_object_and_charges_for_any_other(shape, color, expected):
+    env = make("Sign", shape=shape, color=color)
+    env.reset(seed=0)
+    # The red box stands at (9, 1); 1.8 m away is not near yet (1.74 m), one large step further is.
+    env.world.agent.pos, env.world.agent.dir = np.array([7.2, 0.0, 1.0]), 0.0
+    _, reward, terminated, _, info = act(env, "move forward")
+    env.close()
+    assert (reward, terminated, info["success"]) == (expected, True, expected > 0)
+
+
+def test_signs_end_action_ends_the_episode():
+    env = make("Sign")
+    env.reset(seed=0)
+    _, reward, terminated, _, info = act(env, "end episode")
+    env.close()
+    assert (reward, terminated, info["success"]) == (0.0, True, False)
+
+
+@pytest.mark.parametrize("name", ["ThreeRooms", "RoomObjects"])
+def test_the_named_thing_pays_and_other_things_do_not(name):
+    env = make(name)
+    env.reset(seed=2)
+    named = env.name_things()
+    wanted = env.aim().removeprefix("the ")
+    assert env.aim() in env.task()
+    assert wanted in [thing for thing, _ in named.values()]
+    other = next(entity for thing, entity in named.values() if thing != wanted)
+    for entity, paid in ((other, False), (env._target, True)):
+        env.world.agent.pos = entity.pos + np.array([-env.world.agent.radius - entity.radius - 0.05, 0.0, 0.0])
+        assert env.world.near(env._target) == paid
+        _, reward, terminated, _, info = act(env, "turn left")
+        assert (terminated, info["success"], reward > 0.9) == (paid, paid, paid)
+    env.close()
+
+
+def test_threerooms_names_are_those_of_the_things():
+    env = make("ThreeRooms")
+    env.reset(seed=0)
+    named = env.name_things()
+    found = {name: (type(entity).__name__, getattr(entity, "color", None)) for name, (_, entity) in named.items()}
+    env.close()
+    assert found == {
+        "red box": ("Box", "red"),
+        "green box": ("Box", "green"),
+        "green ball": ("Ball", None),
+        "blue key": ("Key", None),
+        "rubber duck": ("MeshEnt", None),
+    }
+
+
+def test_a_fixed_target_is_kept_and_an_unknown_one_names_the_choices():
+    env = make("ThreeRooms", target="rubber duck")
+    for seed in range(3):
+        env.reset(seed=seed)
+        assert env.aim() == "the rubber duck"
+    env.close()
+    with pytest.raises(UserError, match="Nearest: rubber duck"):
+        make("ThreeRooms", target="ruber duck")
+
+
+def test_pickupobjects_counts_pays_one_each_and_succeeds_with_the_last():
+    env = make("PickupObjects")
+    env.reset(seed=0)
+    total, info = 0.0, {}
+    while True:
+        observation, reward, terminated, _, info = env.step(env.solve())
+        total += reward
+        assert info["score"] == total / 5
+        assert info["success"] == terminated
+        assert f"Picked up: {int(total)} of 5." in observation["text"]
+        if terminated:
+            break
+    env.close()
+    assert total == 5.0
+
+
+def test_collecthealth_costs_two_per_step_and_kills_after_fifty():
+    env = make("CollectHealth")
+    observation, _ = env.reset(seed=0)
+    assert "Health: 100." in observation["text"]
+    for step in range(49):
+        observation, reward, terminated, _, _ = act(env, "turn left")
+        assert (reward, terminated) == (2.0, False)
+        assert f"Health: {98 - 2 * step}." in observation["text"]
+    _, reward, terminated, _, info = act(env, "turn left")
+    env.close()
+    assert (reward, terminated, info["success"]) == (-100.0, True, False)
+
+
+def test_collecthealth_cannot_be_sat_out_with_unreadable_replies():
+    env = make("CollectHealth", max_turns=20)
+    env.reset(seed=0)
+    for _ in range(20):
+        _, reward, terminated, truncated, info = env.step("I wait.")
+        assert reward == 0
+        assert not info["success"]
+    env.close()
+    assert (terminated, truncated) == (False, True)
+
+
+def test_a_pick_up_shows_in_putnexts_text():
+    env = make("PutNext")
+    env.reset(seed=1)
+    for _ in range(200):
+        reply = env.solve()
+        observation, *_ = env.step(reply)
+        if "<action>pick up" in reply:
+            break
+    env.close()
+    assert "You carry the red box." in observation["text"]
+
+
+def test_domain_randomisation_changes_the_picture_and_the_steps_and_sign_refuses_it():
+    plain, random = make("OneRoom"), make("OneRoom", domain_rand=True)
+    assert not np.array_equal(plain.reset(seed=0)[0]["image"], random.reset(seed=0)[0]["image"])
+    before = random.world.agent.dir
+    act(random, "turn left")
+    turned = np.degrees(random.world.agent.dir - before)
+    assert 10 <= turned <= 20
+    assert turned != pytest.approx(15)
+    assert "about 15 degrees" in random.task()
+    plain.close()
+    random.close()
+    with pytest.raises(UserError, match="leave domain_rand=False"):
+        make("Sign", domain_rand=True)
+    with pytest.raises(UserError, match="must be True or False"):
+        make("OneRoom", domain_rand="yes")
+
+
+def test_the_fast_variant_says_its_larger_steps():
+    env = make("OneRoomS6Fast")
+    observation, _ = env.reset(seed=0)
+    env.close()
+    assert "A turn rotates you by 45 degrees; a move takes you 0.7 m." in observation["text"]
+
+
+def test_the_picture_is_224_pixels_square_by_default_and_any_size_on_demand():
+    env = vlgym.make("vlgym/Hallway-v0")
+    assert env.reset(seed=0)[0]["image"].shape == (224, 224, 3)
+    env.close()
+    env = make("Hallway", image_size=(60, 80))
+    assert env.reset(seed=0)[0]["image"].shape == (60, 80, 3)
+    env.close()
+
+
+def test_infos_and_images_are_fresh_at_every_call():
+    env = make("TMaze")  # MiniWorld's own info shares the box's position array
+    env.reset(seed=0)
+    first = act(env, "turn left")
+    second = act(env, "turn left")
+    assert first[4]["vlgym"]["legal_actions"] is not second[4]["vlgym"]["legal_actions"]
+    assert not np.shares_memory(first[0]["image"], second[0]["image"])
+    first[0]["image"][:] = 7
+    assert not (env.image() == 7).all()
+    assert not any(isinstance(value, np.ndarray) for value in second[4].values())
+    env.close()
+
+
+@pytest.mark.parametrize("name", ["FourRooms", "PutNext", "CollectHealth", "ThreeRooms", "Sign"])
+def test_a_saved_state_is_restored_to_the_pixel(name):
+    env, other = make(name), make(name)
+    env.reset(seed=6)
+    for _ in range(4):
+        env.step(env.solve())
+    state = env.get_state()
+    restored, _ = other.set_state(state)
+    assert np.array_equal(restored["image"], env.image())
+    for action in ("move forward", "turn right", "move forward"):
+        a, b = act(env, action), act(other, action)
+        assert np.array_equal(a[0]["image"], b[0]["image"])
+        assert a[0]["text"] == b[0]["text"]
+        assert a[1:4] == b[1:4]
+        if a[2]:
+            break
+    env.close()
+    other.close()
+
+
+def test_a_closed_environment_opens_again_at_the_next_reset():
+    env = make("OneRoom")
+    first = env.reset(seed=0)[0]["image"]
+    env.close()
+    env.close()
+    with pytest.raises(UserError, match="call reset"):
+        env.world  # noqa: B018
+    assert np.array_equal(env.reset(seed=0)[0]["image"], first)
+    env.close()
