@@ -251,6 +251,7 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
         if state["saved"] is not None:
             self.load(state["saved"])
             self._start, self._events = state["start"], state["events"]
+            self._write_instructions()
         else:
             self._begin(state["start"]["options"])
             for event in state["events"]:
@@ -268,6 +269,9 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
         self._events = []
         self.turn, self.episode_return, self._ended = 0, 0.0, False
         self.start(self.np_random, options)
+        self._write_instructions()
+
+    def _write_instructions(self) -> None:
         self._instructions = clean_text(
             self.prompt.write_instructions(
                 task=self.task(), reply_format=self.parser.describe(), max_turns=self.max_turns

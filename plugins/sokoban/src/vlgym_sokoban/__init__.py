@@ -1,0 +1,1 @@
+"""Sokoban for vlgym: `vlgym/Sokoban-v0`."""

@@ -1,0 +1,50 @@
+"""`python -m vlgym_sokoban FILE`: draw levels into a file, so that training on large rooms need not wait for them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from vlgym.errors import UserError
+from vlgym.seeding import SPLITS, episode_seed
+
+from .generator import LevelGenerator, RoomSize
+from .groups import GROUPS, LONGEST_SOLUTION, get_group
+from .xsb import write_levels
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Draw the levels that the episodes of a split would draw, write them, and return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m vlgym_sokoban", description="Draw Sokoban levels into an XSB file."
+    )
+    parser.add_argument("file", type=Path, help="file to write; give it to the environment as level_file")
+    parser.add_argument("--group", default="small-v0", help=f"one of {', '.join(GROUPS)}")
+    parser.add_argument("--split", default="train", choices=SPLITS)
+    parser.add_argument("--count", type=int, default=100, help="number of levels")
+    chosen = parser.parse_args(arguments)
+    try:
+        group = get_group(chosen.group)
+        size = RoomSize(group.rows, group.columns, group.boxes, group.gen_steps, max_solution=LONGEST_SOLUTION)
+        generator = LevelGenerator(size)
+        levels = []
+        for index in range(chosen.count):
+            rng = np.random.default_rng(episode_seed("vlgym/Sokoban-v0", chosen.split, index))
+            level = generator.draw(rng, chosen.split)
+            levels.append(replace(level, title=f"{group.name}/{chosen.split}/{index}"))
+        comment = f"{len(levels)} levels of group {group.name}, split {chosen.split}, drawn with gym-sokoban 0.0.6."
+        chosen.file.write_text(write_levels(levels, comment), encoding="utf-8")
+    except (UserError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(f"{len(levels)} levels written to {chosen.file}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+"""The rules of gym-sokoban 0.0.6, move by move: what each action does and pays. No drawing, no solver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .level import Level
+
+STEP_PENALTY = 0.1
+BOX_REWARD = 1.0
+FINISH_REWARD = 10.0
+
+WALL, FLOOR, TARGET, BOX_ON_TARGET, BOX, PLAYER, PLAYER_ON_TARGET = range(7)
+"""Cell codes of the package; `PLAYER_ON_TARGET` is used for drawing only."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """What one action did.
+
+    Attributes:
+        reward: `-0.1`, `+1` if more boxes are on targets than before, `-1` if fewer, `+10` if all are.
+        moved: whether the player moved.
+        pushed: whether a box was pushed.
+        changed: cells that look different now.
+    """
+
+    reward: float
+    moved: bool
+    pushed: bool
+    changed: tuple[int, ...]
+
+
+class Board:
+    """The moving parts of a level: player and boxes.
+
+    Attributes:
+        level: the level that was loaded.
+        player: cell of the player.
+        boxes: cells of the boxes.
+        on_target: number of boxes on targets.
+    """
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+        self._targets = frozenset(level.targets)
+        self.restart()
+
+    def restart(self) -> None:
+        """Put player and boxes back to the start."""
+        self.place(self.level.player, self.level.boxes)
+
+    def place(self, player: int, boxes: tuple[int, ...]) -> None:
+        """Put player and boxes on the given cells."""
+        self.player = player
+        self.boxes = set(boxes)
+        self.on_target = len(self.boxes & self._targets)
+
+    @property
+    def solved(self) -> bool:
+        """Whether every box is on a target."""
+        return self.on_target == len(self.boxes)
+
+    def move(self, step: int, push: bool = True) -> Move:
+        """Move the player by `step` cells; a box ahead is pushed if `push` and the cell behind it is free.
+
+        A blocked move changes nothing and still pays the step penalty, as in the package. `step` 0 is the package's
+        "no operation".
+        """
+        here, ahead = self.player, self.player + step
+        changed: tuple[int, ...] = ()
+        before = self.on_target
+        pushed = False
+        if step and ahead not in self.level.walls:
+            if ahead not in self.boxes:
+                changed = (here, ahead)
+            elif push:
+                behind = ahead + step
+                if behind not in self.level.walls and behind not in self.boxes:
+                    self.boxes.remove(ahead)
+                    self.boxes.add(behind)
+                    self.on_target += (behind in self._targets) - (ahead in self._targets)
+                    changed, pushed = (here, ahead, behind), True
+        if changed:
+            self.player = ahead
+        reward = -STEP_PENALTY
+        if self.on_target != before:
+            reward += BOX_REWARD if self.on_target > before else -BOX_REWARD
+        if self.solved:
+            reward += FINISH_REWARD
+        return Move(reward, bool(changed), pushed, changed)
+
+    def code(self, cell: int) -> int:
+        """Return the package's cell code, with 6 for a player on a target."""
+        if cell in self.level.walls:
+            return WALL
+        target = cell in self._targets
+        if cell in self.boxes:
+            return BOX_ON_TARGET if target else BOX
+        if cell == self.player:
+            return PLAYER_ON_TARGET if target else PLAYER
+        return TARGET if target else FLOOR
+
+    def to_level(self) -> Level:
+        """Return the current position as a level."""
+        level = self.level
+        return Level(
+            level.rows, level.columns, level.walls, level.targets, tuple(sorted(self.boxes)), self.player, level.title
+        )

@@ -1,0 +1,151 @@
+"""Unlimited levels from a seed: gym-sokoban's own generator, checked by the solver; splits share no room.
+
+Which split a level belongs to is a property of its walls: a hash of the room's outline assigns it to train (7 of 10),
+val, test or the shipped benchmark levels (1 of 10 each). A room of another split is thrown away before boxes are
+placed. So no two splits share a room, and no drawn level is a benchmark level.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlgym.errors import UserError
+
+from .level import Level
+from .package import load_generator, seed_generator
+from .reverse_play import reverse_play
+from .solver import SOLVED, solve
+
+BENCHMARK = "benchmark"
+_BUCKETS = ("train",) * 7 + ("val", "test", BENCHMARK)
+
+MAX_TRIES = 200
+"""Seeds tried for one level before the request counts as impossible."""
+
+MAX_DIGS = 20 * MAX_TRIES
+"""Outlines drawn for one level before its size counts as having too few (5 x 5 cells do)."""
+
+SOLVER_NODES = 60_000
+"""A drawn level whose shortest solution takes the solver more nodes than this is replaced by another."""
+
+_CODE_TO_SYMBOL = "# .*$@"
+
+
+@dataclass(frozen=True)
+class RoomSize:
+    """What to generate.
+
+    Attributes:
+        rows: height in cells, rim included.
+        columns: width in cells, rim included.
+        boxes: number of boxes.
+        gen_steps: length of the random walk that digs the room.
+        min_solution: fewest steps that the shortest solution may have.
+        max_solution: most steps that the shortest solution may have.
+    """
+
+    rows: int
+    columns: int
+    boxes: int
+    gen_steps: int
+    min_solution: int = 1
+    max_solution: int = 50
+
+
+class LevelGenerator:
+    """Draws solvable levels of one size for one split.
+
+    Args:
+        size: what to generate.
+        solver_nodes: a level whose shortest solution takes the solver more nodes is replaced by another.
+
+    Raises:
+        UserError: gym-sokoban is not installed as needed.
+    """
+
+    def __init__(self, size: RoomSize, solver_nodes: int = SOLVER_NODES) -> None:
+        self.size = size
+        self.solver_nodes = solver_nodes
+        self._module = load_generator()
+        self._module.reverse_playing = reverse_play  # type: ignore[attr-defined]
+        self._dig = self._module.room_topology_generation
+        self._module.room_topology_generation = self._dig_for_split  # type: ignore[attr-defined]
+        self._split, self._digs = "train", 0
+
+    def draw(self, rng: np.random.Generator, split: str) -> Level:
+        """Return a level with its shortest solution.
+
+        Args:
+            rng: source of all randomness.
+            split: `train`, `val`, `test` or `benchmark`.
+
+        Raises:
+            UserError: no level of the wanted size and solution length was found in `MAX_TRIES` tries.
+        """
+        self._split, self._digs = split, 0
+        size = self.size
+        for _ in range(MAX_TRIES):
+            seed = int(rng.integers(2**32))
+            level = self._make(seed)
+            if level is None:
+                continue
+            solution = solve(level, max_steps=size.max_solution, max_nodes=self.solver_nodes)
+            if solution.status == SOLVED and size.min_solution <= len(solution.moves) <= size.max_solution:
+                return Level(
+                    level.rows,
+                    level.columns,
+                    level.walls,
+                    level.targets,
+                    level.boxes,
+                    level.player,
+                    f"seed-{seed}",
+                    solution.moves,
+                )
+        raise UserError(
+            f"No room of {size.rows} x {size.columns} cells with {size.boxes} boxes and a shortest solution "
+            f"of {size.min_solution} to {size.max_solution} steps turned up in {MAX_TRIES} tries. Choose a larger "
+            "room, fewer boxes or a wider range of solutions."
+        )
+
+    def _make(self, seed: int) -> Level | None:
+        size = self.size
+        module: ModuleType = self._module
+        seed_generator(module, seed)
+        try:
+            _, state, _ = module.generate_room(
+                dim=(size.rows, size.columns), num_steps=size.gen_steps, num_boxes=size.boxes
+            )
+        except (RuntimeError, RuntimeWarning):
+            # The package's ways to say that the room is too small or has no interesting start.
+            return None
+        return Level.from_rows(["".join(_CODE_TO_SYMBOL[int(code)] for code in row) for row in state])
+
+    def _dig_for_split(self, *args: Any, **kwargs: Any) -> NDArray[np.int64]:
+        while self._digs < MAX_DIGS:
+            self._digs += 1
+            room: NDArray[np.int64] = self._dig(*args, **kwargs)
+            if split_of_room(room == 0) == self._split:
+                return room
+        raise UserError(
+            f"Rooms of {self.size.rows} x {self.size.columns} cells have too few outlines for the {self._split} split. "
+            "Choose a larger room."
+        )
+
+
+def split_of_room(walls: NDArray[np.bool_]) -> str:
+    """Return the split that a room belongs to, by its walls: `[rows, columns]` bool."""
+    outline = "\n".join("".join("#" if wall else " " for wall in row) for row in walls.tolist())
+    return _BUCKETS[hashlib.sha256(outline.encode()).digest()[0] % len(_BUCKETS)]
+
+
+def split_of_level(level: Level) -> str:
+    """Return the split that a level's room belongs to."""
+    walls = np.zeros(level.rows * level.columns, bool)
+    walls[list(level.walls)] = True
+    return split_of_room(walls.reshape(level.rows, level.columns))

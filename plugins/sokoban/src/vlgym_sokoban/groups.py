@@ -1,0 +1,84 @@
+"""The eight groups of MageBench-Sokoban: sizes, boxes, limits, and the levels that ship with this package.
+
+Sizes, box counts and step limits are gym-sokoban's; counts of levels are MageBench's. Its own boards are published
+only as pickled objects, so the 182 levels here were made anew with the same generator (`scripts/make_levels.py`);
+`published.py` says in what they agree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from vlgym.errors import UserError, nearest
+
+from .level import Level
+from .xsb import read_levels
+
+
+@dataclass(frozen=True)
+class Group:
+    """One group.
+
+    Attributes:
+        name: its name in gym-sokoban and MageBench.
+        rows: height in cells.
+        columns: width in cells.
+        boxes: number of boxes and targets.
+        max_steps: steps after which gym-sokoban ends an episode.
+        gen_steps: length of the generator's random walk that digs the room.
+        count: number of levels that ship.
+    """
+
+    name: str
+    rows: int
+    columns: int
+    boxes: int
+    max_steps: int
+    gen_steps: int
+    count: int
+
+
+GROUPS = {
+    group.name: group
+    for group in (
+        Group("small-v0", 7, 7, 2, 200, 23, 50),
+        Group("small-v1", 7, 7, 3, 200, 23, 20),
+        Group("v0", 10, 10, 3, 200, 34, 15),
+        Group("v1", 10, 10, 4, 120, 34, 24),
+        Group("v2", 10, 10, 5, 200, 40, 22),
+        Group("large-v0", 13, 11, 3, 300, 43, 14),
+        Group("large-v1", 13, 11, 4, 300, 43, 18),
+        Group("huge-v0", 13, 13, 5, 300, 50, 19),
+    )
+}
+
+LONGEST_SOLUTION = 50
+"""Most steps of a level's shortest solution: MageBench's longest stored one, and its Online limit."""
+
+
+def get_group(name: str) -> Group:
+    """Return a group by name.
+
+    Raises:
+        UserError: there is no such group.
+    """
+    if name not in GROUPS:
+        raise UserError(f"group={name!r} is not one of {', '.join(GROUPS)}.{nearest(str(name), GROUPS)}")
+    return GROUPS[name]
+
+
+@cache
+def load_group(name: str) -> tuple[Level, ...]:
+    """Return the shipped levels of a group, their checksums verified.
+
+    Raises:
+        UserError: there is no such group, or its file was damaged.
+    """
+    group = get_group(name)
+    source = resources.files(__package__).joinpath("levels", f"{name}.xsb")
+    levels = read_levels(source.read_text(encoding="utf-8"), source=f"{name}.xsb")
+    if len(levels) != group.count:
+        raise UserError(f"{name}.xsb holds {len(levels)} levels instead of {group.count}; install vlgym-sokoban again.")
+    return tuple(levels)

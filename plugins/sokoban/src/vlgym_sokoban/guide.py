@@ -1,0 +1,78 @@
+"""The oracle: keeps a shortest solution of the current position, and knows whether one exists at all."""
+
+from __future__ import annotations
+
+from .board import Board, Move
+from .deadlocks import Warehouse
+from .feasibility import Feasibility
+from .level import LETTERS, Level
+from .solver import SOLVED, solve
+
+SHORTEST_NODES = 100_000
+"""Nodes spent on a shortest solution; beyond that some solution has to do. Rooms of the eight groups seldom need it."""
+
+GREED = 5
+
+
+class Guide:
+    """Follows one episode.
+
+    Args:
+        level: the level at its start, with its solution.
+
+    Attributes:
+        unsolvable: whether the current position is proved to have no solution.
+    """
+
+    def __init__(self, level: Level) -> None:
+        self._level = level
+        self._house = Warehouse(level)
+        self._feasibility = Feasibility(self._house)
+        self._plan: str | None = level.solution
+        self.unsolvable = False
+
+    def restart(self) -> None:
+        """The board is back at its start."""
+        self._plan, self.unsolvable = self._level.solution, False
+
+    def follow(self, board: Board, letter: str, move: Move) -> None:
+        """Take note of a move in a direction (`u`, `d`, `l`, `r`) that was just played on `board`."""
+        if not move.moved:
+            return
+        if self._plan and self._plan[0].lower() == letter:
+            self._plan = self._plan[1:]
+            return
+        self._plan = None
+        # Walking can be undone and nothing mends a lost position, so only pushes from others need a look.
+        if move.pushed and not self.unsolvable:
+            self.unsolvable = self._feasibility.is_solvable(board.player, tuple(board.boxes)) is False
+
+    def plan(self, board: Board) -> str:
+        """Return a solution from here in LURD notation; empty if solved, lost, or too hard for the solver."""
+        if self._plan is None:
+            self._plan = "" if self.unsolvable else self._search(board.to_level())
+        return self._plan
+
+    def next_push(self, board: Board) -> tuple[int, str] | None:
+        """Return the box (cell) that the plan pushes next, and the direction word; `None` without a plan."""
+        cell = board.player
+        for letter in self.plan(board):
+            direction = LETTERS[letter.lower()]
+            cell += board.level.step_of(direction)
+            if letter.isupper():
+                return cell, direction
+        return None
+
+    def save(self) -> dict[str, object]:
+        """Return what `load` needs, as JSON-able data."""
+        return {"plan": self._plan, "unsolvable": self.unsolvable}
+
+    def load(self, plan: str | None, unsolvable: bool) -> None:
+        """Restore what `save` returned."""
+        self._plan, self.unsolvable = plan, unsolvable
+
+    def _search(self, position: Level) -> str:
+        found = solve(position, self._house, max_nodes=SHORTEST_NODES)
+        if found.status != SOLVED:
+            found = solve(position, self._house, greed=GREED)
+        return found.moves

@@ -1,0 +1,107 @@
+"""Access to the installed gym-sokoban 0.0.6 by file: its room generator and its sprites, without importing the package.
+
+Importing `gym_sokoban` would import the old `gym`, `pkg_resources` and `imageio`. Its generator module needs none of
+them, so it is loaded from its path as a private module; the sprites are read with Pillow. The private module gets
+random generators of its own in place of the two global ones it draws from.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import random
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from vlgym.errors import UserError
+
+VERSION = "0.0.6"
+
+SPRITES = ("wall", "floor", "box_target", "box_on_target", "box", "player", "player_on_target")
+"""File names of the sprites in the order of the package's cell codes 0 to 6."""
+
+SPRITE_PIXELS = 16
+
+_MEND = f'python -m pip install --no-deps "gym-sokoban=={VERSION}"'
+
+
+def find_file(path: str) -> Path:
+    """Return where a file of the installed gym-sokoban lies, for example `envs/room_utils.py`.
+
+    Raises:
+        UserError: the package is missing, of another version, or incomplete.
+    """
+    try:
+        distribution = importlib.metadata.distribution("gym-sokoban")
+    except importlib.metadata.PackageNotFoundError:
+        raise UserError(
+            f"Sokoban needs the rooms and sprites of gym-sokoban, which is not installed. Install it: {_MEND}"
+        ) from None
+    if distribution.version != VERSION:
+        raise UserError(f"Sokoban needs gym-sokoban {VERSION}, found {distribution.version}. Install it: {_MEND}")
+    found = Path(str(distribution.locate_file(f"gym_sokoban/{path}")))
+    if not found.is_file():
+        raise UserError(
+            f"gym-sokoban is installed without {path} (its source archive lacks files). Install the wheel: {_MEND}"
+        )
+    return found
+
+
+def load_generator() -> ModuleType:
+    """Return a fresh private copy of the package's `room_utils` module; call `seed_generator` before using it.
+
+    Raises:
+        UserError: see `find_file`.
+    """
+    location = find_file("envs/room_utils.py")
+    spec = importlib.util.spec_from_file_location("_vlgym_sokoban_room_utils", location)
+    if spec is None or spec.loader is None:
+        raise UserError(f"{location} cannot be loaded. Install gym-sokoban again: {_MEND}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def seed_generator(module: ModuleType, seed: int) -> None:
+    """Give the private module its own `random` and `np.random`, both seeded with `seed` (0 to 2**32 - 1).
+
+    The rooms are those that the package makes after `random.seed(seed); numpy.random.seed(seed)`; the global
+    generators are not touched.
+    """
+    module.random = random.Random(seed)  # type: ignore[attr-defined]
+    module.np = _NumpyWithOwnRandom(seed)  # type: ignore[attr-defined]
+
+
+class _NumpyWithOwnRandom:
+    """NumPy, but for `random`."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = np.random.RandomState(seed)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+
+@cache
+def load_tiles(pixels: int) -> NDArray[np.uint8]:
+    """Return the sprites by cell code, `pixels` a side: `[7, pixels, pixels, 3] uint8`, read-only.
+
+    Whole multiples of 16 pixels repeat pixels exactly; other sizes are resampled (Lanczos).
+
+    Raises:
+        UserError: see `find_file`.
+    """
+    method = Image.Resampling.NEAREST if pixels % SPRITE_PIXELS == 0 else Image.Resampling.LANCZOS
+    tiles = []
+    for name in SPRITES:
+        with Image.open(find_file(f"envs/surface/{name}.png")) as sprite:
+            tiles.append(np.asarray(sprite.convert("RGB").resize((pixels, pixels), method)))
+    stacked = np.stack(tiles)
+    stacked.setflags(write=False)
+    return stacked

@@ -1,0 +1,49 @@
+"""The plugin's card: specs and its parts of the MageBench suites only. Importing this module imports no environment code."""
+
+from __future__ import annotations
+
+from vlgym.hookspecs import hookimpl
+from vlgym.spec import EnvSpec
+from vlgym.suites import SuitePart
+
+from .published import MINI, SOLUTION_STEPS
+
+SOKOBAN = EnvSpec(
+    id="vlgym/Sokoban-v0",
+    entry_point="vlgym_sokoban.sokoban:Sokoban",
+    summary="Push every box onto a target; 182 benchmark levels in eight groups and unlimited drawn ones.",
+    family="sokoban",
+    max_turns=50,
+    reward_range=(-1.1, 10.9),
+    success_rule="all boxes are on targets",
+    skills=("perception", "spatial reasoning", "planning"),
+    planners=("online", "global"),
+    difficulty="hard",
+    history_turns=5,
+    history_images=1,
+    image_size=(224, 224),
+    random_success_below=0.25,
+    references=("MageBench, arXiv 2412.04531", "gym-sokoban 0.0.6"),
+)
+
+
+@hookimpl
+def vlgym_envs() -> list[EnvSpec]:
+    """Return the family's spec."""
+    return [SOKOBAN]
+
+
+@hookimpl
+def vlgym_suites() -> list[SuitePart]:
+    """MageBench's 182 levels, and the 20 of its mini set; three repeats of each, as published."""
+    every = tuple((group, index) for group, lengths in SOLUTION_STEPS.items() for index in range(len(lengths)))
+    return [
+        SuitePart(
+            suite=name,
+            env_id=SOKOBAN.id,
+            items=tuple({"group": group, "level": index} for group, index in chosen),
+            repeats=3,
+            planners=("global", "online"),
+        )
+        for name, chosen in (("magebench", every), ("magebench-mini", MINI))
+    ]

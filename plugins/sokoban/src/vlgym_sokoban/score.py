@@ -1,0 +1,30 @@
+"""MageBench's score of a Sokoban episode: 100 + 5 (H - U), in exact tenths.
+
+`H` is the historically best accumulated reward, `max(0, max_t A_t)`; `U` is the accumulated reward of the level's
+solution. Rewards are multiples of 0.1, so both are kept as integers of tenths and a replayed solution scores 100
+exactly.
+"""
+
+from __future__ import annotations
+
+from .board import BOX_REWARD, FINISH_REWARD, STEP_PENALTY
+from .level import Level
+
+FULL = 100.0
+POINTS_PER_REWARD = 5
+
+
+def to_tenths(reward: float) -> int:
+    """Return a reward as a whole number of tenths."""
+    return round(10 * reward)
+
+
+def upper_tenths(level: Level) -> int:
+    """Return `U` in tenths: `10 + n - 0.1 L` for `n` boxes off target at the start and a solution of `L` steps."""
+    missing = len(set(level.boxes) - set(level.targets))
+    return to_tenths(FINISH_REWARD + BOX_REWARD * missing) - to_tenths(STEP_PENALTY) * len(level.solution)
+
+
+def score_of(best_tenths: int, upper: int) -> float:
+    """Return the score for a historically best reward and an upper bound, both in tenths. It is not clipped."""
+    return FULL + POINTS_PER_REWARD * (best_tenths - upper) / 10

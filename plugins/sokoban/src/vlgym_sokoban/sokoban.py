@@ -1,0 +1,279 @@
+"""Sokoban after MageBench: push every box onto a target, seen as a picture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlgym.env import VLEnv
+from vlgym.errors import UserError, nearest
+from vlgym.prompts import PromptTemplate
+from vlgym.seeding import split_of
+from vlgym.types import Outcome
+
+from .board import STEP_PENALTY, Board
+from .groups import LONGEST_SOLUTION
+from .guide import Guide
+from .level import DIRECTIONS, LETTERS, Level
+from .painter import CELL_PIXELS, Painter
+from .score import score_of, to_tenths, upper_tenths
+from .source import LevelSource, SourceConfig
+
+ONLINE_TURNS = 50
+"""MageBench's limit on replies of the Online planner."""
+
+RESTART = "restart"
+
+ACTION_SETS: dict[str, dict[str, tuple[str | None, bool]]] = {
+    "push": {name: (name, True) for name in DIRECTIONS},
+    "gym": {
+        "no operation": (None, False),
+        **{f"push {name}": (name, True) for name in DIRECTIONS},
+        **{f"move {name}": (name, False) for name in DIRECTIONS},
+    },
+}
+"""Action words of each set: direction (or none), and whether a box ahead is pushed."""
+
+
+class Sokoban(VLEnv):
+    """Sokoban: push every box onto a target.
+
+    Goal: all boxes on targets, in as few steps as possible. Boxes can be pushed, one at a time, never pulled; some
+        pushes cannot be undone.
+    Observation: the room in gym-sokoban's sprites (brick walls, black floor, red targets, yellow boxes, a green
+        player), 32 pixels a cell by default. The text counts the boxes on targets and says if the last move was
+        blocked; positions are in the picture only, unless `grid_text=True`.
+    Actions: `up`, `down`, `left`, `right`; all are always legal, and a blocked one costs its step. `restart=True` adds
+        `restart`, which puts the level back to its start for one step. `action_set="gym"` offers the package's nine
+        actions instead.
+    Reward: per step -0.1, +1 if more boxes are on targets than before, -1 if fewer, +10 if all are. A restart pays
+        -0.1 and takes back 1 for each box that was on a target, so it earns nothing.
+    Endings: terminated when all boxes are on targets; truncated after `max_turns` replies (50, MageBench's Online
+        limit; under the Global planner the group's own limit) or `max_steps` steps (the group's: 120, 200 or 300),
+        whichever is first.
+    Success: all boxes are on targets.
+    Score: `info["score"] = 100 + 5 (H - U)`. `H` is the best accumulated reward at any time (at least 0), `U = 10 + n
+        - 0.1 L` that of the level's solution of `L` steps with `n` boxes. Solutions of drawn and shipped levels are
+        shortest, so 100 is the most.
+    Info: `level` (title), `boxes`, `boxes_on_target`, `steps`, `solution_steps` (L), `best_reward` (H), `upper_reward`
+        (U), and `unsolvable`: true if it is proved that no solution exists from here.
+    Splits: a drawn room belongs to train, val or test by a hash of its walls, so splits share no room; the 182 shipped
+        levels belong to none of them.
+    Oracle: exact, from any position that has a solution (shortest in steps; within 100,000 nodes of search, which the
+        eight groups seldom exceed, else some solution).
+
+    The rules are re-implemented and tested step by step against gym-sokoban 0.0.6. One departure, which no drawn or
+    shipped level can show: a box that begins on a target pays nothing for being there (the package pays +1 at the
+    first step).
+
+    References:
+        MageBench, arXiv 2412.04531. gym-sokoban 0.0.6 (MIT licence, M.-P. Schrader). Rules and rooms: Racaniere et
+        al., Imagination-Augmented Agents for Deep Reinforcement Learning, NeurIPS 2017.
+
+    Args:
+        group: one of the eight groups, `small-v0` (7x7, 2 boxes) to `huge-v0` (13x13, 5 boxes).
+        level: number of a shipped level of the group, or `"any"`: the seed chooses among them; by default levels are
+            drawn from the seed.
+        level_file: path of an XSB file to take levels from instead.
+        rows: height of drawn rooms in cells, rim included (5 to 20); default the group's.
+        columns: width of drawn rooms in cells (5 to 20).
+        boxes: boxes in drawn rooms (1 to 6).
+        gen_steps: length of the generator's random walk (5 to 200).
+        min_solution: fewest steps of a drawn level's shortest solution.
+        max_solution: most steps of a drawn level's shortest solution (50).
+        max_steps: steps until truncation; default the group's.
+        restart: whether `restart` is an action.
+        action_set: `push` or `gym`.
+        grid_text: whether the text shows the room in XSB symbols too.
+        **kwargs: of `VLEnv`.
+
+    Options of `reset`: `level`, the number of a shipped level (or of the file's).
+
+    Raises:
+        UserError: an argument is out of its range, a level file is bad, or gym-sokoban is not installed.
+    """
+
+    prompt = PromptTemplate(
+        version=1,
+        instructions="You are playing Sokoban. {task}\n{format}",
+        turn="Turn {turn} of {max_turns}. {state}\nLegal actions: {actions}",
+    )
+
+    def __init__(
+        self,
+        *,
+        group: str = "small-v0",
+        level: int | str | None = None,
+        level_file: str | None = None,
+        rows: int | None = None,
+        columns: int | None = None,
+        boxes: int | None = None,
+        gen_steps: int | None = None,
+        min_solution: int = 1,
+        max_solution: int = LONGEST_SOLUTION,
+        max_steps: int | None = None,
+        restart: bool = False,
+        action_set: str = "push",
+        grid_text: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        if action_set not in ACTION_SETS:
+            raise UserError(
+                f"action_set={action_set!r} is not one of {', '.join(ACTION_SETS)}."
+                f"{nearest(str(action_set), ACTION_SETS)}"
+            )
+        if max_steps is not None and max_steps < 1:
+            raise UserError(f"max_steps={max_steps!r} must be >= 1.")
+        self._source = LevelSource(
+            SourceConfig(group, level, level_file, rows, columns, boxes, gen_steps, min_solution, max_solution)
+        )
+        self.max_steps = max_steps or self._source.max_steps
+        if kwargs.get("max_turns") is None:
+            kwargs["max_turns"] = self.max_steps if kwargs.get("planner") == "global" else ONLINE_TURNS
+        if kwargs.get("image_size") is None:
+            kwargs["image_size"] = (CELL_PIXELS * self._source.rows, CELL_PIXELS * self._source.columns)
+        super().__init__(**kwargs)
+        self.restart = restart
+        self.grid_text = grid_text
+        self._actions = ACTION_SETS[action_set]
+        self._legal = [*self._actions, *([RESTART] if restart else [])]
+        self._words = {direction: word for word, (direction, push) in self._actions.items() if push and direction}
+        self._painter = Painter(self.image_size)
+        self._note = ""
+        self._steps, self._total, self._best = 0, 0, 0
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        """Draw or pick the level of the episode."""
+        self._begin_level(self._source.next_level(rng, split_of(self.np_random_seed) or "train", options))
+
+    def act(self, action: str) -> Outcome:
+        """Play one step."""
+        self._steps += 1
+        if action == RESTART:
+            reward, self._note = -STEP_PENALTY - self.board.on_target, "The level was put back to its start. "
+            self.board.restart()
+            # Boxes that begin on a target were never paid for.
+            reward += self.board.on_target
+            self._guide.restart()
+            self._painter.draw(self.board)
+        else:
+            direction, push = self._actions[action]
+            move = self.board.move(self.board.level.step_of(direction) if direction else 0, push)
+            reward, blocked = move.reward, direction is not None and not move.moved
+            self._note = f"The last move, {action}, was blocked. " if blocked else ""
+            if direction:
+                self._guide.follow(self.board, direction[0], move)
+            self._painter.redraw(self.board, move.changed)
+        self._total += to_tenths(reward)
+        self._best = max(self._best, self._total)
+        solved = self.board.solved
+        return Outcome(
+            reward,
+            terminated=solved,
+            truncated=not solved and self._steps >= self.max_steps,
+            feedback=self._note.strip(),
+        )
+
+    def image(self) -> NDArray[np.uint8]:
+        """The room: a fresh `[H, W, 3] uint8` array."""
+        return self._painter.picture()
+
+    def task(self) -> str:
+        """The goal in words."""
+        restart = " The action restart puts the level back to its start." if self.restart else ""
+        return (
+            "The picture shows a room from above: brick walls, black floor, yellow boxes, targets (red squares with a "
+            "red cross), and the green player. Push every box onto a target. Moving towards a box pushes it one cell "
+            "if the cell behind it is free; you cannot pull a box, push two boxes at once, or walk through walls. A "
+            "box on a target has a red frame. Think ahead: a box pushed into a corner is stuck for good."
+            f"{restart} Use as few steps as possible."
+        )
+
+    def state_text(self) -> str:
+        """How many boxes are on targets, whether the last move was blocked, and the room in symbols if asked for."""
+        text = f"{self._note}Boxes on targets: {self.board.on_target} of {len(self.board.boxes)}."
+        if not self.grid_text:
+            return text
+        rows = "\n".join(self.board.to_level().to_rows())
+        return f"{text}\nThe room (# wall, . target, $ box, * box on target, @ player, + player on target):\n{rows}"
+
+    def legal_actions(self) -> list[str]:
+        """All actions, always."""
+        return list(self._legal)
+
+    def oracle(self) -> str | None:
+        """The next step of a shortest solution; `restart`, where it is an action, from a lost position."""
+        plan = self._guide.plan(self.board)
+        if plan:
+            return self._words[LETTERS[plan[0].lower()]]
+        return RESTART if self.restart and not self.board.solved else None
+
+    def think(self, action: str) -> str:
+        """Where the player is, and which box the solution pushes next."""
+        push = self._guide.next_push(self.board)
+        if push is None:
+            return "no solution from here"
+        box, direction = push
+        return f"player at {self._place(self.board.player)}, push box at {self._place(box)} {direction}"
+
+    def success(self) -> bool:
+        """Whether all boxes are on targets."""
+        return self.board.solved
+
+    def score(self) -> float:
+        """MageBench's score of the episode so far."""
+        return score_of(self._best, self._upper)
+
+    def extra_info(self) -> dict[str, Any]:
+        """Counts, both parts of the score, and whether the position is lost."""
+        return {
+            "level": self.board.level.title,
+            "boxes": len(self.board.boxes),
+            "boxes_on_target": self.board.on_target,
+            "steps": self._steps,
+            "solution_steps": len(self.board.level.solution),
+            "best_reward": self._best / 10,
+            "upper_reward": self._upper / 10,
+            "unsolvable": self._guide.unsolvable,
+        }
+
+    def save(self) -> dict[str, Any]:
+        """Return level, position, counters and plan."""
+        level = self.board.level
+        return {
+            "level": {"rows": level.to_rows(), "title": level.title, "solution": level.solution},
+            "player": self.board.player,
+            "boxes": sorted(self.board.boxes),
+            "counters": [self._steps, self._total, self._best],
+            "note": self._note,
+            "guide": self._guide.save(),
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Restore what `save` returned."""
+        level = state["level"]
+        if (
+            not hasattr(self, "board")
+            or self.board.level.title != level["title"]
+            or self.board.level.to_rows() != level["rows"]
+        ):
+            self._begin_level(Level.from_rows(level["rows"], level["title"], level["solution"]))
+        self.board.place(state["player"], tuple(state["boxes"]))
+        self._steps, self._total, self._best = state["counters"]
+        self._note = state["note"]
+        self._guide.load(**state["guide"])
+        self._painter.draw(self.board)
+
+    def _begin_level(self, level: Level) -> None:
+        self.board = Board(level)
+        self._guide = Guide(level)
+        self._steps, self._total, self._best = 0, 0, 0
+        self._upper = upper_tenths(level)
+        self._note = ""
+        self._painter.draw(self.board)
+
+    def _place(self, cell: int) -> str:
+        row, column = divmod(cell, self.board.level.columns)
+        return f"row {row + 1} column {column + 1}"

@@ -1,0 +1,155 @@
+"""A solver that ships: shortest solutions in steps by A*, and proofs that a position has none.
+
+A node is a position right after a push; its successors are all pushes that the player can walk to. The price of an
+edge is the walk and the push, so a solution has the fewest steps (walks and pushes alike), which is what reward and
+score count. The bound of `deadlocks` is consistent: one push changes it by at most one. Work is limited in nodes, not
+seconds, so results do not depend on the machine.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from itertools import pairwise
+
+from .board import Board
+from .deadlocks import DEAD, Warehouse, to_mask
+from .level import LETTERS, Level
+
+MAX_NODES = 400_000
+
+SOLVED, UNSOLVABLE, UNKNOWN = "solved", "unsolvable", "unknown"
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What the solver found.
+
+    Attributes:
+        status: `solved`, `unsolvable` (proved) or `unknown` (the limit was reached first).
+        moves: a shortest solution in LURD notation, pushes in upper case; empty unless solved.
+        nodes: nodes expanded.
+    """
+
+    status: str
+    moves: str = ""
+    nodes: int = 0
+
+
+def solve(
+    level: Level,
+    warehouse: Warehouse | None = None,
+    *,
+    max_steps: int | None = None,
+    max_nodes: int = MAX_NODES,
+    greed: int = 1,
+) -> Solution:
+    """Find a solution with the fewest steps.
+
+    Args:
+        level: the position.
+        warehouse: of the same room, to share its memory between calls.
+        max_steps: give up (`unknown`) once every solution is known to be longer.
+        max_nodes: give up after so many nodes.
+        greed: weight of the bound. 1 (default) finds a shortest solution; more finds some solution sooner, at most so
+            many times as long, and then `max_steps` says nothing.
+    """
+    house = warehouse or Warehouse(level)
+    columns = level.columns
+    up, left = columns, 1
+    goal = house.targets
+    floor, live = house.floor, house.live
+    boxes = to_mask(level.boxes)
+    bound = house.bound(boxes)
+    if bound >= DEAD:
+        return Solution(UNSOLVABLE)
+    start = (boxes, level.player)
+    price: dict[tuple[int, int], int] = {start: 0}
+    parent: dict[tuple[int, int], tuple[int, int]] = {}
+    heap = [(greed * bound, 0, boxes, level.player)]
+    closed: set[tuple[int, int]] = set()
+    nodes = 0
+    while heap:
+        estimate, negative, boxes, player = heapq.heappop(heap)
+        node = (boxes, player)
+        if node in closed:
+            continue
+        closed.add(node)
+        if max_steps is not None and estimate > max_steps:
+            return Solution(UNKNOWN, nodes=nodes)
+        if boxes == goal:
+            return Solution(SOLVED, _write_moves(level, house, parent, node), nodes)
+        nodes += 1
+        if nodes > max_nodes:
+            return Solution(UNKNOWN, nodes=nodes)
+        cost = -negative
+        free = floor & ~boxes
+        # Cells on which the player must stand to push some box up, down, left or right.
+        enter = free & live
+        stand_up = (boxes & (enter << up)) << up & free
+        stand_down = (boxes & (enter >> up)) >> up & free
+        stand_left = (boxes & (enter << left)) << left & free
+        stand_right = (boxes & (enter >> left)) >> left & free
+        wanted = stand_up | stand_down | stand_left | stand_right
+        reached = frontier = 1 << player
+        walked = 0
+        while frontier:
+            found = frontier & wanted
+            if found:
+                wanted ^= found
+                for stands, step in ((stand_up, -up), (stand_down, up), (stand_left, -left), (stand_right, left)):
+                    here = found & stands
+                    while here:
+                        lowest = here & -here
+                        here ^= lowest
+                        box = lowest.bit_length() - 1 + step
+                        following = boxes ^ (1 << box) | (1 << (box + step))
+                        bound = house.bound(following)
+                        if bound >= DEAD:
+                            continue
+                        total = cost + walked + 1
+                        child = (following, box)
+                        if total < price.get(child, DEAD):
+                            price[child] = total
+                            parent[child] = node
+                            heapq.heappush(heap, (total + greed * bound, -total, following, box))
+                if not wanted:
+                    break
+            frontier = (
+                ((frontier << 1) | (frontier >> 1) | (frontier << columns) | (frontier >> columns)) & free & ~reached
+            )
+            reached |= frontier
+            walked += 1
+    return Solution(UNSOLVABLE, nodes=nodes)
+
+
+def replay(level: Level, moves: str) -> Board:
+    """Play a solution in LURD notation and return the board; letters that are no direction raise.
+
+    Raises:
+        ValueError: a letter is unknown, or an upper-case letter does not push or a lower-case one does.
+    """
+    board = Board(level)
+    for index, letter in enumerate(moves):
+        if letter.lower() not in LETTERS:
+            raise ValueError(f"letter {index + 1} of the solution is {letter!r}; use u, d, l, r and U, D, L, R")
+        move = board.move(level.step_of(LETTERS[letter.lower()]))
+        if not move.moved or move.pushed != letter.isupper():
+            raise ValueError(f"letter {index + 1} of the solution, {letter!r}, does not do what it says")
+    return board
+
+
+def _write_moves(
+    level: Level, house: Warehouse, parent: dict[tuple[int, int], tuple[int, int]], node: tuple[int, int]
+) -> str:
+    chain = [node]
+    while chain[-1] in parent:
+        chain.append(parent[chain[-1]])
+    chain.reverse()
+    letters = []
+    for (boxes, player), (following, landed) in pairwise(chain):
+        gained = (following & ~boxes).bit_length() - 1
+        name, step = next((name, step) for name, step in house.steps.items() if landed + step == gained)
+        letters += [direction[0] for direction in house.walk(player, landed - step, boxes)]
+        letters.append(name[0].upper())
+    return "".join(letters)

@@ -1,0 +1,152 @@
+"""Where the levels of an environment come from: drawn from the seed, shipped, or read from the user's file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vlgym.errors import UserError
+
+from .generator import LevelGenerator, RoomSize
+from .groups import LONGEST_SOLUTION, get_group, load_group
+from .level import Level
+from .solver import SOLVED, UNSOLVABLE, solve
+from .xsb import read_levels
+
+ANY = "any"
+"""Value of `level` that lets the seed choose among the shipped levels, or those of the file."""
+
+SIZE_LIMITS = {"rows": (5, 20), "columns": (5, 20), "boxes": (1, 6), "gen_steps": (5, 200)}
+"""Smallest and largest values for rooms of the user's own size."""
+
+LONGEST_ALLOWED = 300
+
+
+@dataclass(frozen=True)
+class SourceConfig:
+    """What `Sokoban` was asked for; see there."""
+
+    group: str = "small-v0"
+    level: int | str | None = None
+    level_file: str | None = None
+    rows: int | None = None
+    columns: int | None = None
+    boxes: int | None = None
+    gen_steps: int | None = None
+    min_solution: int = 1
+    max_solution: int = LONGEST_SOLUTION
+
+
+class LevelSource:
+    """Gives the level of each episode.
+
+    Attributes:
+        rows: height of the largest room, in cells.
+        columns: width of the largest room, in cells.
+        boxes: most boxes in a room.
+        max_steps: the group's step limit.
+
+    Raises:
+        UserError: the arguments contradict each other or are out of range, or the level file is bad.
+    """
+
+    def __init__(self, config: SourceConfig) -> None:
+        self._config = config
+        group = get_group(config.group)
+        self.max_steps = group.max_steps
+        own = {name: getattr(config, name) for name in SIZE_LIMITS if getattr(config, name) is not None}
+        self._check_sizes(own)
+        self._levels: Sequence[Level] = ()
+        self._generator: LevelGenerator | None = None
+        if config.level_file is not None:
+            self._levels = _read_file(config.level_file)
+        elif config.level is not None:
+            self._levels = load_group(config.group)
+        if self._levels:
+            if own:
+                raise UserError(
+                    f"{', '.join(own)} can be given only for drawn rooms: leave out level and level_file, or these."
+                )
+            self.rows = max(level.rows for level in self._levels)
+            self.columns = max(level.columns for level in self._levels)
+            self.boxes = max(len(level.boxes) for level in self._levels)
+            if config.level not in (None, ANY):
+                self._pick(config.level, "level")
+        else:
+            self.rows, self.columns = own.get("rows", group.rows), own.get("columns", group.columns)
+            self.boxes = own.get("boxes", group.boxes)
+            resized = "rows" in own or "columns" in own
+            # The package's default walk for rooms without a group of their own.
+            gen_steps = own.get("gen_steps", int(1.7 * (self.rows + self.columns)) if resized else group.gen_steps)
+            size = RoomSize(self.rows, self.columns, self.boxes, gen_steps, config.min_solution, config.max_solution)
+            self._generator = LevelGenerator(size)
+
+    def next_level(self, rng: np.random.Generator, split: str, options: dict[str, Any]) -> Level:
+        """Return the level of the next episode, with a solution.
+
+        Args:
+            rng: source of all randomness.
+            split: split to draw from.
+            options: `level` picks a shipped level of the group, or one of the file, by its number.
+
+        Raises:
+            UserError: `options["level"]` does not exist, or no level can be drawn or solved.
+        """
+        if "level" in options:
+            return self._pick(options["level"], "reset option level")
+        if self._generator is not None:
+            return self._generator.draw(rng, split)
+        if self._config.level in (None, ANY):
+            return _with_solution(self._levels[int(rng.integers(len(self._levels)))])
+        return self._pick(self._config.level, "level")
+
+    def _pick(self, number: Any, name: str) -> Level:
+        levels = self._levels or load_group(self._config.group)
+        if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or not 0 <= number < len(levels):
+            place = self._config.level_file or f"group {self._config.group}"
+            raise UserError(
+                f"{name}={number!r} does not exist: {place} has levels 0 to {len(levels) - 1}; "
+                f"{ANY!r} lets the seed choose."
+            )
+        return _with_solution(levels[int(number)])
+
+    def _check_sizes(self, own: dict[str, int]) -> None:
+        for name, value in own.items():
+            low, high = SIZE_LIMITS[name]
+            if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+                raise UserError(f"{name}={value!r} must be an integer from {low} to {high}.")
+        low, high = self._config.min_solution, self._config.max_solution
+        if not (isinstance(low, int) and isinstance(high, int) and 1 <= low <= high <= LONGEST_ALLOWED):
+            raise UserError(
+                f"min_solution={low!r} and max_solution={high!r} must be integers with "
+                f"1 <= min_solution <= max_solution <= {LONGEST_ALLOWED}."
+            )
+
+
+def _read_file(path: str) -> list[Level]:
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"level_file={path!r} cannot be read ({error}). Give the path of a plain-text XSB file."
+        ) from None
+    levels = read_levels(text, source=path)
+    return [replace(level, title=level.title or f"{Path(path).stem}/{index}") for index, level in enumerate(levels)]
+
+
+def _with_solution(level: Level) -> Level:
+    if level.solution:
+        return level
+    found = solve(level)
+    if found.status == UNSOLVABLE:
+        raise UserError(f"Level {level.title} has no solution (proved). Move a box or a target.")
+    if found.status != SOLVED:
+        raise UserError(
+            f"Level {level.title} is too hard for the solver ({found.nodes} nodes). "
+            "Add a line 'Solution: ...' under its board."
+        )
+    return replace(level, solution=found.moves)

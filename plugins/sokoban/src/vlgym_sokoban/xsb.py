@@ -1,0 +1,117 @@
+"""Level files: plain-text XSB boards, each followed by lines `Title:`, `Solution:` and `Checksum:`.
+
+    #######
+    #@ $ .#
+    #######
+    Title: my-levels/0
+    Solution: rRR
+    Checksum: 7585893bb474631c
+
+Everything after a semicolon at the start of a line is a comment. All three lines are optional; what is given is
+verified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from vlgym.errors import UserError
+
+from .level import SYMBOLS, Level
+from .solver import replay
+
+_FIELDS = ("Title", "Solution", "Checksum")
+
+
+def read_levels(text: str, source: str = "levels") -> list[Level]:
+    """Read all levels of a file.
+
+    Args:
+        text: the file's text.
+        source: the file's name, for messages.
+
+    Raises:
+        UserError: a board is not playable, a line is none of the above, or checksum or solution do not fit; the
+            message names file and line.
+    """
+    levels: list[Level] = []
+    rows: list[str] = []
+    fields: dict[str, str] = {}
+    begin = 0
+
+    def finish() -> None:
+        if rows:
+            levels.append(_build(rows, fields, source, begin))
+        elif fields:
+            raise UserError(
+                f"{source}, line {begin}: {next(iter(fields))} stands without a board; put the board before it."
+            )
+        rows.clear()
+        fields.clear()
+
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.rstrip()
+        if line.startswith(";"):
+            continue
+        name, colon, value = line.partition(":")
+        if colon and name in _FIELDS:
+            if not rows and not fields:
+                begin = number
+            fields[name] = value.strip()
+        elif not line:
+            finish()
+        elif line.lstrip()[:1] == "#" or set(line) <= set(SYMBOLS):
+            if fields:
+                finish()
+            if not rows:
+                begin = number
+            rows.append(line)
+        else:
+            raise UserError(
+                f"{source}, line {number}: {line!r:.60} is neither a board row (# space . $ * @ +), nor Title:, "
+                "Solution:, Checksum:, nor a comment (;). Mend the line."
+            )
+    finish()
+    if not levels:
+        raise UserError(f"{source} holds no level; write boards with # (wall), . (target), $ (box), @ (player).")
+    return levels
+
+
+def write_levels(levels: Iterable[Level], comment: str = "") -> str:
+    """Return the text of a level file, each level with title, solution and checksum."""
+    parts = ["".join(f"; {line}\n" for line in comment.splitlines())] if comment else []
+    for level in levels:
+        lines = [
+            *level.to_rows(),
+            f"Title: {level.title}",
+            f"Solution: {level.solution}",
+            f"Checksum: {level.checksum()}",
+        ]
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def _build(rows: list[str], fields: dict[str, str], source: str, line: int) -> Level:
+    try:
+        level = Level.from_rows(rows, title=fields.get("Title", ""))
+    except UserError as error:
+        raise UserError(f"{source}, board at line {line}: {error}") from None
+    wanted = fields.get("Checksum")
+    if wanted and wanted != level.checksum():
+        raise UserError(
+            f"{source}, board at line {line}: the checksum is {wanted}, but the board's is {level.checksum()}. "
+            "Restore the board, or write the new checksum if you changed it on purpose."
+        )
+    solution = fields.get("Solution", "")
+    if solution:
+        try:
+            solved = replay(level, solution).solved
+        except ValueError as error:
+            raise UserError(f"{source}, board at line {line}: {error}. Mend or remove the Solution line.") from None
+        if not solved:
+            raise UserError(
+                f"{source}, board at line {line}: the solution leaves a box off target. "
+                "Mend or remove the Solution line."
+            )
+    return replace(level, solution=solution)

@@ -1,0 +1,196 @@
+"""The shipped levels, level files, and the published figures."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+
+import pytest
+from vlgym_sokoban.__main__ import main
+from vlgym_sokoban.groups import GROUPS, LONGEST_SOLUTION, load_group
+from vlgym_sokoban.level import Level
+from vlgym_sokoban.published import MINI, SOLUTION_STEPS
+from vlgym_sokoban.score import score_of, upper_tenths
+from vlgym_sokoban.solver import SOLVED, replay, solve
+from vlgym_sokoban.xsb import read_levels, write_levels
+
+import vlgym
+from vlgym.errors import UserError
+from vlgym.seeding import episode_seed
+
+PUBLISHED = Path(__file__).parents[4] / "shared" / "data" / "magebench" / "resources" / "Sokoban" / "upper_bound.json"
+"""MageBench's own list, where a copy lies beside the repository; it is not part of it."""
+
+FIRST_IDS = {
+    "huge-v0": 0,
+    "v0": 25,
+    "v1": 40,
+    "v2": 65,
+    "small-v0": 90,
+    "small-v1": 140,
+    "large-v0": 160,
+    "large-v1": 175,
+}
+
+IDLE = {
+    "small-v0": 45.26, "small-v1": 43.975, "v0": 46.833, "v1": 44.979, "v2": 43.977, "large-v0": 48.964,
+    "large-v1": 49.528, "huge-v0": 43.711,
+}  # fmt: skip
+"""Mean score of an idle player by group, from the published bounds."""
+
+ROOM = ["#######", "#@ $ .#", "#######"]
+
+
+def idle_score(levels: list[Level]) -> float:
+    return sum(score_of(0, upper_tenths(level)) for level in levels) / len(levels)
+
+
+def test_there_are_182_different_levels_in_the_published_groups() -> None:
+    counts = {name: len(load_group(name)) for name in GROUPS}
+    assert counts == {
+        "small-v0": 50, "small-v1": 20, "v0": 15, "v1": 24, "v2": 22, "large-v0": 14, "large-v1": 18, "huge-v0": 19,
+    }  # fmt: skip
+    assert sum(counts.values()) == 182
+    assert len({level.checksum() for name in GROUPS for level in load_group(name)}) == 182
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_every_level_has_its_groups_size_and_a_title(name: str) -> None:
+    group = GROUPS[name]
+    for index, level in enumerate(load_group(name)):
+        assert (level.rows, level.columns, len(level.boxes)) == (group.rows, group.columns, group.boxes)
+        assert level.title == f"{name}/{index}"
+        assert not set(level.boxes) & set(level.targets)
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_the_solver_solves_every_level_and_the_stored_solutions_solve_it_too(name: str) -> None:
+    for level in load_group(name):
+        found = solve(replace(level, solution=""), greed=3)
+        assert found.status == SOLVED, level.title
+        assert replay(level, found.moves).solved, level.title
+        assert replay(level, level.solution).solved, level.title
+        assert len(level.solution) <= min(len(found.moves), LONGEST_SOLUTION), level.title
+
+
+@pytest.mark.parametrize(
+    ("name", "every"),
+    [("small-v0", 1), ("small-v1", 1), ("v0", 1), ("v1", 3), ("v2", 11), ("large-v0", 3), ("large-v1", 9)],
+)
+def test_the_solver_proves_stored_solutions_shortest(name: str, every: int) -> None:
+    for level in load_group(name)[::every]:
+        found = solve(replace(level, solution=""))
+        assert (found.status, len(found.moves)) == (SOLVED, len(level.solution)), level.title
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_every_level_has_the_published_upper_bound_and_so_the_published_idle_score(name: str) -> None:
+    levels = load_group(name)
+    assert tuple(len(level.solution) for level in levels) == SOLUTION_STEPS[name]
+    assert idle_score(list(levels)) == pytest.approx(IDLE[name], abs=6e-4)
+
+
+def test_the_idle_player_scores_41_175_on_mini_and_45_60_on_all() -> None:
+    mini = [load_group(name)[index] for name, index in MINI]
+    assert len(mini) == len(set(MINI)) == 20
+    assert idle_score(mini) == pytest.approx(41.175, abs=1e-9)
+    assert idle_score([level for name in GROUPS for level in load_group(name)]) == pytest.approx(45.6016, abs=1e-4)
+
+
+def test_the_table_of_solution_lengths_is_the_published_list() -> None:
+    published = json.loads(PUBLISHED.read_text()) if PUBLISHED.is_file() else None
+    for name, steps in SOLUTION_STEPS.items():
+        # Sums over the published list, so that the table is pinned where the list itself is absent.
+        known = {
+            "small-v0": 526, "small-v1": 359, "v0": 355, "v1": 719, "v2": 835, "large-v0": 391,
+            "large-v1": 703, "huge-v0": 711,
+        }  # fmt: skip
+        assert sum(steps) == known[name]
+        if published is not None:
+            ids = sorted(int(key.split("-")[0]) for key in published if key.endswith(f"-Sokoban-{name}"))
+            entries = [published[f"{number}-Sokoban-{name}"] for number in ids]
+            assert ids[0] == FIRST_IDS[name]
+            assert tuple(entry["steps"] for entry in entries) == steps
+            bounds = [upper_tenths(level) / 10 for level in load_group(name)]
+            assert bounds == pytest.approx([entry["reward"] for entry in entries])
+
+
+def test_the_upper_bound_is_ten_and_the_boxes_less_a_tenth_per_step() -> None:
+    level = Level.from_rows(ROOM, solution="rRR")
+    assert upper_tenths(level) == 107
+    assert score_of(107, 107) == 100.0
+    assert score_of(0, 107) == pytest.approx(46.5)
+    assert score_of(117, 107) == pytest.approx(105.0)
+
+
+def test_writing_and_reading_a_file_gives_the_same_levels() -> None:
+    levels = [
+        Level.from_rows(ROOM, "mine/0", "rRR"),
+        Level.from_rows(["#####", "#+$ #", "# *.#", "# $ #", "#####"], "mine/1"),
+    ]
+    text = write_levels(levels, "two levels\nfor a test")
+    assert text.startswith("; two levels\n; for a test\n")
+    assert read_levels(text) == levels
+
+
+def test_a_board_alone_is_a_level_and_what_lies_outside_becomes_wall() -> None:
+    (level,) = read_levels("  ####\n###  #\n#@ $.###\n######\n")
+    assert level.to_rows() == ["########", "###  ###", "#@ $.###", "########"]
+    assert level.solution == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "#####\n#@$.#\n#####\nChecksum: 0123456789abcdef\n",
+            r"mine\.xsb, board at line 1: the checksum is 0123456789abcdef",
+        ),
+        ("; c\n\n#####\n#@$.#\n#####\nSolution: L\n", r"mine\.xsb, board at line 3: letter 1 .*Mend or remove"),
+        ("######\n#@ $.#\n######\nSolution: r\n", r"board at line 1: the solution leaves a box off target"),
+        ("#####\n#@$.#\n#####\nAuthor: me\n", r"mine\.xsb, line 4: 'Author: me' is neither"),
+        ("#####\n#@$?#\n#####\n", r"mine\.xsb, board at line 1: row 2 .* has '\?'"),
+        ("#####\n#@$.#\n#  .#\n#####\n", r"board at line 1: .*1 boxes and 2 targets"),
+        ("#####\n#@$. \n#####\n#####\n", r"board at line 1: the room is open: '\.' in row 2, column 4"),
+        ("#####\n# $.#\n#####\n", r"0 players"),
+        ("#####\n#@*.#\n#####\n", r"1 boxes and 2 targets"),
+        ("#####\n#@* #\n#####\n", r"every box stands on a target"),
+        ("Title: x\n", r"mine\.xsb, line 1: Title stands without a board"),
+        ("; nothing\n", r"mine\.xsb holds no level"),
+    ],
+)
+def test_bad_files_are_refused_with_file_line_and_mend(text: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        read_levels(text, "mine.xsb")
+
+
+@pytest.mark.parametrize("name", ["small-v0", "small-v1"])
+def test_the_script_makes_exactly_the_shipped_files(name: str) -> None:
+    path = Path(__file__).parents[1] / "scripts" / "make_levels.py"
+    spec = importlib.util.spec_from_file_location("make_levels", path)
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    shipped = resources.files("vlgym_sokoban").joinpath("levels", f"{name}.xsb").read_text(encoding="utf-8")
+    assert script.write_group(GROUPS[name]) == shipped
+
+
+def test_the_command_writes_the_levels_that_the_episodes_of_the_split_draw(tmp_path: Path) -> None:
+    path = tmp_path / "pool.xsb"
+    assert main([str(path), "--group", "small-v1", "--split", "val", "--count", "3"]) == 0
+    pool = vlgym.make("vlgym/Sokoban-v0", level_file=str(path))
+    drawn = vlgym.make("vlgym/Sokoban-v0", group="small-v1")
+    for index in range(3):
+        drawn.reset(seed=episode_seed("vlgym/Sokoban-v0", "val", index))
+        pool.reset(seed=0, options={"level": index})
+        assert pool.board.level.to_rows() == drawn.board.level.to_rows()
+        assert pool.board.level.solution == drawn.board.level.solution
+
+
+def test_the_command_explains_a_wrong_group(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path / "pool.xsb"), "--group", "small-v2"]) == 1
+    assert "group='small-v2' is not one of small-v0" in capsys.readouterr().err

@@ -1,0 +1,153 @@
+"""The solver against brute force, and hand-made positions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from vlgym_sokoban.board import Board
+from vlgym_sokoban.deadlocks import DEAD, Warehouse, to_cells, to_mask
+from vlgym_sokoban.feasibility import Feasibility
+from vlgym_sokoban.generator import LevelGenerator, RoomSize
+from vlgym_sokoban.level import DIRECTIONS, Level
+from vlgym_sokoban.solver import SOLVED, UNKNOWN, UNSOLVABLE, replay, solve
+
+Position = tuple[int, frozenset[int]]
+
+
+def successors(level: Level, position: Position) -> list[Position]:
+    """All positions one step away, by the rules alone."""
+    board, found = Board(level), []
+    for name in DIRECTIONS:
+        board.place(position[0], tuple(position[1]))
+        if board.move(level.step_of(name)).moved:
+            found.append((board.player, frozenset(board.boxes)))
+    return found
+
+
+def brute_force(level: Level) -> tuple[int | None, dict[Position, bool]]:
+    """Return the length of a shortest solution, and for every position that can occur whether it has one."""
+    start = (level.player, frozenset(level.boxes))
+    distance, before = {start: 0}, {start: []}
+    queue = [start]
+    for position in queue:
+        for child in successors(level, position):
+            if child not in distance:
+                distance[child] = distance[position] + 1
+                before[child] = []
+                queue.append(child)
+            before[child].append(position)
+    goals = [position for position in queue if position[1] == frozenset(level.targets)]
+    solvable = set(goals)
+    stack = list(goals)
+    while stack:
+        for parent in before[stack.pop()]:
+            if parent not in solvable:
+                solvable.add(parent)
+                stack.append(parent)
+    shortest = min((distance[goal] for goal in goals), default=None)
+    return shortest, {position: position in solvable for position in queue}
+
+
+@pytest.fixture(scope="module")
+def rooms() -> list[tuple[Level, int | None, dict[Position, bool]]]:
+    levels = []
+    for boxes, count in ((1, 4), (2, 16), (3, 3)):
+        generator = LevelGenerator(RoomSize(7, 7, boxes, 23))
+        levels += [generator.draw(np.random.default_rng(seed), "train") for seed in range(count)]
+    return [(level, *brute_force(level)) for level in levels]
+
+
+def test_solutions_are_as_short_as_brute_force(rooms: list) -> None:
+    for level, shortest, _ in rooms:
+        found = solve(level)
+        assert found.status == SOLVED
+        assert len(found.moves) == shortest
+        assert replay(level, found.moves).solved
+
+
+def test_solvability_is_exact_in_small_rooms_and_deadlocks_are_never_wrong(rooms: list) -> None:
+    lost = caught = 0
+    for level, _, verdicts in rooms:
+        house = Warehouse(level)
+        feasibility = Feasibility(house)
+        rng = np.random.default_rng(1)
+        positions = list(verdicts)
+        for index in rng.permutation(len(positions))[:300]:
+            player, boxes = positions[index]
+            solvable = verdicts[positions[index]]
+            assert feasibility.is_solvable(player, tuple(boxes)) is solvable
+            if house.bound(to_mask(boxes)) >= DEAD:
+                assert not solvable
+                caught += 1
+            lost += not solvable
+    assert lost > 300
+    assert caught > 0.6 * lost
+
+
+def test_the_solver_proves_a_lost_position_lost(rooms: list) -> None:
+    proved = 0
+    for level, _, verdicts in rooms[:12]:
+        position = next((position for position, solvable in verdicts.items() if not solvable), None)
+        if position is not None:
+            board = Board(level)
+            board.place(position[0], tuple(position[1]))
+            assert solve(board.to_level()).status == UNSOLVABLE
+            proved += 1
+    assert proved >= 6
+
+
+def test_the_bound_never_exceeds_the_pushes_needed_on_a_hand_made_room() -> None:
+    level = Level.from_rows(["########", "#      #", "# $  . #", "# .  $ #", "#@     #", "########"])
+    house = Warehouse(level)
+    # The left box is 1 push from the lower target and 3 from the upper one; so is the right box, the other way round.
+    assert house.bound(to_mask(level.boxes)) == 2
+    assert solve(level).moves.count("U") + solve(level).moves.count("D") == 2
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ["######", "#$  .#", "# @  #", "######"],  # in a corner
+        ["#######", "#  $$ #", "#     #", "#. @ .#", "#######"],  # two side by side along a wall
+        ["#######", "#     #", "# $$  #", "# $$@ #", "# ....#", "#######"],  # a block of four
+        ["#######", "#  $  #", "#  @  #", "#  .  #", "#######"],  # along a wall without a target
+    ],
+)
+def test_dead_positions_are_recognised_without_search(rows: list[str]) -> None:
+    level = Level.from_rows(rows)
+    found = solve(level)
+    assert found.status == UNSOLVABLE
+    assert found.nodes == 0
+
+
+def test_a_block_of_four_on_targets_is_no_dead_lock() -> None:
+    level = Level.from_rows(["########", "#      #", "# **   #", "# **   #", "#   $ .#", "# @    #", "########"])
+    assert not Warehouse(level).has_frozen(to_mask(level.boxes))
+    assert solve(level).status == SOLVED
+
+
+def test_limits_leave_the_answer_open() -> None:
+    level = Level.from_rows(["########", "#      #", "# $  . #", "# .  $ #", "#@     #", "########"])
+    length = len(solve(level).moves)
+    assert solve(level, max_steps=length).status == SOLVED
+    assert solve(level, max_steps=length - 1).status == UNKNOWN
+    assert solve(level, max_nodes=1).status == UNKNOWN
+
+
+def test_a_greedy_search_finds_a_solution_too(rooms: list) -> None:
+    for level, shortest, _ in rooms[:10]:
+        found = solve(level, greed=5)
+        assert replay(level, found.moves).solved
+        assert shortest <= len(found.moves) <= 5 * shortest
+
+
+def test_replay_refuses_letters_that_do_not_do_what_they_say() -> None:
+    level = Level.from_rows(["######", "#@ $.#", "######"])
+    assert replay(level, "rR").solved
+    for moves in ("RR", "rr", "ur", "rx"):
+        with pytest.raises(ValueError, match="letter"):
+            replay(level, moves)
+
+
+def test_masks_and_cells_are_inverse() -> None:
+    assert to_cells(to_mask([3, 0, 170])) == [0, 3, 170]
