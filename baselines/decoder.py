@@ -1,23 +1,46 @@
 """A lean forward pass of Qwen2-type decoders over the model's own weights, with explicit keys and values.
 
-It computes what the library's `language_model` computes (a test compares them) without its per-call overhead, which on a CPU costs a small model
-more than the arithmetic, and with one freedom that the library lacks: the past keys and values of a batch are plain tensors, so many
-replies can attend to one copy of a shared prompt, with or without gradients.
+It computes what the library's `language_model` computes (a test compares them) without its per-call overhead, which on
+a CPU costs a small model
+more than the arithmetic, and with one freedom that the library lacks: the past keys and values of a batch are plain
+tensors, so many replies can attend to one copy of a shared prompt, with or without gradients.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-FUSE_BELOW = 100_000_000  # parameters; larger models are not bound by per-call overhead, and a second copy of their weights is not free
+# Parameters. Larger models are not bound by per-call overhead, and a second copy of their weights is not free.
+FUSE_BELOW = 100_000_000
 
 KV = list[tuple[Tensor, Tensor]]
 """Per layer: keys and values, each [B, kv_heads, S, head_dim]."""
+
+
+@dataclass
+class Segment:
+    """Keys and values that come before the tokens of a forward pass.
+
+    Attributes:
+        kv: per layer; batch 1 is shared by all rows, and is then neither copied nor padded.
+        bias: [B, S] float, 0 on real tokens and -inf on padding; None where there is no padding.
+    """
+
+    kv: KV
+    bias: Tensor | None = None
+
+    def select(self, index: Tensor) -> Segment:
+        """The segment with its rows rearranged; a shared one stays as it is."""
+        if self.kv[0][0].shape[0] == 1 and self.bias is None:
+            return self
+        kv = [(k[index], v[index]) for k, v in self.kv]
+        return Segment(kv, None if self.bias is None else self.bias[index])
 
 
 class Rotary(NamedTuple):
@@ -45,15 +68,25 @@ class DecodeState:
     filled: int
     rotary: tuple[Tensor, Tensor]
 
+    def keep(self, rows: Tensor) -> None:
+        """Go on with some of the rows only, in this order."""
+        heads = self.keys[0].shape[0] // self.rotary[0].shape[1]
+        flat = (rows.unsqueeze(1) * heads + torch.arange(heads, device=rows.device)).flatten()
+        self.keys = [x[flat] for x in self.keys]
+        self.values = [x[flat] for x in self.values]
+        self.bias = None if self.bias is None else self.bias[flat]
+        self.rotary = (self.rotary[0][:, rows], self.rotary[1][:, rows])
+
 
 class Qwen2Decoder:
-    """Functional view of a Qwen2-type language model: the weights are read from its modules, so adapters around them work too.
+    """Functional view of a Qwen2-type language model: the weights are read from its modules, so adapters around them
+    work too.
 
     Args:
         language_model: a `Qwen2VLTextModel`, `Qwen2_5_VLTextModel` or any module with the same parts.
     """
 
-    def __init__(self, language_model: nn.Module) -> None:
+    def __init__(self, language_model: Any) -> None:
         self.model = language_model
         attention = language_model.layers[0].self_attn
         self.head_dim: int = attention.head_dim
@@ -72,33 +105,43 @@ class Qwen2Decoder:
         signed = torch.cat([-sin[..., :half], sin[..., half:]], dim=-1)
         return Rotary(cos.unsqueeze(2), signed.unsqueeze(2))
 
-    def forward(self, x: Tensor, rotary: Rotary, past: KV | None, bias: Tensor | None) -> tuple[Tensor, KV]:
-        """Run all layers and the final norm.
+    def forward(
+        self, x: Tensor, rotary: Rotary, past: Sequence[Segment] = (), visible: Tensor | None = None
+    ) -> tuple[Tensor, KV]:
+        """Run all layers and the final norm. The new tokens see all of `past` that is not padding, and each other
+        causally.
 
         Args:
             x: [B, T, H] embeddings.
             rotary: angles of the T positions.
-            past: keys and values that come before `x`; batch 1 is shared by all rows.
-            bias: [B or 1, 1, T, S + T] float, added to the attention scores (0 or -inf), the S past keys first. None: causal, only without `past`.
+            past: what comes before, in order.
+            visible: [B, T] bool, False on padding among the new tokens; None where there is none.
 
         Returns:
-            (hidden [B, T, H] after the final norm, keys and values of the T new positions).
+            (hidden [B, T, H] after the final norm, keys and values of the T new positions). Rows of padding hold finite
+            rubbish.
         """
-        group = self.heads // self.kv_heads
-        folded_bias = None if bias is None else bias.repeat(1, 1, group, 1)
+        t, group = x.shape[1], self.heads // self.kv_heads
+        own = None
+        if past or visible is not None:
+            own = torch.full((t, t), float("-inf"), device=x.device, dtype=x.dtype).triu(1)[None]
+            if visible is not None:
+                own = own.masked_fill(~visible.unsqueeze(1), float("-inf"))
+                own.diagonal(dim1=1, dim2=2).zero_()  # padding sees itself: a row of -inf alone would be NaN
+            own = own.repeat(1, group, 1).unsqueeze(1)
         new: KV = []
         for i, layer in enumerate(self.model.layers):
             q, k, v = self._project(layer.self_attn, _rms_norm(layer.input_layernorm, x), rotary)
             new.append((k, v))
-            if past is not None:
-                rows = k.shape[0]
-                k = torch.cat([past[i][0].expand(rows, -1, -1, -1), k], dim=2)
-                v = torch.cat([past[i][1].expand(rows, -1, -1, -1), v], dim=2)
-            x = x + layer.self_attn.o_proj(self._attend(q, k, v, folded_bias))
+            if own is None:
+                y = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.scale, enable_gqa=group > 1)
+            else:
+                y = self._attend(q, [(*segment.kv[i], segment.bias) for segment in past], (k, v, own))
+            x = x + layer.self_attn.o_proj(y.transpose(1, 2).flatten(2))
             x = x + layer.mlp(_rms_norm(layer.post_attention_layernorm, x))
         return _rms_norm(self.model.norm, x), new
 
-    def _project(self, attention: nn.Module, x: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor, Tensor]:
+    def _project(self, attention: Any, x: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor, Tensor]:
         """Rotated queries [B, heads, T, d], rotated keys and plain values [B, kv_heads, T, d]."""
         b, t, _ = x.shape
         q = attention.q_proj(x).view(b, t, self.heads, self.head_dim)
@@ -109,28 +152,58 @@ class Qwen2Decoder:
         k = k * rotary.cos + k.roll(half, -1) * rotary.sin
         return q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
 
-    def _attend(self, q: Tensor, k: Tensor, v: Tensor, folded_bias: Tensor | None) -> Tensor:
-        """Attention, [B, T, heads * d]. With a bias, the query heads of one KV head are folded into the query length: keys are never repeated."""
+    def _attend(
+        self, q: Tensor, past: Sequence[tuple[Tensor, Tensor, Tensor | None]], own: tuple[Tensor, Tensor, Tensor]
+    ) -> Tensor:
+        """One softmax over several segments of keys, [B, heads, T, d].
+
+        The query heads of one KV head are folded into the query length (keys are never repeated), and a segment that
+        all rows share is one matrix product for the whole batch (it is never copied per row).
+        """
         b, h, t, d = q.shape
-        if folded_bias is None:
-            out = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.scale, enable_gqa=h > self.kv_heads)
-        else:
-            folded = q.reshape(b, self.kv_heads, -1, d)
-            out = F.scaled_dot_product_attention(folded, k, v, attn_mask=folded_bias, scale=self.scale).view(b, h, t, d)
-        return out.transpose(1, 2).reshape(b, t, h * d)
+        kvh, rows = self.kv_heads, h // self.kv_heads * t
+        q = (q * self.scale).reshape(b, kvh, rows, d)
+        stacked = q.transpose(0, 1).reshape(kvh, b * rows, d)
+        scores = []
+        for k, _, bias in past:
+            if k.shape[0] == 1:
+                s = (stacked @ k[0].transpose(1, 2)).view(kvh, b, rows, -1).transpose(0, 1)
+            else:
+                s = q @ k.transpose(2, 3)
+            scores.append(s if bias is None else s + bias[:, None, None, :])
+        scores.append(q @ own[0].transpose(2, 3) + own[2])
+        weights = torch.softmax(torch.cat(scores, dim=-1), dim=-1, dtype=torch.float32).to(q.dtype)
+        parts = weights.split([s.shape[-1] for s in scores], dim=-1)
+        out = parts[-1] @ own[1]
+        for (_, v, _), w in zip(past, parts, strict=False):
+            if v.shape[0] == 1:
+                out = out + (w.transpose(0, 1).reshape(kvh, b * rows, -1) @ v[0]).view(kvh, b, rows, d).transpose(0, 1)
+            else:
+                out = out + w @ v
+        return out.view(b, h, t, d)
 
     # ---- one token at a time -----------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Read the weights anew for `step`; call it after every change of them. Small models get their projections concatenated."""
+        """Read the weights anew for `step`; call it after every change of them.
+
+        Small models get their projections concatenated.
+        """
         small = sum(p.numel() for p in self.model.parameters()) < FUSE_BELOW
-        parts = [(a.q_proj, a.k_proj, a.v_proj, m.gate_proj, m.up_proj) for a, m in ((x.self_attn, x.mlp) for x in self.model.layers)]
+        parts = [
+            (a.q_proj, a.k_proj, a.v_proj, m.gate_proj, m.up_proj)
+            for a, m in ((x.self_attn, x.mlp) for x in self.model.layers)
+        ]
         if not small or not all(type(linear) is nn.Linear for layer in parts for linear in layer):
             self._fused = None
             return
         with torch.no_grad():
             self._fused = [
-                (torch.cat([q.weight, k.weight, v.weight]), torch.cat([q.bias, k.bias, v.bias]), torch.cat([gate.weight, up.weight]))
+                (
+                    torch.cat([q.weight, k.weight, v.weight]),
+                    torch.cat([q.bias, k.bias, v.bias]),
+                    torch.cat([gate.weight, up.weight]),
+                )
                 for q, k, v, gate, up in parts
             ]
 
@@ -138,7 +211,8 @@ class Qwen2Decoder:
         """Lay prompts into a static cache with room for `budget` more tokens.
 
         Args:
-            entries: per row, the prompt's (keys, values), each [layers, kv_heads, P, head_dim]; P may differ between rows.
+            entries: per row, the prompt's (keys, values), each [layers, kv_heads, P, head_dim]; P may differ between
+                rows.
             next_positions: [B] int64, position of each row's first reply token.
         """
         rows, longest = len(entries), max(keys.shape[2] for keys, _ in entries)
@@ -165,7 +239,10 @@ class Qwen2Decoder:
         )  # fmt: skip
 
     def step(self, state: DecodeState, x: Tensor, t: int) -> Tensor:
-        """Feed reply token `t` of every row, [B, H] embeddings; return hidden [B, H] after the final norm. No gradients."""
+        """Feed reply token `t` of every row, [B, H] embeddings; return hidden [B, H] after the final norm.
+
+        No gradients.
+        """
         at = state.filled
         state.filled += 1
         b, h, kvh, d = x.shape[0], self.heads, self.kv_heads, self.head_dim
@@ -200,5 +277,5 @@ class Qwen2Decoder:
         return _rms_norm(self.model.norm, x)
 
 
-def _rms_norm(norm: nn.Module, x: Tensor) -> Tensor:
+def _rms_norm(norm: Any, x: Tensor) -> Tensor:
     return F.rms_norm(x, (x.shape[-1],), norm.weight, norm.variance_epsilon)

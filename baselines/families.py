@@ -1,14 +1,16 @@
 """What differs between model families: chat layout, images, 3-D positions, special tokens.
 
-One class per family; everything else in the learners is common. Supported: Qwen2-VL and Qwen2.5-VL (any Hugging Face path or name) and `tiny`
-(built offline by `tiny.py`, a Qwen2-VL). A further family is one more class with the same methods, plus its decoder if the key/value path
-differs, and one entry in `FAMILIES`.
+One class per family; everything else in the learners is common. Supported: Qwen2-VL and Qwen2.5-VL (any Hugging Face
+path or name) and `tiny` (built offline by `tiny.py`, a Qwen2-VL). A further family is one more class with the same
+methods, plus its decoder if the key/value path differs, and one entry in `FAMILIES`.
 
-Prompts are laid out by token ids, never by text: an environment whose text spells a special token gets the letters, not the token.
+Prompts are laid out by token ids, never by text: an environment whose text spells a special token gets the letters, not
+the token.
 """
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -18,8 +20,9 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from PIL import Image as PillowImage
-from torch import Tensor, nn
+from torch import Tensor
 
 from vlgym.errors import UserError, nearest
 from vlgym.types import Message
@@ -77,18 +80,19 @@ class QwenVL:
     Args:
         model: `Qwen2VLForConditionalGeneration` or `Qwen2_5_VLForConditionalGeneration`, in eval mode.
         tokenizer: its tokenizer.
-        image_tokens: most tokens per image; larger images are shrunk, keeping their aspect as far as whole patches allow.
+        image_tokens: most tokens per image; larger images are shrunk, keeping their aspect as far as whole patches
+            allow.
         system: the system message, or None for none.
-        images_last: put the images of a turn after its text instead of where the message has them, so that equal instructions are a common prefix.
+        images_last: put the images of a turn after its text instead of where the message has them, so that equal
+            instructions are a common prefix.
     """
 
     def __init__(self, model: Any, tokenizer: Any, *, image_tokens: int, system: str | None, images_last: bool) -> None:
         if image_tokens < 1:
             raise UserError(f"image_tokens={image_tokens} must be >= 1.")
-        self.model, self.tokenizer = model, tokenizer
+        self.tokenizer = tokenizer
         self.image_tokens, self.system, self.images_last = image_tokens, system, images_last
-        self.language_model: nn.Module = model.model.language_model
-        self.decoder = Qwen2Decoder(self.language_model)
+        self._adopt(model)
         vision = model.config.vision_config
         self.patch, self.merge, self.frames = vision.patch_size, vision.spatial_merge_size, vision.temporal_patch_size
         self.unit = self.patch * self.merge
@@ -98,13 +102,31 @@ class QwenVL:
         )  # fmt: skip
         self.turn_start, self.turn_end = ids("<|im_start|>"), ids("<|im_end|>")
         self.pad_id: int = ids("<|endoftext|>")
-        # The published models end a turn with <|im_end|> or, rarely, with <|endoftext|>.
+        # <|endoftext|>, at which published models also stop, is suppressed: a turn has one end, and the pad id is never
+        # sampled.
         self.stop_ids: tuple[int, ...] = (self.turn_end,)
         special = set(tokenizer.all_special_ids) | {self.image_pad, model.config.video_token_id}
         self.suppressed: tuple[int, ...] = tuple(sorted(special - set(self.stop_ids)))
         self._texts: Lru = Lru(4096)
         self._prepared: Lru = Lru(4096)
         self._prompts: Lru = Lru(4096)
+
+    def _adopt(self, model: Any) -> None:
+        self.model = model
+        self.language_model: Any = model.model.language_model
+        self.decoder = Qwen2Decoder(self.language_model)
+        _use_linear_patch_embedding(model.model.visual.patch_embed)
+
+    def frozen_copy(self) -> Family:
+        """A copy whose language model no longer changes: the reference of the KL penalty.
+
+        The vision tower is shared, so it must be frozen.
+        """
+        twin = copy.copy(self)
+        model = copy.deepcopy(self.model).requires_grad_(False)
+        model.model.visual = self.model.model.visual
+        twin._adopt(model)
+        return twin
 
     @property
     def device(self) -> torch.device:
@@ -117,7 +139,9 @@ class QwenVL:
         """Token ids of plain text; special tokens spelt in it stay letters."""
         found = self._texts.get(text)
         if found is None:
-            found = self._texts.put(text, self.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True))
+            found = self._texts.put(
+                text, self.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
+            )
         return list(found)
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -131,7 +155,10 @@ class QwenVL:
     # ---- prompts ---------------------------------------------------------------------------------------------------
 
     def encode(self, messages: Sequence[Message]) -> Prompt:
-        """Lay out neutral chat messages, ending where the reply begins. Equal messages give the same object while it is remembered."""
+        """Lay out neutral chat messages, ending where the reply begins.
+
+        Equal messages give the same object while it is remembered.
+        """
         images: list[ImageInput] = []
         spelling: list[tuple[str, Any]] = []
         for message in messages:
@@ -178,7 +205,10 @@ class QwenVL:
         )  # fmt: skip
 
     def _positions(self, length: int, grids: Sequence[tuple[int, ImageInput]]) -> tuple[Tensor, int]:
-        """Multimodal rotary positions [3, length]: text counts on in all three; an image spans (0, row, column) and then the count jumps over its longer side."""
+        """Multimodal rotary positions [3, length].
+
+        Text counts on in all three; an image spans (0, row, column) and then the count jumps over its longer side.
+        """
         positions = torch.empty(3, length, dtype=torch.int64)
         done, count = 0, 0
         for start, image in grids:
@@ -187,7 +217,9 @@ class QwenVL:
             rows, columns = image.grid[1] // self.merge, image.grid[2] // self.merge
             row, column = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
             done = start + image.tokens
-            positions[:, start:done] = count + torch.stack([torch.zeros(rows * columns, dtype=torch.int64), row.flatten(), column.flatten()])
+            positions[:, start:done] = count + torch.stack(
+                [torch.zeros(rows * columns, dtype=torch.int64), row.flatten(), column.flatten()]
+            )
             count += max(rows, columns)
         positions[:, done:] = torch.arange(count, count + length - done)
         return positions, count + length - done
@@ -196,7 +228,10 @@ class QwenVL:
 
     def prepare_image(self, image: np.ndarray) -> ImageInput:
         """Shrink an image `[H, W, 3] uint8` to whole merged patches within the budget. Remembered by content."""
-        digest = hashlib.sha256(np.ascontiguousarray(image)).digest() + np.asarray(image.shape, dtype=np.int32).tobytes()
+        digest = (
+            hashlib.sha256(np.ascontiguousarray(image).data).digest()
+            + np.asarray(image.shape, dtype=np.int32).tobytes()
+        )
         known = self._prepared.get(digest)
         if known is not None:
             return known
@@ -208,12 +243,17 @@ class QwenVL:
         return self._prepared.put(digest, ImageInput(digest, np.array(image), grid, rows * columns))
 
     def patchify(self, image: ImageInput) -> Tensor:
-        """Normalised patches [patches, 3 * frames * patch * patch] float32 in merge-block order; a still image is repeated over the frames."""
+        """Normalised patches [patches, 3 * frames * patch * patch] float32 in merge-block order.
+
+        A still image is repeated over the frames.
+        """
         p, m = self.patch, self.merge
         _, h, w = image.grid
         x = torch.from_numpy(image.pixels.astype(np.float32) / 255.0)
         x = ((x - torch.tensor(CLIP_MEAN)) / torch.tensor(CLIP_STD)).permute(2, 0, 1)
-        x = x.reshape(3, h // m, m, p, w // m, m, p).permute(1, 4, 2, 5, 0, 3, 6)  # block row, block column, row, column, channel, y, x
+        x = x.reshape(3, h // m, m, p, w // m, m, p).permute(
+            1, 4, 2, 5, 0, 3, 6
+        )  # block row, block column, row, column, channel, y, x
         x = x.reshape(h * w, 3, 1, p, p).expand(-1, -1, self.frames, -1, -1)
         return x.reshape(h * w, 3 * self.frames * p * p)
 
@@ -224,8 +264,24 @@ class QwenVL:
         return list(self.model.model.get_image_features(pixels, grid).pooler_output)
 
 
+def _use_linear_patch_embedding(module: Any) -> None:
+    """Compute the patch embedding as the matrix product that it is (its stride equals its kernel).
+
+    The 3-D convolution is several times slower on a CPU.
+    """
+
+    def forward(patches: Tensor) -> Tensor:
+        weight = module.proj.weight
+        return F.linear(patches.to(weight.dtype), weight.flatten(1), module.proj.bias)
+
+    module.forward = forward
+
+
 class TinyQwen2VL(QwenVL):
-    """The tiny default: no system message, text before images, so that all environments of a batch share the instructions' keys and values."""
+    """The tiny default.
+
+    No system message, text before images, so that all environments of a batch share the instructions' keys and values.
+    """
 
     def __init__(self, model: Any, tokenizer: Any, *, image_tokens: int = 16) -> None:
         super().__init__(model, tokenizer, image_tokens=image_tokens, system=None, images_last=True)
@@ -235,7 +291,10 @@ Family = QwenVL
 
 
 def fit_grid(height: int, width: int, unit: int, budget: int) -> tuple[int, int]:
-    """Rows and columns of `unit`-pixel cells for an image: at most `budget` cells, never enlarged, aspect kept as far as whole cells allow."""
+    """Rows and columns of `unit`-pixel cells for an image.
+
+    At most `budget` cells, never enlarged, aspect kept as far as whole cells allow.
+    """
     rows, columns = max(1.0, height / unit), max(1.0, width / unit)
     scale = min(1.0, (budget / (rows * columns)) ** 0.5)
     best = (max(1, int(rows * scale + 1e-6)), max(1, int(columns * scale + 1e-6)))
@@ -244,7 +303,9 @@ def fit_grid(height: int, width: int, unit: int, budget: int) -> tuple[int, int]
     return best
 
 
-def load_family(model: str, *, image_tokens: int | None = None, seed: int = 0, dtype: str = "float32", device: str = "cpu") -> Family:
+def load_family(
+    model: str, *, image_tokens: int | None = None, seed: int = 0, dtype: str = "float32", device: str = "cpu"
+) -> Family:
     """Build `tiny`, or load a model of a supported family from a folder or from the Hugging Face Hub.
 
     Args:
@@ -260,11 +321,13 @@ def load_family(model: str, *, image_tokens: int | None = None, seed: int = 0, d
     if dtype not in ("float32", "bfloat16"):
         raise UserError(f"dtype {dtype!r} is not supported; choose float32 or bfloat16.")
     if model == "tiny":
-        net, tokenizer = build_tiny(seed=seed)
-        return TinyQwen2VL(net.to(getattr(torch, dtype)).to(device), tokenizer, image_tokens=image_tokens or 16)
+        net, words = build_tiny(seed=seed)
+        return TinyQwen2VL(net.to(getattr(torch, dtype)).to(device), words, image_tokens=image_tokens or 16)
     from transformers import AutoConfig, AutoModelForImageTextToText, AutoTokenizer
 
-    hint = "Choose tiny (built offline), a folder with a config.json, or the Hub name of a Qwen2-VL or Qwen2.5-VL model."
+    hint = (
+        "Choose tiny (built offline), a folder with a config.json, or the Hub name of a Qwen2-VL or Qwen2.5-VL model."
+    )
     if Path(model).exists() and not (Path(model) / "config.json").is_file():
         raise UserError(f"--model {model}: that folder holds no config.json, so it is not a saved model. {hint}")
     try:
@@ -276,10 +339,13 @@ def load_family(model: str, *, image_tokens: int | None = None, seed: int = 0, d
         names = ", ".join(SUPPORTED.values())
         raise UserError(f"--model {model} is of the family {config.model_type!r}; supported: {names}. {hint}")
     try:
-        net = AutoModelForImageTextToText.from_pretrained(model, dtype=getattr(torch, dtype)).to(device).eval()
-        tokenizer = AutoTokenizer.from_pretrained(model)
+        loaded: Any = AutoModelForImageTextToText.from_pretrained(model, dtype=getattr(torch, dtype))
+        tokenizer: Any = AutoTokenizer.from_pretrained(model)
     except (OSError, ValueError) as error:
-        raise UserError(f"--model {model}: the model cannot be loaded ({str(error).strip().splitlines()[0]}). {hint}") from None
+        raise UserError(
+            f"--model {model}: the model cannot be loaded ({str(error).strip().splitlines()[0]}). {hint}"
+        ) from None
+    net = loaded.to(device).eval()
     if getattr(config, "vlgym_tiny", None):
         return TinyQwen2VL(net, tokenizer, image_tokens=image_tokens or 16)
     system = "You are a helpful assistant."

@@ -4,10 +4,10 @@ Pure functions of tensors: no model, no environment, no randomness, no state. Eq
 "VL-DAC" (Bredis et al., AAMAS 2026, arXiv 2508.04280), "RL4VLM" (Zhai et al., NeurIPS 2024, arXiv 2405.10292) and
 "GAE" (Schulman et al., 2016, arXiv 1506.02438).
 
-Conventions: `T` steps in time, `N` environments, `B` environment steps in a minibatch, `R` response tokens (right-padded),
-`mask` True on real tokens (the end-of-turn token is part of the action). Everything is float32.
-Every exponential of a difference of log-probabilities goes through `log_ratio`: padded entries are set to 0 BEFORE the exponential
-(0 * inf is NaN in the backward pass even when the loss is finite) and the rest is clamped to +-20.
+Conventions: `T` steps in time, `N` environments, `B` environment steps in a minibatch, `R` response tokens
+(right-padded), `mask` True on real tokens (the end-of-turn token is part of the action). Everything is float32.
+Every exponential of a difference of log-probabilities goes through `log_ratio`: padded entries are set to 0 BEFORE the
+exponential (0 * inf is NaN in the backward pass even when the loss is finite) and the rest is clamped to +-20.
 """
 
 from __future__ import annotations
@@ -48,9 +48,10 @@ def step_gae(
 ) -> tuple[Tensor, Tensor]:
     """Generalised advantages per ENVIRONMENT STEP (GAE eq. 16), ends of episodes told apart.
 
-    delta_t = r_t + gamma * V'_t - V_t, where V'_t = 0 if the episode terminated at t; `final_values[t]` if it was truncated at t (a time limit
-    says nothing about what the state was worth); `values[t + 1]` otherwise (`last_values` for the last row).
-    The recursion A_t = delta_t + gamma * lam * A_{t+1} is cut at both kinds of end. A step with both flags counts as terminated.
+    delta_t = r_t + gamma * V'_t - V_t, where V'_t = 0 if the episode terminated at t; `final_values[t]` if it was
+    truncated at t (a time limit says nothing about what the state was worth); `values[t + 1]` otherwise (`last_values`
+    for the last row). The recursion A_t = delta_t + gamma * lam * A_{t+1} is cut at both kinds of end. A step with both
+    flags counts as terminated.
 
     Args:
         rewards, values: [T, N] float; `values[t]` is V of the observation that step t answered.
@@ -77,8 +78,8 @@ def step_gae(
 def leave_one_out(returns: Tensor) -> Tensor:
     """Advantage of each of K attempts at one start state over the mean of the K - 1 others (VL-DAC eq. 2).
 
-    A_k = K / (K - 1) * (R_k - mean_j R_j). The printed equation sums over j != k with a mean's normalisation; this is the form
-    that its source (LOOP, arXiv 2502.01600) defines. The advantages of a group sum to 0.
+    A_k = K / (K - 1) * (R_k - mean_j R_j). The printed equation sums over j != k with a mean's normalisation; this is
+    the form that its source (LOOP, arXiv 2502.01600) defines. The advantages of a group sum to 0.
 
     Args:
         returns: [..., K] float, K >= 2 attempts in the last dimension.
@@ -107,7 +108,10 @@ def normalise_advantages(advantages: Tensor, *, eps: float = 1e-8) -> Tensor:
 
 
 def log_ratio(new: Tensor, old: Tensor, mask: Tensor | None = None) -> Tensor:
-    """log(pi_new / pi_old), 0 where masked, clamped to +-20: safe to exponentiate and to differentiate. Shape of `new`."""
+    """log(pi_new / pi_old), 0 where masked, clamped to +-20: safe to exponentiate and to differentiate.
+
+    Shape of `new`.
+    """
     difference = new.float() - old.float()
     if mask is not None:
         difference = torch.where(mask, difference, torch.zeros_like(difference))
@@ -122,11 +126,13 @@ def token_mean(x: Tensor, mask: Tensor) -> Tensor:
 def token_ppo_loss(new: Tensor, old: Tensor, mask: Tensor, advantages: Tensor, *, clip: float) -> PolicyLoss:
     """The VL-DAC policy loss (eq. 3): PPO's clipped objective per TOKEN, one advantage per environment STEP.
 
-    L = -mean_t [ 1/|a_t| sum_i min(r_ti A_t, clip(r_ti, 1 - clip, 1 + clip) A_t) ]. The mean over a reply's tokens comes before the mean over steps, so
-    a step weighs the same whether its reply is long or short, and a token of a long reply weighs less than one of a short reply.
+    L = -mean_t [ 1/|a_t| sum_i min(r_ti A_t, clip(r_ti, 1 - clip, 1 + clip) A_t) ]. The mean over a reply's tokens
+    comes before the mean over steps, so a step weighs the same whether its reply is long or short, and a token of a
+    long reply weighs less than one of a short reply.
 
     Args:
-        new, old: [B, R] log-probabilities of the sampled tokens under the policy being trained and under the one that sampled.
+        new, old: [B, R] log-probabilities of the sampled tokens under the policy being trained and under the one that
+            sampled.
         mask: [B, R] bool.
         advantages: [B], shared by all tokens of a step.
     """
@@ -153,7 +159,8 @@ def step_ppo_loss(
 
     Args:
         new, old: [B, R] log-probabilities of the sampled tokens.
-        mask: [B, R] bool, real tokens; `action_mask`: [B, R] bool, the tokens of the action part. The thoughts are `mask & ~action_mask`.
+        mask: [B, R] bool, real tokens; `action_mask`: [B, R] bool, the tokens of the action part. The thoughts are
+            `mask & ~action_mask`.
         advantages: [B].
         thought_weight: the lambda of eq. 1, in [0, 1].
     """
@@ -183,8 +190,9 @@ def _policy_loss(loss: Tensor, lr: Tensor, ratio: Tensor, mask: Tensor, clip: fl
 def kl_estimate(new: Tensor, ref: Tensor, mask: Tensor, estimator: KLEstimator = "k3") -> Tensor:
     """Per-token estimate of KL(pi_new || pi_ref) from tokens sampled by (nearly) pi_new (VL-DAC eq. 5), 0 on padding.
 
-    With d = log pi_ref - log pi_new (clamped): k1 = -d (unbiased, any sign; its gradient as a LOSS is zero-mean noise, so use it inside the reward);
-    k2 = d^2 / 2 (right gradient on policy); k3 = e^d - d - 1 (unbiased on policy, never negative; what the published code uses).
+    With d = log pi_ref - log pi_new (clamped): k1 = -d (unbiased, any sign; its gradient as a LOSS is zero-mean noise,
+    so use it inside the reward); k2 = d^2 / 2 (right gradient on policy); k3 = e^d - d - 1 (unbiased on policy, never
+    negative; what the published code uses).
 
     Args:
         new, ref: [B, R] log-probabilities of the sampled tokens; mask: [B, R] bool.

@@ -1,10 +1,13 @@
-"""A tiny vision-language model of the Qwen2-VL family, built offline: the default model of every command and of the tests.
+"""A tiny vision-language model of the Qwen2-VL family, built offline: the default model of every command and of the
+tests.
 
-1.2 million parameters, random weights, the word-list tokenizer of `tokenizer.py`. It is a real `Qwen2VLForConditionalGeneration`, so whatever
-holds for it (positions, vision tokens, caching) holds for the published ones; it knows nothing before its supervised warm start.
+1.2 million parameters, random weights, the word-list tokenizer of `tokenizer.py`. It is a real
+`Qwen2VLForConditionalGeneration`, so whatever holds for it (positions, vision tokens, caching) holds for the published
+ones; it knows nothing before its supervised warm start.
 
-The initialisation matters more than the size: with the library's usual std of 0.02 a model this small sits on a plateau where it
-ignores the image; with 0.08 (embeddings 0.02, patch embedding 0.03) it reads printed digits after a few hundred batches.
+The initialisation matters more than the size: with the library's usual std of 0.02 a model this small sits on a plateau
+where it ignores the image; with 0.08 (embeddings 0.02, patch embedding 0.03) it reads printed digits after a few
+hundred batches.
 """
 
 from __future__ import annotations
@@ -21,7 +24,10 @@ from .tokenizer import EOS, IMAGE_PAD, PAD, VIDEO_PAD, VISION_END, VISION_START,
 
 @dataclass(frozen=True)
 class TinyConfig:
-    """Shape and initialisation of the tiny model. The image budget is a property of the run, not of the model (see `families.py`)."""
+    """Shape and initialisation of the tiny model.
+
+    The image budget is a property of the run, not of the model (see `families.py`).
+    """
 
     hidden_size: int = 128
     layers: int = 4
@@ -36,10 +42,12 @@ class TinyConfig:
     patch_std: float = 0.03
 
 
-def build_tiny(config: TinyConfig = TinyConfig(), seed: int = 0) -> tuple[Qwen2VLForConditionalGeneration, PreTrainedTokenizerFast]:
+def build_tiny(
+    config: TinyConfig = TinyConfig(), seed: int = 0
+) -> tuple[Qwen2VLForConditionalGeneration, PreTrainedTokenizerFast]:
     """Build the model and its tokenizer. The same seed gives the same weights; no global generator is read or moved."""
     tokenizer = build_tokenizer()
-    ids = tokenizer.convert_tokens_to_ids
+    ids: Any = tokenizer.convert_tokens_to_ids
     head = config.hidden_size // config.heads // 2  # mRoPE: the three sections must sum to half a head
     section = [head // 4, (head - head // 4) // 2, head - head // 4 - (head - head // 4) // 2]
     text: dict[str, Any] = {
@@ -70,8 +78,8 @@ def build_tiny(config: TinyConfig = TinyConfig(), seed: int = 0) -> tuple[Qwen2V
         vision_start_token_id=ids(VISION_START),
         vision_end_token_id=ids(VISION_END),
         architectures=["Qwen2VLForConditionalGeneration"],
-        vlgym_tiny=asdict(config),
     )
+    hf_config.vlgym_tiny = asdict(config)  # saved with the model; by it a saved tiny model is known again
     with torch.random.fork_rng(devices=[]):  # the library's own initialisation would move the global generator
         model = Qwen2VLForConditionalGeneration(hf_config)
     _initialise(model, config, seed)

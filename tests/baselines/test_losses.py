@@ -33,7 +33,7 @@ def test_gae_matches_numbers_worked_out_by_hand():
 
 
 def test_termination_does_not_bootstrap_and_truncation_does():
-    common = dict(gamma=0.5, lam=1.0)
+    common = {"gamma": 0.5, "lam": 1.0}
     r, v, last, final = column(1.0, 1.0), column(0.0, 0.0), T([100.0]), column(8.0, 8.0)
     ended, _ = losses.step_gae(r, v, last, flags(0, 1), flags(0, 0), final, **common)
     torch.testing.assert_close(ended, column(1.5, 1.0))
@@ -56,7 +56,9 @@ def test_advantages_do_not_leak_across_an_episode_end():
 def test_lambda_one_gives_discounted_returns_minus_values():
     r, v = torch.rand(5, 3), torch.rand(5, 3)
     none = torch.zeros(5, 3, dtype=torch.bool)
-    adv, ret = losses.step_gae(r, v, torch.rand(3), none, none.clone().index_fill(0, T([4]), True), v * 0, gamma=0.9, lam=1.0)
+    adv, ret = losses.step_gae(
+        r, v, torch.rand(3), none, none.clone().index_fill(0, T([4]), True), v * 0, gamma=0.9, lam=1.0
+    )
     expected = sum(0.9**k * r[k] for k in range(5))
     torch.testing.assert_close(ret[0], expected)
     torch.testing.assert_close(adv[0], expected - v[0])
@@ -93,7 +95,8 @@ def test_token_ppo_matches_a_worked_example_with_clipping_on_both_sides():
 
 
 def test_token_ppo_averages_over_tokens_before_steps():
-    # A reply of 4 tokens and one of 1 token weigh the same: (1 - 1) / 2 = 0; a mean over all tokens would give -(4 - 1) / 5.
+    # A reply of 4 tokens and one of 1 token weigh the same: (1 - 1) / 2 = 0; a mean over all tokens would give -(4 - 1)
+    # / 5.
     mask = T([[True] * 4, [True, False, False, False]])
     out = losses.token_ppo_loss(torch.zeros(2, 4), torch.zeros(2, 4), mask, T([1.0, -1.0]), clip=0.2)
     assert out.loss.item() == 0.0
@@ -104,7 +107,9 @@ def test_ratio_is_one_before_the_first_update_and_the_gradient_is_the_policy_gra
     mask = T([[True] * 4, [True, True, False, False], [True, False, False, False]])
     adv = T([1.0, -2.0, 3.0])
     out = losses.token_ppo_loss(new, new.detach(), mask, adv, clip=0.1)
-    assert out.ratio_mean.item() == pytest.approx(1.0) and out.clip_fraction.item() == 0.0 and out.approx_kl.item() == 0.0
+    assert out.ratio_mean.item() == pytest.approx(1.0)
+    assert out.clip_fraction.item() == 0.0
+    assert out.approx_kl.item() == 0.0
     out.loss.backward()
     expected = -torch.where(mask, (adv / mask.sum(-1)).unsqueeze(-1), T(0.0)) / 3
     torch.testing.assert_close(new.grad, expected)
@@ -147,8 +152,10 @@ def test_padding_of_any_value_gives_finite_losses_and_zero_gradients(rubbish):
     policy = losses.token_ppo_loss(new, old, mask, T([1.0, -1.0]), clip=0.2)
     kl = sum(losses.token_mean(losses.kl_estimate(new, old, mask, k), mask).mean() for k in ("k1", "k2", "k3"))
     (policy.loss + kl).backward()
-    assert torch.isfinite(policy.loss) and torch.isfinite(kl)
-    assert torch.isfinite(new.grad).all() and new.grad[0, 1] == 0
+    assert torch.isfinite(policy.loss)
+    assert torch.isfinite(kl)
+    assert torch.isfinite(new.grad).all()
+    assert new.grad[0, 1] == 0
 
 
 def test_log_ratio_is_clamped():

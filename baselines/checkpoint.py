@@ -1,0 +1,129 @@
+"""Checkpoints: tensors in safetensors, everything else in JSON, each written whole or not at all. No pickle, so loading
+one runs no code.
+
+A checkpoint holds all that the next update depends on: weights, optimizer states, the exact states of the samplers'
+generators, the environments' episodes and the counters. Nothing in the learners reads a global generator, so none is
+saved.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from vlgym.errors import UserError
+
+from .runs import weights_digest
+
+STATE, TENSORS = "state.json", "tensors.safetensors"
+
+
+def save_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, Any], *, keep: int = 2) -> Path:
+    """Write `folder/update-NNNNNN` (NNNNNN = `state["update"]`) and remove all but the newest `keep`.
+
+    Args:
+        folder: the run's checkpoint folder; made if missing.
+        tensors: named tensors, of any dtype.
+        state: JSON-able; must hold `update`.
+        keep: how many checkpoints remain.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / f"update-{state['update']:06d}"
+    temporary = folder / f".{target.name}.part"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    save_file({name: tensor.detach().contiguous().clone() for name, tensor in tensors.items()}, temporary / TENSORS)
+    (temporary / STATE).write_text(json.dumps(state))
+    if target.exists():
+        shutil.rmtree(target)
+    os.replace(temporary, target)
+    for old in checkpoints(folder)[:-keep]:
+        shutil.rmtree(old)
+    return target
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """Complete checkpoints, oldest first."""
+    return sorted(path for path in folder.glob("update-*") if (path / STATE).is_file())
+
+
+def load_checkpoint(folder: Path, device: str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read the newest checkpoint.
+
+    Raises:
+        UserError: there is none, or it is damaged.
+    """
+    found = checkpoints(folder)
+    if not found:
+        raise UserError(
+            f"{folder} holds no checkpoint yet, so there is nothing to resume; start a new run in another --out."
+        )
+    newest = found[-1]
+    try:
+        return load_file(newest / TENSORS, device=device), json.loads((newest / STATE).read_text())
+    except (OSError, ValueError, SafetensorError) as error:
+        other = f" Remove it to go on from {found[-2].name}." if len(found) > 1 else ""
+        raise UserError(f"The checkpoint {newest} is damaged ({error}).{other}") from None
+
+
+# -- modules, optimizers and generators as tensors ---------------------------------------------------------------------
+
+
+def module_tensors(prefix: str, module: nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers under `prefix.`; weights that share memory are stored once."""
+    seen: set[int] = set()
+    named = {}
+    for name, tensor in module.state_dict().items():
+        if tensor.data_ptr() not in seen or tensor.numel() == 0:
+            seen.add(tensor.data_ptr())
+            named[f"{prefix}.{name}"] = tensor
+    return named
+
+
+def load_module(prefix: str, module: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Copy `prefix.*` into a module, in place.
+
+    Raises:
+        UserError: the checkpoint is of another model.
+    """
+    own = module_tensors(prefix, module)
+    saved = {name: tensor for name, tensor in tensors.items() if name.startswith(f"{prefix}.")}
+    if weights_digest({n: tuple(t.shape) for n, t in own.items()}) != weights_digest(
+        {n: tuple(t.shape) for n, t in saved.items()}
+    ):
+        different = sorted(set(own) ^ set(saved)) or sorted(n for n in own if own[n].shape != saved[n].shape)
+        raise UserError(
+            f"The checkpoint is of another model: {different[0]} differs. Resume with the model that began the run."
+        )
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.copy_(saved[name])
+
+
+def optimizer_tensors(prefix: str, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The optimizer's per-parameter state (moments, step counts) under `prefix.`."""
+    state = optimizer.state_dict()["state"]
+    return {
+        f"{prefix}.{index}.{key}": torch.as_tensor(value)
+        for index, entry in state.items()
+        for key, value in entry.items()
+    }
+
+
+def load_optimizer(prefix: str, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    """Restore what `optimizer_tensors` gave; the parameter groups keep this run's settings."""
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        if name.startswith(f"{prefix}."):
+            index, key = name[len(prefix) + 1 :].split(".", 1)
+            state.setdefault(int(index), {})[key] = tensor
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": state, "param_groups": groups})

@@ -1,0 +1,381 @@
+"""The rollout engine and its twin, the scorer: sample replies, and say again how likely stored replies are.
+
+Both share one idea. Within a batch many prompts begin alike (the instructions) and many are equal (few states, or the
+same state seen again), so the
+forward pass is a tree: common prefix once, each distinct prompt once, each reply. It is exact, because attention is
+causal. Sampling is at temperature 1 over the whole vocabulary except the special tokens, which are suppressed in
+sampling and in scoring alike, so that the two agree. No call to the library's `generate()`: it would preprocess images
+again, and checkpoints' generation configs truncate the distribution silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from .decoder import Segment
+from .families import Family, ImageInput, Lru, Prompt
+
+LOGIT_CHUNK = 2**26  # logits held at once while scoring (256 MB in float32)
+SHORTEST_PREFIX = 8  # tokens; a shorter common prefix is not worth a pass of its own
+
+
+@dataclass
+class Replies:
+    """Sampled replies of a batch, right-padded.
+
+    Attributes:
+        ids: [B, R] int64, the end-of-turn token included; pad id beyond.
+        mask: [B, R] bool, True on sampled tokens; from the loop, never inferred from ids.
+        logp: [B, R] float32, log-probability of each token when it was sampled; 0 beyond.
+        hidden: [B, H] float32, state of the LAST PROMPT token: the value head's input.
+        cut: [B] bool, the reply ran into the token limit without ending its turn.
+        texts: the replies as text.
+    """
+
+    ids: Tensor
+    mask: Tensor
+    logp: Tensor
+    hidden: Tensor
+    cut: Tensor
+    texts: list[str]
+
+
+class Engine:
+    """Samples and scores with one model.
+
+    Args:
+        family: the model and what its family needs.
+        max_new_tokens: longest reply, its end-of-turn token included.
+        cached_prompts: distinct prompts whose keys and values are kept until the weights change.
+        cached_images: distinct images whose vision features are kept until the vision tower changes.
+        vision_of: an engine with the same vision tower, whose features are used instead of computing them again.
+    """
+
+    def __init__(
+        self,
+        family: Family,
+        *,
+        max_new_tokens: int,
+        cached_prompts: int = 256,
+        cached_images: int = 2048,
+        vision_of: Engine | None = None,
+    ) -> None:
+        self.family, self.decoder = family, family.decoder
+        self.max_new_tokens = max_new_tokens
+        self.vision_of = vision_of
+        self.embedding = family.language_model.embed_tokens
+        self.head = family.model.lm_head
+        vocabulary = self.head.weight.shape[0]
+        self.suppress = torch.zeros(vocabulary, device=family.device)
+        self.suppress[list(family.suppressed)] = float("-inf")
+        self.stop = torch.tensor(family.stop_ids, device=family.device)
+        self._features: Lru = Lru(cached_images)
+        self._entries: Lru = Lru(cached_prompts)
+        vision = set(family.model.model.visual.parameters())
+        self._vision_weights = list(vision)
+        self._text_weights = [p for p in family.model.parameters() if p not in vision]
+        self._vision_stamp: list[int] = []
+        self._text_stamp: list[int] = []
+
+    # ---- sampling ----------------------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def generate(self, prompts: Sequence[Prompt], generator: torch.Generator, *, greedy: bool = False) -> Replies:
+        """Sample one reply per prompt at temperature 1 (or take the likeliest tokens).
+
+        Args:
+            prompts: B prompts.
+            generator: CPU generator; every call draws `B * max_new_tokens` numbers whatever the replies' lengths.
+            greedy: argmax instead of sampling; `generator` is then not read.
+        """
+        entries = self._prefill_cached(prompts)
+        n, limit, device = len(prompts), self.max_new_tokens, self.family.device
+        draws = torch.zeros(limit, n) if greedy else torch.rand(limit, n, generator=generator)
+        draws = draws.to(device)
+        first = torch.stack([entry[2] for entry in entries])
+        next_positions = torch.tensor([prompt.next_position for prompt in prompts], device=device)
+        state = self.decoder.start([entry[:2] for entry in entries], next_positions, limit)
+        ids = torch.full((n, limit), self.family.pad_id, device=device)
+        logp = torch.zeros(n, limit, device=device)
+        mask = torch.zeros(n, limit, dtype=torch.bool, device=device)
+        rows = torch.arange(n, device=device)  # rows still being decoded
+        ended = torch.zeros(n, dtype=torch.bool, device=device)  # of those rows
+        hidden = first
+        for t in range(limit):
+            scores = torch.log_softmax(self._logits(hidden), dim=-1)
+            token = scores.argmax(-1) if greedy else draw(scores, draws[t, rows])
+            ids[rows, t] = torch.where(ended, self.family.pad_id, token)
+            logp[rows, t] = torch.where(ended, 0.0, scores.gather(-1, token.unsqueeze(-1)).squeeze(-1))
+            mask[rows, t] = ~ended
+            ended = ended | torch.isin(token, self.stop)
+            alive = len(rows) - int(ended.sum())
+            if t + 1 == limit or alive == 0:
+                break
+            if alive <= len(rows) // 2:  # most rows have ended: go on with the others alone
+                kept = (~ended).nonzero().squeeze(-1)
+                state.keep(kept)
+                rows, token, ended = rows[kept], token[kept], ended[kept]
+            hidden = self.decoder.step(state, self.embedding(token), t)
+        cut = torch.zeros(n, dtype=torch.bool, device=device)
+        cut[rows] = ~ended
+        longest = int(mask.sum(-1).max())
+        ids, mask, logp = ids[:, :longest], mask[:, :longest], logp[:, :longest]
+        lengths = mask.sum(-1).tolist()
+        texts = [self.family.decode(row[:n]) for row, n in zip(ids.tolist(), lengths, strict=True)]
+        return Replies(ids, mask, logp, first.float(), cut, texts)
+
+    @torch.no_grad()
+    def last_hidden(self, prompts: Sequence[Prompt]) -> Tensor:
+        """State of the last prompt token, [B, H] float32: what the value head reads.
+
+        The same numbers as `Replies.hidden`.
+        """
+        return torch.stack([entry[2] for entry in self._prefill_cached(prompts)]).float()
+
+    # ---- scoring -----------------------------------------------------------------------------------------------------
+
+    def score(self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor, *, train_vision: bool = False) -> Tensor:
+        """Log-probabilities of stored replies under the current weights, [B, R] float32, 0 where masked; with gradients
+        if enabled.
+
+        Args:
+            prompts: B prompts, as they were when the replies were sampled.
+            ids: [B, R] int64; mask: [B, R] bool, right-padded.
+            train_vision: send gradients into the vision tower; otherwise its features come from the cache.
+        """
+        unique = list({prompt.key: prompt for prompt in prompts}.values())
+        row_of = {prompt.key: i for i, prompt in enumerate(unique)}
+        index = torch.tensor([row_of[prompt.key] for prompt in prompts], device=self.family.device)
+        segments, last = self._prefill(unique, train_vision)
+        logp = torch.zeros(ids.shape, device=self.family.device)
+        for rows in length_buckets(mask.sum(-1).tolist()):
+            at = torch.tensor(rows, device=self.family.device)
+            scored = self._score_rows(
+                [prompts[row] for row in rows],
+                ids[at],
+                mask[at],
+                last[index[at]],
+                [s.select(index[at]) for s in segments],
+            )
+            logp = logp.index_copy(0, at, scored)
+        return logp
+
+    def _score_rows(
+        self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor, last: Tensor, past: Sequence[Segment]
+    ) -> Tensor:
+        """Score replies of similar length given the states of their prompts, [b, R]."""
+        hidden = last.unsqueeze(1)
+        steps = int(mask.sum(-1).max()) - 1  # the last token is predicted, never fed
+        if steps > 0:
+            next_positions = torch.tensor([prompt.next_position for prompt in prompts], device=ids.device)
+            positions = next_positions.unsqueeze(1) + torch.arange(steps, device=ids.device)
+            rotary = self.decoder.rotary(positions.expand(3, -1, -1))
+            fed, _ = self.decoder.forward(self.embedding(ids[:, :steps]), rotary, past)
+            hidden = torch.cat([hidden, fed], dim=1)
+        return self._spread(hidden, ids, mask)
+
+    def score_flat(self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor) -> Tensor:
+        """What `score` computes, by the library's own forward pass: whole rows right-padded, no attention mask, nothing
+        shared.
+
+        Causal attention hides right padding by itself, so accelerators can use their mask-free kernels. Slower where
+        prompts repeat.
+        """
+        device, n = self.family.device, len(prompts)
+        lengths = mask.sum(-1).tolist()
+        width = max(len(prompt) + length for prompt, length in zip(prompts, lengths, strict=True))
+        tokens = torch.full((n, width), self.family.pad_id, device=device)
+        positions = torch.zeros(3, n, width, dtype=torch.int64, device=device)
+        for row, (prompt, length) in enumerate(zip(prompts, lengths, strict=True)):
+            end = len(prompt) + length
+            tokens[row, : len(prompt)] = prompt.ids.to(device)
+            tokens[row, len(prompt) : end] = ids[row, :length]
+            positions[:, row, : len(prompt)] = prompt.positions.to(device)
+            positions[:, row, len(prompt) : end] = prompt.next_position + torch.arange(length, device=device)
+        x = self._place_images(self.embedding(tokens), prompts, [0] * n, train_vision=False)
+        out = self.family.language_model(inputs_embeds=x, position_ids=positions, use_cache=False).last_hidden_state
+        starts = torch.tensor([len(prompt) - 1 for prompt in prompts], device=device)
+        at = (starts.unsqueeze(1) + torch.arange(ids.shape[1], device=device)).clamp(max=width - 1)
+        return self._spread(out[torch.arange(n, device=device).unsqueeze(1), at], ids, mask)
+
+    def _spread(self, hidden: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
+        """Log-probabilities of `ids` given the states before them, computed at real tokens only."""
+        mask = mask[:, : hidden.shape[1]]
+        logp = self._log_probs(hidden[: mask.shape[0], : mask.shape[1]][mask], ids[:, : mask.shape[1]][mask])
+        full = torch.zeros(ids.shape, device=logp.device)
+        rows, columns = mask.nonzero(as_tuple=True)
+        return full.index_put((rows, columns), logp)
+
+    def _log_probs(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """[M, H], [M] -> [M] float32, in chunks that bound the memory of the logits."""
+
+        def chunk(h: Tensor, target: Tensor) -> Tensor:
+            return -F.cross_entropy(self._logits(h), target, reduction="none")
+
+        size = max(1, LOGIT_CHUNK // self.suppress.shape[0])
+        if len(targets) <= size:
+            return chunk(hidden, targets)
+        parts = zip(hidden.split(size), targets.split(size), strict=True)
+        return torch.cat([checkpoint(chunk, h, target, use_reentrant=False) for h, target in parts])
+
+    def _logits(self, hidden: Tensor) -> Tensor:
+        return self.head(hidden).float() + self.suppress
+
+    # ---- prompts -----------------------------------------------------------------------------------------------------
+
+    def _prefill(self, prompts: Sequence[Prompt], train_vision: bool) -> tuple[list[Segment], Tensor]:
+        """Run U distinct prompts, left-padded, their common text prefix once.
+
+        Returns:
+            (segments: the shared prefix, if any, and the rest of each prompt; hidden of each last token [U, H]).
+        """
+        device = self.family.device
+        shared = common_prefix(prompts)
+        width = max(len(prompt) for prompt in prompts) - shared
+        pads = [width + shared - len(prompt) for prompt in prompts]
+        tokens = torch.full((len(prompts), width), self.family.pad_id)
+        positions = torch.zeros(3, len(prompts), width, dtype=torch.int64)
+        visible = torch.ones(len(prompts), width, dtype=torch.bool)
+        for row, (prompt, pad) in enumerate(zip(prompts, pads, strict=True)):
+            tokens[row, pad:] = prompt.ids[shared:]
+            positions[:, row, pad:] = prompt.positions[:, shared:]
+            visible[row, :pad] = False
+        segments: list[Segment] = []
+        if shared:
+            first = prompts[0]
+            rotary = self.decoder.rotary(first.positions[:, None, :shared].to(device))
+            segments.append(
+                Segment(self.decoder.forward(self.embedding(first.ids[None, :shared].to(device)), rotary)[1])
+            )
+        x = self._place_images(self.embedding(tokens.to(device)), prompts, [pad - shared for pad in pads], train_vision)
+        padded = visible.to(device) if any(pads) else None
+        hidden, kv = self.decoder.forward(x, self.decoder.rotary(positions.to(device)), segments, padded)
+        bias = None if padded is None else torch.zeros_like(padded, dtype=x.dtype).masked_fill(~padded, float("-inf"))
+        return [*segments, Segment(kv, bias)], hidden[:, -1]
+
+    def _prefill_cached(self, prompts: Sequence[Prompt]) -> list[tuple[Tensor, Tensor, Tensor]]:
+        """Per prompt (keys, values [layers, kv_heads, P, d], hidden [H]).
+
+        Computed once per distinct prompt and state of the weights.
+        """
+        self._forget_stale()
+        found = {prompt.key: self._entries[prompt.key] for prompt in prompts if prompt.key in self._entries}
+        missing = list({prompt.key: prompt for prompt in prompts if prompt.key not in found}.values())
+        if missing:
+            segments, last = self._prefill(missing, train_vision=False)
+            for row, prompt in enumerate(missing):
+                parts = []
+                for segment in segments:
+                    own = 0 if segment.kv[0][0].shape[0] == 1 else row
+                    pad = 0 if segment.bias is None else int((segment.bias[own] != 0).sum())
+                    parts.append([torch.stack([layer[side][own, :, pad:] for layer in segment.kv]) for side in (0, 1)])
+                keys, values = (torch.cat(side, dim=2) for side in zip(*parts, strict=True))
+                found[prompt.key] = self._entries.put(prompt.key, (keys, values, last[row]))
+        return [found[prompt.key] for prompt in prompts]
+
+    def _place_images(self, x: Tensor, prompts: Sequence[Prompt], offsets: Sequence[int], train_vision: bool) -> Tensor:
+        """Put vision features where the prompts have image tokens.
+
+        `offsets` shift a prompt's slots to its columns in `x`.
+        """
+        rows, columns = [], []
+        for row, (prompt, offset) in enumerate(zip(prompts, offsets, strict=True)):
+            rows.append(torch.full((len(prompt.image_slots),), row))
+            columns.append(prompt.image_slots + offset)
+        images = [image for prompt in prompts for image in prompt.images]
+        if not images:
+            return x
+        features = torch.cat(self._vision(images, train_vision)).to(x.dtype)
+        return x.index_put((torch.cat(rows).to(x.device), torch.cat(columns).to(x.device)), features)
+
+    def _vision(self, images: Sequence[ImageInput], train: bool) -> list[Tensor]:
+        """Features of each image; equal images are encoded once."""
+        if self.vision_of is not None:
+            return self.vision_of._vision(images, train)
+        self._forget_stale()
+        known = (
+            {}
+            if train
+            else {image.digest: self._features[image.digest] for image in images if image.digest in self._features}
+        )
+        missing = list({image.digest: image for image in images if image.digest not in known}.values())
+        if missing:
+            with torch.set_grad_enabled(train and torch.is_grad_enabled()):
+                encoded = self.family.encode_images(missing)
+            for image, features in zip(missing, encoded, strict=True):
+                known[image.digest] = features if train else self._features.put(image.digest, features.clone())
+        return [known[image.digest] for image in images]
+
+    def forget(self) -> None:
+        """Drop every cached prompt and image.
+
+        What is computed next then depends on nothing that came before: exact resumption needs that.
+        """
+        self._features.clear()
+        self._entries.clear()
+
+    def _forget_stale(self) -> None:
+        """Drop what older weights computed. Every in-place change of a tensor counts up its version, so nobody can
+        forget to say so.
+
+        The one exception: optimizers with `fused=True` do not count it up (PyTorch 2.13), so the learners use
+            `foreach=True`; a stale cache would
+        show at once in `rollout/logp_diff_*`.
+        """
+        vision, text = [p._version for p in self._vision_weights], [p._version for p in self._text_weights]
+        if vision != self._vision_stamp:
+            self._features.clear()
+        if vision != self._vision_stamp or text != self._text_stamp:
+            self._entries.clear()
+            self.decoder.refresh()
+            self._vision_stamp, self._text_stamp = vision, text
+
+
+def draw(log_probs: Tensor, uniform: Tensor) -> Tensor:
+    """Sample one token per row by inverting the cumulative distribution, in float64: [B, V], [B] in [0, 1) -> [B].
+
+    Probability 0 is never drawn.
+    """
+    cumulative = log_probs.double().exp().cumsum(-1)
+    target = uniform.double().unsqueeze(-1) * cumulative[:, -1:]
+    return torch.searchsorted(cumulative, target, right=True).squeeze(-1).clamp(max=log_probs.shape[-1] - 1)
+
+
+def length_buckets(lengths: Sequence[int], overhead: int = 64) -> list[list[int]]:
+    """Split rows into at most two groups of similar length, if that saves more padded tokens than a second pass costs
+    (`overhead` tokens).
+
+    One reply that rambles to the limit would otherwise make every row of its batch that long.
+    """
+    order = sorted(range(len(lengths)), key=lambda row: lengths[row])
+    n, longest = len(order), lengths[order[-1]]
+    best, at = n * longest, 0
+    for k in range(1, n):
+        cost = k * lengths[order[k - 1]] + (n - k) * longest + overhead
+        if cost < best:
+            best, at = cost, k
+    return [sorted(order)] if at == 0 else [sorted(order[:at]), sorted(order[at:])]
+
+
+def common_prefix(prompts: Sequence[Prompt]) -> int:
+    """Length of the text that all prompts begin with, before any image and short of the last token.
+
+    0 if it is not worth sharing.
+    """
+    if len(prompts) < 2:
+        return 0
+    limit = min(len(prompt) - 1 for prompt in prompts)
+    limit = min([limit, *(int(prompt.image_slots[0]) for prompt in prompts if len(prompt.image_slots))])
+    first = prompts[0].ids[:limit].numpy()
+    for prompt in prompts[1:]:
+        different = np.nonzero(prompt.ids[:limit].numpy() != first[:limit])[0]
+        if len(different):
+            limit = int(different[0])
+    return limit if limit >= SHORTEST_PREFIX else 0

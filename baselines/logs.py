@@ -1,0 +1,124 @@
+"""Where a run's numbers go: a JSONL file, TensorBoard, the terminal, and Weights & Biases or trackio if asked for and
+installed.
+
+One flat dictionary per update; docs/learner.md defines each name. The JSONL file is the truth, the curve is drawn from
+it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from torch.utils.tensorboard import SummaryWriter
+
+from vlgym.errors import UserError
+
+LOG_FILE = "log.jsonl"
+PRINT_EVERY = 5  # updates between lines where the output is not a terminal
+TRACKERS = ("none", "wandb", "trackio")
+
+
+class RunLog:
+    """Writes one row per update to every destination.
+
+    Args:
+        out: folder of the run.
+        total: updates of the whole run.
+        done: updates that the run had when it was resumed; later rows in the file are from a lost future and are
+            removed.
+        track: `none`, `wandb` or `trackio`.
+        config: shown by the tracker.
+
+    Raises:
+        UserError: the tracker is unknown or not installed.
+    """
+
+    def __init__(self, out: Path, *, total: int, done: int, track: str, config: Mapping[str, Any]) -> None:
+        self.path = out / LOG_FILE
+        rows = [row for row in read_rows(self.path) if row["update"] <= done]
+        self.path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        self.file = self.path.open("a")
+        self.board = SummaryWriter(str(out / "tensorboard"), purge_step=done + 1)
+        self.tracker = _start_tracker(track, out.name, config)
+        self.console = Console()
+        self.progress: Progress | None = None
+        if self.console.is_terminal:
+            self.progress = Progress(
+                TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.completed}/{task.total}"),
+                TextColumn("{task.fields[text]}"), TimeElapsedColumn(), TimeRemainingColumn(), console=self.console,
+            )  # fmt: skip
+            self.progress.start()
+            self.task = self.progress.add_task("VL-DAC", total=total, completed=done, text="")
+        self.total = total
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Record one update; NaN becomes null in the file."""
+        update = int(row["update"])
+        plain = {k: (None if isinstance(v, float) and not math.isfinite(v) else v) for k, v in row.items()}
+        self.file.write(json.dumps(plain) + "\n")
+        self.file.flush()
+        numbers = {k: v for k, v in plain.items() if isinstance(v, (int, float)) and k != "update"}
+        for name, value in numbers.items():
+            self.board.add_scalar(name, value, update)
+        if self.tracker is not None:
+            self.tracker.log(numbers, step=update)
+        text = summary(row)
+        if self.progress is not None:
+            self.progress.update(self.task, completed=update, text=text)
+        elif update % PRINT_EVERY == 0 or update == self.total:
+            self.console.print(f"update {update}/{self.total}  {text}", soft_wrap=True, highlight=False)
+
+    def say(self, text: str) -> None:
+        """Print a line above the bar."""
+        (self.progress.console if self.progress is not None else self.console).print(
+            text, soft_wrap=True, highlight=False
+        )
+
+    def close(self) -> None:
+        """Finish every destination."""
+        if self.progress is not None:
+            self.progress.stop()
+        self.file.close()
+        self.board.close()
+        if self.tracker is not None:
+            self.tracker.finish()
+
+
+def summary(row: Mapping[str, Any]) -> str:
+    """The figures of the progress bar."""
+    return (
+        f"success {row['episode/success']:.2f}  return {row['episode/return']:+.2f}  "
+        f"invalid {row['rollout/invalid_rate']:.2f}  kl {row['loss/kl']:.3f}  clip {row['loss/clip_fraction']:.2f}  "
+        f"value {row['loss/value']:.3f}  {row['speed/env_steps_per_s']:.0f} steps/s"
+    )
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a JSONL log; a half-written last line is left out."""
+    rows = []
+    for line in path.read_text().splitlines() if path.exists() else []:
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            break
+    return rows
+
+
+def _start_tracker(name: str, run: str, config: Mapping[str, Any]) -> Any:
+    if name not in TRACKERS:
+        raise UserError(f"--track {name} is not one of {', '.join(TRACKERS)}.")
+    if name == "none":
+        return None
+    try:
+        tracker = importlib.import_module(name)
+    except ImportError:
+        raise UserError(f"--track {name}: {name} is not installed. Install it: pip install {name}") from None
+    tracker.init(project="vlgym", name=run, config=dict(config))
+    return tracker

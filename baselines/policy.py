@@ -1,0 +1,67 @@
+"""A model as a policy of `vlgym.rollout`.
+
+Prompts in, sampled replies out, with what the learner needs to score them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from vlgym.types import Reply, Turn
+
+from .families import Prompt
+from .generate import Engine
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """One sampled reply, attached to its step record.
+
+    Attributes:
+        prompt: the exact prompt that was answered; it is stored, never rebuilt.
+        ids: [r] int64, end-of-turn token included; logp: [r] float32 when sampled; hidden: [H] float32, state of the
+            last prompt token.
+        cut: the reply ran into the token limit.
+    """
+
+    prompt: Prompt
+    ids: Tensor
+    logp: Tensor
+    hidden: Tensor
+    cut: bool
+
+
+class ModelPolicy:
+    """Samples replies at temperature 1 from an engine.
+
+    Args:
+        engine: the model.
+        generator: CPU generator of the sampler; its state is part of a checkpoint.
+        greedy: take the likeliest tokens instead.
+        name: as reports show it.
+    """
+
+    def __init__(self, engine: Engine, generator: torch.Generator, *, greedy: bool = False, name: str = "vlm") -> None:
+        self.engine, self.generator, self.greedy, self.name = engine, generator, greedy, name
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        """Answer each environment's prompt."""
+        prompts = [self.engine.family.encode(turn.messages) for turn in turns]
+        out = self.engine.generate(prompts, self.generator, greedy=self.greedy)
+        lengths = out.mask.sum(-1).tolist()
+        cuts = out.cut.tolist()
+        return [
+            Reply(text, Sample(prompt, out.ids[i, :n], out.logp[i, :n], out.hidden[i], cuts[i]))
+            for i, (prompt, text, n) in enumerate(zip(prompts, out.texts, lengths, strict=True))
+        ]
+
+
+def pad_rows(rows: Sequence[Tensor], fill: float) -> tuple[Tensor, Tensor]:
+    """Right-pad 1-D tensors: ([B, R] values, [B, R] bool mask)."""
+    lengths = torch.tensor([len(row) for row in rows], device=rows[0].device)
+    padded = torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True, padding_value=fill)
+    return padded, torch.arange(padded.shape[1], device=padded.device) < lengths.unsqueeze(1)

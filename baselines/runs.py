@@ -1,0 +1,122 @@
+"""The folder of a run: what may be written where, and the record that says how the run was made."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from vlgym.errors import UserError
+from vlgym.making import make
+from vlgym.registry import get_registry
+from vlgym.trajectory import describe_run
+
+RUN_FILE = "run.json"
+PACKAGES = ("torch", "transformers", "tokenizers", "safetensors")
+
+
+def environment_ids(text: str) -> list[str]:
+    """Split `a,b` into known environment ids.
+
+    Raises:
+        UserError: none given, one twice, or one that cannot be made.
+    """
+    ids = [part.strip() for part in text.split(",") if part.strip()]
+    if not ids:
+        raise UserError("--env names no environment; for example --env vlgym/NumberLine-v0. All ids: vlgym list")
+    if len(set(ids)) < len(ids):
+        raise UserError(f"--env {text} names an environment twice; each id once, they are mixed evenly.")
+    for env_id in ids:
+        get_registry().get(env_id)
+    return ids
+
+
+def prepare_folder(out: Path) -> None:
+    """Make a new run's folder.
+
+    Raises:
+        UserError: it holds something already; nothing is overwritten.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        held = read_run(out).get("title", "another run") if (out / RUN_FILE).is_file() else "other files"
+        raise UserError(
+            f"--out {out} already holds {held}; nothing was overwritten. "
+            f"Go on with it by --resume --out {out}, or choose another folder."
+        )
+    out.mkdir(parents=True, exist_ok=True)
+
+
+def next_folder(base: Path, stem: str) -> Path:
+    """The first of `base/stem-001`, `base/stem-002`, ... that does not exist."""
+    number = 1
+    while (base / f"{stem}-{number:03d}").exists():
+        number += 1
+    return base / f"{stem}-{number:03d}"
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write indented JSON atomically; paths become strings."""
+    temporary = path.with_name(path.name + ".part")
+    temporary.write_text(json.dumps(data, indent=1, default=str) + "\n")
+    os.replace(temporary, path)
+
+
+def read_run(out: Path) -> dict[str, Any]:
+    """Read a run's record.
+
+    Raises:
+        UserError: there is none, or it cannot be read.
+    """
+    path = out / RUN_FILE
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        raise UserError(f"{out} holds no run ({RUN_FILE} is missing); start one without --resume.") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from None
+
+
+def describe(
+    title: str, config: Mapping[str, Any], env_ids: list[str], env_kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The record of a run.
+
+    Resolved configuration, package versions, and hashes of every environment's spec, prompt and parser.
+    """
+    envs = [make(env_id, **env_kwargs) for env_id in env_ids]
+    record = describe_run(envs, title=title, config=json.loads(json.dumps(config, default=str)))
+    for env in envs:
+        env.close()
+    record["versions"] |= {package: metadata.version(package) for package in PACKAGES}
+    record["machine"] = {"system": platform.system(), "processor": platform.machine(), "cores": os.cpu_count()}
+    return record
+
+
+def check_same(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse to go on with another learner's run, or with environments that have changed since.
+
+    Raises:
+        UserError: naming the first difference.
+    """
+    if saved["config"].get("algorithm") != now["config"].get("algorithm"):
+        raise UserError(
+            f"That run is of {saved['config'].get('algorithm')}, not of {now['config'].get('algorithm')}; "
+            "resume it with its own command."
+        )
+    changed = [name for name, entry in now["environments"].items() if saved["environments"].get(name) != entry]
+    if changed:
+        raise UserError(
+            f"Prompt, parser or spec of {', '.join(changed)} changed since that run began; "
+            "its results would mix two versions. Start a new run."
+        )
+
+
+def weights_digest(shapes: Mapping[str, tuple[int, ...]]) -> str:
+    """A hash of parameter names and shapes: equal for models that can exchange weights."""
+    text = "\n".join(f"{name} {tuple(shape)}" for name, shape in sorted(shapes.items()))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

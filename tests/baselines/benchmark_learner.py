@@ -1,0 +1,213 @@
+"""Speed of the tiny VL-DAC loop (rollout + reference + update) over the plain way of writing it, alternately in one
+process.
+
+    python tests/baselines/benchmark_learner.py --updates 3 --out docs/benchmarks/learner_speed.json
+
+The plain way does what common VLM-RL loops do, on the same model, environments, batch sizes, epochs and losses: the
+library's `generate()`; images prepared and encoded again in every pass; every pass left-padded with an attention mask;
+logits of the whole sequence; the old log-probs recomputed by a forward pass after the rollout. Both are fed by the same
+warm-started policy, and neither one's update is kept, so that they see replies of the same length throughout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import platform
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from baselines.collect import Batch, Collector
+from baselines.families import Family, Prompt, load_family
+from baselines.generate import Engine, Replies
+from baselines.policy import ModelPolicy
+from baselines.sft import WarmConfig, warm_start
+from baselines.value import ValueHead
+from baselines.vldac import VLDAC, Config
+from vlgym import make
+from vlgym.rollout import Runner
+
+
+class PlainEngine:
+    """The interface of `Engine`, written plainly with the library's forward pass and `generate()`."""
+
+    def __init__(self, family: Family, max_new_tokens: int) -> None:
+        self.family, self.max_new_tokens = family, max_new_tokens
+
+    def _inputs(self, prompts: list[Prompt], replies: list[torch.Tensor]) -> dict[str, torch.Tensor]:
+        rows = [torch.cat([prompt.ids, reply]) for prompt, reply in zip(prompts, replies, strict=True)]
+        width = max(len(row) for row in rows)
+        ids = torch.full((len(rows), width), self.family.pad_id)
+        types, mask = torch.zeros(ids.shape, dtype=torch.int32), torch.zeros(ids.shape, dtype=torch.int64)
+        for i, (row, prompt) in enumerate(zip(rows, prompts, strict=True)):
+            pad = width - len(row)
+            ids[i, pad:], mask[i, pad:] = row, 1
+            types[i, pad + prompt.image_slots] = 1
+        images = [image for prompt in prompts for image in prompt.images]
+        pixels = torch.cat([self.family.patchify(image) for image in images])
+        grid = torch.tensor([image.grid for image in images])
+        return {
+            "input_ids": ids,
+            "attention_mask": mask,
+            "mm_token_type_ids": types,
+            "pixel_values": pixels,
+            "image_grid_thw": grid,
+        }
+
+    @torch.no_grad()
+    def generate(self, prompts: list[Prompt], generator: torch.Generator, *, greedy: bool = False) -> Replies:
+        """Sample with `generate()`; log-probs are not kept, because the plain loop recomputes them."""
+        n = len(prompts)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(torch.randint(2**31, (1,), generator=generator)))
+            inputs = self._inputs(prompts, [torch.zeros(0, dtype=torch.int64)] * n)
+            out = self.family.model.generate(
+                **inputs,
+                do_sample=True,
+                temperature=1.0,
+                top_k=0,
+                top_p=1.0,
+                repetition_penalty=1.0,
+                max_new_tokens=self.max_new_tokens,
+                suppress_tokens=list(self.family.suppressed),
+            )[:, inputs["input_ids"].shape[1] :]
+        ended = (out == self.family.turn_end).cumsum(-1)
+        mask = (ended - (out == self.family.turn_end).long()) == 0
+        texts = [self.family.decode(row[keep].tolist()) for row, keep in zip(out, mask, strict=True)]
+        return Replies(out, mask, torch.zeros(out.shape), self.last_hidden(prompts), ended[:, -1] == 0, texts)
+
+    @torch.no_grad()
+    def last_hidden(self, prompts: list[Prompt]) -> torch.Tensor:
+        """One more forward pass for the value head."""
+        return self.family.model.model(
+            **self._inputs(prompts, [torch.zeros(0, dtype=torch.int64)] * len(prompts))
+        ).last_hidden_state[:, -1]
+
+    def score(self, prompts: list[Prompt], ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Whole left-padded sequences, all logits."""
+        replies = [row[keep] for row, keep in zip(ids, mask, strict=True)]
+        logits = self.family.model(**self._inputs(prompts, replies)).logits.float()
+        logits[..., list(self.family.suppressed)] = float("-inf")
+        logp = torch.log_softmax(logits, -1)
+        out = torch.zeros(ids.shape)
+        for i, reply in enumerate(replies):
+            out[i, : len(reply)] = logp[i, -len(reply) - 1 : -1].gather(-1, reply[:, None])[:, 0]
+        return out
+
+
+class Bench:
+    """One way of running an update: its engine, environments and learner."""
+
+    def __init__(self, name: str, config: Config, family: Family, max_new_tokens: int) -> None:
+        self.name, self.config, self.family = name, config, family
+        family.model.model.visual.requires_grad_(False)
+        plain = name == "plain"
+        self.engine: Any = (
+            PlainEngine(family, max_new_tokens) if plain else Engine(family, max_new_tokens=max_new_tokens)
+        )
+        twin = family.frozen_copy()
+        self.reference: Any = (
+            PlainEngine(twin, max_new_tokens)
+            if plain
+            else Engine(twin, max_new_tokens=max_new_tokens, vision_of=self.engine)
+        )
+        self.value = ValueHead(family.language_model.config.hidden_size)
+        vision = set(family.model.model.visual.parameters())
+        self.parameters = [p for p in family.model.parameters() if p not in vision]
+        self.order = torch.Generator().manual_seed(0)
+        self.learner = VLDAC(self)  # type: ignore[arg-type]
+        envs = [make(config.env) for _ in range(config.num_envs)]
+        policy = ModelPolicy(self.engine, torch.Generator().manual_seed(0))
+        self.collector = Collector(
+            Runner(envs, split="train"), policy, self.value, steps=config.rollout_steps, gamma=0.9, gae_lambda=0.95
+        )
+        self.weights = copy.deepcopy(family.model.state_dict())
+
+    def update(self) -> dict[str, float]:
+        """One timed update; the weights are put back afterwards."""
+        times = [time.perf_counter()]
+        cpu = time.process_time()
+        if self.name != "plain":
+            self.engine.forget()
+        batch, stats = self.collector.collect()
+        times.append(time.perf_counter())
+        if self.name == "plain":
+            self._recompute_old(batch)
+        self.learner.add_reference(batch)
+        times.append(time.perf_counter())
+        self.learner.train_on(batch, self.config.value_warmup + 1)
+        times.append(time.perf_counter())
+        cpu = time.process_time() - cpu
+        self.family.model.load_state_dict(self.weights)
+        steps = len(batch.samples)
+        return {
+            "env_steps_per_s": steps / (times[-1] - times[0]),
+            "env_steps_per_cpu_s": steps / cpu,
+            "rollout_s": times[1] - times[0],
+            "reference_s": times[2] - times[1],
+            "update_s": times[3] - times[2],
+            "reply_tokens": stats["rollout/reply_tokens"],
+        }
+
+    @torch.no_grad()
+    def _recompute_old(self, batch: Batch) -> None:
+        chunks = torch.arange(len(batch.samples)).split(self.config.minibatch)
+        batch.old = torch.cat([batch.score(self.engine, index, flat=False) for index in chunks])
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--updates", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--env", default="vlgym/NumberLine-v0")
+    parser.add_argument("--model", default="tiny", help="tiny is warm-started first; a folder is taken as it is")
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    config = replace(Config(env=args.env), seed=0).resolve()
+    family = load_family(args.model)
+    engine = Engine(family, max_new_tokens=13)
+    if args.model == "tiny":
+        warm_start(engine, [args.env], WarmConfig(steps=100, target=1.0, check_every=100), seed=0)
+    benches = [
+        Bench("vlgym", config, family, engine.max_new_tokens),
+        Bench("plain", config, _copy(family), engine.max_new_tokens),
+    ]
+    rows: dict[str, list[dict[str, float]]] = {bench.name: [] for bench in benches}
+    for round_number in range(args.updates + 1):
+        for bench in benches:
+            row = bench.update()
+            if round_number:  # the first round warms up
+                rows[bench.name].append(row)
+    means = {name: {key: sum(r[key] for r in found) / len(found) for key in found[0]} for name, found in rows.items()}
+    result = {
+        "env": args.env,
+        "updates": args.updates,
+        "threads": args.threads,
+        "ratio": means["vlgym"]["env_steps_per_s"] / means["plain"]["env_steps_per_s"],
+        "cpu_ratio": means["vlgym"]["env_steps_per_cpu_s"] / means["plain"]["env_steps_per_cpu_s"],
+        "means": means,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "processor": platform.machine(),
+        "date": time.strftime("%Y-%m-%d"),
+    }
+    print(json.dumps(result, indent=1))
+    if args.out:
+        args.out.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def _copy(family: Family) -> Family:
+    twin = copy.copy(family)
+    twin._adopt(copy.deepcopy(family.model))
+    return twin
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""Shared parts of the learner tests: one thread, tiny models, prompts with pictures.
+
+Makes `samples` importable (importlib mode).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+os.environ["HF_HUB_OFFLINE"] = "1"  # an unknown model name must not wait for a network
+
+HERE = Path(__file__).resolve().parent
+if str(HERE) not in sys.path:
+    sys.path.insert(0, str(HERE))
+
+from samples import INSTRUCTIONS, messages, picture  # noqa: E402
+
+from baselines.families import load_family  # noqa: E402
+from baselines.generate import Engine  # noqa: E402
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread():
+    """More threads than idle cores make a small model several times slower."""
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def family():
+    """A fresh tiny family: tests may change its weights."""
+    return load_family("tiny")
+
+
+@pytest.fixture
+def engine(family):
+    return Engine(family, max_new_tokens=10)
+
+
+@pytest.fixture
+def prompts(family):
+    """Six prompts: a common beginning, different lengths, different pictures, one twice."""
+    ends = ["+, -", "turn left, turn right, move forward", "+, -", "hit, stand", "a rare wording: xyzzy", "+, -"]
+    seeds = [1, 2, 3, 4, 5, 1]
+    return [family.encode(messages(picture(s), INSTRUCTIONS + end)) for s, end in zip(seeds, ends, strict=True)]

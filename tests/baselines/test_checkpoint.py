@@ -1,0 +1,78 @@
+"""Checkpoints come back bit for bit, are whole or absent, and refuse another model."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from baselines.checkpoint import (
+    checkpoints,
+    load_checkpoint,
+    load_module,
+    load_optimizer,
+    module_tensors,
+    optimizer_tensors,
+    save_checkpoint,
+)
+from vlgym.errors import UserError
+
+
+def trained(seed: int = 0, width: int = 4) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
+    torch.manual_seed(seed)
+    net = torch.nn.Linear(width, 3)
+    optimizer = torch.optim.AdamW(net.parameters(), lr=0.1)
+    for _ in range(3):
+        net(torch.randn(5, width)).square().sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return net, optimizer
+
+
+def test_module_and_optimizer_go_on_exactly_where_they_stopped(tmp_path):
+    net, optimizer = trained()
+    save_checkpoint(tmp_path, module_tensors("net", net) | optimizer_tensors("opt", optimizer), {"update": 3})
+    other, other_optimizer = trained(seed=1)
+    tensors, state = load_checkpoint(tmp_path)
+    load_module("net", other, tensors)
+    load_optimizer("opt", other_optimizer, tensors)
+    assert state == {"update": 3}
+    x = torch.randn(5, 4)
+    for model, opt in ((net, optimizer), (other, other_optimizer)):
+        model(x).square().sum().backward()
+        opt.step()
+    assert all(torch.equal(a, b) for a, b in zip(net.parameters(), other.parameters(), strict=True))
+
+
+def test_only_the_newest_checkpoints_remain_and_the_newest_is_loaded(tmp_path):
+    for update in range(1, 5):
+        save_checkpoint(tmp_path, {"x": torch.tensor([float(update)])}, {"update": update}, keep=2)
+    assert [path.name for path in checkpoints(tmp_path)] == ["update-000003", "update-000004"]
+    assert load_checkpoint(tmp_path)[0]["x"].item() == 4.0
+
+
+def test_a_half_written_checkpoint_is_never_seen(tmp_path):
+    save_checkpoint(tmp_path, {"x": torch.ones(1)}, {"update": 1})
+    (tmp_path / ".update-000002.part").mkdir()
+    (tmp_path / "update-000003").mkdir()
+    assert load_checkpoint(tmp_path)[1] == {"update": 1}
+    save_checkpoint(tmp_path, {"x": torch.ones(1)}, {"update": 2})
+    assert load_checkpoint(tmp_path)[1] == {"update": 2}
+
+
+def test_a_damaged_or_missing_checkpoint_says_so(tmp_path):
+    with pytest.raises(UserError, match="no checkpoint yet"):
+        load_checkpoint(tmp_path)
+    folder = save_checkpoint(tmp_path, {"x": torch.ones(1)}, {"update": 1})
+    (folder / "tensors.safetensors").write_bytes(b"rubbish")
+    with pytest.raises(UserError, match="damaged"):
+        load_checkpoint(tmp_path)
+
+
+def test_weights_of_another_model_are_refused(tmp_path):
+    net, _ = trained(width=4)
+    save_checkpoint(tmp_path, module_tensors("net", net), {"update": 1})
+    wider, _ = trained(width=5)
+    before = wider.weight.clone()
+    with pytest.raises(UserError, match=r"another model: net\.weight"):
+        load_module("net", wider, load_checkpoint(tmp_path)[0])
+    assert torch.equal(before, wider.weight)

@@ -1,0 +1,235 @@
+"""The engine against the library's own forward pass and `generate`, and the traps that rollout engines fall into."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from samples import INSTRUCTIONS, messages, picture
+
+from baselines.generate import Engine, common_prefix, draw, length_buckets
+from baselines.value import ValueHead
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def often_ending(family) -> Engine:
+    """An engine whose replies end at every eighth token of the vocabulary."""
+    engine = Engine(family, max_new_tokens=20)
+    engine.stop = torch.arange(0, 1300, 8)
+    return engine
+
+
+def library_log_probs(family, prompt, ids):
+    """One reply by `Qwen2VLForConditionalGeneration.forward` from pixels and ids alone.
+
+    Its positions, its vision, no padding.
+    """
+    full = torch.cat([prompt.ids, ids])[None]
+    types = torch.zeros_like(full, dtype=torch.int32)
+    types[0, prompt.image_slots] = 1
+    pixels = torch.cat([family.patchify(image) for image in prompt.images])
+    grid = torch.tensor([image.grid for image in prompt.images])
+    with torch.no_grad():
+        logits = family.model(input_ids=full, pixel_values=pixels, image_grid_thw=grid, mm_token_type_ids=types).logits[
+            0
+        ]
+    logits = logits[len(prompt) - 1 : -1].float()
+    logits[:, list(family.suppressed)] = float("-inf")
+    return torch.log_softmax(logits, -1).gather(-1, ids[:, None])[:, 0]
+
+
+def test_sampled_log_probs_equal_the_librarys_teacher_forcing(family, engine, prompts):
+    out = engine.generate(prompts, generator())
+    for i, prompt in enumerate(prompts):
+        n = int(out.mask[i].sum())
+        torch.testing.assert_close(
+            out.logp[i, :n], library_log_probs(family, prompt, out.ids[i, :n]), atol=1e-5, rtol=0
+        )
+
+
+@torch.no_grad()
+def test_shared_and_flat_scoring_both_equal_the_sampled_log_probs(engine, prompts):
+    out = engine.generate(prompts, generator())
+    torch.testing.assert_close(engine.score(prompts, out.ids, out.mask), out.logp, atol=1e-5, rtol=0)
+    torch.testing.assert_close(engine.score_flat(prompts, out.ids, out.mask), out.logp, atol=1e-5, rtol=0)
+
+
+def test_shared_and_flat_scoring_have_the_same_gradients(family, engine, prompts):
+    out = engine.generate(prompts, generator())
+    gradients = []
+    for score in (engine.score, engine.score_flat):
+        family.model.zero_grad()
+        (
+            score(prompts, out.ids, out.mask) * torch.linspace(-1, 1, out.ids.numel()).view(out.ids.shape)
+        ).sum().backward()
+        gradients.append({n: p.grad.clone() for n, p in family.model.named_parameters() if p.grad is not None})
+    assert gradients[0].keys() == gradients[1].keys()
+    for name, gradient in gradients[0].items():
+        torch.testing.assert_close(gradient, gradients[1][name], atol=2e-4, rtol=1e-3, msg=name)
+
+
+@torch.no_grad()
+def test_a_prompt_scores_the_same_alone_and_beside_longer_ones(engine, prompts):
+    out = engine.generate(prompts, generator())
+    together = engine.score(prompts, out.ids, out.mask)
+    for i, prompt in enumerate(prompts):
+        engine.forget()
+        alone = engine.score([prompt], out.ids[i : i + 1], out.mask[i : i + 1])
+        torch.testing.assert_close(alone[0], together[i], atol=1e-5, rtol=0)
+
+
+@torch.no_grad()
+def test_permuting_the_pictures_changes_the_log_probs(family, engine):
+    text = INSTRUCTIONS + "+, -"
+    one, two = (family.encode(messages(picture(s), text)) for s in (1, 2))
+    ids = torch.tensor([family.encode_reply("target 3")] * 2)
+    mask = torch.ones_like(ids, dtype=torch.bool)
+    straight, crossed = engine.score([one, two], ids, mask), engine.score([two, one], ids, mask)
+    assert (straight - crossed).abs().max() > 1e-3
+    torch.testing.assert_close(straight, crossed.flip(0), atol=1e-5, rtol=0)
+
+
+def test_cached_vision_features_give_the_log_probs_of_live_ones(family, engine, prompts):
+    out = engine.generate(prompts, generator())
+    cached = engine.score(prompts, out.ids, out.mask)
+    live = engine.score(prompts, out.ids, out.mask, train_vision=True)
+    torch.testing.assert_close(cached, live, atol=1e-6, rtol=0)
+    cached.sum().backward()
+    tower = family.model.model.visual
+    assert all(p.grad is None for p in tower.parameters())
+    live.sum().backward()
+    assert all(
+        p.grad is not None and p.grad.abs().sum() > 0 for n, p in tower.named_parameters() if n.endswith("weight")
+    )
+
+
+def test_special_tokens_are_never_sampled_even_if_the_model_wants_nothing_else(family, prompts):
+    with torch.no_grad():
+        family.model.lm_head.weight[list(family.suppressed)] *= 500.0
+    engine = Engine(family, max_new_tokens=12)
+    for seed in range(3):
+        out = engine.generate(prompts, generator(seed))
+        assert not torch.isin(out.ids[out.mask], torch.tensor(family.suppressed)).any()
+        assert torch.isfinite(out.logp).all()
+        torch.testing.assert_close(engine.score(prompts, out.ids, out.mask), out.logp, atol=1e-4, rtol=0)
+
+
+def test_greedy_decoding_equals_the_librarys_generate(family, engine, prompts):
+    out = engine.generate(prompts, generator(), greedy=True)
+    for i, prompt in enumerate(prompts):
+        types = torch.zeros(1, len(prompt), dtype=torch.int32)
+        types[0, prompt.image_slots] = 1
+        expected = family.model.generate(
+            input_ids=prompt.ids[None],
+            attention_mask=torch.ones(1, len(prompt), dtype=torch.int64),
+            mm_token_type_ids=types,
+            pixel_values=torch.cat([family.patchify(image) for image in prompt.images]),
+            image_grid_thw=torch.tensor([image.grid for image in prompt.images]),
+            do_sample=False,
+            max_new_tokens=10,
+            suppress_tokens=list(family.suppressed),
+            repetition_penalty=1.0,
+        )[0, len(prompt) :]
+        assert out.ids[i, : int(out.mask[i].sum())].tolist() == expected.tolist()
+
+
+def test_the_end_of_turn_token_is_part_of_the_action_and_ends_the_row(family, prompts):
+    engine = often_ending(family)
+    out = engine.generate(prompts * 4, generator())
+    stop = set(engine.stop.tolist())
+    for ids, mask, cut in zip(out.ids.tolist(), out.mask, out.cut.tolist(), strict=True):
+        n = int(mask.sum())
+        assert mask[:n].all()
+        assert (ids[n - 1] in stop) is (not cut)
+        assert not stop & set(ids[: n - 1])
+        assert set(ids[n:]) <= {family.pad_id}
+    assert 0 < int(out.cut.sum()) < len(out.cut)
+
+
+def test_a_row_decodes_the_same_when_the_others_have_ended_and_been_dropped(family, prompts):
+    engine = often_ending(family)
+    out = engine.generate(prompts * 4, generator(3))
+    lengths = out.mask.sum(-1)
+    assert int(lengths.max()) > int(lengths.median()) + 2  # rows were dropped on the way
+    torch.testing.assert_close(engine.score(prompts * 4, out.ids, out.mask), out.logp, atol=1e-5, rtol=0)
+
+
+def test_a_call_moves_the_generator_by_the_same_amount_whatever_it_samples(engine, prompts):
+    one, two = generator(1), generator(1)
+    engine.generate(prompts, one)
+    engine.generate(list(reversed(prompts)), two)
+    assert torch.equal(one.get_state(), two.get_state())
+
+
+def test_sampling_is_reproducible_and_leaves_global_generators_alone(engine, prompts):
+    before = torch.get_rng_state()
+    first, second = (engine.generate(prompts, generator(7)) for _ in range(2))
+    assert torch.equal(first.ids, second.ids)
+    assert torch.equal(first.logp, second.logp)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_changed_weights_are_seen_by_the_next_call(family, engine, prompts):
+    engine.generate(prompts, generator())
+    optimizer = torch.optim.AdamW(family.model.parameters(), lr=1e-2, foreach=True)
+    ids = torch.tensor([family.encode_reply("target 3")] * len(prompts))
+    mask = torch.ones_like(ids, dtype=torch.bool)
+    engine.score(prompts, ids, mask, train_vision=True).sum().backward()
+    optimizer.step()
+    out = engine.generate(prompts, generator())
+    n = int(out.mask[0].sum())
+    torch.testing.assert_close(
+        out.logp[0, :n], library_log_probs(family, prompts[0], out.ids[0, :n]), atol=1e-4, rtol=0
+    )
+
+
+def test_the_value_ignores_padding_and_reply_and_sends_the_model_no_gradient(family, engine, prompts):
+    head = ValueHead(family.language_model.config.hidden_size)
+    torch.nn.init.normal_(head.outer.weight)
+    beside = head(engine.last_hidden(prompts))
+    sampled = head(engine.generate(prompts, generator()).hidden)
+    assert torch.equal(beside, sampled)
+    for i, prompt in enumerate(prompts):
+        engine.forget()
+        torch.testing.assert_close(head(engine.last_hidden([prompt]))[0], beside[i], atol=1e-5, rtol=0)
+    hidden = engine._prefill(prompts[:2], train_vision=True)[1]
+    assert hidden.requires_grad
+    head(hidden).sum().backward()
+    assert all(p.grad is None for p in family.model.parameters())
+    assert head.inner.weight.grad.abs().sum() > 0
+
+
+def test_the_value_head_begins_at_zero_and_leaves_the_global_generator_alone():
+    before = torch.get_rng_state()
+    assert ValueHead(16)(torch.randn(3, 16, generator=generator())).tolist() == [0.0, 0.0, 0.0]
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_draw_inverts_the_distribution_and_never_takes_probability_zero():
+    logp = torch.tensor([0.0, 0.2, 0.5, 0.0, 0.3, 0.0]).log()
+    uniform = (torch.arange(1000) + 0.5) / 1000
+    tokens = draw(logp.expand(1000, -1), uniform)
+    assert torch.bincount(tokens, minlength=6).tolist() == [0, 200, 500, 0, 300, 0]
+    assert draw(logp[None], torch.tensor([0.99999994])).item() == 4
+
+
+def test_common_prefix_ends_before_the_first_difference_and_before_any_image(family):
+    one = family.encode(messages(picture(1), INSTRUCTIONS + "+, -"))
+    two = family.encode(messages(picture(2), INSTRUCTIONS + "hit, stand"))
+    n = common_prefix([one, two])
+    assert torch.equal(one.ids[:n], two.ids[:n])
+    assert one.ids[n] != two.ids[n]
+    same = family.encode(messages(picture(3), INSTRUCTIONS + "+, -"))
+    assert common_prefix([one, same]) <= int(one.image_slots[0])
+    assert common_prefix([one]) == 0
+
+
+@pytest.mark.parametrize("lengths", [[3], [5, 5, 5], [4, 4, 4, 4, 40], [1, 2, 3, 4, 30, 31]])
+def test_length_buckets_hold_every_row_once(lengths):
+    buckets = length_buckets(lengths, overhead=8)
+    assert sorted(row for bucket in buckets for row in bucket) == list(range(len(lengths)))
+    if max(lengths) > 20:
+        assert len(buckets) == 2
+        assert max(lengths[row] for row in buckets[0]) < 10

@@ -1,0 +1,224 @@
+"""Prompt layout, images and positions against the library's own, and the errors for models that cannot be used."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from samples import messages, picture
+
+from baselines.families import QwenVL, fit_grid, load_family
+from vlgym.errors import UserError
+
+
+def types_of(prompt) -> torch.Tensor:
+    types = torch.zeros(1, len(prompt), dtype=torch.int32)
+    types[0, prompt.image_slots] = 1
+    return types
+
+
+def conversation() -> list[dict]:
+    first, second = messages(picture(1, (84, 112)), "You see a room."), messages(picture(2, (56, 28)), "Now?")
+    return [*first, {"role": "assistant", "content": [{"type": "text", "text": "<action>+</action>"}]}, *second]
+
+
+def test_positions_equal_the_librarys_for_several_images_of_different_shapes(family):
+    prompt = family.encode(conversation())
+    grid = torch.tensor([image.grid for image in prompt.images])
+    expected, delta = family.model.model.get_rope_index(prompt.ids[None], types_of(prompt), image_grid_thw=grid)
+    assert torch.equal(prompt.positions, expected[:, 0])
+    assert prompt.next_position == len(prompt) + int(delta)
+
+
+def test_patches_equal_the_librarys_image_processor(family):
+    processors = pytest.importorskip("transformers.models.qwen2_vl.image_processing_pil_qwen2_vl")
+    processor = processors.Qwen2VLImageProcessorPil(patch_size=14, merge_size=2, temporal_patch_size=2)
+    image = picture(3, (84, 112))
+    expected = processor(images=[image], return_tensors="pt", do_resize=False)
+    prepared = family.prepare_image(image)
+    assert list(prepared.grid) == expected["image_grid_thw"][0].tolist()
+    torch.testing.assert_close(family.patchify(prepared), expected["pixel_values"], atol=2e-6, rtol=0)
+
+
+def test_the_linear_patch_embedding_equals_the_convolution(family):
+    module = family.model.model.visual.patch_embed
+    patches = family.patchify(family.prepare_image(picture(4)))
+    torch.testing.assert_close(module(patches), type(module).forward(module, patches), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        ((224, 224), (4, 4)),
+        ((300, 300), (4, 4)),
+        ((56, 112), (2, 4)),
+        ((28, 28), (1, 1)),
+        ((10, 10), (1, 1)),
+        ((100, 700), (1, 10)),
+        ((28, 2800), (1, 16)),
+    ],
+)
+def test_images_of_any_size_fit_sixteen_tokens_and_are_never_enlarged(family, size, expected):
+    assert fit_grid(*size, 28, 16) == expected
+    prepared = family.prepare_image(picture(0, size))
+    assert prepared.tokens == expected[0] * expected[1] <= 16
+    assert prepared.pixels.shape == (expected[0] * 28, expected[1] * 28, 3)
+
+
+def test_a_long_prompt_with_unknown_words_has_a_forward_pass(family, engine):
+    text = " ".join(f"unknownword{i}" for i in range(150))
+    prompt = family.encode(messages(picture(1, (300, 300)), text))
+    assert len(text) > 1900
+    assert engine.generate([prompt], torch.Generator().manual_seed(0)).logp.isfinite().all()
+
+
+def test_special_tokens_in_an_environments_text_put_no_image_into_the_prompt(family):
+    prompt = family.encode(messages(picture(1), "look: <|image_pad|><|vision_start|> <|im_end|>"))
+    image = prompt.images[0]
+    assert int((prompt.ids == family.image_pad).sum()) == image.tokens == len(prompt.image_slots)
+    assert int((prompt.ids == family.turn_end).sum()) == 1
+
+
+def test_tiny_lays_text_before_images_and_published_models_keep_the_order(family):
+    ids = family.encode(messages(picture(1), "Now?")).ids.tolist()
+    words = family.encode_text("Now?")
+    assert ids.index(words[0]) < ids.index(family.image_pad)
+    published = QwenVL(
+        family.model, family.tokenizer, image_tokens=16, system="You are a helpful assistant.", images_last=False
+    )
+    text = family.tokenizer.decode(published.encode(messages(picture(1, (28, 28)), "Now?")).ids)
+    assert text == (
+        "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n"
+        "<|vision_start|><|image_pad|><|vision_end|>Now?<|im_end|>\n<|im_start|>assistant\n"
+    )
+
+
+def test_equal_messages_have_equal_keys_and_other_pictures_or_words_other_keys(family):
+    base = family.encode(messages(picture(1), "Now?"))
+    assert family.encode(messages(picture(1).copy(), "Now?")).key == base.key
+    changed = picture(1)
+    changed[0, 0, 0] ^= 1
+    assert family.encode(messages(changed, "Now?")).key != base.key
+    assert family.encode(messages(picture(1), "Now!")).key != base.key
+
+
+def test_a_text_only_prompt_works(family, engine):
+    prompt = family.encode([{"role": "user", "content": [{"type": "text", "text": "hello"}]}])
+    out = engine.generate([prompt, prompt], torch.Generator().manual_seed(0))
+    torch.testing.assert_close(engine.score_flat([prompt] * 2, out.ids, out.mask), out.logp, atol=1e-5, rtol=0)
+
+
+def test_building_tiny_twice_gives_the_same_weights_and_moves_no_global_generator():
+    before = torch.get_rng_state()
+    one, two, other = load_family("tiny", seed=3), load_family("tiny", seed=3), load_family("tiny", seed=4)
+    assert torch.equal(before, torch.get_rng_state())
+    pairs = zip(one.model.parameters(), two.model.parameters(), strict=True)
+    assert all(torch.equal(a, b) for a, b in pairs)
+    assert not torch.equal(one.language_model.embed_tokens.weight, other.language_model.embed_tokens.weight)
+
+
+def test_a_saved_model_loads_as_the_same_family_with_the_same_outputs(family, engine, prompts, tmp_path):
+    from baselines.generate import Engine
+
+    family.model.save_pretrained(tmp_path)
+    family.tokenizer.save_pretrained(tmp_path)
+    again = load_family(str(tmp_path))
+    assert type(again) is type(family)
+    assert again.suppressed == family.suppressed
+    first = engine.generate(prompts, torch.Generator().manual_seed(0))
+    second = Engine(again, max_new_tokens=10).generate(
+        [again.encode(messages(picture(1), "Now?"))], torch.Generator().manual_seed(0)
+    )
+    assert len(second.texts) == 1
+    same = Engine(again, max_new_tokens=10).generate(prompts, torch.Generator().manual_seed(0))
+    assert torch.equal(first.ids, same.ids)
+
+
+def test_the_frozen_copy_keeps_its_weights_when_the_original_learns(family, engine, prompts):
+    from baselines.generate import Engine
+
+    family.model.model.visual.requires_grad_(False)
+    frozen = Engine(family.frozen_copy(), max_new_tokens=10, vision_of=engine)
+    ids = torch.tensor([family.encode_reply("target 3")] * len(prompts))
+    mask = torch.ones_like(ids, dtype=torch.bool)
+    before = frozen.score(prompts, ids, mask)
+    assert not before.requires_grad
+    torch.testing.assert_close(before, engine.score(prompts, ids, mask).detach(), atol=1e-6, rtol=0)
+    with torch.no_grad():
+        for p in family.language_model.parameters():
+            p.mul_(1.1)
+    assert torch.equal(frozen.score(prompts, ids, mask), before)
+    assert (engine.score(prompts, ids, mask).detach() - before).abs().max() > 1e-3
+
+
+def test_unknown_and_unsupported_models_are_refused_with_the_way_out(tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "config.json").write_text(json.dumps({"model_type": "gpt2"}))
+    for name, words in (("empty", "no config.json"), ("other", "'gpt2'"), ("nowhere/at-all", "no such model")):
+        target = str(tmp_path / name) if name != "nowhere/at-all" else name
+        with pytest.raises(UserError, match=words) as caught:
+            load_family(target)
+        assert "tiny" in str(caught.value)
+    with pytest.raises(UserError, match="float32 or bfloat16"):
+        load_family("tiny", dtype="int8")
+    with pytest.raises(UserError, match="image_tokens"):
+        load_family("tiny", image_tokens=-1)
+
+
+def test_qwen2_5_vl_is_supported_by_the_same_class(family, tmp_path):
+    from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
+
+    from baselines.generate import Engine
+
+    ids = family.tokenizer.convert_tokens_to_ids
+    text = family.model.config.text_config.to_dict() | {
+        "model_type": "qwen2_5_vl_text",
+        "num_hidden_layers": 2,
+        "layer_types": None,
+    }
+    vision = {
+        "depth": 2,
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_heads": 2,
+        "out_hidden_size": 128,
+        "window_size": 56,
+        "fullatt_block_indexes": [1],
+    }
+    config = Qwen2_5_VLConfig(
+        text_config=text,
+        vision_config=vision,
+        image_token_id=ids("<|image_pad|>"),
+        video_token_id=ids("<|video_pad|>"),
+        vision_start_token_id=ids("<|vision_start|>"),
+        vision_end_token_id=ids("<|vision_end|>"),
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        Qwen2_5_VLForConditionalGeneration(config).save_pretrained(tmp_path)
+    family.tokenizer.save_pretrained(tmp_path)
+    other = load_family(str(tmp_path), image_tokens=12)
+    engine = Engine(other, max_new_tokens=6)
+    prompts = [other.encode(messages(picture(s, (84, 112)), "Now?" * s)) for s in (1, 2)]
+    out = engine.generate(prompts, torch.Generator().manual_seed(0))
+    torch.testing.assert_close(engine.score_flat(prompts, out.ids, out.mask), out.logp, atol=1e-5, rtol=0)
+    full = torch.cat([prompts[0].ids, out.ids[0]])[None]
+    types = torch.cat([types_of(prompts[0]), torch.zeros(1, 6, dtype=torch.int32)], 1)
+    pixels, grid = other.patchify(prompts[0].images[0]), torch.tensor([prompts[0].images[0].grid])
+    logits = other.model(input_ids=full, pixel_values=pixels, image_grid_thw=grid, mm_token_type_ids=types).logits[
+        0, len(prompts[0]) - 1 : -1
+    ]
+    logits[:, list(other.suppressed)] = float("-inf")
+    expected = torch.log_softmax(logits, -1).gather(-1, out.ids[0][:, None])[:, 0]
+    torch.testing.assert_close(out.logp[0], expected.detach(), atol=1e-5, rtol=0)
+
+
+def test_pictures_are_read_as_they_are_given(family):
+    image = np.zeros((28, 28, 3), np.uint8)
+    image[..., 0] = 255
+    red = family.patchify(family.prepare_image(image)).view(4, 3, 2, 14, 14)
+    assert red[:, 0].unique().item() == pytest.approx((1 - 0.48145466) / 0.26862954, abs=1e-5)
+    assert red[:, 1].unique().item() == pytest.approx(-0.4578275 / 0.26130258, abs=1e-5)
