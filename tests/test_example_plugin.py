@@ -76,9 +76,11 @@ def test_its_own_parser_is_used_through_plain_gymnasium(python: Path) -> None:
 def test_the_learner_trains_on_it_for_one_update_unchanged(python: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     done = run(
-        python, "-m", "baselines.vldac", "--env", "example/Arrow-v0", "--updates", "1", "--warm-start-steps", "2",
-        "--num-envs", "4", "--rollout-steps", "4", "--eval-episodes", "4", "--out", str(out), cwd=tmp_path,
+        python, "-m", "baselines.vldac", "--env", "example/Arrow-v0", "--updates", "1", "--warm.steps", "2",
+        "--value-warmup", "0", "--num-envs", "4", "--rollout-steps", "4", "--eval-episodes", "4",
+        "--out", str(out), cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-    assert any("loss/policy" in row or "policy_loss" in row for row in rows)
+    rows = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+    assert [row["update"] for row in rows] == [1]
+    assert rows[0]["env_steps"] == 16

@@ -124,6 +124,13 @@ def test_a_run_leaves_its_record_log_curve_evaluations_and_model(straight):
     assert wanted <= rows[0].keys()
 
 
+def test_every_logged_metric_is_defined_in_the_documentation(straight):
+    page = (Path(__file__).parents[2] / "docs" / "learner.md").read_text()
+    logged = {name for row in read_rows(straight / "log.jsonl") for name in row}
+    assert "loss/policy" in logged
+    assert sorted(name for name in logged if f"`{name}`" not in page) == []
+
+
 def test_sampled_and_scored_log_probs_agree_at_every_update(straight):
     assert all(row["rollout/logp_diff_max"] < 1e-4 for row in read_rows(straight / "log.jsonl"))
 

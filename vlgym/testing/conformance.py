@@ -27,7 +27,7 @@ class EnvConformance:
         """Parametrise over the ids and the checks."""
         ids = self.env_ids or (self.env_id,)
         if {"conformance_id", "conformance_check"} <= set(metafunc.fixturenames):
-            metafunc.parametrize("conformance_id", ids)
+            metafunc.parametrize("conformance_id", _one_worker_each(metafunc, ids))
             metafunc.parametrize("conformance_check", list(CHECKS))
 
     def test_contract(self, conformance_id: str, conformance_check: str) -> None:
@@ -37,3 +37,12 @@ class EnvConformance:
             spec = get_registry().get(conformance_id)
             self._subjects[key] = Subject(spec, dict(self.env_kwargs), self.garbage)
         assert CHECKS[conformance_check](self._subjects[key])
+
+
+def _one_worker_each(metafunc: Any, ids: tuple[str, ...]) -> list[Any]:
+    """Keep one environment's checks in one pytest-xdist worker (`--dist loadgroup`), because they share its episodes."""
+    import pytest
+
+    if not metafunc.config.pluginmanager.hasplugin("xdist"):
+        return list(ids)
+    return [pytest.param(env_id, marks=pytest.mark.xdist_group(env_id)) for env_id in ids]

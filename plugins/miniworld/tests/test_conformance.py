@@ -1,17 +1,13 @@
-"""The certificate on one environment of each kind, in small pictures; the repository's sweep runs it on every
-id at full size.
-"""
+"""The certificate of every environment of the family, in small pictures (`vlgym check` takes full size)."""
+
+from vlgym_miniworld.plugin import SPECS
 
 from vlgym.testing import EnvConformance
 
 
 class TestMiniWorldConformance(EnvConformance):
-    """Reaching a box, reading a sign, carrying."""
+    """Every property of the kit, for each id."""
 
-    env_ids = (
-        "vlgym/OneRoomS6Fast-v0",
-        "vlgym/Sign-v0",
-        "vlgym/PutNext-v0",
-    )
+    env_ids = tuple(spec.id for spec in SPECS)
     env_kwargs = {"image_size": (32, 32)}  # noqa: RUF012 - declared ClassVar in the base
     garbage = 200

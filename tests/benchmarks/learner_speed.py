@@ -1,7 +1,7 @@
 """Speed of the tiny VL-DAC loop (rollout + reference + update) over the plain way of writing it, alternately in one
 process.
 
-    python tests/baselines/benchmark_learner.py --updates 3 --out docs/benchmarks/learner_speed.json
+    python tests/benchmarks/learner_speed.py --updates 3 --write
 
 The plain way does what common VLM-RL loops do, on the same model, environments, batch sizes, epochs and losses: the
 library's `generate()`; images prepared and encoded again in every pass; every pass left-padded with an attention mask;
@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import argparse
 import copy
-import json
-import platform
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
+from report import finish, parse_write, table
 
 from baselines.collect import Batch, Collector
 from baselines.families import Family, Prompt, load_family
@@ -162,13 +160,12 @@ class Bench:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--updates", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--env", default="vlgym/NumberLine-v0")
     parser.add_argument("--model", default="tiny", help="tiny is warm-started first; a folder is taken as it is")
-    parser.add_argument("--out", type=Path)
-    args = parser.parse_args()
+    args = parse_write(__doc__ or "", parser)
     torch.set_num_threads(args.threads)
     config = replace(Config(env=args.env), seed=0).resolve()
     family = load_family(args.model)
@@ -186,21 +183,19 @@ def main() -> None:
             if round_number:  # the first round warms up
                 rows[bench.name].append(row)
     means = {name: {key: sum(r[key] for r in found) / len(found) for key in found[0]} for name, found in rows.items()}
-    result = {
-        "env": args.env,
-        "updates": args.updates,
-        "threads": args.threads,
-        "ratio": means["vlgym"]["env_steps_per_s"] / means["plain"]["env_steps_per_s"],
-        "cpu_ratio": means["vlgym"]["env_steps_per_cpu_s"] / means["plain"]["env_steps_per_cpu_s"],
-        "means": means,
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "processor": platform.machine(),
-        "date": time.strftime("%Y-%m-%d"),
-    }
-    print(json.dumps(result, indent=1))
-    if args.out:
-        args.out.write_text(json.dumps(result, indent=1) + "\n")
+    columns = ("env_steps_per_s", "env_steps_per_cpu_s", "rollout_s", "reference_s", "update_s", "reply_tokens")
+    lines = [[name, *(f"{found[key]:.2f}" for key in columns)] for name, found in means.items()]
+    ratios = {key: means["vlgym"][key] / means["plain"][key] for key in columns[:2]}
+    body = (
+        f"`{args.env}`, tiny model, {config.num_envs} environments x {config.rollout_steps} steps, "
+        f"{config.epochs} epochs; "
+        f"{args.updates} timed update(s) of each, alternately, {args.threads} thread(s). "
+        "For the plain way, `reference_s` includes recomputing the old log-probs.\n\n"
+        f"Ratio of environment steps per second: **{ratios['env_steps_per_s']:.1f}** "
+        f"(per CPU second {ratios['env_steps_per_cpu_s']:.1f}); target 1.5, aim 3.\n\n"
+    )
+    page = body + table(["way", *columns], lines)
+    finish("learner_speed", "Speed of the learner", page, ["vlgym", "torch", "transformers"], args.write)
 
 
 def _copy(family: Family) -> Family:
