@@ -63,8 +63,8 @@ def main() -> None:
     curves = "\n".join(f"![seed {seed}](demo_seed{seed}.png)" for seed in args.seeds)
     body = (
         f"`python -m baselines.vldac --env {ENV} --seed N` with its defaults, every seed that was run. Success is "
-        "strict (return > 0) over 200 held-out episodes, sampling at temperature 1, with 95 % Wilson intervals. Target: "
-        "at most 0.6 before, at least 0.95 after, the whole of `make demo` under 6 minutes.\n\n"
+        "strict (return > 0) over 200 held-out episodes, sampling at temperature 1, with 95 % Wilson intervals. "
+        "Target: at most 0.6 before, at least 0.95 after, the whole of `make demo` under 6 minutes.\n\n"
     )
     finish(
         "demo_seeds",
