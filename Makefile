@@ -49,6 +49,7 @@ install: $(VENV)/.test  ## make .venv with all plugins, the learner and the test
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "vlgym needs Python 3.11 or newer; name one with: make PYTHON=python3.11 ..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip --disable-pip-version-check install -q 'pip>=25.1'  # dependency groups
 
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt plugins/cards/pyproject.toml
 	$(PIP) torch

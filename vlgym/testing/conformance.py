@@ -40,7 +40,7 @@ class EnvConformance:
 
 
 def _one_worker_each(metafunc: Any, ids: tuple[str, ...]) -> list[Any]:
-    """Keep one environment's checks in one pytest-xdist worker (`--dist loadgroup`), because they share its episodes."""
+    """Keep an environment's checks in one worker of pytest-xdist (`--dist loadgroup`): they share its episodes."""
     import pytest
 
     if not metafunc.config.pluginmanager.hasplugin("xdist"):

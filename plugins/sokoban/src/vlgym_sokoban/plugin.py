@@ -1,4 +1,4 @@
-"""The plugin's card: specs and its parts of the MageBench suites only. Importing this module imports no environment code."""
+"""The plugin's specs and its parts of the MageBench suites; importing this module imports no environment code."""
 
 from __future__ import annotations
 
