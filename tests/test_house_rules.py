@@ -38,6 +38,13 @@ def dotted(node: ast.AST) -> str:
     return ""
 
 
+PUTS_BACK = {
+    "plugins/alfworld/src/vlgym_alfworld/package.py": "importing textworld draws from the global generators",
+    "plugins/alfworld/src/vlgym_alfworld/thor.py": "AI2-THOR draws from the global generator",
+}
+"""Modules that may set a global generator, because they put it back as they found it; and why."""
+
+
 def offences(tree: ast.Module) -> list[str]:
     """Return one line for each call or import that the house rules forbid."""
     found = []
@@ -78,7 +85,10 @@ def test_a_module_has_at_most_400_lines(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=show)
 def test_a_module_runs_no_outside_text_and_draws_from_no_global_generator(path: Path) -> None:
-    assert offences(read_tree(path)) == []
+    found = offences(read_tree(path))
+    if show(path) in PUTS_BACK:
+        found = [line for line in found if not line.endswith(("random.setstate()", "np.random.set_state()"))]
+    assert found == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=show)

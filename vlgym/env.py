@@ -40,7 +40,7 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
 
     Args:
         parser: parser name, import string or object; by default the spec's first reply style, under the Global
-            planner `plan`.
+            planner `plan` instead of `tag` or `json`.
         planner: `online`, one action a reply; or `global` (MageBench), one reply that holds the whole plan: it is
             executed, and the episode ends.
         invalid_action: what an unreadable or illegal reply does: `noop` (default), `random` (a random legal action is
@@ -91,7 +91,9 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
             )
         self.vlgym_spec = vlgym_spec
         self.planner = planner
-        style = "plan" if planner == "global" else vlgym_spec.reply_styles[0] if vlgym_spec else "tag"
+        style = vlgym_spec.reply_styles[0] if vlgym_spec else "tag"
+        if planner == "global" and style in ("tag", "json"):
+            style = "plan"
         self.parser: Parser = get_parser(parser or style)
         self.invalid_action = invalid_action
         self.invalid_penalty = float(invalid_penalty)

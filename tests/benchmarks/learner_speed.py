@@ -190,8 +190,9 @@ def main() -> None:
         f"`{args.env}`, tiny model, {config.num_envs} environments x {config.rollout_steps} steps, "
         f"{config.epochs} epochs; "
         f"{args.updates} timed update(s) of each, alternately, {args.threads} thread(s). "
-        "For the plain way, `reference_s` includes recomputing the old log-probs. It takes logits at every position and "
-        "encodes each prompt whole for each reply, as common loops do; one that shared prompts would come closer.\n\n"
+        "For the plain way, `reference_s` includes recomputing the old log-probs. It takes logits at every position "
+        "and encodes each prompt whole for each reply, as common loops do; one that shared prompts would come "
+        "closer.\n\n"
         f"Ratio of environment steps per second: **{ratios['env_steps_per_s']:.1f}** "
         f"(per CPU second {ratios['env_steps_per_cpu_s']:.1f}); target 1.5, aim 3.\n\n"
     )
