@@ -1,6 +1,7 @@
 """Every check of the conformance kit fails for an environment that is broken in just that way, and no other does."""
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -146,6 +147,7 @@ def test_the_pytest_class_has_one_case_for_each_id_and_check() -> None:
 
         def __init__(self) -> None:
             self.asked = {}
+            self.config = SimpleNamespace(pluginmanager=SimpleNamespace(hasplugin=lambda name: False))
 
         def parametrize(self, name: str, values: Any) -> None:
             self.asked[name] = list(values)

@@ -213,11 +213,22 @@ def test_a_reader_that_goes_away_is_no_traceback(plugin: Path) -> None:
     process.stderr.close()
 
 
+def heed_interrupts() -> None:
+    """Undo what a shell does to background jobs, whose children ignore interrupts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_an_interrupt_ends_a_game_with_status_130(plugin: Path) -> None:
     env = {**os.environ, "VLGYM_PLUGINS": "fake", "PYTHONPATH": os.pathsep.join(map(str, (plugin, HERE)))}
     command = [sys.executable, "-m", "vlgym", "play", "fake/Walk-v0", "--out", str(plugin / "out")]
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=env,
+        preexec_fn=heed_interrupts,
     )
     assert process.stdout is not None
     while ">" not in (line := process.stdout.read(1)) and line:
