@@ -51,6 +51,8 @@ class EnvSpec:
         oracle: `exact` (optimal), `planner` (good, not proved optimal) or `none`.
         oracle_success: share of seeds that the oracle must win in the conformance test.
         random_success_below: the random policy must succeed less often than this in the conformance test.
+        figure_episodes: episodes of which registry.yaml's floor and ceiling are measured; by default as many as fit a
+            budget of turns. For environments whose turns take long.
         system_requirements: Debian packages needed.
         references: papers and sources.
         contract: contract version that the plugin was written for.
@@ -76,6 +78,7 @@ class EnvSpec:
     oracle: str = "exact"
     oracle_success: float = 1.0
     random_success_below: float = 1.0
+    figure_episodes: int | None = None
     system_requirements: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
     contract: int = CONTRACT
@@ -122,6 +125,13 @@ class EnvSpec:
         for name in ("prompt_version", "history_turns", "history_images"):
             value = getattr(self, name)
             self._require(_is_int(value) and value >= 0, name, value, "an integer >= 0")
+        episodes = self.figure_episodes
+        self._require(
+            episodes is None or (_is_int(episodes) and episodes >= 2),
+            "figure_episodes",
+            episodes,
+            "None or an integer >= 2",
+        )
         self._require(_is_int(self.contract), "contract", self.contract, "an integer")
         self._require(isinstance(self.kwargs, dict), "kwargs", self.kwargs, "a dict")
         try:

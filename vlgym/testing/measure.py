@@ -45,7 +45,7 @@ def measure_figures(spec: EnvSpec) -> dict[str, Any]:
 
 def play_figures(spec: EnvSpec, policy: Policy) -> dict[str, Any]:
     """Return mean return, its standard error, success and the number of episodes of a policy on the test split."""
-    episodes = count_episodes(spec)
+    episodes = spec.figure_episodes or count_episodes(spec)
     report = evaluate(spec.id, policy, episodes=episodes, num_envs=1)
     return {
         "return": round(report.mean_return, 4),

@@ -1,0 +1,156 @@
+"""The benchmark's own games, where `alfworld-download` has put them: found, listed in a fixed order, checked and read.
+
+A split's games are those that ALFWorld itself plays: a folder with `traj_data.json` and `game.tw-pddl`, one of the six
+task types, marked solvable, no movable receptacles, no slicing. They are sorted by their path inside the split. Full
+data: train 3553, valid_seen 140, valid_unseen 134 games.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from vlgym.errors import UserError
+from vlgym.seeding import SPLITS as SEED_SPLITS
+from vlgym.seeding import episode_seed, split_of
+
+from .game import Game
+from .grammar import check_grammar
+from .package import VARIABLE, data_folder
+from .tasks import LOOK, TASKS, Goal
+
+SPLITS = ("train", "valid_seen", "valid_unseen")
+SPLIT_OF_SEEDS = dict(zip(SEED_SPLITS, SPLITS, strict=True))
+"""The benchmark's split for each of vlgym's."""
+
+FOLDER = "json_2.1.1"
+GAME, TRAJECTORY = "game.tw-pddl", "traj_data.json"
+_SOLVABLE = re.compile(rb'"solvable"\s*:\s*(true|false|null)')
+_TAIL = 65536
+"""Bytes at the end of a game file in which the key `solvable` stands; the whole file is read where it does not."""
+
+_SENTENCE = re.compile(r"Your task is to: (.*?)\.?(?:\"|\n|$)")
+
+
+def wants_benchmark(games: str, split: str | None) -> bool:
+    """Whether the benchmark's games are to be played: `benchmark` always, `auto` where a split is named and its games
+    are there.
+
+    Raises:
+        UserError: they are demanded and not there.
+    """
+    if games == "benchmark":
+        root = data_folder() / FOLDER
+        if not root.is_dir():
+            raise UserError(
+                f"games='benchmark': there are no ALFWorld games in {root}. Run 'alfworld-download' (2 GB) and set "
+                f"{VARIABLE} to its folder, or use games='generated'."
+            )
+        return True
+    return games == "auto" and split is not None and (data_folder() / FOLDER / split).is_dir()
+
+
+def list_games(split: str, tasks: tuple[str, ...]) -> tuple[Path, ...]:
+    """Return the folders of a split's games of the given task types, sorted.
+
+    Raises:
+        UserError: there are none.
+    """
+    found = _list_games(data_folder() / FOLDER / split, tasks)
+    if not found:
+        raise UserError(
+            f"No playable {', '.join(tasks)} games in {data_folder() / FOLDER / split}. Check that {VARIABLE} "
+            "is the folder that 'alfworld-download' filled, or use games='generated'."
+        )
+    return found
+
+
+@lru_cache(maxsize=64)
+def _list_games(root: Path, tasks: tuple[str, ...]) -> tuple[Path, ...]:
+    folders = sorted(path.parent for path in root.glob(f"*/*/{GAME}"))
+    return tuple(folder for folder in folders if _task_of(folder) in tasks and _is_playable(folder, root))
+
+
+def game_number(seed: int, env_id: str, count: int) -> int:
+    """Return the game of a seed: episode `i` of a vlgym split plays game `i` modulo their number; any other seed is its
+    own `i`.
+    """
+    split = split_of(seed)
+    known = _numbers(env_id, split, count) if split is not None else {}
+    return known.get(seed, seed % count)
+
+
+@lru_cache(maxsize=64)
+def _numbers(env_id: str, split: str, count: int) -> dict[int, int]:
+    return {episode_seed(env_id, split, index): index % count for index in range(max(count, 10_000))}
+
+
+def load_game(folder: Path) -> Game:
+    """Read and check a game.
+
+    Raises:
+        UserError: a file is missing, damaged, or holds what a game never needs.
+    """
+    data, trajectory = _read(folder / GAME), _read(folder / TRAJECTORY)
+    try:
+        domain, grammar, problem = (str(data[key]) for key in ("pddl_domain", "grammar", "pddl_problem"))
+        wanted = trajectory["pddl_params"]
+        goal = Goal(
+            task=trajectory["task_type"],
+            thing=wanted["object_target"],
+            parent="" if trajectory["task_type"] == LOOK else wanted["parent_target"],
+            toggle=wanted.get("toggle_target") or "",
+        )
+        scene = int(trajectory.get("scene", {}).get("scene_num") or folder.parent.name.rsplit("-", 1)[1])
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise UserError(
+            f"{folder}: {GAME} or {TRAJECTORY} lacks {error}. Download it again: alfworld-download --force."
+        ) from error
+    if goal.task not in TASKS:
+        raise UserError(f"{folder / TRAJECTORY}: task_type {goal.task!r} is not one of {', '.join(TASKS)}.")
+    check_grammar(grammar, str(folder / GAME))
+    found = _SENTENCE.search(grammar)
+    return Game(
+        name=f"{folder.parent.name}/{folder.name}",
+        goal=goal,
+        scene=scene,
+        sentence=found.group(1).strip() if found else "",
+        domain=domain,
+        grammar=grammar,
+        problem=problem,
+    )
+
+
+def _task_of(folder: Path) -> str:
+    return folder.parent.name.split("-", 1)[0]
+
+
+def _is_playable(folder: Path, root: Path) -> bool:
+    name = str(folder.relative_to(root))
+    has_both = (folder / TRAJECTORY).is_file()
+    return "movable" not in name and "Sliced" not in name and has_both and _is_solvable(folder / GAME)
+
+
+def _is_solvable(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(0, 2)
+        file.seek(max(0, file.tell() - _TAIL))
+        found = _SOLVABLE.findall(file.read())
+    if not found:
+        found = _SOLVABLE.findall(path.read_bytes())
+    return bool(found) and found[-1] == b"true"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{path} cannot be read ({type(error).__name__}: {error}). Download it again: alfworld-download --force."
+        ) from error
+    if not isinstance(data, dict):
+        raise UserError(f"{path} is not a JSON object. Download it again: alfworld-download --force.")
+    return data

@@ -1,0 +1,218 @@
+"""Make TextWorld's PDDL engine fast enough to play, without changing a byte of what it says.
+
+As shipped, a kitchen takes half a second to load, as long again to reset, and 0.1 s for a step: every game is
+translated four times, and the text grammar is parsed anew for every command of every turn. `fast_engine()` replaces a
+handful of the engine's functions while it is entered: one translation a game (see `grounding`), parsed texts
+remembered, no deep copies of what nobody changes. On leaving, everything is as it was. The tests compare whole
+transcripts with the untouched engine.
+
+It also keeps the package's side effects in: `fast_downward` overwrites `sys.argv`, swaps `sys.stdout` and sets module
+options.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import gc
+import importlib
+import itertools
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from types import ModuleType
+from typing import Any
+
+from .grounding import Unsupported, to_sas
+from .package import import_quietly
+
+_LOCK = threading.RLock()
+_TASK_RULE = re.compile(r'("rhs": "Your task is to: )([^"\\]*)(\.")')
+_PLAIN = re.compile(r"[A-Za-z0-9 ,.'-]+")
+_PLACEHOLDER = "UNKNOWN GOAL"
+_PLAIN_TRANSLATION = {
+    "filter_unimportant_vars": False,
+    "filter_unreachable_facts": False,
+    "use_partial_encoding": False,
+    "skip_variable_reordering": True,
+    "add_implied_preconditions": False,
+    "invariant_generation_max_candidates": 0,
+}
+"""What `fast_downward.pddl2sas` sets for an unoptimised translation."""
+
+
+@contextlib.contextmanager
+def fast_engine() -> Iterator[None]:
+    """Play with the fast functions inside; restore the engine, `sys.argv` and the translator's options on leaving.
+    Re-entrant, one thread at a time.
+    """
+    with _LOCK:
+        changes = _replacements()
+        before = [(owner, name, vars(owner)[name]) for owner, name, _ in changes]
+        argv, stdout = sys.argv, sys.stdout
+        try:
+            for owner, name, value in changes:
+                setattr(owner, name, value)
+            yield
+        finally:
+            for owner, name, value in before:
+                setattr(owner, name, value)
+            sys.argv, sys.stdout = argv, stdout
+
+
+def forget_facts() -> None:
+    """Drop the facts that TextWorld has interned for games gone by: it keeps every one, half a megabyte a game.
+
+    Facts compare by value, so those of a game that still runs stay good.
+    """
+    textworld_logic = importlib.import_module("textworld.logic")
+    with _LOCK:
+        interned = importlib.import_module("mementos.core")._memento_cache
+        for key in [key for key in interned if key[0] is textworld_logic.Proposition]:
+            del interned[key]
+
+
+def stock_functions() -> dict[str, Any]:
+    """Return the functions that `fast_engine` replaces, as they are now, by `module.name`; for the tests."""
+    return {f"{owner.__name__}.{name}": vars(owner)[name] for owner, name, _ in _replacements()}
+
+
+@lru_cache(maxsize=1)
+def _replacements() -> tuple[tuple[Any, str, Any], ...]:
+    import_quietly("textworld")
+    downward = importlib.import_module("fast_downward")
+    textgen = importlib.import_module("textworld.envs.pddl.textgen")
+    logic = importlib.import_module("textworld.envs.pddl.logic")
+    queries = importlib.import_module("textworld.logic")
+    translated = lru_cache(maxsize=8)(_translator(downward.pddl2sas))
+
+    def pddl2sas(domain: str, problem: str, verbose: bool = False, optimize: bool = False) -> Any:
+        # The optimised translation serves the planner only, which never runs here; the plain one serves it too.
+        return translated(domain, problem)
+
+    return (
+        (downward, "pddl2sas", pddl2sas),
+        (textgen, "_parse_and_convert", _remember(textgen._parse_and_convert, _copy_symbols(textgen.Symbol))),
+        (textgen, "copy_context", _copy_context),
+        (textgen, "deepcopy", _copy_symbols(textgen.Symbol)),
+        (textgen, "check_flag", _no_flag),
+        (queries.State, "facts", property(_all_facts)),
+        (queries, "_parse_and_convert", _remember(queries._parse_and_convert, copy.copy)),
+        (logic, "_parse_and_convert", _remember_grammar(logic, textgen)),
+    )
+
+
+def _translator(stock: Callable[..., Any]) -> Callable[[str, str], Any]:
+    def translate(domain: str, problem: str) -> Any:
+        """Return the package's task and the SAS text."""
+        argv = sys.argv
+        sys.argv = ["translate.py", "domain", "task"]  # the module `options` reads the command line when it is imported
+        collecting = gc.isenabled()
+        try:
+            package = importlib.import_module("fast_downward.translate.translate")
+            gc.disable()  # thousands of small tuples that all live on: a third of the time is spent looking for garbage
+            try:
+                return _translate(package, domain, problem)
+            except Unsupported:
+                return stock(domain, problem)
+        finally:
+            sys.argv = argv
+            if collecting:
+                gc.enable()
+
+    return translate
+
+
+def _translate(package: ModuleType, domain: str, problem: str) -> tuple[Any, str]:
+    lisp = importlib.import_module("fast_downward.translate.pddl_parser.lisp_parser")
+    parsing = importlib.import_module("fast_downward.translate.pddl_parser.parsing_functions")
+    before = {name: getattr(package.options, name, None) for name in _PLAIN_TRANSLATION}
+    talkers = (package.axiom_rules, package.timers)
+    try:
+        vars(package.options).update(_PLAIN_TRANSLATION)
+        for module in talkers:
+            vars(module)["print"] = _say_nothing
+        task = parsing.parse_task(
+            lisp.parse_nested_list(domain.split("\n")), lisp.parse_nested_list(problem.split("\n"))
+        )
+        package.normalize.normalize(task)
+        return task, to_sas(task, package)
+    finally:
+        for module in talkers:
+            vars(module).pop("print", None)
+        vars(package.options).update({name: value for name, value in before.items() if value is not None})
+
+
+def _say_nothing(*args: Any, **kwargs: Any) -> None:
+    """Stand in for `print` in modules that report their progress."""
+
+
+def _remember(function: Callable[..., Any], fresh: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return `function` with its results remembered; `fresh` makes what a caller may change."""
+    results = lru_cache(maxsize=4096)(function)
+
+    def remembered(*args: Any, **kwargs: Any) -> Any:
+        return fresh(results(*args, **kwargs))
+
+    return remembered
+
+
+def _remember_grammar(logic: ModuleType, textgen: ModuleType) -> Callable[..., Any]:
+    """Return a parser of game grammars that parses a grammar once for all tasks: games differ in one sentence."""
+    stock = logic._parse_and_convert
+    parsed = lru_cache(maxsize=8)(stock)
+
+    def parse(text: str, rule_name: str = "pddlStart") -> Any:
+        found = _TASK_RULE.findall(text)
+        if len(found) != 1 or not _PLAIN.fullmatch(found[0][1]):
+            return stock(text, rule_name=rule_name)
+        actions, shared = parsed(_TASK_RULE.sub(rf"\g<1>{_PLACEHOLDER}\g<3>", text), rule_name=rule_name)
+        grammar = textgen.ContextSensitiveGrammar()
+        grammar.update(shared)
+        rule = copy.copy(shared._rules["task"][0])
+        rule.rhs = [textgen.TerminalSymbol(f"Your task is to: {found[0][1]}.")]
+        grammar._rules["task"] = [rule]
+        return dict(actions), grammar
+
+    return parse
+
+
+def _no_flag(name: str) -> bool:
+    """Stand in for the engine's look at the debugging variables: once for every symbol is too often."""
+    return False
+
+
+def _all_facts(state: Any) -> list[Any]:
+    """Return the facts of a state in the engine's order, without a generator's cost."""
+    return list(itertools.chain.from_iterable(state._facts.values()))
+
+
+def _copy_symbols(kind: type) -> Callable[[Any], Any]:
+    """Return a function that copies symbols of the text grammar; their contexts are set anew after a copy."""
+
+    def duplicate(value: Any) -> Any:
+        if isinstance(value, list):
+            return [duplicate(item) for item in value]
+        if not isinstance(value, kind):
+            return copy.deepcopy(value)
+        made = copy.copy(value)
+        for name in ("symbol", "expression"):
+            part = getattr(made, name, None)
+            if isinstance(part, kind):
+                setattr(made, name, duplicate(part))
+        return made
+
+    return duplicate
+
+
+def _copy_context(context: dict[str, Any]) -> dict[str, Any]:
+    """Copy a context of the text grammar as far as it is changed: two dicts, not the entities in them."""
+    return {
+        "state": context["state"],
+        "facts": context["facts"],
+        "variables": dict(context["variables"]),
+        "mapping": dict(context["mapping"]),
+        "entity_infos": context["entity_infos"],
+    }

@@ -1,0 +1,127 @@
+"""What the installed `alfworld` package ships, and an import of it that leaves the process as it was.
+
+`import alfworld` makes a folder under the home directory and sets the environment variable `ALFWORLD_DATA`;
+`import textworld` draws from NumPy's global generator. Here none of it happens: the variable points at an existing
+folder of the package while the import runs, and variable and generators are put back afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import os
+import random
+import threading
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from vlgym.errors import MissingSystemPartError
+
+VARIABLE = "ALFWORLD_DATA"
+DEFAULT_DATA = Path("~/.cache/alfworld")
+"""Where `alfworld-download` puts the benchmark when the variable is not set."""
+
+INSTALL = "pip install vlgym-alfworld"
+_LOCK = threading.RLock()
+
+
+def data_folder() -> Path:
+    """Return the folder of the benchmark's data: `ALFWORLD_DATA`, else the package's default; it need not exist."""
+    given = os.environ.get(VARIABLE, "").strip()
+    return Path(given).expanduser() if given else DEFAULT_DATA.expanduser()
+
+
+def import_quietly(name: str) -> ModuleType:
+    """Import a module of `alfworld` or `textworld`; the environment variable and the disk stay as they were.
+
+    Raises:
+        MissingSystemPartError: the package, or one that it needs, is not installed.
+    """
+    with _LOCK, _generators_set_aside(), _variable_set_aside():
+        try:
+            return importlib.import_module(name)
+        except ImportError as error:
+            raise MissingSystemPartError(
+                f"{name} cannot be imported ({error}). ALFWorld needs the packages alfworld and textworld, partly "
+                f"built from source: run 'apt-get install gcc g++ make cmake', then '{INSTALL}'."
+            ) from error
+
+
+@cache
+def package_folder() -> Path:
+    """Return the folder of the installed package, without importing it.
+
+    Raises:
+        MissingSystemPartError: it is not installed.
+    """
+    found = importlib.util.find_spec("alfworld")
+    if found is None or not found.submodule_search_locations:
+        raise MissingSystemPartError(
+            "The package alfworld is not installed. It is partly built from source: "
+            f"run 'apt-get install gcc g++ make cmake', then '{INSTALL}'."
+        )
+    return Path(found.submodule_search_locations[0])
+
+
+@cache
+def domain_text() -> str:
+    """Return the PDDL domain that the package ships."""
+    return (package_folder() / "data" / "alfred.pddl").read_text(encoding="utf-8")
+
+
+@cache
+def grammar_text() -> str:
+    """Return the text grammar that the package ships; it holds `UNKNOWN GOAL` where the task belongs."""
+    return (package_folder() / "data" / "alfred.twl2").read_text(encoding="utf-8")
+
+
+@cache
+def constants() -> ModuleType:
+    """Return the package's tables: containment, action objects, scene numbers, room kinds."""
+    return import_quietly("alfworld.gen.constants")
+
+
+@cache
+def goal_library() -> dict[str, dict[str, Any]]:
+    """Return, by ALFRED task type, the PDDL goal and the sentences of the task."""
+    library: dict[str, dict[str, Any]] = import_quietly("alfworld.gen.goal_library").gdict
+    return library
+
+
+@contextlib.contextmanager
+def _generators_set_aside() -> Iterator[None]:
+    python_state, numpy_state = random.getstate(), np.random.get_state()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)  # noqa: NPY002
+
+
+@contextlib.contextmanager
+def _variable_set_aside() -> Iterator[None]:
+    before = os.environ.get(VARIABLE)
+    wanted = data_folder()
+    try:
+        os.environ[VARIABLE] = str(package_folder())
+        yield
+        _tell_where_data_lies(wanted)
+    finally:
+        if before is None:
+            os.environ.pop(VARIABLE, None)
+        else:
+            os.environ[VARIABLE] = before
+
+
+def _tell_where_data_lies(folder: Path) -> None:
+    """Give the imported package the value that it would have read itself, for other code of this process."""
+    for name in ("alfworld", "alfworld.info"):
+        module = importlib.import_module(name)
+        if getattr(module, VARIABLE, None) == str(package_folder()):
+            setattr(module, VARIABLE, str(folder))

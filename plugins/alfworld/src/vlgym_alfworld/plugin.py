@@ -1,0 +1,79 @@
+"""The plugin's cards: specs only. Importing this module imports no environment code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vlgym.hookspecs import hookimpl
+from vlgym.spec import EnvSpec
+
+_REFERENCES = (
+    "Shridhar et al., ALFWorld: Aligning Text and Embodied Environments for Interactive Learning, ICLR 2021, "
+    "arXiv 2010.03768",
+    "Zhai et al., Fine-Tuning Large Vision-Language Models as Decision-Making Agents via Reinforcement Learning, "
+    "NeurIPS 2024",
+    "VL-DAC, arXiv 2508.04280",
+)
+_COMMON: dict[str, Any] = {
+    "entry_point": "vlgym_alfworld.household:ALFWorld",
+    "family": "alfworld",
+    "max_turns": 50,
+    "success_rule": "the goal test of TextWorld's engine holds",
+    "skills": ("reading", "navigation", "planning", "memory"),
+    "difficulty": "hard",
+    "image_size": (448, 448),
+    "oracle": "planner",
+    "random_success_below": 0.5,
+    "system_requirements": ("gcc", "g++", "make", "cmake"),
+    "references": _REFERENCES,
+}
+_TASKS = (
+    ("Pick", "pick_and_place_simple", "Find an object in a house and put it where the task says.", 51.0),
+    ("Look", "look_at_obj_in_light", "Find an object in a house and look at it under a lamp.", 51.0),
+    (
+        "Clean",
+        "pick_clean_then_place_in_recep",
+        "Find an object in a house, clean it, and put it where the task says.",
+        52.0,
+    ),
+    (
+        "Heat",
+        "pick_heat_then_place_in_recep",
+        "Find an object in a kitchen, heat it, and put it where the task says.",
+        52.0,
+    ),
+    (
+        "Cool",
+        "pick_cool_then_place_in_recep",
+        "Find an object in a kitchen, cool it, and put it where the task says.",
+        52.0,
+    ),
+    (
+        "Pick2",
+        "pick_two_obj_and_place",
+        "Find two objects of a kind in a house and put them where the task says.",
+        51.0,
+    ),
+)
+
+
+@hookimpl
+def vlgym_envs() -> list[EnvSpec]:
+    """Return the family's specs: one for each task type, and one that mixes them."""
+    single = [
+        EnvSpec(
+            id=f"vlgym/ALFWorld{name}-v0",
+            summary=summary,
+            kwargs={"tasks": [task]},
+            reward_range=(-1.0, best),
+            **_COMMON,
+        )
+        for name, task, summary, best in _TASKS
+    ]
+    mixed = EnvSpec(
+        id="vlgym/ALFWorld-v0",
+        summary="Do household tasks of six types in real room layouts, in words.",
+        reward_range=(-1.0, 52.0),
+        **_COMMON,
+    )
+    return [mixed, *single]

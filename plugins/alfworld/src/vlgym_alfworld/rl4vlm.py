@@ -1,0 +1,74 @@
+"""What `compat="rl4vlm"` reproduces of the published code: how it reads a reply, and its reward. Not used by default.
+
+The published reader takes the first admissible command that occurs anywhere in the reply after `"action":`, so "go to
+cabinet 10" is read as "go to cabinet 1" where both are admissible. That is kept, since results were obtained with it.
+The published reward pays the fraction of met goal conditions at every step, so that loitering pays.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from vlgym.errors import UserError, nearest
+from vlgym.types import Parsed
+
+COMPAT = ("rl4vlm",)
+"""Values of the `compat` argument, beside `None`."""
+
+PARSER = "vlgym_alfworld.rl4vlm:SubstringParser"
+IMAGE_SIZE = (300, 300)
+WIN = 50.0
+"""Reward of success."""
+
+ILLEGAL = 1.0
+"""Subtracted for a reply without an admissible command."""
+
+_MARKER = '"action":'
+_TAIL = 30
+
+
+class SubstringParser:
+    """Reads the first admissible command that occurs after the first `"action":`, or in the last 30 characters without
+    one.
+    """
+
+    name = "alfworld-rl4vlm"
+    version = 1
+
+    def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
+        """Return one command, or failure `empty_reply`, `no_action`."""
+        lowered = text.lower()
+        if not lowered:
+            return Parsed(failure="empty_reply")
+        start = lowered.find(_MARKER)
+        start = start if start >= 0 else max(0, len(lowered) - _TAIL)
+        found = next((command for command in legal or () if command in lowered[start:]), None)
+        return (
+            Parsed(failure="no_action") if found is None else Parsed((found,), span=(min(start, len(text)), len(text)))
+        )
+
+    def format(self, actions: Sequence[str], thoughts: str = "") -> str:
+        """Write the published JSON reply: thoughts, then the action."""
+        return json.dumps({"thoughts": thoughts.replace('"', "'"), "action": actions[-1] if actions else ""})
+
+    def describe(self) -> str:
+        """The reply format in words."""
+        return (
+            'Answer with a JSON object like {"thoughts": "what you see and what to do next", "action": "ACTION"}, '
+            "where ACTION is one of the legal actions."
+        )
+
+
+def check_compat(compat: str | None) -> str | None:
+    """Return `compat`.
+
+    Raises:
+        UserError: it is neither `None` nor one of `COMPAT`.
+    """
+    if compat is not None and compat not in COMPAT:
+        raise UserError(
+            f"compat={compat!r} is not known; choose None (corrected reward) or 'rl4vlm' (the published one)."
+            f"{nearest(str(compat), COMPAT)}"
+        )
+    return compat

@@ -1,0 +1,138 @@
+"""The 120 rooms of AI2-THOR as the alfworld package describes them: where receptacles stand, which kinds of object
+occur.
+
+A receptacle that the package gives no position for (stove burner, coffee machine, toaster) is not in the room.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlgym.errors import UserError
+
+from . import package
+
+GRID = 0.25
+"""Distance between two grid points of a room, metres."""
+
+ROOM_KINDS = ("Kitchen", "LivingRoom", "Bedroom", "Bathroom")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A receptacle and where the agent stands to use it.
+
+    Attributes:
+        id: the simulator's id, `Type|x|y|z` with metres, basins `Sink|x|y|z|SinkBasin`.
+        kind: receptacle type, for example `Cabinet` or `SinkBasin`.
+        stand: the agent's pose: grid column and row (units of 0.25 m), quarter turns, camera angle (degrees, down is
+            positive).
+    """
+
+    id: str
+    kind: str
+    stand: tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class Room:
+    """One room.
+
+    Attributes:
+        scene: number of the floor plan, 1 to 430.
+        kind: one of `ROOM_KINDS`.
+        floor: `[n, 2] int`, the grid points that the agent can reach, column and row in units of 0.25 m.
+        places: the receptacles with a known position, in the order of their ids.
+        objects: types of the objects that occur in the room and that one of its receptacles can hold, sorted.
+        has_desk_lamp: whether a desk lamp occurs in the room.
+    """
+
+    scene: int
+    kind: str
+    floor: NDArray[np.int64]
+    places: tuple[Place, ...]
+    objects: tuple[str, ...]
+    has_desk_lamp: bool
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Receptacle types that occur in the room, sorted."""
+        return tuple(sorted({place.kind for place in self.places}))
+
+
+@lru_cache(maxsize=128)
+def load_room(scene: int) -> Room:
+    """Read a room from the package's layout files.
+
+    Raises:
+        UserError: there is no such floor plan, or its files are damaged.
+    """
+    numbers = sorted(package.constants().SCENE_NUMBERS)
+    if scene not in numbers:
+        raise UserError(
+            f"There is no floor plan {scene!r}; kitchens are 1-30, living rooms 201-230, bedrooms 301-330, "
+            "bathrooms 401-430."
+        )
+    openable = _read(scene, "openable")
+    listed = set(_read(scene, "objects"))
+    table = package.constants().VAL_RECEPTACLE_OBJECTS
+    places = tuple(
+        Place(name, kind_of(name), (round(x / GRID), round(z / GRID), round(turn / 90) % 4, round(tilt)))
+        for name, (x, z, turn, tilt) in sorted(openable.items())
+        if kind_of(name) in table
+    )
+    holdable = set().union(*(table[place.kind] for place in places))
+    return Room(
+        scene=scene,
+        kind=room_kind(scene),
+        floor=load_floor(scene),
+        places=places,
+        objects=tuple(sorted(listed & holdable)),
+        has_desk_lamp="DeskLamp" in listed,
+    )
+
+
+@lru_cache(maxsize=128)
+def load_floor(scene: int) -> NDArray[np.int64]:
+    """Return the reachable grid points of a room: `[n, 2] int`, column and row in units of 0.25 m, sorted and
+    read-only.
+    """
+    path = package.package_folder() / "gen" / "layouts" / f"FloorPlan{scene}-layout.npy"
+    points = np.load(path, allow_pickle=False)
+    floor: NDArray[np.int64] = np.unique(np.rint(points / GRID).astype(np.int64), axis=0)
+    floor.setflags(write=False)
+    return floor
+
+
+def kind_of(name: str) -> str:
+    """Return the type of a thing from its id: the first part, or the last one of a basin."""
+    parts = name.split("|")
+    return parts[-1] if parts[-1].endswith("Basin") else parts[0]
+
+
+def room_kind(scene: int) -> str:
+    """Return the kind of a room from its number."""
+    return next(kind for kind, numbers in package.constants().SCENE_TYPE.items() if scene in numbers)
+
+
+def scene_numbers(seen: bool) -> tuple[int, ...]:
+    """Return the official scenes of training (`seen`) or of the unseen test, sorted."""
+    tables = package.constants()
+    return tuple(sorted(tables.TRAIN_SCENE_NUMBERS if seen else tables.TEST_SCENE_NUMBERS))
+
+
+def _read(scene: int, part: str) -> Any:
+    path = package.package_folder() / "gen" / "layouts" / f"FloorPlan{scene}-{part}.json"
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{path} of the alfworld package cannot be read ({error}); "
+            "reinstall it: pip install --force-reinstall alfworld."
+        ) from error

@@ -1,0 +1,107 @@
+"""One running game in TextWorld's engine: open, command, read. Knows nothing of rewards, turns or pictures."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from typing import Any
+
+from vlgym.errors import UserError
+
+from .engine import fast_engine, forget_facts
+from .game import Game
+from .package import import_quietly
+from .world import World, read_world
+
+NOTHING = "Nothing happens."
+
+_IDLE: list[Any] = []
+"""Idle engines, never unloaded: each holds a copy of a C++ library, and unloading one can crash the others."""
+
+
+class TextGame:
+    """A game that runs.
+
+    Args:
+        fast: whether to play with the fast functions (the default) or the untouched engine (for comparison).
+
+    Attributes:
+        feedback: what the engine said last: at the start the room, then the answer to the last command.
+        commands: what can be commanded now, sorted by the engine.
+        won: whether the goal is met.
+    """
+
+    def __init__(self, *, fast: bool = True) -> None:
+        self._scope = fast_engine if fast else contextlib.nullcontext
+        self._env: Any = None
+        self._state: Any = None
+        self._names: dict[str, str] = {}
+        self._world: World | None = None
+        self.feedback = ""
+        self.commands: list[str] = []
+        self.won = False
+
+    def open(self, game: Game) -> None:
+        """Load a game and start it.
+
+        Raises:
+            UserError: the engine rejects the game.
+        """
+        with self._scope():
+            if self._env is None:
+                self._env = _IDLE.pop() if _IDLE else _make_engine()
+            forget_facts()
+            try:
+                self._env.load(game.data())
+                state = self._env.reset()
+            except (Exception, SystemExit) as error:
+                raise UserError(
+                    f"Game {game.name}: TextWorld's engine rejects it ({type(error).__name__}: {error})."
+                ) from error
+        self._world = None
+        self._names = {name: info.name.strip() for name, info in state["_entity_infos"].items()}
+        self._take(state)
+        self.feedback = split_intro(state.feedback)[0]
+
+    def command(self, command: str) -> str:
+        """Execute a command and return the engine's answer; one that cannot be executed changes nothing (`NOTHING`)."""
+        with self._scope():
+            state, _, _ = self._env.step(command)
+        self._take(state)
+        self.feedback = state.feedback.strip()
+        return self.feedback
+
+    def world(self) -> World:
+        """Return a snapshot of the state."""
+        self._world = read_world(self._state["_facts"], self._names, self._world)
+        return self._world
+
+    def ids(self) -> dict[str, str]:
+        """Return the simulator's id of each named thing."""
+        return {name: key for key, name in self._names.items()}
+
+    def close(self) -> None:
+        """Hand the engine back for the next game of this process."""
+        if self._env is not None:
+            _IDLE.append(self._env)
+            self._env = None
+
+    def _take(self, state: Any) -> None:
+        self._state = state
+        self.commands = list(state["admissible_commands"])
+        self.won = bool(state["won"])
+
+
+def split_intro(text: str) -> tuple[str, str]:
+    """Split the engine's first text into the view of the room and the task's sentence, without banner and lead-in."""
+    parts = [part.strip() for part in text.split("\n\n") if part.strip() and not part.strip().startswith("-=")]
+    lead = "Your task is to:"
+    tasks = [part.removeprefix(lead).strip() for part in parts if part.startswith(lead)]
+    return " ".join(part for part in parts if not part.startswith(lead)), (tasks[0] if tasks else "").removesuffix(".")
+
+
+def _make_engine() -> Any:
+    textworld = import_quietly("textworld")
+    wrappers = import_quietly("alfworld.agents.environment.alfred_tw_env")
+    engine = importlib.import_module("textworld.envs").PddlEnv
+    return wrappers.AlfredDemangler(engine(textworld.EnvInfos(admissible_commands=True, won=True)))

@@ -1,0 +1,166 @@
+"""AI2-THOR as the backend: ALFWorld's own first-person frames, where the simulator is installed.
+
+It needs what PyPI does not bring: the Unity build of 2019, an X display, and the benchmark's trajectory files.
+`ThorBackend` looks for each part first and names all that are missing. It drives one simulator of `alfworld`'s
+`AlfredThorEnv` directly, without its threads and its own choice of games.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import os
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlgym.errors import MissingSystemPartError
+from vlgym.rendering import fit_image
+
+from .benchmark import FOLDER, TRAJECTORY
+from .game import Game
+from .oracle import Advice
+from .package import VARIABLE, data_folder, import_quietly
+
+BUILD = "thor-201909061227-Linux64"
+"""The Unity build that ai2thor 2.1.0 starts."""
+
+SCREEN = 300
+"""Side of the simulator's frames in the published set-up, pixels."""
+
+_MODULES = {
+    "ai2thor": "ai2thor",
+    "cv2": "opencv-python",
+    "torch": "torch",
+    "torchvision": "torchvision",
+    "pandas": "pandas",
+}
+
+
+def missing_parts() -> list[str]:
+    """Return what AI2-THOR lacks here, each with the way to mend it; an empty list where all is there."""
+    lacking = sorted(package for module, package in _MODULES.items() if importlib.util.find_spec(module) is None)
+    parts = []
+    if lacking:
+        parts.append(f"Python packages {', '.join(lacking)} (pip install 'alfworld[vis]')")
+    build = Path("~/.ai2thor/releases").expanduser() / BUILD / BUILD
+    if not build.is_file():
+        parts.append(f"the Unity build {build} (ai2thor 2.1.0 downloads it at its first start, from its S3 bucket)")
+    if not os.environ.get("DISPLAY") and shutil.which("xvfb-run") is None:
+        parts.append("an X display with OpenGL (set DISPLAY, or apt-get install xvfb and start under xvfb-run)")
+    elif not os.environ.get("DISPLAY"):
+        parts.append("an X display with OpenGL (set DISPLAY, or start under xvfb-run)")
+    if not any((data_folder() / FOLDER).glob(f"*/*/*/{TRAJECTORY}")):
+        parts.append(
+            f"the benchmark's trajectories in {data_folder() / FOLDER} (alfworld-download, and set {VARIABLE})"
+        )
+    return parts
+
+
+class ThorBackend:
+    """A game in AI2-THOR.
+
+    Args:
+        size: height and width of the picture, pixels.
+
+    Raises:
+        MissingSystemPartError: a part of AI2-THOR is missing; the message names all of them.
+    """
+
+    def __init__(self, size: tuple[int, int]) -> None:
+        parts = missing_parts()
+        if parts:
+            raise MissingSystemPartError(
+                "backend='thor' needs AI2-THOR; missing here: "
+                + "; ".join(parts)
+                + ". The drawn backend (the default) needs none of it."
+            )
+        self._size = size
+        self._simulator: Any = None
+        self._random = random.Random(0)
+        self.feedback, self.commands, self.won = "", list[str](), False
+        self._met, self._of = 0, 1
+
+    def open(self, game: Game) -> None:
+        """Load a benchmark game and start it."""
+        with self._contained():
+            if self._simulator is None:
+                self._simulator = _make_simulator()
+            self._simulator._done = False
+            self._simulator.reset(str(data_folder() / FOLDER / _find(game) / TRAJECTORY))
+        self._take()
+
+    def command(self, command: str) -> None:
+        """Execute an admissible command."""
+        with self._contained():
+            self._simulator.step(command)
+        self._take()
+
+    def conditions(self) -> tuple[bool, ...]:
+        """Return as many `True` as the simulator counts met conditions; it does not say which."""
+        return tuple(index < self._met for index in range(self._of))
+
+    def frame(self) -> NDArray[np.uint8]:
+        """Return the simulator's frame, RGB."""
+        return fit_image(np.ascontiguousarray(self._simulator.env.last_event.frame).astype(np.uint8), self._size)
+
+    def advise(self) -> Advice | None:
+        """The simulator has no oracle."""
+        return None
+
+    def close(self) -> None:
+        """Stop the simulator."""
+        if self._simulator is not None:
+            with self._contained():
+                self._simulator.env.stop()
+            self._simulator = None
+
+    def _take(self) -> None:
+        feedback, _, commands, won, _, _ = self._simulator.get_results()
+        self.feedback, self.commands, self.won = str(feedback).strip(), sorted(set(commands)), bool(won)
+        met, of = self._simulator.env.get_goal_conditions_met()
+        self._met, self._of = int(met), int(of)
+
+    @contextlib.contextmanager
+    def _contained(self) -> Iterator[None]:
+        """Keep the simulator's printing in, and its draws from the global generator reproducible and unseen."""
+        state = random.getstate()
+        random.setstate(self._random.getstate())
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                yield
+        finally:
+            self._random.setstate(random.getstate())
+            random.setstate(state)
+
+
+def _find(game: Game) -> str:
+    """Return the game's folder inside the data folder: its split is not part of its name."""
+    found = sorted((data_folder() / FOLDER).glob(f"*/{game.name}"))
+    return str(found[0].relative_to(data_folder() / FOLDER)) if found else game.name
+
+
+def _make_simulator() -> Any:
+    module = import_quietly("alfworld.agents.environment.alfred_thor_env")
+    simulator = module.AlfredThorEnv.Thor(None, "eval")
+    simulator.init_env(
+        {
+            "env": {
+                "thor": {
+                    "screen_height": SCREEN, "screen_width": SCREEN, "smooth_nav": False,
+                    "save_frames_to_disk": False, "save_frames_path": "",
+                },
+                "goal_desc_human_anns_prob": 0,
+            },
+            "controller": {"type": "oracle", "load_receps": True, "debug": False},
+            "general": {"training_method": "dqn"},
+            "rl": {"training": {"max_nb_steps_per_episode": 1_000_000}},
+        }
+    )  # fmt: skip
+    return simulator

@@ -1,0 +1,191 @@
+"""The fast functions change no byte of what the engine says, and leave nothing behind."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from typing import Any
+
+import fast_downward
+import mementos.core
+import numpy as np
+import pytest
+from vlgym_alfworld import engine, grounding, package
+from vlgym_alfworld.generator import draw_game
+from vlgym_alfworld.tasks import HEAT, PICK, TASKS
+from vlgym_alfworld.textgame import NOTHING, TextGame
+
+from vlgym.errors import MissingSystemPartError
+
+
+def transcript(running: TextGame, seed: int, task: str, steps: int = 8, scene: int | None = None) -> list[Any]:
+    rng = np.random.default_rng(seed)
+    running.open(draw_game(rng, task, scene=scene))
+    lines: list[Any] = [running.feedback, running.commands, running.won]
+    for _ in range(steps):
+        command = running.commands[int(rng.integers(len(running.commands)))]
+        lines += [command, running.command(command), running.commands, running.won]
+        lines.append(sorted(str(fact) for fact in running._state["_facts"]))
+    return lines
+
+
+@pytest.mark.parametrize(("seed", "task"), list(enumerate(TASKS)))
+def test_transcripts_equal_those_of_the_untouched_engine(seed: int, task: str):
+    fast, stock = TextGame(), TextGame(fast=False)
+    assert transcript(fast, seed, task) == transcript(stock, seed, task)
+    fast.close()
+    stock.close()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_translation_equals_the_packages_byte_for_byte(seed: int):
+    game = draw_game(np.random.default_rng(seed), TASKS[seed % 6], seen=seed % 2 == 0)
+    with engine.fast_engine():
+        _, fast = fast_downward.pddl2sas(game.domain, game.problem)
+    argv = sys.argv
+    try:
+        _, stock = fast_downward.pddl2sas(game.domain, game.problem)
+    finally:
+        sys.argv = argv
+    assert fast == stock
+
+
+def test_a_domain_outside_the_fast_translation_goes_to_the_packages_own(monkeypatch: pytest.MonkeyPatch):
+    asked: list[str] = []
+
+    def refuse(*_: Any) -> str:
+        asked.append("refused")
+        raise grounding.Unsupported("for the test")
+
+    game = draw_game(np.random.default_rng(123), PICK)
+    with engine.fast_engine():
+        _, expected = fast_downward.pddl2sas(game.domain, game.problem)
+    engine._replacements.cache_clear()
+    monkeypatch.setattr(engine, "to_sas", refuse)
+    with engine.fast_engine():
+        _, found = fast_downward.pddl2sas(game.domain, game.problem)
+    engine._replacements.cache_clear()
+    assert asked == ["refused"]
+    assert found == expected
+
+
+def test_quantified_effects_and_derived_preconditions_are_refused():
+    domain = (
+        "(define (domain d) (:requirements :adl :typing) (:types t) (:predicates (p ?x - t) (q ?x - t)) "
+        "(:action a :parameters (?x - t) :precondition (p ?x) :effect (forall (?y - t) (q ?y))))"
+    )
+    problem = "(define (problem e) (:domain d) (:objects o - t) (:init (p o)) (:goal (q o)))"
+    from fast_downward.translate import normalize, translate
+    from fast_downward.translate.pddl_parser import lisp_parser, parsing_functions
+
+    task = parsing_functions.parse_task(
+        lisp_parser.parse_nested_list([domain]), lisp_parser.parse_nested_list([problem])
+    )
+    normalize.normalize(task)
+    with pytest.raises(grounding.Unsupported, match="quantified"):
+        grounding.to_sas(task, translate)
+
+
+def test_everything_is_restored_after_play_and_after_an_error(capsys: pytest.CaptureFixture[str]):
+    before, argv, stdout = engine.stock_functions(), list(sys.argv), sys.stdout
+    running = TextGame()
+    running.open(draw_game(np.random.default_rng(1), PICK))
+    running.command("look")
+    with engine.fast_engine():
+        assert engine.stock_functions() != before
+    with pytest.raises(ZeroDivisionError), engine.fast_engine():
+        print(1 / 0)
+    running.close()
+    assert engine.stock_functions() == before
+    assert sys.argv == argv
+    assert sys.stdout is stdout
+    assert capsys.readouterr().out == ""
+
+
+def test_two_games_at_a_time_do_not_disturb_each_other():
+    alone = transcript(TextGame(), 3, HEAT)
+    first, second = TextGame(), TextGame()
+    second.open(draw_game(np.random.default_rng(4), PICK))
+    rng = np.random.default_rng(3)
+    first.open(draw_game(rng, HEAT))
+    lines: list[Any] = [first.feedback, first.commands, first.won]
+    for _ in range(8):
+        command = first.commands[int(rng.integers(len(first.commands)))]
+        lines += [command, first.command(command), first.commands, first.won]
+        lines.append(sorted(str(fact) for fact in first._state["_facts"]))
+        second.command(second.commands[0])
+    assert lines == alone
+
+
+def test_memory_does_not_grow_with_the_games_played():
+    running, interned = TextGame(), mementos.core._memento_cache
+    sizes = []
+    for seed in range(12):
+        running.open(draw_game(np.random.default_rng(seed), PICK, scene=7))
+        sizes.append(len(interned))
+    running.close()
+    assert max(sizes[6:]) < 1.5 * max(sizes[:6])
+
+
+def test_a_command_that_is_not_admissible_changes_nothing():
+    running = TextGame()
+    running.open(draw_game(np.random.default_rng(1), PICK))
+    before = running.world()
+    assert running.command("fly to the moon") == NOTHING
+    assert running.world() == before
+
+
+def test_importing_and_playing_sets_no_variable_and_makes_no_folder(tmp_path: Any):
+    code = (
+        "import os, sys, random, numpy as np\n"
+        "argv = list(sys.argv); state = random.getstate(); numbers = np.random.get_state()[1].tolist()\n"
+        "import gymnasium, vlgym\n"
+        "env = gymnasium.make('vlgym/ALFWorld-v0'); env.reset(seed=1); env.step('<action>look</action>'); env.close()\n"
+        "assert 'ALFWORLD_DATA' not in os.environ\n"
+        "assert sys.argv == argv and random.getstate() == state and np.random.get_state()[1].tolist() == numbers\n"
+        "import alfworld; assert alfworld.ALFWORLD_DATA == os.path.expanduser('~/.cache/alfworld')\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "ALFWORLD_DATA"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**environment, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    assert not (tmp_path / ".cache" / "alfworld").exists()
+
+
+def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingSystemPartError, match=r"alfworld is not installed.*cmake.*pip install vlgym-alfworld"):
+        package.package_folder.__wrapped__()
+    monkeypatch.undo()
+    with pytest.raises(MissingSystemPartError, match=r"no_such_module cannot be imported"):
+        package.import_quietly("alfworld.no_such_module")
+
+
+def test_transcripts_are_equal_in_processes_with_other_hash_seeds():
+    code = (
+        "import hashlib, numpy as np\n"
+        "from vlgym_alfworld.textgame import TextGame\nfrom vlgym_alfworld.generator import draw_game\n"
+        "from vlgym_alfworld.tasks import TASKS\n"
+        "said, running = hashlib.sha256(), TextGame()\n"
+        "for seed, task in enumerate(TASKS):\n"
+        "    rng = np.random.default_rng(seed); running.open(draw_game(rng, task))\n"
+        "    for _ in range(10):\n"
+        "        command = running.commands[int(rng.integers(len(running.commands)))]\n"
+        "        said.update(repr((running.feedback, running.commands, command)).encode()); running.command(command)\n"
+        "print(said.hexdigest())\n"
+    )
+    digests = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, timeout=120, check=True,
+        ).stdout
+        for seed in ("0", "1", "123")
+    ]  # fmt: skip
+    assert len(set(digests)) == 1

@@ -1,0 +1,40 @@
+"""The oracle wins every generated game, also after arbitrary commands, and only ever gives admissible ones."""
+
+import numpy as np
+import pytest
+from vlgym_alfworld.generator import draw_game
+from vlgym_alfworld.oracle import advise
+from vlgym_alfworld.tasks import TASKS, met_conditions
+from vlgym_alfworld.textgame import TextGame
+
+GAMES = 100
+
+
+@pytest.fixture(scope="module")
+def running():
+    game = TextGame()
+    yield game
+    game.close()
+
+
+@pytest.mark.parametrize("disturbance", [0, 15])
+def test_the_oracle_wins_100_of_100_games_over_the_six_types(running: TextGame, disturbance: int):
+    lengths = []
+    for seed in range(GAMES):
+        rng = np.random.default_rng(10_000 + seed)
+        game = draw_game(rng, TASKS[seed % 6], seen=seed % 3 > 0)
+        running.open(game)
+        for _ in range(disturbance):
+            if not running.won:
+                running.command(running.commands[int(rng.integers(len(running.commands)))])
+        for length in range(20):
+            assert running.won == all(met_conditions(game.goal, running.world())), game.name
+            if running.won:
+                lengths.append(length)
+                break
+            advice = advise(game.goal, running.world(), running.commands)
+            assert advice is not None, game.name
+            assert advice.command in running.commands
+            running.command(advice.command)
+    assert len(lengths) == GAMES
+    assert np.mean(lengths) < 8

@@ -1,0 +1,50 @@
+"""`python -m vlgym_webshop`: open the shop for a person, to be looked at in any browser of this machine."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from vlgym.errors import UserError
+
+from .catalogue.build import CatalogueSource
+from .session import Page
+from .shop import Shop, ShopConfig
+from .site.server import ShopServer
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Serve one catalogue until interrupted."""
+    parser = argparse.ArgumentParser(
+        prog="python -m vlgym_webshop", description="Serve the shop on the loopback interface."
+    )
+    parser.add_argument("--port", type=int, default=3000, help="TCP port (default 3000; 0 takes a free one)")
+    parser.add_argument("--goal", type=int, default=0, help="number of the goal whose instruction is shown")
+    parser.add_argument("--products", type=int, default=1000, help="size of the generated catalogue")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the generated catalogue")
+    parser.add_argument("--data", help="folder of WebShop's own files, instead of the generated catalogue")
+    chosen = parser.parse_args(arguments)
+    try:
+        shop = Shop(ShopConfig(CatalogueSource(chosen.products, chosen.seed, chosen.data)))
+        if not 0 <= chosen.goal < shop.catalogue.goals:
+            raise UserError(f"--goal {chosen.goal} must be from 0 to {shop.catalogue.goals - 1}.")
+        server = ShopServer(chosen.port)
+    except (UserError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    except SystemExit:  # what Werkzeug does when the port is taken
+        print(f"Port {chosen.port} is taken; choose another one with --port.", file=sys.stderr)
+        return 1
+    server.add("shop", shop)
+    print(f"The shop is open at {server.url('shop', chosen.goal, Page())} (stop with Ctrl-C)", flush=True)
+    try:
+        while True:
+            time.sleep(3600)
+    except KeyboardInterrupt:
+        server.close()
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""Finds a catalogue in the cache, or makes it there: once, under a lock, moved into place only when it is complete."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..errors import CatalogueError
+from .files import find_files, read_goals, read_products
+from .generate import VERSION, generate_products
+from .records import Product
+from .store import FILE, Catalogue, CatalogueWriter
+from .wishes import generate_goals
+
+LAYOUT = 1
+"""Version of the files in the cache."""
+
+LEAST_PRODUCTS = 100
+MOST_PRODUCTS = 1_000_000
+
+
+@dataclass(frozen=True)
+class CatalogueSource:
+    """Which catalogue: generated (`products`, `seed`), or WebShop's files in the folder `data`.
+
+    Raises:
+        CatalogueError: a value is out of its range.
+    """
+
+    products: int = 1000
+    seed: int = 0
+    data: str | None = None
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.products, int) and LEAST_PRODUCTS <= self.products <= MOST_PRODUCTS):
+            raise CatalogueError(
+                f"products={self.products!r} must be an integer from {LEAST_PRODUCTS} to {MOST_PRODUCTS:,}."
+            )
+        if not (isinstance(self.seed, int) and self.seed >= 0):
+            raise CatalogueError(f"catalogue_seed={self.seed!r} must be an integer >= 0.")
+
+    def name(self) -> str:
+        """Return the name of the catalogue's folder in the cache; equal only for equal contents."""
+        if self.data is None:
+            return f"generated-{VERSION}.{LAYOUT}-{self.products}-{self.seed}"
+        digest = hashlib.sha256()
+        for path in find_files(Path(self.data).expanduser()):
+            status = path.stat()
+            digest.update(f"{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
+        return f"files-{LAYOUT}-{digest.hexdigest()[:16]}"
+
+
+def cache_folder() -> Path:
+    """Return where catalogues are kept: `$VLGYM_CACHE/webshop`, else `vlgym/webshop` in the user's cache folder."""
+    if os.environ.get("VLGYM_CACHE"):
+        return Path(os.environ["VLGYM_CACHE"]) / "webshop"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vlgym" / "webshop"
+
+
+def open_catalogue(source: CatalogueSource) -> Catalogue:
+    """Open a catalogue; make it first where the cache does not hold it.
+
+    Raises:
+        CatalogueError: a file is missing, malformed or damaged, or the cache cannot be written.
+    """
+    root = cache_folder()
+    folder = root / source.name()
+    if not (folder / FILE).is_file():
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            with _locked(root / f"{folder.name}.lock"):
+                if not (folder / FILE).is_file():
+                    _make(source, root, folder)
+        except OSError as error:
+            raise CatalogueError(
+                f"The catalogue cannot be written to {root}: {error}. Set VLGYM_CACHE to a folder that can be written."
+            ) from error
+    return Catalogue(folder)
+
+
+def _make(source: CatalogueSource, root: Path, folder: Path) -> None:
+    scratch = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=root))
+    try:
+        writer = CatalogueWriter(scratch)
+        if source.data is None:
+            writer.write_products(generate_products(source.products, source.seed))
+            writer.write_goals(generate_goals(source.products, source.seed))
+        else:
+            items, attributes, human = find_files(Path(source.data).expanduser())
+            kept: list[Product] = []
+            writer.write_products(_keep_briefs(read_products(items, attributes), kept))
+            writer.write_goals(read_goals(human, iter(kept)))
+        writer.close()
+        if folder.exists():
+            shutil.rmtree(folder)
+        scratch.rename(folder)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _keep_briefs(products: Iterator[Product], kept: list[Product]) -> Iterator[Product]:
+    """Pass products on, keeping what goals need of each (no texts), so that the full catalogue fits in memory."""
+    for product in products:
+        brief = replace(product, description="", bullets=(), options={}, attributes=(), reviews=())
+        kept.append(brief)
+        yield product
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,148 @@
+"""The catalogue on disk: one read-only SQLite file and one search index, shared by all processes.
+
+`CatalogueWriter` makes the folder; `Catalogue` reads it. How a folder is found or made is `build`'s business.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from threading import RLock
+
+from ..errors import CatalogueError
+from ..search import HITS, SearchIndex
+from .records import Goal, Product
+
+SCHEMA = """
+CREATE TABLE products (position INTEGER PRIMARY KEY, asin TEXT NOT NULL UNIQUE, category TEXT NOT NULL, query TEXT NOT
+NULL, body TEXT NOT NULL); CREATE INDEX products_category ON products (category);
+CREATE INDEX products_query ON products (query);
+CREATE TABLE attributes (position INTEGER NOT NULL, attribute TEXT NOT NULL);
+CREATE INDEX attributes_attribute ON attributes (attribute);
+CREATE TABLE goals (position INTEGER PRIMARY KEY, body TEXT NOT NULL);
+"""
+FILE = "catalogue.sqlite"
+INDEX = "index"
+_CACHED = 512
+
+
+class CatalogueWriter:
+    """Writes a new catalogue into an empty folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._database = sqlite3.connect(folder / FILE)
+        self._database.executescript(SCHEMA)
+
+    def write_products(self, products: Iterable[Product]) -> int:
+        """Store and index products in order; return their number."""
+
+        def documents() -> Iterator[str]:
+            for position, product in enumerate(products):
+                self._database.execute(
+                    "INSERT INTO products VALUES (?, ?, ?, ?, ?)",
+                    (position, product.asin, product.category, product.query, product.to_json()),
+                )
+                self._database.executemany(
+                    "INSERT INTO attributes VALUES (?, ?)", [(position, text) for text in product.attributes]
+                )
+                yield product.document()
+
+        SearchIndex.build(documents()).save(self._folder / INDEX)
+        return int(self._database.execute("SELECT COUNT(*) FROM products").fetchone()[0])
+
+    def write_goals(self, goals: Iterable[Goal]) -> int:
+        """Store goals in order; return their number."""
+        rows = ((position, goal.to_json()) for position, goal in enumerate(goals))
+        self._database.executemany("INSERT INTO goals VALUES (?, ?)", rows)
+        return int(self._database.execute("SELECT COUNT(*) FROM goals").fetchone()[0])
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._database.commit()
+        self._database.close()
+
+
+class Catalogue:
+    """Products, goals and search of one catalogue folder. Safe for threads; not to be carried over a fork.
+
+    Attributes:
+        folder: where it lies.
+        products: number of products.
+        goals: number of goals.
+
+    Raises:
+        CatalogueError: the folder's files are damaged.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._lock = RLock()
+        self._cache: OrderedDict[str, Product] = OrderedDict()
+        try:
+            self._database = sqlite3.connect(
+                f"{(folder / FILE).resolve().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False
+            )
+            self.products = int(self._one("SELECT COUNT(*) FROM products")[0])
+            self.goals = int(self._one("SELECT COUNT(*) FROM goals")[0])
+            self._index = SearchIndex.open(folder / INDEX)
+        except (sqlite3.Error, OSError, ValueError, KeyError) as error:
+            raise CatalogueError(
+                f"The cached catalogue {folder} is damaged ({type(error).__name__}: {error}). "
+                "Delete that folder; it is made anew."
+            ) from error
+
+    def goal(self, number: int) -> Goal:
+        """Return goal `number`."""
+        return Goal.from_json(self._one("SELECT body FROM goals WHERE position = ?", number)[0])
+
+    def product(self, asin: str) -> Product | None:
+        """Return a product by its article number (any case), or `None`."""
+        key = asin.upper()
+        with self._lock:
+            if key in self._cache:
+                self._cache.move_to_end(key)
+                return self._cache[key]
+            row = self._one("SELECT body FROM products WHERE asin = ?", key)
+            if row is None:
+                return None
+            product = self._cache[key] = Product.from_json(row[0])
+            if len(self._cache) > _CACHED:
+                self._cache.popitem(last=False)
+            return product
+
+    def asins(self, positions: Iterable[int]) -> list[str]:
+        """Return the article numbers at positions, in the given order."""
+        with self._lock:
+            return [self._one("SELECT asin FROM products WHERE position = ?", position)[0] for position in positions]
+
+    def search(self, query: str) -> list[str]:
+        """Return the article numbers that a query finds, best first, at most 50.
+
+        A first word `<c>`, `<q>` or `<a>` lists a category, products filed under a query, or an attribute, in
+        catalogue order, as published; the published `<r>` (random products) is a plain word here, because a page must
+        be a function of its address.
+        """
+        first, _, rest = query.strip().partition(" ")
+        statements = {
+            "<c>": "SELECT position FROM products WHERE category = ? ORDER BY position LIMIT ?",
+            "<q>": "SELECT position FROM products WHERE query = ? ORDER BY position LIMIT ?",
+            "<a>": "SELECT position FROM attributes WHERE attribute = ? ORDER BY position LIMIT ?",
+        }
+        if first in statements:
+            with self._lock:
+                return self.asins(
+                    [row[0] for row in self._database.execute(statements[first], (rest.strip(), HITS)).fetchall()]
+                )
+        return self.asins(self._index.search(query))
+
+    def _one(self, statement: str, *values: object) -> tuple:  # type: ignore[type-arg]
+        with self._lock:
+            return self._database.execute(statement, values).fetchone()
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._database.close()

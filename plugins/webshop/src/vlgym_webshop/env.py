@@ -1,0 +1,274 @@
+"""The environment: a shopper's wish, a shop seen through a browser, and one purchase."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from vlgym.env import VLEnv
+from vlgym.errors import UserError, nearest
+from vlgym.prompts import PromptTemplate
+from vlgym.rendering import fit_image
+from vlgym.seeding import SPLITS, split_of
+from vlgym.types import Image, Outcome
+
+from .catalogue.build import CatalogueSource
+from .catalogue.records import Goal
+from .catalogue.wishes import split_range
+from .oracle import missing_option, plan_action
+from .reward import Score
+from .services import get_services
+from .session import DONE, ITEM, RESULTS, SEARCH, Page, read_action
+from .shop import Shop, ShopConfig
+from .suggestion import suggest_search
+
+VIEWPORT = (672, 896)
+"""Default window, height and width in pixels: multiples of 28 and 32, so that vision models' patches tile it."""
+
+LONGEST_LIST = 4500
+"""Characters of clickable elements that the text lists; the rest of a longer list may be clicked, but is not in it."""
+
+_numbers = itertools.count()
+
+
+class WebShop(VLEnv):
+    """WebShop: buy in a web shop what an instruction asks for.
+
+    Goal: search, compare, choose options, and buy the product that the instruction describes, below its price limit.
+    Observation: a screenshot of the shop's page in a headless Chromium; the text holds the instruction and lists the
+        elements that can be clicked. Product names, prices and the chosen options are in the picture only.
+    Actions: `search[words]` on the search page, any words; `click[element]` with an element of the page: article
+        numbers (lower case), `next >`, `< prev`, `back to search`, `description`, `features`, `reviews`, option
+        values, `buy now`. Anything else, a search where there is no search bar included, is an invalid turn that
+        changes nothing.
+    Reward: 0 until `buy now`; then r_type * (attributes met + options met + [price within limit]) / (attributes +
+        options + 1), the published formula (see `vlgym_webshop.reward`), from 0 to 1.
+    Endings: terminated by the purchase; truncated after `max_turns` (50; the literature also uses 15 and 100).
+    Success: reward 1.
+    Info: `page`, `purchased`, `asin`, and after the purchase the sub-scores `attribute_score`, `option_score`,
+        `type_score`, `price_score` (0 before); `score` is 100 times the reward.
+    Splits: goals 0-499 are test, 500-1499 val, from 1500 train, as published. In the generated catalogue no two
+        splits want the same product. A seed of `vlgym.seeding.episode_seed` chooses its split; other seeds mean
+        train; `split` overrides both.
+    Oracle: exact; it searches for the product that the instruction was written for.
+
+    References: Yao et al., WebShop: Towards Scalable Real-World Web Interaction with Grounded Language Agents,
+        NeurIPS 2022. VL-DAC, arXiv 2508.04280.
+
+    Args:
+        products: size of the generated catalogue, 100 to 1,000,000.
+        catalogue_seed: another seed, another catalogue.
+        data: folder of WebShop's own files; they replace the generated catalogue.
+        split: `train`, `val` or `test`, instead of the seed's split.
+        viewport: height and width of the browser's window in pixels. `image_size` scales its picture.
+        full_page: photograph the whole page, not only the window's part of it.
+        search_anywhere: accept `search[...]` on every page, as the published text environment does.
+        show_attributes: item pages link to the hidden attributes.
+        nouns: noun tagger of the type score: `auto`, `rules` or `spacy`.
+        **kwargs: of `VLEnv`.
+
+    Options of `reset`: `goal` (a number) chooses the goal; `split` its split.
+
+    Raises:
+        UserError: an argument is out of its range; at the first reset also: a system part or file is missing.
+    """
+
+    prompt = PromptTemplate(
+        version=1,
+        instructions=(
+            "You are shopping in a web shop; the image shows the page in your browser. {task}\n"
+            "search[words] works on the search page, with any words of your own. click[element] works for the "
+            "elements listed. "
+            "Choose the options that are asked for before you click buy now, which ends the shopping. "
+            "You have {max_turns} turns.\n{format}"
+        ),
+        turn="{state}Legal actions: {actions}",
+    )
+
+    def __init__(
+        self,
+        *,
+        products: int = 1000,
+        catalogue_seed: int = 0,
+        data: str | None = None,
+        split: str | None = None,
+        viewport: tuple[int, int] = VIEWPORT,
+        full_page: bool = False,
+        search_anywhere: bool = False,
+        show_attributes: bool = False,
+        nouns: str = "auto",
+        **kwargs: Any,
+    ) -> None:
+        self._check_split("split", split)
+        self.viewport = self._check_size(viewport)
+        if min(self.viewport) < 320:
+            raise UserError(
+                f"viewport={viewport!r}: the shop's pages need at least 320 pixels each way; "
+                "image_size scales the picture down."
+            )
+        super().__init__(**kwargs)
+        self.config = ShopConfig(
+            CatalogueSource(products, catalogue_seed, data), nouns, search_anywhere, show_attributes
+        )
+        self.split = split
+        self.full_page = full_page
+        self.goal_number = -1
+        self.page = Page()
+        self._number = next(_numbers)
+        self._seed_split = "train"
+        self._goal: Goal | None = None
+        self._score: Score | None = None
+        self._frame: tuple[tuple[int, Page], Image] | None = None
+
+    # ---- the contract of VLEnv -------------------------------------------------------------------------------------
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Begin an episode. The seed's split goes into the options, so that a saved state restores the same goal."""
+        if seed is not None:
+            self._seed_split = split_of(seed) or "train"
+        return super().reset(seed=seed, options={"split": self.split or self._seed_split, **(options or {})})
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        """Draw a goal of the split, or take the one that is asked for."""
+        get_services().join(self._number)
+        shop = self._shop()
+        self._check_split("options['split']", options["split"])
+        first, last = split_range(options["split"], shop.catalogue.goals)
+        if first == last:
+            raise UserError(
+                f"There is no goal in the split {options['split']!r}: this catalogue has {shop.catalogue.goals} goals; "
+                "train begins at 1500."
+            )
+        drawn = int(rng.integers(first, last))
+        wanted = options.get("goal", drawn)
+        if not (isinstance(wanted, int) and 0 <= wanted < shop.catalogue.goals):
+            raise UserError(f"reset option goal={wanted!r} must be an integer from 0 to {shop.catalogue.goals - 1}.")
+        self.goal_number = wanted
+        self._goal = shop.catalogue.goal(wanted)
+        self.page, self._score = Page(), None
+
+    def act(self, action: str) -> Outcome:
+        """Search or click; the purchase pays and ends the episode."""
+        read = read_action(action)
+        if read is None:
+            return Outcome(illegal=True, feedback="not a search or click")
+        kind, argument = read
+        rules = self._shop().rules
+        if kind == "search":
+            self.page = rules.after_search(argument)
+            return Outcome(feedback="searched")
+        self.page = rules.after_click(self.page, argument)
+        if self.page.kind != DONE:
+            return Outcome(feedback=f"clicked {argument}")
+        self._score = self._shop().judge(self.page, self._wish())
+        return Outcome(self._score.reward, terminated=True, feedback="bought")
+
+    def match_action(self, wanted: str) -> str | None:
+        """Return the search or click that a reply means, or `None` where the page does not accept it."""
+        read = read_action(wanted)
+        if read is None:
+            return None
+        kind, argument = read
+        rules = self._shop().rules
+        accepted = rules.accepts_search(self.page) if kind == "search" else argument in rules.clickables(self.page)
+        return f"{kind}[{argument}]" if accepted else None
+
+    def legal_actions(self) -> list[str]:
+        """Clickable elements of the page; on the search page one search, made of the instruction's telling words."""
+        rules = self._shop().rules
+        actions = [f"search[{suggest_search(self._wish().instruction)}]"] if self.page.kind == SEARCH else []
+        room = LONGEST_LIST
+        for name in rules.clickables(self.page):
+            room -= len(name) + len("click[], ")
+            if room >= 0 or name == "buy now":
+                actions.append(f"click[{name}]")
+        return actions
+
+    def image(self) -> Image:
+        """Photograph the page: a fresh `[H, W, 3] uint8` array of `image_size`."""
+        key = (self.goal_number, self.page)
+        if self._frame is None or self._frame[0] != key:
+            picture = get_services().photograph(self.config, self.goal_number, self.page, self.viewport, self.full_page)
+            self._frame = (key, fit_image(picture, self.image_size))
+        return self._frame[1].copy()
+
+    def task(self) -> str:
+        """The instruction."""
+        return f"Instruction: {self._wish().instruction}"
+
+    def state_text(self) -> str:
+        """Which page is open."""
+        if self.page.kind == DONE:
+            return "The order is complete. "
+        names = {SEARCH: "search page", RESULTS: f"results page {self.page.number}", ITEM: "product page"}
+        return f"You are on the {names.get(self.page.kind, f'{self.page.detail} page')}. "
+
+    def success(self) -> bool:
+        """Whether the purchase earned the full reward."""
+        return self._score is not None and self._score.reward == 1.0
+
+    def oracle(self) -> str | None:
+        """The next action towards the goal's product with its options."""
+        return plan_action(self._shop(), self._wish(), self.page)
+
+    def think(self, action: str) -> str:
+        """Why the oracle does that, in a line."""
+        kind, argument = read_action(action) or ("click", "")
+        if kind == "search":
+            return "I search for the product by its name."
+        if argument == self._wish().asin.lower():
+            return f"{argument} fits the instruction."
+        if argument == "buy now":
+            return "Product and options fit, so I buy."
+        if self.page.kind == ITEM and argument == missing_option(
+            self._shop().product(self.page), self._wish(), self.page
+        ):
+            return f"The instruction asks for {argument}."
+        return "The product is on another page."
+
+    def score(self) -> float:
+        """100 times the reward of the purchase, the benchmark's own score."""
+        return 100.0 * self._score.reward if self._score else 0.0
+
+    def extra_info(self) -> dict[str, Any]:
+        """Where the shopper is, and the sub-scores of the purchase."""
+        score = self._score
+        return {
+            "page": self.page.kind,
+            "asin": self.page.asin,
+            "goal": self.goal_number,
+            "purchased": score is not None,
+            "attribute_score": score.attributes if score else 0.0,
+            "option_score": score.options if score else 0.0,
+            "type_score": score.type if score else 0.0,
+            "price_score": score.price if score else 0.0,
+        }
+
+    def close(self) -> None:
+        """Let go of the browser; the last environment of the process ends it."""
+        self._frame = None
+        get_services().leave(self._number)
+        super().close()
+
+    # ---- beyond VLEnv ----------------------------------------------------------------------------------------------
+
+    def url(self) -> str:
+        """Return the address of the page, to be opened in any browser of this machine while the environment lives."""
+        return get_services().url(self.config, self.goal_number, self.page)
+
+    def _shop(self) -> Shop:
+        return get_services().shop(self.config)
+
+    def _wish(self) -> Goal:
+        if self._goal is None:
+            raise UserError("There is no goal yet: call env.reset() first.")
+        return self._goal
+
+    @staticmethod
+    def _check_split(name: str, split: Any) -> None:
+        if split is not None and split not in SPLITS:
+            raise UserError(f"{name}={split!r} is not one of {', '.join(SPLITS)}.{nearest(str(split), SPLITS)}")

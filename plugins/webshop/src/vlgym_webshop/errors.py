@@ -1,0 +1,13 @@
+"""Errors of this plugin that a user can mend."""
+
+from __future__ import annotations
+
+from vlgym.errors import UserError, VlgymError
+
+
+class CatalogueError(UserError):
+    """A catalogue or one of WebShop's files is missing or malformed. Next step: as the message says."""
+
+
+class BrowserError(VlgymError):
+    """The browser failed again after it was restarted. The message holds the last reason."""

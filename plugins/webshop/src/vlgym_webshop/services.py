@@ -1,0 +1,104 @@
+"""What the environments of one process share: the browser, the web server and the shops. Made at first use, ended
+with the last user.
+
+A forked process shares none of it: it makes its own. Nothing is started by constructing an environment.
+"""
+
+from __future__ import annotations
+
+import os
+from multiprocessing import util
+from threading import RLock
+
+from vlgym.types import Image
+
+from .browser import Browser
+from .session import Page
+from .shop import Shop, ShopConfig
+from .site.server import ShopServer
+
+
+class Services:
+    """Browser, server and shops of this process, with a count of the environments that use them."""
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+        self._users: set[int] = set()
+        self._shops: dict[ShopConfig, tuple[str, Shop]] = {}
+        self._server: ShopServer | None = None
+        self._browser: Browser | None = None
+
+    def join(self, user: int) -> None:
+        """Count an environment (by a number of its own) as a user."""
+        with self._lock:
+            self._users.add(user)
+
+    def leave(self, user: int) -> None:
+        """Forget a user; the last one to go ends the browser and the server."""
+        with self._lock:
+            if user in self._users:
+                self._users.remove(user)
+                if not self._users:
+                    self.close()
+
+    def shop(self, config: ShopConfig) -> Shop:
+        """Return the shop of a configuration."""
+        with self._lock:
+            if config not in self._shops:
+                self._shops[config] = (f"shop{len(self._shops)}", Shop(config))
+            return self._shops[config][1]
+
+    def url(self, config: ShopConfig, goal: int, page: Page) -> str:
+        """Return the address of a page, starting the server where none runs."""
+        with self._lock:
+            shop = self.shop(config)
+            if self._server is None:
+                self._server = ShopServer()
+            self._server.add(self._shops[config][0], shop)
+            return self._server.url(self._shops[config][0], goal, page)
+
+    def browser(self) -> Browser:
+        """Return the browser; it starts at the first photograph."""
+        with self._lock:
+            if self._browser is None:
+                self._browser = Browser()
+            return self._browser
+
+    def photograph(
+        self, config: ShopConfig, goal: int, page: Page, viewport: tuple[int, int], full_page: bool
+    ) -> Image:
+        """Return the picture of a page: `[H, W, 3] uint8`, read-only.
+
+        Raises:
+            BrowserError: the browser failed repeatedly.
+        """
+        return self.browser().photograph(self.url(config, goal, page), viewport, full_page)
+
+    def close(self) -> None:
+        """End browser and server and close the shops; they are made again when they are wanted."""
+        with self._lock:
+            if self._browser is not None:
+                self._browser.close()
+            if self._server is not None:
+                self._server.close()
+            for _, shop in self._shops.values():
+                shop.close()
+            self._browser = self._server = None
+            self._shops.clear()
+
+
+_current: tuple[int, Services] | None = None
+_making = RLock()
+
+
+def get_services() -> Services:
+    """Return the services of this process."""
+    global _current
+    with _making:
+        if _current is None or _current[0] != os.getpid():
+            services = Services()
+            _current = (os.getpid(), services)
+            # Runs at the normal end of the main process and of multiprocessing's children; a killed process takes its
+            # driver with it.
+            util.Finalize(None, services.close, exitpriority=100)
+        return _current[1]

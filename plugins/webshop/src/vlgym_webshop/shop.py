@@ -1,0 +1,86 @@
+"""A shop: one catalogue with its rules and its judge. Environments, oracle and web site all ask the same object."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from threading import Lock
+
+from .catalogue.build import CatalogueSource, open_catalogue
+from .catalogue.records import Goal, Product
+from .nouns import load_tagger
+from .reward import Score, score_purchase
+from .session import Page, Rules
+
+_CACHED = 256
+
+
+@dataclass(frozen=True)
+class ShopConfig:
+    """What makes two shops different.
+
+    Attributes:
+        source: which catalogue.
+        nouns: see `nouns.load_tagger`.
+        search_anywhere: see `session.Rules`.
+        show_attributes: see `session.Rules`.
+    """
+
+    source: CatalogueSource = field(default_factory=CatalogueSource)
+    nouns: str = "auto"
+    search_anywhere: bool = False
+    show_attributes: bool = False
+
+
+class Shop:
+    """Catalogue, rules and judge. Safe for threads; not to be carried over a fork.
+
+    Attributes:
+        config: what it was made from.
+        catalogue: products, goals, search.
+        rules: pages and clicks.
+        tagger: name of the noun tagger in use: `rules` or `spacy`.
+
+    Raises:
+        UserError: the catalogue or the tagger cannot be had.
+    """
+
+    def __init__(self, config: ShopConfig) -> None:
+        self.config = config
+        self.tagger, self._tag = load_tagger(config.nouns, generated=config.source.data is None)
+        self.catalogue = open_catalogue(config.source)
+        self.rules = Rules(self.search, self.catalogue.product, config.search_anywhere, config.show_attributes)
+        self._found: OrderedDict[str, list[str]] = OrderedDict()
+        self._lock = Lock()
+
+    def search(self, query: str) -> list[str]:
+        """Return the article numbers that a query finds, best first, at most 50; 256 queries are remembered."""
+        with self._lock:
+            if query in self._found:
+                self._found.move_to_end(query)
+                return self._found[query]
+        found = self.catalogue.search(query)
+        with self._lock:
+            self._found[query] = found
+            if len(self._found) > _CACHED:
+                self._found.popitem(last=False)
+        return found
+
+    def product(self, page: Page) -> Product:
+        """Return the product that a page shows.
+
+        Raises:
+            KeyError: there is none of that number.
+        """
+        product = self.catalogue.product(page.asin)
+        if product is None:
+            raise KeyError(f"no product {page.asin!r}")
+        return product
+
+    def judge(self, page: Page, goal: Goal) -> Score:
+        """Judge the purchase of what a page shows, with its options."""
+        return score_purchase(self.product(page), dict(page.options), goal, self._tag)
+
+    def close(self) -> None:
+        """Close the catalogue."""
+        self.catalogue.close()

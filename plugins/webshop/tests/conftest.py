@@ -1,0 +1,29 @@
+"""Fixtures: one cache folder for all tests of this plugin, one shop of the default catalogue."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from vlgym_webshop.services import get_services
+from vlgym_webshop.shop import Shop, ShopConfig
+
+
+@pytest.fixture(scope="session", autouse=True)
+def webshop_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep catalogues made by tests out of the user's cache."""
+    before = os.environ.get("VLGYM_CACHE")
+    os.environ["VLGYM_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    get_services().close()
+    if before is None:
+        del os.environ["VLGYM_CACHE"]
+    else:
+        os.environ["VLGYM_CACHE"] = before
+
+
+@pytest.fixture
+def shop() -> Shop:
+    """The shop with the default catalogue of 1,000 products."""
+    return get_services().shop(ShopConfig())

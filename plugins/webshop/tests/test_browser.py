@@ -1,0 +1,268 @@
+"""The browser: what it shows, that it survives being killed or hung, and that it reaches nothing but the shop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+from selenium.common.exceptions import WebDriverException
+from vlgym_webshop.browser import Browser, find_programs
+from vlgym_webshop.errors import BrowserError
+from vlgym_webshop.services import Services, get_services
+from vlgym_webshop.session import Page
+from vlgym_webshop.shop import Shop, ShopConfig
+
+from vlgym.errors import MissingSystemPartError
+
+VIEWPORT = (672, 896)
+CONFIG = ShopConfig()
+
+
+@pytest.fixture(scope="module")
+def services() -> Iterator[Services]:
+    """Server and browser, kept for the module."""
+    kept = get_services()
+    kept.join(-1)
+    yield kept
+    kept.leave(-1)
+
+
+def pages(shop: Shop) -> list[tuple[int, Page]]:
+    """One page of each kind, of goal 0."""
+    goal = shop.catalogue.goal(0)
+    query = goal.instruction.lower()
+    value = goal.options[0]
+    name = next(name for name, values in shop.catalogue.product(goal.asin).options.items() if value in values)  # type: ignore[union-attr]
+    opened = Page("item", query, 1, goal.asin, ((name, value),))
+    detail = Page("detail", query, 1, goal.asin, ((name, value),), "features")
+    return [
+        (0, page)
+        for page in (
+            Page(),
+            Page("results", query),
+            Page("results", query, 2),
+            opened,
+            detail,
+            Page("done", query, 1, goal.asin),
+        )
+    ]
+
+
+def test_each_kind_of_page_is_photographed_at_the_viewport_s_size(services: Services, shop: Shop) -> None:
+    seen = set()
+    for goal, page in pages(shop):
+        picture = services.photograph(CONFIG, goal, page, VIEWPORT, False)
+        assert (picture.shape, picture.dtype) == ((672, 896, 3), np.uint8)
+        assert picture.std() > 10
+        seen.add(picture.tobytes())
+    assert len(seen) == 6
+
+
+def test_a_page_fetched_into_the_open_document_looks_like_one_navigated_to(services: Services, shop: Shop) -> None:
+    fetched = [services.photograph(CONFIG, goal, page, VIEWPORT, False) for goal, page in pages(shop)]
+    for (goal, page), picture in zip(pages(shop), fetched, strict=True):
+        fresh = Browser()
+        np.testing.assert_array_equal(fresh.photograph(services.url(CONFIG, goal, page), VIEWPORT), picture)
+        assert fresh.driver().current_url == services.url(CONFIG, goal, page)
+        fresh.close()
+
+
+def test_the_full_page_is_taller_than_a_small_window(services: Services, shop: Shop) -> None:
+    goal, page = pages(shop)[1]
+    whole = services.photograph(CONFIG, goal, page, (400, 896), True)
+    assert whole.shape[1] == 896
+    assert whole.shape[0] > 600
+    window = services.photograph(CONFIG, goal, page, (400, 896), False)
+    np.testing.assert_array_equal(whole[:300], window[:300])
+
+
+def test_every_element_really_clicked_leads_where_the_rules_say(services: Services, shop: Shop) -> None:
+    driver = services.browser().driver()
+    for goal, page in pages(shop)[1:5]:
+        driver.get(services.url(CONFIG, goal, page))
+        found = [
+            element.get_attribute("data-click") for element in driver.find_elements("css selector", "[data-click]")
+        ]
+        assert sorted(found) == sorted(shop.rules.clickables(page))
+        for name in found[:4] + found[-4:]:
+            driver.get(services.url(CONFIG, goal, page))
+            element = driver.find_element("css selector", f'[data-click="{name}"]')
+            radio = element.tag_name == "input"
+            (element.find_element("xpath", "..") if radio else element).click()
+            expected = services.url(CONFIG, goal, shop.rules.after_click(page, name))
+            deadline = time.monotonic() + 10
+            while driver.current_url != expected and time.monotonic() < deadline:
+                time.sleep(0.02)
+            assert driver.current_url == expected
+            if radio:
+                assert driver.find_element("css selector", f'[data-click="{name}"]').is_selected()
+
+
+def test_words_really_typed_lead_where_a_search_leads(services: Services, shop: Shop) -> None:
+    driver = services.browser().driver()
+    driver.get(services.url(CONFIG, 0, Page()))
+    driver.find_element("name", "q").send_keys("red & blue mug?")
+    driver.find_element("css selector", '[data-click="search"]').click()
+    expected = services.url(CONFIG, 0, shop.rules.after_search("red & blue mug?"))
+    deadline = time.monotonic() + 10
+    while driver.current_url != expected and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert driver.current_url == expected
+    assert len(driver.find_elements("class name", "card")) == 10
+
+
+def test_pages_name_no_address_outside_the_shop_and_forbid_it(services: Services, shop: Shop) -> None:
+    driver = services.browser().driver()
+    for goal, page in pages(shop):
+        driver.get(services.url(CONFIG, goal, page))
+        source = driver.page_source.replace("http://www.w3.org/2000/svg", "")
+        assert "http://" not in source
+        assert "https://" not in source
+        assert driver.execute_script("return performance.getEntriesByType('resource').length") == 0
+
+
+@pytest.mark.parametrize("address", ["http://192.0.2.1/", "https://example.com/", "http://example.com/"])
+def test_requests_that_leave_the_machine_go_to_a_proxy_that_does_not_exist(services: Services, address: str) -> None:
+    with pytest.raises(WebDriverException, match="ERR_PROXY_CONNECTION_FAILED"):
+        services.browser().driver().get(address)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/shop0/999999/", "/other/0/", "/shop0/0/item/NOPE?q=x", "/shop0/0/item/B0/rumours", "/shop0/0/results/1x"],
+)
+def test_the_server_answers_not_found_to_what_is_no_page(services: Services, path: str) -> None:
+    import urllib3
+
+    root = services.url(CONFIG, 0, Page()).split("/shop0")[0]
+    assert urllib3.request("GET", root + path).status == 404
+
+
+def test_a_killed_browser_is_replaced_and_the_same_page_comes_back(services: Services, shop: Shop) -> None:
+    browser = Browser()
+    goal, page = pages(shop)[3]
+    before = browser.photograph(services.url(CONFIG, goal, pages(shop)[1][1]), VIEWPORT)
+    for process in browser.processes()[1:]:
+        with_suppressed_kill(process, signal.SIGKILL)
+    after = browser.photograph(services.url(CONFIG, goal, page), VIEWPORT)
+    assert browser.restarts == 1
+    np.testing.assert_array_equal(after, services.photograph(CONFIG, goal, page, VIEWPORT, False))
+    assert not np.array_equal(after, before)
+    browser.close()
+
+
+def test_a_killed_driver_is_replaced_and_leaves_no_browser_behind(services: Services, shop: Shop) -> None:
+    browser = Browser()
+    browser.photograph(services.url(CONFIG, *pages(shop)[0]), VIEWPORT)
+    family = browser.processes()
+    os.kill(family[0], signal.SIGKILL)
+    browser.photograph(services.url(CONFIG, *pages(shop)[1]), VIEWPORT)
+    assert browser.restarts == 1
+    browser.close()
+    assert wait_until(lambda: not any(is_alive(process) for process in family))
+
+
+def test_a_hanging_browser_is_replaced_after_the_time_limit(services: Services, shop: Shop) -> None:
+    browser = Browser(page_seconds=1.0)
+    browser.photograph(services.url(CONFIG, *pages(shop)[0]), VIEWPORT)
+    family = browser.processes()
+    for process in family[1:]:
+        with_suppressed_kill(process, signal.SIGSTOP)
+    browser._page_seconds = 30.0  # the new browser may take its time on a busy machine
+    browser.photograph(services.url(CONFIG, *pages(shop)[1]), VIEWPORT)
+    assert browser.restarts == 1
+    browser.close()
+    assert wait_until(lambda: not any(is_alive(process) for process in family))
+
+
+def test_a_page_that_never_ends_is_given_up_after_three_browsers() -> None:
+    stop = threading.Event()
+
+    class Endless(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            stop.wait(60)
+
+        def log_message(self, *args: object) -> None:
+            del args
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Endless)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    browser = Browser(page_seconds=1.0)
+    with pytest.raises(BrowserError, match="failed 3 times"):
+        browser.photograph(f"http://127.0.0.1:{server.server_port}/", VIEWPORT)
+    assert browser.restarts == 3
+    browser.close()
+    stop.set()
+    server.shutdown()
+    server.server_close()
+
+
+def test_closing_ends_all_processes_and_removes_the_profile(services: Services) -> None:
+    browser = Browser()
+    browser.driver()
+    profile, family = browser._profile, browser.processes()
+    assert profile is not None
+    assert profile.is_dir()
+    assert len(family) > 2
+    browser.close()
+    assert not profile.exists()
+    assert wait_until(lambda: not any(is_alive(process) for process in family))
+    assert browser.processes() == []
+
+
+def test_a_process_that_is_killed_takes_its_browser_with_it() -> None:
+    code = (
+        "import sys\nfrom vlgym_webshop.browser import Browser\nbrowser = Browser()\nbrowser.driver()\n"
+        "print(*browser.processes(), flush=True)\nsys.stdin.read()"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    family = [int(word) for word in process.stdout.readline().split()]
+    assert len(family) > 2
+    process.kill()
+    process.wait(timeout=10)
+    assert wait_until(lambda: not any(is_alive(member) for member in family))
+
+
+def test_a_missing_program_is_named_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(MissingSystemPartError, match="apt-get install -y chromium chromium-driver"):
+        find_programs()
+    monkeypatch.setenv("VLGYM_CHROMIUM", "/nowhere/chromium")
+    with pytest.raises(MissingSystemPartError, match="/nowhere/chromium"):
+        find_programs()
+
+
+def with_suppressed_kill(process: int, what: signal.Signals) -> None:
+    """Send a signal to a process that may have ended with its parent already."""
+    try:
+        os.kill(process, what)
+    except ProcessLookupError:
+        return
+
+
+def is_alive(process: int) -> bool:
+    """Whether a process runs; one that ended and waits to be reaped does not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def wait_until(holds: object, seconds: float = 10.0) -> bool:
+    """Wait until a condition holds."""
+    deadline = time.monotonic() + seconds
+    while not holds():  # type: ignore[operator]
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True

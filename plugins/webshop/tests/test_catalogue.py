@@ -1,0 +1,157 @@
+"""The generated catalogue, its goals, and the store that processes share."""
+
+from __future__ import annotations
+
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from vlgym_webshop.catalogue.build import CatalogueSource, cache_folder, open_catalogue
+from vlgym_webshop.catalogue.generate import generate_product, generate_products
+from vlgym_webshop.catalogue.taxonomy import load_taxonomy
+from vlgym_webshop.catalogue.wishes import COUNTS, FORMS, NO_LIMIT, price_limit, split_range
+from vlgym_webshop.errors import CatalogueError
+from vlgym_webshop.reward import score_purchase
+from vlgym_webshop.shop import Shop
+from vlgym_webshop.site.drawings import DRAWINGS
+from vlgym_webshop.suggestion import suggest_search
+
+from vlgym.spaces import CHARSET
+
+
+def test_a_product_is_the_same_in_a_catalogue_of_any_size_and_another_with_another_seed() -> None:
+    small, large = list(generate_products(60)), list(generate_products(200))
+    assert large[:60] == small
+    assert generate_product(7, seed=1) != generate_product(7, seed=0)
+
+
+def test_article_numbers_are_unique_and_texts_fit_the_observation_s_alphabet() -> None:
+    products = list(generate_products(5000))
+    assert len({product.asin for product in products}) == 5000
+    assert all(re.fullmatch(r"B0[0-9A-Z]{8}", product.asin) for product in products)
+    for product in products[:500]:
+        options = [value for values in product.options.values() for value in values]
+        assert set(CHARSET).issuperset("".join([product.title, product.description, *product.bullets, *options]))
+
+
+def test_every_kind_of_product_has_a_drawing_and_only_described_attributes() -> None:
+    taxonomy = load_taxonomy()
+    assert len(taxonomy.kinds) == 48
+    assert {kind.picture for kind in taxonomy.kinds} <= set(DRAWINGS)
+    assert {text for kind in taxonomy.kinds for text in kind.attributes} == set(taxonomy.sentences)
+
+
+def test_contradicting_attributes_never_meet() -> None:
+    for product in generate_products(2000):
+        assert not {"slim fit", "loose fit"} <= set(product.attributes)
+        assert not {"long sleeve", "short sleeve"} <= set(product.attributes)
+
+
+def test_there_are_at_least_forty_sentence_forms_and_goals_use_them_all(shop: Shop) -> None:
+    assert len(set(FORMS)) == len(FORMS) >= 40
+    texts = [shop.catalogue.goal(number).instruction.lower().rstrip(".") for number in range(1500)]
+    for form in FORMS[:-1]:
+        start, _, end = form.partition("{item}")
+        end = end.replace("{rest}", "").replace("{price}", "")
+        assert any(text.startswith(start) and all(part in text for part in end.split(",")) for text in texts), form
+
+
+def test_every_goal_is_met_in_full_by_the_product_it_was_written_for(shop: Shop) -> None:
+    for number in range(0, shop.catalogue.goals, 7):
+        goal = shop.catalogue.goal(number)
+        product = shop.catalogue.product(goal.asin)
+        assert product is not None
+        chosen = {name: value for value in goal.options for name, values in product.options.items() if value in values}
+        assert score_purchase(product, chosen, goal).reward == 1.0, goal
+
+
+def test_an_instruction_states_every_attribute_option_and_limit(shop: Shop) -> None:
+    for number in range(300):
+        goal = shop.catalogue.goal(number)
+        text = goal.instruction.lower()
+        assert all(value in text for value in (*goal.attributes, *goal.options))
+        assert (f"{goal.price_upper:.0f}" in text) == (goal.price_upper < NO_LIMIT) or goal.price_upper == NO_LIMIT
+
+
+def test_splits_have_the_published_sizes_and_want_different_products(shop: Shop) -> None:
+    assert shop.catalogue.goals == 12_087
+    assert [split_range(split, 12_087) for split in ("test", "val", "train")] == [(0, 500), (500, 1500), (1500, 12_087)]
+    wanted = {
+        split: {shop.catalogue.goal(number).asin for number in range(*split_range(split, 12_087))} for split in COUNTS
+    }
+    assert not wanted["test"] & wanted["train"]
+    assert not wanted["val"] & wanted["train"]
+    assert not wanted["test"] & wanted["val"]
+    kinds = len({shop.catalogue.product(asin).query for asin in wanted["test"]})  # type: ignore[union-attr]
+    assert kinds == 48
+
+
+def test_a_price_limit_is_the_larger_of_two_grid_values_above_the_price() -> None:
+    seen = {price_limit(23.5, random.Random(seed)) for seed in range(200)}
+    assert seen == {40.0, 50.0, 60.0}  # of 30, 40, 50, 60
+    assert {price_limit(975.0, random.Random(seed)) for seed in range(20)} == {990.0}
+    assert price_limit(985.0, random.Random(0)) == NO_LIMIT  # one value is left, two are needed
+
+
+def test_the_suggested_search_keeps_the_telling_words_only() -> None:
+    text = "I'm going on a trip next week and need a light weight backpack with zipper closure, in sky blue under $40."
+    assert suggest_search(text) == "light weight backpack zipper closure sky blue"
+    assert suggest_search("i need it") == "i need it"
+
+
+def test_a_catalogue_is_made_once_and_opened_by_other_processes(shop: Shop) -> None:
+    folder = shop.catalogue.folder
+    stamp = (folder / "catalogue.sqlite").stat().st_mtime_ns
+    code = (
+        "from vlgym_webshop.catalogue.build import CatalogueSource, open_catalogue\n"
+        "catalogue = open_catalogue(CatalogueSource())\nprint(catalogue.goal(3).asin, catalogue.search('red mug')[0])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.split() == [shop.catalogue.goal(3).asin, shop.search("red mug")[0]]
+    assert (folder / "catalogue.sqlite").stat().st_mtime_ns == stamp
+
+
+def test_two_processes_that_want_a_new_catalogue_at_once_get_the_same_complete_one() -> None:
+    code = (
+        "from vlgym_webshop.catalogue.build import CatalogueSource, open_catalogue\n"
+        "catalogue = open_catalogue(CatalogueSource(products=150, seed=9))\nprint(catalogue.products, catalogue.goals)"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    assert [process.communicate(timeout=120)[0].split() for process in running] == [["150", "12087"]] * 2
+    leftovers = [path.name for path in cache_folder().glob("generated-*-150-9*") if path.is_dir()]
+    assert len(leftovers) == 1
+
+
+def test_published_search_shortcuts_list_category_query_and_attribute(shop: Shop) -> None:
+    queries = {shop.catalogue.product(asin).query for asin in shop.search("<q> area rugs")}  # type: ignore[union-attr]
+    assert queries == {"area rugs"}
+    assert len(shop.search("<c> beauty")) == 50
+    for asin in shop.search("<a> noise cancelling"):
+        assert "noise cancelling" in shop.catalogue.product(asin).attributes  # type: ignore[union-attr]
+
+
+def test_a_damaged_cached_catalogue_is_named_with_its_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLGYM_CACHE", str(tmp_path))
+    source = CatalogueSource(products=100)
+    folder = tmp_path / "webshop" / source.name()
+    folder.mkdir(parents=True)
+    (folder / "catalogue.sqlite").write_bytes(b"this is not a database, but it is long enough to look like one" * 20)
+    with pytest.raises(CatalogueError, match="Delete that folder"):
+        open_catalogue(source)
+
+
+def test_a_cache_that_cannot_be_written_is_named_with_its_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("VLGYM_CACHE", str(blocked))
+    with pytest.raises(CatalogueError, match="VLGYM_CACHE"):
+        open_catalogue(CatalogueSource(products=100))
+
+
+@pytest.mark.parametrize(("products", "seed"), [(99, 0), (1_000_001, 0), (1000, -1)])
+def test_sizes_and_seeds_out_of_range_are_refused(products: int, seed: int) -> None:
+    with pytest.raises(CatalogueError, match="must be an integer"):
+        CatalogueSource(products, seed)

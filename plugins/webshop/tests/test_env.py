@@ -1,0 +1,272 @@
+"""The environment: episodes, splits, rewards, sub-scores, baselines, and one browser under many."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from vlgym_webshop.baseline import RulePolicy
+from vlgym_webshop.env import LONGEST_LIST, WebShop
+from vlgym_webshop.services import get_services
+
+from vlgym.errors import UserError
+from vlgym.evaluation import evaluate
+from vlgym.making import make, unwrap
+from vlgym.seeding import episode_seed
+
+ID = "vlgym/WebShop-v0"
+
+
+def build(**kwargs: Any) -> WebShop:
+    env = unwrap(make(ID, **kwargs))
+    assert isinstance(env, WebShop)
+    return env
+
+
+@pytest.fixture
+def env() -> Iterator[WebShop]:
+    """One environment."""
+    made = build()
+    yield made
+    made.close()
+
+
+def do(env: WebShop, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    return env.step(f"<action>{action}</action>")
+
+
+def test_constructing_starts_neither_browser_nor_server(env: WebShop) -> None:
+    assert get_services()._server is None
+    assert get_services()._browser is None
+    env.reset(seed=1)
+    assert get_services()._browser is not None
+
+
+def test_any_words_can_be_searched_and_the_turn_text_names_the_page(env: WebShop) -> None:
+    env.reset(seed=1)
+    observation, reward, terminated, _, info = do(env, "SEARCH[ Purple   elephants ]")
+    assert (reward, terminated, info["invalid_action"], info["page"]) == (0.0, False, False, "results")
+    assert info["vlgym"]["actions"] == ["search[purple elephants]"]
+    assert "results page 1" in observation["text"]
+    assert "click[next >]" in observation["text"]
+
+
+@pytest.mark.parametrize(
+    "action",
+    ["search[more]", "click[search]", "click[buy now]", "click[b0nowhere1]", "click[< prev]", "buy", "click[]"],
+)
+def test_what_the_results_page_does_not_accept_changes_nothing_and_is_counted(env: WebShop, action: str) -> None:
+    env.reset(seed=1)
+    before = do(env, "search[mug]")[0]
+    observation, reward, terminated, _, info = do(env, action)
+    assert (reward, terminated, info["invalid_action"], info["page"]) == (0.0, False, True, "results")
+    np.testing.assert_array_equal(observation["image"], before["image"])
+
+
+def test_search_anywhere_accepts_a_search_on_an_item() -> None:
+    env = build(search_anywhere=True)
+    env.reset(seed=1)
+    do(env, "search[mug]")
+    asin = next(name for name in env.legal_actions() if name.startswith("click[b0"))
+    do(env, asin)
+    assert do(env, "search[lamp]")[4]["page"] == "results"
+    env.close()
+
+
+def test_a_purchase_pays_the_published_reward_and_reports_its_parts(env: WebShop) -> None:
+    env.reset(seed=episode_seed(ID, "test", 0), options={"goal": 2})
+    goal = env._wish()
+    do(env, env.oracle() or "")
+    do(env, f"click[{goal.asin.lower()}]")
+    _, reward, terminated, truncated, info = do(env, "click[buy now]")
+    terms = len(goal.attributes) + len(goal.options) + 1
+    assert goal.options
+    assert reward == pytest.approx((len(goal.attributes) + 1) / terms)
+    assert (terminated, truncated, info["success"], info["purchased"]) == (True, False, False, True)
+    assert (info["attribute_score"], info["option_score"], info["type_score"], info["price_score"]) == (
+        1.0,
+        0.0,
+        1.0,
+        1.0,
+    )
+    assert info["score"] == pytest.approx(100 * reward)
+
+
+def test_the_seed_s_split_chooses_the_goal_and_the_argument_overrides_it() -> None:
+    env, forced = build(), build(split="test")
+    for split, (first, last) in {"test": (0, 500), "val": (500, 1500), "train": (1500, 12_087)}.items():
+        for index in range(3):
+            assert first <= env.reset(seed=episode_seed(ID, split, index))[1]["goal"] < last
+    assert env.reset(seed=3)[1]["goal"] >= 1500  # a seed of nobody's split means train
+    assert forced.reset(seed=episode_seed(ID, "train", 0))[1]["goal"] < 500
+    env.reset(seed=episode_seed(ID, "val", 0))
+    assert 500 <= env.reset()[1]["goal"] < 1500  # without a seed the split goes on
+    env.close()
+    forced.close()
+
+
+def test_a_saved_test_episode_is_restored_in_an_environment_seeded_for_training() -> None:
+    env, other = build(), build()
+    env.reset(seed=episode_seed(ID, "test", 5))
+    do(env, "search[mug]")
+    other.reset(seed=episode_seed(ID, "train", 1))
+    restored, info = other.set_state(env.get_state())
+    assert info["goal"] == env.goal_number < 500
+    np.testing.assert_array_equal(restored["image"], env.image())
+    env.close()
+    other.close()
+
+
+def test_the_oracle_wins_a_hundred_test_goals() -> None:
+    env = build(image_size=(84, 112))
+    lengths = []
+    for index in range(100):
+        env.start(np.random.default_rng(index), {"split": "test", "goal": index})
+        for turns in range(1, 16):  # noqa: B007
+            action = env.match_action(env.oracle() or "")
+            assert action is not None
+            outcome = env.act(action)
+            if outcome.terminated:
+                break
+        assert outcome.reward == 1.0, index
+        assert env.success()
+        lengths.append(turns)
+    assert 3 <= np.mean(lengths) <= 7
+    env.close()
+
+
+def test_the_oracle_recovers_from_any_page() -> None:
+    env = build()
+    rng = np.random.default_rng(0)
+    for index in range(40):
+        env.start(rng, {"split": "val"})
+        for _ in range(int(rng.integers(1, 15))):
+            legal = [action for action in env.legal_actions() if action != "click[buy now]"]
+            env.act(legal[int(rng.integers(len(legal)))])
+        for _ in range(20):
+            outcome = env.act(env.match_action(env.oracle() or "") or "")
+            if outcome.terminated:
+                break
+        assert outcome.reward == 1.0, index
+    env.close()
+
+
+def test_the_rule_baseline_scores_half_on_the_test_goals_and_rarely_wins(env: WebShop) -> None:
+    rewards = []
+    for index in range(500):
+        env.start(np.random.default_rng(0), {"split": "test", "goal": index})
+        for _ in range(3):
+            outcome = env.act(env.match_action(env.parser.parse(RulePolicy().choose(env), None).actions[0]) or "")
+        assert outcome.terminated
+        rewards.append(outcome.reward)
+    assert np.mean(rewards) == pytest.approx(0.504, abs=5e-4)
+    assert np.mean(np.array(rewards) == 1.0) == pytest.approx(0.026)
+
+
+def test_the_rule_baseline_plays_in_the_evaluation_loop() -> None:
+    report = evaluate(ID, RulePolicy(), episodes=3, num_envs=1)
+    assert report.mean_turns == 3
+    assert 0 < report.mean_return < 1
+
+
+def test_eight_environments_share_one_browser_and_none_sees_another_s_page() -> None:
+    envs = [build() for _ in range(8)]
+    texts = []
+    for index, env in enumerate(envs):
+        env.reset(seed=100 + index)
+        texts.append(env.task())
+    for env in envs:
+        do(env, env.legal_actions()[0])
+    alone = build()
+    for index in (0, 7):
+        alone.reset(seed=100 + index)
+        do(alone, alone.legal_actions()[0])
+        np.testing.assert_array_equal(alone.image(), envs[index].image())
+    chromedrivers = {id(get_services().browser())}
+    assert len(set(texts)) == 8
+    assert len(chromedrivers) == 1
+    for env in [*envs, alone]:
+        env.close()
+    assert get_services()._browser is None
+
+
+def test_an_episode_survives_its_browser_being_killed(env: WebShop) -> None:
+    twin = build()
+    for made in (env, twin):
+        made.reset(seed=8)
+    expected, got = [], []
+    for turn in range(6):
+        reply = twin.solve()
+        assert reply is not None
+        if turn in (1, 3):
+            for process in get_services().browser().processes()[1:]:
+                try:
+                    os.kill(process, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+        got.append(env.step(reply))
+        expected.append(twin.step(reply))
+        if expected[-1][2]:
+            break
+    for one, other in zip(got, expected, strict=True):
+        np.testing.assert_array_equal(one[0]["image"], other[0]["image"])
+        assert one[0]["text"] == other[0]["text"]
+        assert one[1:4] == other[1:4]
+    assert got[-1][1] == 1.0
+    assert get_services().browser().restarts == 2
+    twin.close()
+
+
+def test_the_picture_is_scaled_to_the_image_size_and_a_larger_window_shows_more() -> None:
+    small, wide = build(image_size=(56, 112)), build(viewport=(700, 1400))
+    assert small.reset(seed=1)[0]["image"].shape == (56, 112, 3)
+    assert wide.reset(seed=1)[0]["image"].shape == (672, 896, 3)
+    small.close()
+    wide.close()
+
+
+def test_turn_limits_of_the_literature_are_an_argument() -> None:
+    env = build(max_turns=15)
+    env.reset(seed=1)
+    flags = [do(env, "nothing")[2:4] for _ in range(15)]
+    assert flags == [(False, False)] * 14 + [(False, True)]
+    env.close()
+
+
+def test_a_very_long_list_of_options_stays_inside_the_text_but_all_can_be_clicked(
+    env: WebShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env.reset(seed=1)
+    do(env, env.oracle() or "")
+    do(env, f"click[{env._wish().asin.lower()}]")
+    many = [f"option number {number} with a long name" for number in range(400)]
+    monkeypatch.setattr(type(env._shop().rules), "clickables", lambda self, page: ["back to search", *many, "buy now"])
+    listed = env.legal_actions()
+    assert sum(len(action) for action in listed) < LONGEST_LIST
+    assert listed[-1] == "click[buy now]"
+    assert len(listed) < 200
+    assert env.match_action(f"click[{many[-1]}]") == f"click[{many[-1]}]"
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"split": "dev"}, "split='dev' is not one of train, val, test"),
+        ({"viewport": (100, 100)}, "at least 320"),
+        ({"products": 5}, "products=5 must be an integer"),
+        ({"nouns": "spacey", "products": 100}, "Nearest: spacy"),
+    ],
+)
+def test_bad_arguments_are_refused_with_a_clear_word(kwargs: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        build(**kwargs).reset(seed=1)
+
+
+@pytest.mark.parametrize("options", [{"goal": -1}, {"goal": 12_087}, {"goal": "3"}, {"split": "dev"}])
+def test_bad_reset_options_are_refused(env: WebShop, options: dict[str, Any]) -> None:
+    with pytest.raises(UserError):
+        env.reset(seed=1, options=options)

@@ -1,0 +1,201 @@
+"""WebShop's own files: read as published, refused with a clear word where they are damaged."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from vlgym_webshop.catalogue.build import CatalogueSource, open_catalogue
+from vlgym_webshop.catalogue.files import read_array, read_products
+from vlgym_webshop.errors import CatalogueError
+
+from vlgym.errors import UserError
+from vlgym.making import make
+
+
+def item(asin: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "asin": asin,
+        "name": "Caf\u00e9 Table\u2122",
+        "full_description": "A table.",
+        "small_description": ["Solid  wood", "Four legs"],
+        "category": "garden",
+        "query": " Coffee Tables ",
+        "product_category": "Home › Furniture › Tables",
+        "pricing": "$49.99",
+        "customization_options": {"Color": [{"value": " Red/Black "}, {"value": "Blue"}], "Size": None},
+        **changes,
+    }
+
+
+ITEMS = [
+    item("B01"),
+    item("B02", pricing="$10.00 to $30.00", small_description="one bullet"),
+    item("B02", name="repeated"),
+    item("B03", pricing="", customization_options={}),
+    item("ANUMBERTOOLONG"),
+    item("nan"),
+    item("B04", pricing="$1,299.00"),
+]
+ATTRIBUTES = {"B01": {"attributes": ["solid wood"], "instruction": None, "instruction_attributes": []}}
+HUMAN = {
+    "B01": [
+        {
+            "asin": "B01",
+            "instruction": "find a wooden table.",
+            "instruction_attributes": ["solid wood"],
+            "instruction_options": ["red | black"],
+        },
+        {"asin": "B01", "instruction": "skipped", "instruction_attributes": [], "instruction_options": []},
+    ],
+    "B04": [
+        {
+            "asin": "B04",
+            "instruction": "an expensive table",
+            "instruction_attributes": ["solid wood"],
+            "instruction_options": [],
+        }
+    ],
+    "ABSENT": [{"asin": "ABSENT", "instruction": "x", "instruction_attributes": ["x"], "instruction_options": []}],
+}
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with WebShop's three files."""
+    monkeypatch.setenv("VLGYM_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "items_shuffle_1000.json").write_text(json.dumps(ITEMS, indent=1))
+    (folder / "items_ins_v2_1000.json").write_text(json.dumps(ATTRIBUTES))
+    (folder / "items_human_ins.json").write_text(json.dumps(HUMAN))
+    return folder
+
+
+def test_products_are_read_as_published(data: Path) -> None:
+    catalogue = open_catalogue(CatalogueSource(data=str(data)))
+    assert catalogue.products == 4  # one repeated, one too long, one `nan`
+    table = catalogue.product("b01")
+    assert table is not None
+    assert (table.title, table.query, table.price, table.price_tag, table.rating) == (
+        "Cafe TableTM",
+        "coffee tables",
+        49.99,
+        "$49.99",
+        "N.A.",
+    )
+    assert table.options == {"color": ("red | black", "blue")}
+    assert table.bullets == ("Solid wood", "Four legs")
+    assert table.attributes == ("solid wood",)
+    assert table.picture == "table"
+    ranged, unpriced, dear = (catalogue.product(asin) for asin in ("B02", "B03", "B04"))
+    assert ranged is not None
+    assert 10 <= ranged.price <= 30
+    assert ranged.price_tag == "$10.0 to $30.0"
+    assert ranged.bullets == ("one bullet",)
+    assert ranged.attributes == ("DUMMY_ATTR",)
+    assert unpriced is not None
+    assert (unpriced.price, unpriced.options) == (100.0, {})
+    assert dear is not None
+    assert dear.price == 1299.0
+
+
+def test_prices_and_limits_are_the_same_in_every_run(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = open_catalogue(CatalogueSource(data=str(data)))
+    monkeypatch.setenv("VLGYM_CACHE", str(tmp_path / "other"))
+    random.seed(1)
+    second = open_catalogue(CatalogueSource(data=str(data)))
+    assert first.product("B02") == second.product("B02")
+    assert [first.goal(number) for number in range(2)] == [second.goal(number) for number in range(2)]
+
+
+def test_goals_are_the_human_ones_with_attributes_in_the_published_order(data: Path) -> None:
+    catalogue = open_catalogue(CatalogueSource(data=str(data)))
+    assert catalogue.goals == 2
+    expected = ["B01", "B04"]
+    random.Random(233).shuffle(expected)
+    goals = [catalogue.goal(number) for number in range(2)]
+    assert [goal.asin for goal in goals] == expected
+    wooden = goals[expected.index("B01")]
+    assert wooden.instruction == f"find a wooden table, and price lower than {wooden.price_upper:.2f} dollars"
+    assert wooden.price_upper in (60.0, 70.0, 80.0)  # the larger of two of 50, 60, 70, 80
+    assert wooden.options == ("red | black",)
+    dear = goals[expected.index("B04")]
+    assert (dear.instruction, dear.price_upper) == ("an expensive table", 1_000_000.0)
+
+
+def test_the_environment_plays_them(data: Path) -> None:
+    env = make("vlgym/WebShop-v0", data=str(data), split="test")
+    try:
+        observation, info = env.reset(seed=1, options={"goal": 0})
+        for _ in range(12):
+            observation, reward, terminated, _, info = env.step(env.solve() or "")
+            if terminated:
+                break
+        assert reward == 1.0
+        assert info["success"]
+        assert observation["image"].std() > 5
+    finally:
+        env.close()
+
+
+def test_a_split_without_goals_is_refused(data: Path) -> None:
+    env = make("vlgym/WebShop-v0", data=str(data), split="train")
+    with pytest.raises(UserError, match="no goal in the split 'train'"):
+        env.reset(seed=1)
+    env.close()
+
+
+def test_arrays_of_any_size_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vlgym_webshop.catalogue.files._CHUNK", 7)
+    values = [{"a": "x" * number, "b": [number, -1.5, None, "]},{"]} for number in range(20)] + [12345678, "end"]
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(values, indent=2))
+    assert list(read_array(path)) == values
+    path.write_text(" [ ] ")
+    assert list(read_array(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("items_shuffle_1000.json", '{"a": 1}', "not a JSON array"),
+        ("items_shuffle_1000.json", '[{"asin": "B01"', "is damaged"),
+        ("items_shuffle_1000.json", "[3]", "product 0 is int"),
+        ("items_shuffle_1000.json", '[{"asin": "B01"}]', "product 0 .B01. is malformed: KeyError: 'name'"),
+        ("items_ins_v2_1000.json", "[]", "must hold an object"),
+        ("items_human_ins.json", "{", "cannot be read as JSON"),
+        ("items_human_ins.json", '{"B01": [{}]}', "instruction 0 of B01 is malformed"),
+        ("items_human_ins.json", "{}", "no instruction for any of the products"),
+    ],
+)
+def test_a_malformed_file_is_named(data: Path, name: str, content: str, message: str) -> None:
+    (data / name).write_text(content)
+    with pytest.raises(CatalogueError, match=message) as caught:
+        open_catalogue(CatalogueSource(data=str(data)))
+    assert name in str(caught.value)
+
+
+def test_a_missing_file_is_named(data: Path) -> None:
+    (data / "items_human_ins.json").unlink()
+    with pytest.raises(CatalogueError, match=r"not items_human_ins\.json"):
+        open_catalogue(CatalogueSource(data=str(data)))
+    with pytest.raises(CatalogueError, match="is not a folder"):
+        open_catalogue(CatalogueSource(data=str(data / "nowhere")))
+
+
+def test_a_changed_file_makes_a_new_catalogue(data: Path) -> None:
+    before = CatalogueSource(data=str(data)).name()
+    (data / "items_ins_v2_1000.json").write_text(json.dumps({}))
+    assert CatalogueSource(data=str(data)).name() != before
+
+
+def test_products_stream_without_the_human_file(data: Path) -> None:
+    assert [
+        product.asin for product in read_products(data / "items_shuffle_1000.json", data / "items_ins_v2_1000.json")
+    ] == ["B01", "B02", "B03", "B04"]

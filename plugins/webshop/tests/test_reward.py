@@ -1,0 +1,197 @@
+"""The published reward, branch by branch, with numbers worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from vlgym_webshop.catalogue.records import Goal, Product
+from vlgym_webshop.colours import COLOURS, normalize_colour
+from vlgym_webshop.nouns import load_tagger, tag_by_rule
+from vlgym_webshop.reward import count_attributes, count_options, is_alike, score_purchase, title_score
+
+from vlgym.errors import UserError
+
+BOOTS = Product(
+    asin="B000000001",
+    title="Bramford Hiking Boots for Trail",
+    description="Keeps rain out. Freshly laced.",
+    bullets=("Rubber sole that grips.", "Warm lining"),
+    category="fashion",
+    query="hiking boots",
+    product_category="Clothing › Shoes › Boots",
+    options={"color": ("navy blue", "tan"), "size": ("8", "9")},
+    attributes=("water resistant", "arch support"),
+    price=45.0,
+    price_tag="$45.00",
+)
+GOAL = Goal(
+    asin=BOOTS.asin,
+    instruction="boots",
+    attributes=("water resistant", "arch support"),
+    options=("navy blue", "9"),
+    price_upper=60.0,
+    title=BOOTS.title,
+    query=BOOTS.query,
+    product_category=BOOTS.product_category,
+)
+ALL = {"color": "navy blue", "size": "9"}
+
+
+def test_the_goal_s_product_with_all_options_below_the_limit_earns_one() -> None:
+    score = score_purchase(BOOTS, ALL, GOAL)
+    assert (score.reward, score.attributes, score.options, score.type, score.price, score.title) == (
+        1.0,
+        1.0,
+        1.0,
+        1.0,
+        1.0,
+        1.0,
+    )
+
+
+def test_without_options_the_rest_of_the_sum_is_paid() -> None:
+    assert score_purchase(BOOTS, {}, GOAL).reward == pytest.approx((2 + 0 + 1) / 5)
+
+
+def test_one_option_of_two_counts_half() -> None:
+    score = score_purchase(BOOTS, {"size": "9"}, GOAL)
+    assert score.options == 0.5
+    assert score.reward == pytest.approx((2 + 1 + 1) / 5)
+
+
+def test_a_price_above_the_limit_loses_one_term_and_the_limit_itself_does_not() -> None:
+    assert score_purchase(replace(BOOTS, price=60.01), ALL, GOAL).reward == pytest.approx((2 + 2 + 0) / 5)
+    assert score_purchase(replace(BOOTS, price=60.0), ALL, GOAL).reward == 1.0
+
+
+def test_a_missing_attribute_loses_one_term() -> None:
+    assert score_purchase(replace(BOOTS, attributes=("arch support",)), ALL, GOAL).reward == pytest.approx(4 / 5)
+
+
+def test_a_goal_without_options_or_attributes_is_judged_by_the_price() -> None:
+    score = score_purchase(BOOTS, {}, replace(GOAL, attributes=(), options=()))
+    assert (score.reward, score.attributes, score.options) == (1.0, 1.0, 1.0)
+
+
+def test_no_common_noun_means_nothing_even_with_the_same_query_and_category() -> None:
+    score = score_purchase(replace(BOOTS, title="Garlyn Sofa"), ALL, GOAL)
+    assert (score.title, score.type, score.reward) == (0.0, 0.0, 0.0)
+
+
+def test_a_title_score_below_a_tenth_pays_a_tenth_even_with_the_same_query() -> None:
+    wanted = "boots lamp sofa mug chair rug camera phone candle cookie jar"  # 11 nouns
+    score = score_purchase(BOOTS, ALL, replace(GOAL, title=wanted))
+    assert score.title == pytest.approx(1 / 11)
+    assert score.type == 0.1
+    assert score.reward == pytest.approx(0.1)
+
+
+def test_a_title_score_between_a_tenth_and_a_fifth_pays_half_without_query_and_category() -> None:
+    other = replace(GOAL, title="boots lamp sofa mug chair rug", query="lamps", product_category="Home › Lamps › Desk")
+    score = score_purchase(BOOTS, ALL, other)
+    assert score.title == pytest.approx(1 / 6)
+    assert score.type == 0.5
+    assert score.reward == pytest.approx(0.5)
+
+
+def test_the_same_query_or_two_shared_levels_make_up_for_a_low_title_score() -> None:
+    low = replace(GOAL, title="boots lamp sofa mug chair rug")
+    assert score_purchase(BOOTS, ALL, replace(low, product_category="x")).type == 1.0
+    assert (
+        score_purchase(BOOTS, ALL, replace(low, query="x", product_category="Shoes › Clothing › Sandals")).type == 1.0
+    )
+    assert score_purchase(BOOTS, ALL, replace(low, query="x", product_category="Shoes › Bags › Sandals")).type == 0.5
+
+
+def test_a_title_score_above_a_fifth_is_enough_alone() -> None:
+    other = replace(GOAL, title="boots lamp sofa mug", query="x", product_category="y")
+    assert score_purchase(BOOTS, ALL, other).type == 1.0  # 1/4
+
+
+def test_a_goal_name_without_nouns_counts_as_a_fifth_which_alone_is_not_enough() -> None:
+    nameless = replace(GOAL, title="3-in-1 for the new", query="x", product_category="y")
+    assert title_score(BOOTS.title, nameless.title) == 0.2
+    assert score_purchase(BOOTS, ALL, nameless).type == 0.5
+    assert score_purchase(BOOTS, ALL, replace(nameless, query=BOOTS.query)).type == 1.0
+
+
+def test_repeated_nouns_of_the_goal_s_name_enlarge_the_denominator() -> None:
+    assert title_score("boots", "boots boots lamp") == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    ["water resistant", "resistant water", "rubber sole", "hiking boots", "rain out", "sole that grips. warm lining"],
+)
+def test_an_attribute_counts_from_attributes_title_bullets_or_description(wanted: str) -> None:
+    assert count_attributes(BOOTS, [wanted]) == 1
+
+
+@pytest.mark.parametrize("wanted", ["memory foam", "waterproof zipper", "boots, hiking"])
+def test_an_attribute_found_nowhere_does_not_count(wanted: str) -> None:
+    assert count_attributes(BOOTS, [wanted]) == 0
+
+
+def test_options_are_compared_as_colour_words() -> None:
+    assert count_options(["royal blue"], ["dark navy blue"]) == 1  # both are `blue`
+    assert count_options(["tan"], ["titanium tan"]) == 1
+    assert count_options(["shredded"], ["red"]) == 1  # a colour word inside another word, as published
+    assert count_options(["black"], ["navy blue"]) == 0
+
+
+def test_options_match_fuzzily_by_their_token_sets_as_published() -> None:
+    assert count_options(["pack of 2 pieces"], ["pack of 2"]) == 1
+    assert count_options(["8.5"], ["8"]) == 1  # `8 5` holds the token `8`
+    assert count_options(["9"], ["8"]) == 0
+    assert count_options([], ["8"]) == 0
+
+
+def test_each_goal_option_counts_at_most_once() -> None:
+    assert count_options(["navy blue", "sky blue"], ["blue"]) == 1
+    assert count_options(["blue"], ["navy blue", "sky blue"]) == 2
+
+
+def test_the_first_colour_of_the_alphabetic_list_wins() -> None:
+    assert normalize_colour("dark navy blue") == "blue"
+    assert normalize_colour("light grey") == "grey"
+    assert normalize_colour("xx-large") == "xx-large"
+    assert len(COLOURS) == len(set(COLOURS)) == 102
+    assert list(COLOURS) == sorted(COLOURS)
+
+
+def test_alike_means_more_than_85_after_rounding() -> None:
+    assert is_alike("Machine-Washable!", "machine washable")
+    assert not is_alike("abcdefgxyz", "abcdefghij")
+    assert not is_alike("", "")
+
+
+def test_the_noun_rule_leaves_out_function_words_adjectives_colours_and_numbers() -> None:
+    assert tag_by_rule("Soft Blue Waterproof Rug for the Living Room, 5 x 8 ft") == ("rug", "living", "room")
+    assert tag_by_rule("Foldable Table") == ("table",)
+
+
+def test_the_tagger_of_a_generated_catalogue_is_always_the_rule() -> None:
+    assert load_tagger("auto", generated=True) == ("rules", tag_by_rule)
+
+
+def test_an_unknown_tagger_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(UserError, match="Nearest: spacy"):
+        load_tagger("spcy", generated=False)
+
+
+def test_a_missing_model_is_reported_with_its_command_and_auto_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise OSError("Can't find model")
+
+    monkeypatch.setattr("vlgym_webshop.nouns._load_spacy", fail)
+    assert load_tagger("auto", generated=False)[0] == "rules"
+    with pytest.raises(UserError, match="spacy download"):
+        load_tagger("spacy", generated=False)
+
+
+def test_an_installed_model_is_used_for_files_and_its_tags_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vlgym_webshop.nouns._load_spacy", lambda: lambda name: ("boots",))
+    name, tagger = load_tagger("auto", generated=False)
+    assert name == "spacy"
+    assert score_purchase(replace(BOOTS, title="anything"), ALL, GOAL, tagger).title == 1.0

@@ -1,0 +1,140 @@
+"""The rules of the shop: which page accepts what, and where it leads."""
+
+from __future__ import annotations
+
+import pytest
+from vlgym_webshop.catalogue.records import Product
+from vlgym_webshop.session import LONGEST_QUERY, Page, Rules, read_action
+from vlgym_webshop.site.addresses import read_page, write_address
+
+LAMP = Product(
+    "B0LAMP", "Lamp", "", (), "home", "lamps", "Home", {"color": ("red", "teal"), "size": ("small", "red")},
+    ("bright",), 9.0, "$9",
+)  # fmt: skip
+FOUND = [f"B0{number:03d}" for number in range(12)]
+RULES = Rules(
+    search=lambda query: FOUND if query == "lamp" else [], product=lambda asin: LAMP if asin == "B0LAMP" else None
+)
+RESULTS = Page("results", "lamp")
+ITEM = Page("item", "lamp", 2, "B0LAMP")
+
+
+def test_the_search_page_has_nothing_to_click_and_only_it_accepts_a_search() -> None:
+    assert RULES.clickables(Page()) == []
+    assert [RULES.accepts_search(page) for page in (Page(), RESULTS, ITEM)] == [True, False, False]
+
+
+def test_the_published_text_environment_s_search_from_anywhere_is_an_option() -> None:
+    rules = Rules(RULES.search, RULES.product, search_anywhere=True)
+    assert [rules.accepts_search(page) for page in (Page(), RESULTS, ITEM, Page("done"))] == [True, True, True, False]
+
+
+def test_results_have_prev_only_from_page_two_and_next_always() -> None:
+    assert RULES.clickables(RESULTS) == ["back to search", "next >", *(asin.lower() for asin in FOUND[:10])]
+    assert RULES.clickables(Page("results", "lamp", 2)) == ["back to search", "< prev", "next >", "b0010", "b0011"]
+    assert RULES.clickables(Page("results", "lamp", 3)) == ["back to search", "< prev", "next >"]
+
+
+def test_an_item_offers_navigation_details_options_and_buying() -> None:
+    expected = ["back to search", "< prev", "description", "features", "reviews", "red", "teal", "small", "buy now"]
+    assert RULES.clickables(ITEM) == expected
+
+
+def test_hidden_attributes_can_be_offered() -> None:
+    assert "attributes" in Rules(RULES.search, RULES.product, show_attributes=True).clickables(ITEM)
+
+
+def test_detail_pages_lead_back_and_the_done_page_nowhere() -> None:
+    assert RULES.clickables(Page("detail", "lamp", 2, "B0LAMP", (), "features")) == ["back to search", "< prev"]
+    assert RULES.clickables(Page("done", "lamp", 2, "B0LAMP")) == []
+
+
+def test_turning_pages_keeps_the_query() -> None:
+    assert RULES.after_click(RESULTS, "next >") == Page("results", "lamp", 2)
+    assert RULES.after_click(Page("results", "lamp", 2), "< prev") == RESULTS
+
+
+def test_opening_an_item_remembers_the_results_page() -> None:
+    assert RULES.after_click(Page("results", "lamp", 2), "b0lamp") == ITEM
+
+
+def test_an_option_replaces_the_value_of_its_name() -> None:
+    first = RULES.after_click(ITEM, "teal")
+    assert first.options == (("color", "teal"),)
+    assert RULES.after_click(first, "small").options == (("color", "teal"), ("size", "small"))
+
+
+def test_a_value_under_two_names_belongs_to_the_last_as_published() -> None:
+    assert RULES.after_click(ITEM, "red").options == (("size", "red"),)
+
+
+def test_prev_leads_from_detail_to_item_and_from_item_to_results_without_options() -> None:
+    chosen = RULES.after_click(ITEM, "teal")
+    detail = RULES.after_click(chosen, "features")
+    assert detail.kind == "detail"
+    assert detail.detail == "features"
+    assert RULES.after_click(detail, "< prev") == chosen
+    assert RULES.after_click(chosen, "< prev") == Page("results", "lamp", 2)
+
+
+def test_back_to_search_forgets_everything() -> None:
+    assert RULES.after_click(RULES.after_click(ITEM, "teal"), "back to search") == Page()
+
+
+def test_buying_keeps_the_options() -> None:
+    assert RULES.after_click(RULES.after_click(ITEM, "teal"), "buy now") == Page(
+        "done", "lamp", 2, "B0LAMP", (("color", "teal"),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("search[Red  Shoes]", ("search", "red shoes")),
+        (" Click[ Buy Now ] ", ("click", "buy now")),
+        ("click[a [b]]", ("click", "a [b]")),
+        ("search[caf\u00e9 \u884c]", ("search", "cafe ?")),
+        ("search[a\nb]", ("search", "a b")),
+        ("search[]", None),
+        ("search[ ]", None),
+        ("buy[x]", None),
+        ("I click[x]", None),
+        ("click[x] now", None),
+        ("click x", None),
+        ("", None),
+    ],
+)
+def test_the_action_grammar(text: str, expected: tuple[str, str] | None) -> None:
+    assert read_action(text) == expected
+
+
+def test_a_long_query_is_cut() -> None:
+    read = read_action(f"search[{'x' * 5000}]")
+    assert read is not None
+    assert len(read[1]) == LONGEST_QUERY
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        Page(), RESULTS, Page("results", "a&b=c? #done %2f <x>", 7), ITEM,
+        Page("item", "q", 1, "B0LAMP", (("color", 'say "hi" & <b>'), ("size", "1/2"))),
+        Page("detail", "q", 3, "B0LAMP", (("color", "red"),), "reviews"),
+        Page("done", "item done search_results", 1, "B0LAMP"),
+    ],
+)  # fmt: skip
+def test_an_address_holds_the_whole_page_whatever_the_words(page: Page) -> None:
+    from urllib.parse import parse_qs, unquote, urlsplit
+
+    parts = urlsplit(write_address("shop0", 7, page))
+    names = [unquote(name) for name in parts.path.split("/")]
+    assert names[1:3] == ["shop0", "7"]
+    query = {key: values[0] for key, values in parse_qs(parts.query).items()}
+    rest = names[3:]
+    if rest == [""]:
+        assert read_page("search", query) == page
+    elif rest[0] == "results":
+        assert read_page("results", query, number=int(rest[1])) == page
+    else:
+        kind = "detail" if len(rest) == 3 else rest[0]
+        assert read_page(kind, query, asin=rest[1], detail=rest[2] if len(rest) == 3 else "") == page
