@@ -43,6 +43,7 @@ system: install  ## install the Debian packages that the plugins need, or name t
 	elif [ "$$(id -u)" = 0 ]; then apt-get update -q && apt-get install -q -y --no-install-recommends $$packages; \
 	elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then sudo apt-get update -q && sudo apt-get install -q -y --no-install-recommends $$packages; \
 	else echo "missing system packages, ask an administrator: apt-get install $$packages" >&2; exit 1; fi
+	$(BIN)/python -m vlgym_football.build  # about 8 CPU minutes once; later calls reuse the wheel in the user's cache
 
 install: $(VENV)/.test  ## make .venv with all plugins, the learner and the test tools
 

@@ -1,0 +1,112 @@
+"""The one picture of a turn: the target's screenshots, and under them the same moments of the page written so far."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from PIL import Image as PILImage
+from PIL import ImageDraw, ImageFont
+
+from vlgym.types import Image
+
+GROUND = (38, 42, 51)
+INK = (255, 255, 255)
+TARGET = (126, 200, 255)
+YOURS = (255, 196, 92)
+CAPTION = 20
+GAP = 6
+
+
+def draw_board(
+    targets: Sequence[bytes],
+    yours: Sequence[bytes | None] | None,
+    names: Sequence[str],
+    size: tuple[int, int],
+) -> Image:
+    """Return `[H, W, 3] uint8`: the target's moments, and in the lower half those of the own page, as large as they
+    fit.
+
+    Args:
+        targets: PNG files of the target, one for each moment, at least one.
+        yours: PNG files of the page so far, `None` where there is none; or `None` before anything was written.
+        names: what each moment is, for the captions.
+        size: `(H, W)` in pixels.
+    """
+    height, width = size
+    canvas = PILImage.new("RGB", (width, height), GROUND)
+    aspect = _aspect(targets[0])
+    captions = [f"TARGET {number}: {name}" for number, name in enumerate(names)]
+    share = height if yours is None else height // 2
+    _draw_cells(canvas, list(targets), captions, TARGET, 0, share, aspect)
+    if yours is not None:
+        pages = [yours[number] if number < len(yours) else None for number in range(len(targets))]
+        _draw_cells(
+            canvas, pages, [f"YOURS {number}" for number in range(len(pages))], YOURS, share, height - share, aspect
+        )
+    return np.asarray(canvas).copy()
+
+
+def arrange(count: int, aspect: float, size: tuple[int, int]) -> tuple[int, tuple[int, int]]:
+    """Return the number of columns that makes `count` cells largest, and a cell's width and height in pixels.
+
+    Args:
+        count: cells, at least one.
+        aspect: width over height of a picture.
+        size: `(H, W)` of the area in pixels.
+    """
+    height, width = size
+    best = (1, (1, 1))
+    for columns in range(1, count + 1):
+        rows = -(-count // columns)
+        cell_w = min((width - GAP) / columns - GAP, ((height - GAP) / rows - GAP - CAPTION) * aspect)
+        cell = (max(1, int(cell_w)), max(1, int(cell_w / aspect)))
+        if cell[0] > best[1][0]:
+            best = (columns, cell)
+    return best
+
+
+def _draw_cells(
+    canvas: PILImage.Image,
+    pictures: Sequence[bytes | None],
+    captions: Sequence[str],
+    color: tuple[int, int, int],
+    top: int,
+    height: int,
+    aspect: float,
+) -> None:
+    draw = ImageDraw.Draw(canvas)
+    columns, (cell_w, cell_h) = arrange(len(pictures), aspect, (height, canvas.width))
+    for position, (data, caption) in enumerate(zip(pictures, captions, strict=False)):
+        left = GAP + (position % columns) * (cell_w + GAP)
+        above = top + GAP + (position // columns) * (cell_h + CAPTION + GAP)
+        draw.text((left, above + 2), _fit(caption, cell_w), fill=color, font=_font(13))
+        if data is None:
+            draw.rectangle((left, above + CAPTION, left + cell_w - 1, above + CAPTION + cell_h - 1), outline=color)
+            draw.text((left + 8, above + CAPTION + 8), "no picture", fill=INK, font=_font(13))
+        else:
+            canvas.paste(_scale(data, (cell_w, cell_h)), (left, above + CAPTION))
+
+
+@lru_cache(maxsize=64)
+def _scale(data: bytes, size: tuple[int, int]) -> PILImage.Image:
+    with PILImage.open(io.BytesIO(data)) as picture:
+        return picture.convert("RGB").resize(size, PILImage.Resampling.LANCZOS)
+
+
+def _aspect(data: bytes) -> float:
+    with PILImage.open(io.BytesIO(data)) as picture:
+        return picture.width / picture.height
+
+
+@lru_cache(maxsize=4)
+def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    return ImageFont.load_default(size)
+
+
+def _fit(text: str, width: int) -> str:
+    while len(text) > 4 and _font(13).getlength(text) > width:
+        text = text[:-4].rstrip() + "..."
+    return text

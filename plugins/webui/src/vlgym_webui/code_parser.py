@@ -1,0 +1,129 @@
+"""Code blocks in a reply, and the one form in which they are an action.
+
+An action is the code of one reply: at most one block each of html, css and javascript, in this order, fenced by
+three backticks. Tags are read in any spelling (`js`, `JavaScript`, `HTML5`, `index.html`), a missing closing fence
+ends with the reply, and a heading that names a file serves for a missing tag. Nothing here runs or checks code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from vlgym.types import Parsed
+
+FILE_OF = {"html": "index.html", "css": "style.css", "javascript": "script.js"}
+LANGUAGE_OF = {file: language for language, file in FILE_OF.items()}
+
+_FENCE = re.compile(r"^[ \t>]*(`{3,}|~{3,})[ \t]*([^\n`]*)$", re.MULTILINE)
+_TAGS = {
+    "html": "html", "html5": "html", "htm": "html", "xhtml": "html", "xml": "html", "svg": "html",
+    "css": "css", "css3": "css", "scss": "css",
+    "javascript": "javascript", "js": "javascript", "jsx": "javascript", "mjs": "javascript", "es6": "javascript",
+    "ecmascript": "javascript", "typescript": "javascript", "ts": "javascript", "script": "javascript", "style": "css",
+}  # fmt: skip
+_NAMES = {"write_html": "html", "write_css": "css", "write_javascript": "javascript", **LANGUAGE_OF}
+_WORD = re.compile(r"[a-z_][a-z0-9_.]*")
+_DOCUMENT = re.compile(r"<!doctype html|<html[\s>]", re.IGNORECASE)
+
+
+class CodeBlockParser:
+    """Reads all code blocks of a reply as one action."""
+
+    name = "code_blocks"
+    version = 1
+
+    def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
+        """Return one action, or failure `no_code_block`, `unknown_language`, `empty_code`. Linear in the length of
+        `text`.
+        """
+        code, start, failure = _read_blocks(text)
+        if code:
+            return Parsed(actions=(write_action(code),), span=(start, len(text.rstrip())))
+        return Parsed(failure=failure)
+
+    def format(self, actions: Sequence[str], thoughts: str = "") -> str:
+        """Write thoughts, then the code of all actions, later ones replacing earlier ones of the same language."""
+        code: dict[str, str] = {}
+        for action in actions:
+            code.update(read_action(action) or {})
+        body = write_action(code) if code else ""
+        return f"{thoughts}\n\n{body}" if thoughts else body
+
+    def describe(self) -> str:
+        """The reply format in words."""
+        return (
+            "Think briefly, then write the code in fenced blocks: three backticks and html, css or javascript, the "
+            "code, three "
+            "backticks. A block replaces the whole file: html index.html, css style.css, javascript script.js. "
+            "Files without a block stay as they are."
+        )
+
+
+def read_action(action: str) -> dict[str, str] | None:
+    """Return file name -> code of an action (or of anything with code blocks), or `None` where there is none."""
+    code, _, _ = _read_blocks(action)
+    return code or None
+
+
+def write_action(code: Mapping[str, str]) -> str:
+    """Return the action that writes these files, blocks in the order html, css, javascript."""
+    blocks = [f"```{language}\n{code[file]}\n```" for language, file in FILE_OF.items() if file in code]
+    return "\n".join(blocks)
+
+
+def _read_blocks(text: str) -> tuple[dict[str, str], int, str]:
+    """Return file name -> code, where the first block begins, and the failure code in case there is none."""
+    code: dict[str, str] = {}
+    failure = "no_code_block"
+    first = len(text)
+    position = 0
+    while (fence := _FENCE.search(text, position)) is not None:
+        body_end, position = _find_close(text, fence)
+        body = text[fence.end() : body_end].strip("\n").rstrip()
+        language = _language(fence[2], text[max(0, fence.start() - 200) : fence.start()], body)
+        if language is None:
+            failure = "unknown_language"
+        elif not body.strip():
+            failure = "empty_code"
+        else:
+            code[FILE_OF[language]] = body
+            first = min(first, fence.start())
+    if not code and failure == "no_code_block":
+        document = _DOCUMENT.search(text)  # a whole document without fences can mean only one thing
+        if document is not None:
+            return {"index.html": text[document.start() :].strip()}, document.start(), failure
+    return code, first, failure
+
+
+def _find_close(text: str, fence: re.Match[str]) -> tuple[int, int]:
+    """Return where the code of an opening fence ends and where reading goes on.
+
+    A fence with a language tag opens the next block, so the block before it was left open.
+    """
+    for found in _FENCE.finditer(text, fence.end()):
+        if found[1][0] == fence[1][0]:
+            return found.start(), found.start() if found[2].strip() else found.end()
+    return len(text), len(text)
+
+
+def _language(tag: str, before: str, body: str) -> str | None:
+    """Return html, css or javascript from the tag, else from a heading before the block, else from the code itself."""
+    word = _WORD.search(tag.lower())
+    if word is not None:
+        return _TAGS.get(word[0]) or _NAMES.get(word[0]) or _TAGS.get(word[0].rsplit(".", 1)[-1])
+    lines = [line for line in before.splitlines() if line.strip()]
+    for found in reversed(_WORD.findall(lines[-1].lower()) if lines else []):
+        language = _NAMES.get(found.rstrip(".")) or _TAGS.get(found.rstrip("."))
+        if language:
+            return language
+    return _guess(body)
+
+
+def _guess(body: str) -> str | None:
+    """Guess the language of an untagged block: tags make html, braces after selectors css, statements javascript."""
+    if body.count("<") + body.count(">") > body.count("\n") + 1:
+        return "html"
+    if re.search(r"\b(?:function|const|let|var|document|window)\b|=>", body):
+        return "javascript"
+    return "css" if "{" in body and ":" in body else None

@@ -1,0 +1,60 @@
+"""The plugin's spec and its parts of the MageBench suites; importing this module imports no environment code."""
+
+from __future__ import annotations
+
+from vlgym.hookspecs import hookimpl
+from vlgym.spec import EnvSpec
+from vlgym.suites import SuitePart
+
+MINI_PROJECTS = (
+    "accordion", "bar-chart", "calculator", "calendar", "cart-stepper", "chat-window", "color-picker", "countdown",
+    "dashboard", "kanban", "login-form", "memory-game", "modal-dialog", "music-player", "nav-menu", "password-meter",
+    "pricing-table", "profile-card", "quiz", "seat-picker",
+)  # fmt: skip
+"""Our projects stand where MageBench's own would: the first 20 in alphabetical order for the mini set."""
+
+PROJECTS = (
+    *MINI_PROJECTS, "slider", "sort-table", "star-rating", "tabs", "theme-switch", "tic-tac-toe", "toasts", "todo-list",
+    "weather-card", "wizard",
+)  # fmt: skip
+
+WEB_UI = EnvSpec(
+    id="vlgym/WebUI-v0",
+    entry_point="vlgym_webui.web_ui:WebUI",
+    summary="Rebuild a small web page in HTML, CSS and JavaScript from a description with pictures.",
+    family="webui",
+    max_turns=5,
+    reward_range=(-1.0, 1.0),
+    success_rule="the page as it stands scores an AES of at least 95 percent",
+    skills=("reading", "layout", "programming"),
+    reply_styles=("vlgym_webui.code_parser:CodeBlockParser",),
+    planners=("online", "global"),
+    difficulty="hard",
+    image_size=(672, 896),
+    oracle="exact",
+    random_success_below=0.01,
+    figure_episodes=12,
+    system_requirements=("chromium", "chromium-driver", "fonts-liberation", "fonts-dejavu-core"),
+    references=("Zhang et al., MageBench: Bridging Large Multimodal Models to Agents, 2024",),
+)
+
+
+@hookimpl
+def vlgym_envs() -> list[EnvSpec]:
+    """Return the family's spec."""
+    return [WEB_UI]
+
+
+@hookimpl
+def vlgym_suites() -> list[SuitePart]:
+    """All our projects, and 20 of them for the mini set; three repeats of each, as published."""
+    return [
+        SuitePart(
+            suite=name,
+            env_id=WEB_UI.id,
+            items=tuple({"project": project} for project in projects),
+            repeats=3,
+            planners=("global", "online"),
+        )
+        for name, projects in (("magebench", PROJECTS), ("magebench-mini", MINI_PROJECTS))
+    ]

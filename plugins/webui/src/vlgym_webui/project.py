@@ -1,0 +1,243 @@
+"""A project: the page to rebuild, its description with pictures, and the interactions it is judged by. A folder of
+plain files.
+
+    index.html, style.css, script.js   the ground truth; elements to find carry data-filter-by and data-evalby
+    tasks.md, _images/*.png            the description, with pictures
+    project.yaml                       title, split, viewport, interactions
+
+MageBench's folders have no project.yaml but an actions.py; Python from outside is never run, so such a folder is
+loaded only once its interactions are written down as steps.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from html.parser import HTMLParser
+from pathlib import Path
+
+from vlgym.errors import UserError, nearest
+from vlgym.seeding import SPLITS
+
+from .steps import Interaction, Place, ProjectError, read_interactions, read_yaml
+from .style_table import FILTERS, METHODS
+
+FOLDER = Path(__file__).parent / "projects"
+CODE_FILES = ("index.html", "style.css", "script.js")
+VIEWPORT = (800, 600)
+MAGEBENCH_VIEWPORT = (1920, 1080)
+MOST_FILE_BYTES = 4_000_000
+
+_KEYS = ("title", "split", "viewport", "interactions")
+_PICTURE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)\)")
+_ANNOTATION = re.compile(r"\s+data-(?:filter-by|evalby)=(?:\"[^\"]*\"|'[^']*')")
+
+
+@dataclass(frozen=True)
+class Project:
+    """One page to rebuild.
+
+    Attributes:
+        name: name of its folder.
+        title: title in words.
+        split: `train`, `val` or `test`.
+        viewport: width and height of the window in pixels.
+        interactions: what is done with the page, in order.
+        description: `tasks.md` without its picture lines.
+        pictures: files of the pictures in `tasks.md`, initial page first.
+        files: path below the folder -> contents: the ground truth, annotations included, and its assets.
+    """
+
+    name: str
+    title: str
+    split: str
+    viewport: tuple[int, int]
+    interactions: tuple[Interaction, ...]
+    description: str
+    pictures: tuple[Path, ...]
+    files: dict[str, bytes]
+
+    @property
+    def assets(self) -> dict[str, bytes]:
+        """The files that a rebuilt page may use: everything but the code."""
+        return {path: data for path, data in self.files.items() if path not in CODE_FILES}
+
+    def code(self) -> dict[str, str]:
+        """Return the ground truth's code without annotations: the oracle's answer."""
+        code = {path: self.files[path].decode("utf-8") for path in CODE_FILES if path in self.files}
+        code["index.html"] = _ANNOTATION.sub("", code["index.html"])
+        return code
+
+
+@lru_cache(maxsize=8)
+def list_projects(split: str | None = None) -> tuple[str, ...]:
+    """Return the names of the shipped projects in alphabetical order, all or of one split."""
+    return tuple(path.name for path in list_folders() if split is None or load_project(path.name).split == split)
+
+
+def list_folders() -> list[Path]:
+    """Return the folders of the shipped projects in alphabetical order."""
+    return sorted(path.parent for path in FOLDER.glob("*/index.html"))
+
+
+def load_project(name: str) -> Project:
+    """Load a shipped project by name, or any folder by its path.
+
+    Raises:
+        UserError: there is no such project.
+        ProjectError: one of its files is malformed.
+    """
+    folder = Path(name) if "/" in name or "\\" in name else FOLDER / name
+    if not (folder / "index.html").is_file():
+        names = [path.name for path in list_folders()]
+        raise UserError(
+            f"There is no WebUI project {name!r}.{nearest(name, names)} Shipped are {', '.join(names)}; "
+            "for one of your own give the path of its folder, with a slash, which must hold an index.html."
+        )
+    return read_folder(folder)
+
+
+def read_folder(folder: Path) -> Project:
+    """Read a project's folder, in this package's form or MageBench's.
+
+    Raises:
+        ProjectError: a file is malformed, or the interactions exist only as Python code.
+    """
+    stamp = tuple((path.name, path.stat().st_mtime_ns) for path in sorted(folder.iterdir()))
+    return _read_folder(folder.resolve(), stamp)
+
+
+@lru_cache(maxsize=512)
+def _read_folder(folder: Path, stamp: tuple[tuple[str, int], ...]) -> Project:
+    card = folder / "project.yaml"
+    if not card.is_file() and (folder / "actions.py").is_file():
+        raise ProjectError(
+            f"{folder / 'actions.py'}, line 1: interactions written as Python code are never run. Write them as "
+            f"steps into "
+            f"{card}: a line 'title: {folder.name}', then 'interactions:' with a name and a list of click, hover, type "
+            "and wait for each entry of the list `actions`; see README.md of vlgym-webui."
+        )
+    own = card.is_file()
+    fields = read_yaml(_read_text(card), str(card)).fields("project.yaml", _KEYS, ("title",)) if own else {}
+    description, pictures = _read_description(folder)
+    project = Project(
+        name=folder.name,
+        title=fields["title"].text("title", 80) if own else folder.name,
+        split=_read_split(fields.get("split")),
+        viewport=_read_viewport(fields.get("viewport"), VIEWPORT if own else MAGEBENCH_VIEWPORT),
+        interactions=read_interactions(fields["interactions"]) if "interactions" in fields else (),
+        description=description,
+        pictures=pictures,
+        files=dict(_read_files(folder)),
+    )
+    _check_annotations(project, folder / "index.html", strict=own)
+    return project
+
+
+def _read_split(place: Place | None) -> str:
+    if place is None:
+        return "train"
+    if place.value not in SPLITS:
+        raise place.fail(
+            f"split is {place.value!r}; write one of {', '.join(SPLITS)}.{nearest(str(place.value), SPLITS)}"
+        )
+    return place.value
+
+
+def _read_viewport(place: Place | None, default: tuple[int, int]) -> tuple[int, int]:
+    if place is None:
+        return default
+    sides = place.items("viewport", 2)
+    if len(sides) != 2:
+        raise place.fail("viewport needs two numbers; write [width, height] in pixels, for example [800, 600].")
+    return sides[0].whole("viewport width", 200, 3840), sides[1].whole("viewport height", 200, 2160)
+
+
+def _read_description(folder: Path) -> tuple[str, tuple[Path, ...]]:
+    path = folder / "tasks.md"
+    if not path.is_file():
+        raise ProjectError(
+            f"{path}, line 1: the description is missing; write tasks.md, with ![page](_images/0.png) for a picture."
+        )
+    text = _read_text(path)
+    pictures = []
+    for number, line in enumerate(text.splitlines(), 1):
+        for target in _PICTURE.findall(line):
+            picture = (folder / target).resolve()
+            if not picture.is_relative_to(folder) or not picture.is_file():
+                raise ProjectError(
+                    f"{path}, line {number}: the picture {target!r} is not in the folder; "
+                    f"make it with: python -m vlgym_webui.shoot {folder}"
+                )
+            pictures.append(picture)
+    lines = [_PICTURE.sub("", line).rstrip() for line in text.splitlines()]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip(), tuple(pictures)
+
+
+def _read_files(folder: Path) -> Iterator[tuple[str, bytes]]:
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        private = name.startswith("_images/") or name in ("tasks.md", "project.yaml", "tasks_content.json")
+        if not path.is_file() or private or name.endswith((".py", ".pyc")):
+            continue
+        if path.is_symlink() or path.stat().st_size > MOST_FILE_BYTES:
+            raise ProjectError(
+                f"{path}: a link, or larger than {MOST_FILE_BYTES} bytes; replace it by a small plain file."
+            )
+        yield name, path.read_bytes()
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise ProjectError(f"{path}, line {line}: not UTF-8 text; save the file as UTF-8.") from None
+
+
+class _Annotations(HTMLParser):
+    """Collects (line, filter, methods) of annotated elements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[int, str, list[str]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: (value or "").strip() for name, value in attrs}
+        if "data-filter-by" in values or "data-evalby" in values:
+            methods = [method.strip() for method in values.get("data-evalby", "").split("|") if method.strip()]
+            self.found.append((self.getpos()[0], values.get("data-filter-by", ""), methods))
+
+
+def _check_annotations(project: Project, path: Path, *, strict: bool) -> None:
+    """Check the annotations of the ground truth; of MageBench's own pages only that there are any, since they hold
+    unknown names.
+    """
+    reader = _Annotations()
+    reader.feed(_read_text(path))
+    made_by_script = b"data-filter-by" in project.files.get("script.js", b"") or b"filterBy" in project.files.get(
+        "script.js", b""
+    )
+    if not reader.found and not made_by_script:
+        raise ProjectError(
+            f"{path}, line 1: no element is annotated, so nothing can be scored; "
+            'add for example data-filter-by="text" data-evalby="text|color|font-size" to the elements that count.'
+        )
+    for line, filter_by, methods in reader.found if strict else ():
+        if filter_by not in FILTERS:
+            raise ProjectError(
+                f"{path}, line {line}: data-filter-by={filter_by!r} is not one of "
+                f"{', '.join(FILTERS)}.{nearest(filter_by, FILTERS)}"
+            )
+        if not methods:
+            raise ProjectError(
+                f'{path}, line {line}: data-evalby is missing; write for example data-evalby="color|width".'
+            )
+        for method in methods:
+            if method not in METHODS:
+                raise ProjectError(
+                    f"{path}, line {line}: data-evalby holds {method!r}, which is not "
+                    f"evaluated.{nearest(method, METHODS)}"
+                )

@@ -1,0 +1,3 @@
+"use strict";
+
+document.querySelector(".switch").addEventListener("click", () => document.body.classList.toggle("dark"));

@@ -1,0 +1,34 @@
+"""Shared fixtures: a pool of browsers of the tests' own, and pages in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from vlgym_webui.browser import Render
+from vlgym_webui.pool import BrowserPool
+from vlgym_webui.steps import Interaction
+
+
+@pytest.fixture(scope="session")
+def pool() -> Iterator[BrowserPool]:
+    """A pool that ends with the tests."""
+    pool = BrowserPool()
+    yield pool
+    pool.close()
+
+
+@pytest.fixture
+def render(pool: BrowserPool) -> Callable[..., Render]:
+    """Render a body and a script: `render("<p>Hi</p>", "alert(1)", interaction, ...)`."""
+
+    def run(body: str, script: str = "", *interactions: Interaction, css: str = "", **options: object) -> Render:
+        page = (
+            "<!DOCTYPE html><html><head><link rel='stylesheet' href='style.css'></head>"
+            f"<body>{body}<script src='script.js'></script></body></html>"
+        )
+        files = {"index.html": page.encode(), "style.css": css.encode(), "script.js": script.encode()}
+        with pool.borrow() as browser:
+            return browser.render(files, interactions, **options)
+
+    return run

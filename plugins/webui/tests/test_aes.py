@@ -1,0 +1,362 @@
+"""AES as a pure function: hand-computed scores, and the properties that the published measure and its correction
+must have.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from vlgym_webui.aes import AREA_EXPONENT, LOSSES, box_overlaps, match_elements, score_element, score_pages
+from vlgym_webui.style_table import FILTERS, METHODS, PROPERTIES, compare, expand, filter_value
+from vlgym_webui.tables import Element, Table, select_targets
+
+STYLES = {
+    "text": "Send the letter", "color": "rgb(10, 20, 30)", "background-color": "rgb(200, 100, 50)",
+    "background-image": "none",
+    "background-repeat": "repeat", "background-size": "20px 40px", "border-top-width": "2px",
+    "border-right-width": "2px",
+    "border-bottom-width": "2px", "border-left-width": "2px", "border-top-color": "rgb(1, 2, 3)",
+    "border-top-style": "solid",
+    "border-top-left-radius": "8px", "border-top-right-radius": "8px", "border-bottom-right-radius": "8px",
+    "border-bottom-left-radius": "8px", "font-size": "16px", "font-weight": "400", "font-family": "Arial",
+    "font-style": "normal",
+    "letter-spacing": "2px", "tab-size": "8", "display": "block", "width": "100px", "height": "50px", "class": "a",
+    "src": "x",
+    "type": "text", "placeholder": "Name", "value": "Ada", "text-shadow": "none", "outline-width": "1px",
+    "outline-style": "solid",
+    "outline-color": "rgb(0, 0, 0)", "box-shadow": "rgba(0, 0, 0, 0.5) 1px 2px 4px 8px",
+}  # fmt: skip
+
+
+def element(
+    node: int = 1, box: tuple[float, ...] = (10, 10, 100, 50), by: str = "text", methods: str = "color", **styles: str
+) -> Element:
+    values = {**STYLES, **{name.replace("_", "-"): value for name, value in styles.items()}}
+    return Element(
+        node, tuple(map(float, box)), values, filter_by=by, eval_by=tuple(methods.split("|")), html=f"<{node}>"
+    )
+
+
+def changed(base: Element, **styles: str) -> Element:
+    return dataclasses.replace(
+        base, styles={**base.styles, **{name.replace("_", "-"): value for name, value in styles.items()}}
+    )
+
+
+PAGE: Table = (
+    element(
+        1,
+        (0, 0, 400, 60),
+        "background-color",
+        "background-color|width|height",
+        text="",
+        background_color="rgb(9, 9, 9)",
+    ),
+    element(2, (10, 10, 100, 40), "text", "text|color|font-size"),
+    element(3, (200, 100, 150, 80), "text", "text|color|border-radius|border", text="Three words here"),
+)
+
+
+@pytest.mark.parametrize("compat", [False, True])
+def test_a_page_against_itself_scores_exactly_100(compat: bool) -> None:
+    report = score_pages([PAGE], [PAGE], compat=compat)
+    assert report.score == pytest.approx(100)
+    assert report.losses == pytest.approx(dict.fromkeys(LOSSES, 0.0))
+
+
+@pytest.mark.parametrize("compat", [False, True])
+def test_an_empty_page_scores_0_and_all_is_lost_by_matching(compat: bool) -> None:
+    report = score_pages([PAGE], [()], compat=compat)
+    assert report.score == 0
+    assert report.losses["Mat"] == 100
+
+
+def test_a_page_that_was_not_rendered_loses_everything_to_rendering() -> None:
+    assert score_pages([PAGE], None).losses["Ren"] == 100
+    assert score_pages([PAGE, PAGE], [None, None]).losses["Ren"] == 100
+
+
+def test_an_element_score_by_hand() -> None:
+    # color: (20 + 0 + 0)/256 off in three channels -> 1 - 20/768; weight 30. Position: the same box, 1; weight 46.
+    target = element(methods="color")
+    found = changed(target, color="rgb(30, 20, 30)")
+    expected = (30 * (1 - 20 / 768) + 46) / 76
+    assert score_element(target, found, compat=False) == pytest.approx(expected)
+    assert score_pages([(target,)], [(found,)]).score == pytest.approx(100 * expected)
+
+
+def test_a_position_score_by_hand() -> None:
+    # Boxes of 9 x 9 (10 x 10 inclusive), shifted by 5: intersection 5 x 10 = 50 of 100 -> 0.5 + 0.25; font-size
+    # weighs 9.8.
+    target = element(box=(0, 0, 9, 9), methods="font-size")
+    found = dataclasses.replace(target, box=(5.0, 0.0, 9.0, 9.0))
+    assert score_element(target, found, compat=False) == pytest.approx((9.8 + 46 * 0.75) / (9.8 + 46))
+
+
+def test_boxes_that_do_not_touch_are_placed_by_giou() -> None:
+    # Areas 100 each, gap 10: hull 30 x 10 = 300, union 200 -> GIoU = 0 - 100/300.
+    giou, cover = box_overlaps(np.array([[0.0, 0, 9, 9]]), np.array([[20.0, 0, 9, 9]]))
+    assert giou[0, 0] == pytest.approx(-1 / 3)
+    assert cover[0, 0] == 0
+    target = element(box=(0, 0, 9, 9), methods="margin")
+    found = dataclasses.replace(target, box=(20.0, 0.0, 9.0, 9.0))
+    assert score_element(target, found, compat=False) == pytest.approx(1 / 3)
+
+
+def test_the_weight_of_an_element_is_its_area_to_the_published_power() -> None:
+    big, small = element(1, (0, 0, 200, 100), text="one"), element(2, (300, 0, 20, 10), text="two")
+    wrong = changed(small, color="rgb(266, 20, 30)")  # 256 off in one channel of three: color similarity 2/3
+    report = score_pages([(big, small)], [(big, wrong)])
+    w1, w2 = 20000**AREA_EXPONENT, 200**AREA_EXPONENT
+    assert report.score == pytest.approx(100 * (w1 + w2 * (30 * 2 / 3 + 46) / 76) / (w1 + w2))
+
+
+DAMAGE = {
+    "text": ("Send the letters", 6.8, 1.0),
+    "color": ("rgb(10, 20, 158)", 30, 1 / 6),
+    "background-color": ("rgb(200, 100, 178)", 59, 1 / 6),
+    "background-repeat": ("no-repeat", 24.5, 1.0),
+    "background-size": ("20px 20px", 14.3, 0.25),
+    "background-image": ("url(abc)", 12.6, 1.0),
+    "font-size": ("12px", 9.8, 0.25),
+    "font-weight": ("700", 2.1, 1.0),
+    "font-family": ("Courier", 94.6, 1.0),
+    "font-style": ("italic", 94.6, 1.0),
+    "letter-spacing": ("1px", 67, 0.5),
+    "tab-size": ("4", 50.8, 1.0),
+    "display": ("flex", 51, 1.0),
+    "width": ("80px", 31.92, 0.2),
+    "height": ("75px", 31.92, 0.5),
+    "border-top-width": ("3px", 2.1, 0.5),
+    "border-top-color": ("rgb(1, 130, 3)", 16.9, 1 / 6),
+    "border-top-style": ("dashed", 79.2, 1.0),
+    "border-top-left-radius": ("6px", 100, 0.25),
+    "outline-style": ("dotted", 79.2, 1.0),
+    "outline-width": ("2px", 2.1, 1.0),
+    "outline-color": ("rgb(0, 0, 128)", 16.9, 1 / 6),
+    "box-shadow": ("rgba(0, 0, 0, 0.5) 1px 2px 4px 4px", 56.7, 0.5 / 6),
+    "src": ("y", 12.6, 1.0),
+    "type": ("email", 18.9, 1.0),
+    "placeholder": ("Names", 6.8, 1.0),
+    "value": ("Bob", 6.8, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_each_single_style_change_lowers_the_score_by_what_its_weight_says(name: str) -> None:
+    value, weight, loss = DAMAGE[name]
+    target = element(by="display" if name != "display" else "color", methods=name)
+    found = dataclasses.replace(target, styles={**target.styles, name: value})
+    report = score_pages([(target,)], [(found,)])
+    assert report.score == pytest.approx(100 * (1 - loss * weight / (weight + 46)))
+    assert report.losses["Attr"] == pytest.approx(100 - report.score)
+
+
+def test_every_property_with_a_similarity_is_covered_by_the_damage_table() -> None:
+    sided = {name for name in PROPERTIES if name.startswith("border-")}
+    rest = {"has_text", "class", "text-shadow", "background-linear-gradient"}
+    assert set(PROPERTIES) - set(DAMAGE) - sided - rest == set()
+
+
+def test_a_shorthand_counts_as_the_mean_of_its_parts() -> None:
+    target = element(methods="border-radius")
+    found = changed(target, border_top_left_radius="4px")
+    # Four corners of weight 100, each / 4: 100 in all; one corner is half right.
+    assert score_element(target, found, compat=False) == pytest.approx((87.5 + 46) / 146)
+
+
+def test_methods_that_say_nothing_are_ignored() -> None:
+    target = element(methods="padding|margin-top|left|transition|z-index")
+    assert score_element(target, changed(target, color="rgb(0, 0, 0)"), compat=False) == 1
+
+
+def test_damage_lowers_the_score_step_by_step() -> None:
+    page = list(PAGE)
+    scores = [score_pages([PAGE], [tuple(page)]).score]
+    for position in range(len(page)):
+        for change in (
+            {"color": "rgb(90, 90, 90)"},
+            {"font_size": "9px"},
+            {"width": "70px"},
+            {"background_color": "rgb(90, 90, 90)"},
+        ):
+            page[position] = changed(page[position], **change)
+            scores.append(score_pages([PAGE], [tuple(page)]).score)
+    while page:
+        page.pop()
+        scores.append(score_pages([PAGE], [tuple(page)]).score)
+    assert scores == sorted(scores, reverse=True)
+    assert scores[-1] == 0
+    assert len(set(scores)) >= 9
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 500),
+            st.integers(0, 400),
+            st.integers(1, 300),
+            st.integers(1, 200),
+            st.sampled_from(["a b", "c", ""]),
+        ),
+        max_size=6,
+    ),
+    st.booleans(),
+    st.booleans(),
+)
+def test_score_and_losses_add_up_to_100_whatever_the_page(
+    rows: list[tuple[int, int, int, int, str]], compat: bool, fails: bool
+) -> None:
+    page = tuple(element(n, row[:4], text=row[4]) for n, row in enumerate(rows))
+    after = (*PAGE[:2], changed(PAGE[2], text="Other words here"))
+    report = score_pages([PAGE, after], [page, None if fails else page], compat=compat)
+    assert 0 <= report.score <= 100
+    assert report.score + sum(report.losses.values()) == pytest.approx(100)
+    assert all(loss >= 0 for loss in report.losses.values())
+
+
+def test_a_missing_element_is_free_in_the_published_form_and_counts_in_the_corrected_one() -> None:
+    lone = element(9, (700, 500, 20, 20), text="gone")
+    targets = (element(1, (0, 0, 100, 100), text="here"), element(2, (300, 0, 100, 100), text="lost"))
+    found = (
+        targets[0],
+        lone,
+    )  # the second target can only pair with the lone element, which lies far off with another text
+    assert score_pages([targets], [found], compat=True).score == pytest.approx(100)
+    corrected = score_pages([targets], [found])
+    assert corrected.score == pytest.approx(50)
+    assert corrected.losses["Mat"] == pytest.approx(50)
+
+
+def test_hover_counts_in_the_corrected_form_only() -> None:
+    after = (PAGE[0], PAGE[1], changed(PAGE[2], background_color="rgb(0, 255, 0)"))
+    assert [t.node for t in select_targets([PAGE, after], 1, compat=False)] == [3]
+    assert select_targets([PAGE, after], 1, compat=True) == []
+
+
+def test_an_element_with_new_outer_html_counts_in_both_forms() -> None:
+    after = (*PAGE[:2], dataclasses.replace(PAGE[2], html="<3 class=on>"))
+    for compat in (False, True):
+        assert [t.node for t in select_targets([PAGE, after], 1, compat)] == [3]
+
+
+def test_a_failed_interaction_loses_the_weight_of_its_page() -> None:
+    after = (*PAGE[:2], changed(PAGE[2], color="rgb(0, 255, 0)"))
+    report = score_pages([PAGE, after], [PAGE, None])
+    weights = [t.area**AREA_EXPONENT for t in PAGE]
+    assert report.losses["Act"] == pytest.approx(100 * weights[2] / (sum(weights) + weights[2]))
+    assert report.score == pytest.approx(100 - report.losses["Act"])
+
+
+def test_of_two_boxes_in_one_place_the_one_with_the_same_contents_is_taken() -> None:
+    outer = dataclasses.replace(
+        element(1, by="background-color", methods="background-color", background_color="rgb(1, 1, 1)"), descendants=1
+    )
+    inner = element(2, by="background-color", methods="background-color", background_color="rgb(200, 200, 200)")
+    assert score_pages([(dataclasses.replace(inner, filter_by=""), outer)], [(inner, outer)]).score == pytest.approx(
+        100
+    )
+    (match,) = match_elements([outer], [outer, inner], compat=True)
+    assert match.found is inner  # published: fewer descendants win, so a page need not even match itself
+
+
+def test_hidden_elements_and_specks_are_neither_targets_nor_partners() -> None:
+    hidden = dataclasses.replace(PAGE[2], displayed=False)
+    speck = dataclasses.replace(PAGE[2], box=(0.0, 0.0, 0.3, 0.3))
+    assert select_targets([(hidden, speck)], 0, compat=False) == []
+    assert score_pages([PAGE], [(hidden, speck)]).score == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "generated", "published", "corrected"),
+    [
+        ("color", "rgb(0, 0, 0)", "rgba(0, 0, 0, 0)", 1.0, 0.0),
+        ("has_text", "words", "", 1.0, 0.0),
+        ("src", "a", "b", 1.0, 0.0),
+        ("value", "a", "b", 1.0, 0.0),
+        ("border-top-width", "2px", "9px", 1.0, 0.0),
+    ],
+)
+def test_what_the_correction_changes(
+    name: str, target: str, generated: str, published: float, corrected: float
+) -> None:
+    key = "text" if name == "has_text" else name
+    first, second = {**STYLES, key: target}, {**STYLES, key: generated}
+    assert compare(name, first, second, compat=True) == pytest.approx(published)
+    assert compare(name, first, second, compat=False) == pytest.approx(corrected)
+
+
+def test_a_lost_shadow_is_skipped_in_the_published_form_and_a_loss_in_the_corrected_one() -> None:
+    target = element(methods="box-shadow")
+    found = changed(target, box_shadow="none")
+    assert score_element(target, found, compat=True) == 1
+    assert score_element(target, found, compat=False) == pytest.approx(46 / (46 + 56.7))
+
+
+def test_text_similarity_by_hand() -> None:
+    ten = "one two three four five six seven eight nine ten"
+    assert compare("text", {"text": ten}, {"text": "one two three four five"}, compat=True) == pytest.approx(0.5)
+    assert compare("text", {"text": "Short Text"}, {"text": "short text"}, compat=True) == 1
+    assert compare("text", {"text": "Short Text"}, {"text": "short texts"}, compat=True) == 0
+
+
+def test_a_text_shadow_weighs_its_colours_double() -> None:
+    target = {"text-shadow": "rgb(0, 0, 0) 2px 4px 8px"}
+    found = {"text-shadow": "rgb(128, 0, 0) 1px 4px 8px"}
+    assert compare("text-shadow", target, found, compat=True) == pytest.approx((2 * (1 - 0.5 / 3) + 0.5 + 1 + 1) / 5)
+
+
+def test_a_gradient_compares_its_stops() -> None:
+    target = {"background-image": "linear-gradient(rgb(0, 0, 0), rgb(255, 255, 255))"}
+    found = {"background-image": "linear-gradient(rgb(128, 128, 128), rgb(255, 255, 255))"}
+    assert compare("background-linear-gradient", target, found, compat=True) == pytest.approx(0.75)
+    assert expand("background", target, compat=True) == (
+        "background-linear-gradient",
+        "background-color",
+        "background-repeat",
+    )
+    assert expand("background", {"background-image": "none"}, compat=True) == ()
+
+
+def test_the_published_border_forgets_the_lower_side() -> None:
+    assert "border-bottom-width" not in expand("border", {}, compat=True)
+    assert "border-bottom-width" in expand("border", {}, compat=False)
+    assert expand("border-bottom", {}, compat=True) == ()
+
+
+def test_filters_pass_fail_and_raise() -> None:
+    assert filter_value("text", {"text": "a"}, {"text": "A"}, compat=True) == 0
+    assert filter_value("text", {"text": "a"}, {"text": "b"}, compat=True) == -1
+    assert filter_value("class", {"class": "x"}, {"class": "y"}, compat=True) == -1
+    assert filter_value("width", {"width": "auto"}, {"width": "9px"}, compat=True) == -0.01
+    assert "box-shadow" not in FILTERS
+    assert "border" in METHODS
+
+
+def test_the_published_form_drops_targets_whose_filter_it_does_not_know() -> None:
+    odd = dataclasses.replace(PAGE[1], filter_by="border-top")
+    assert match_elements([odd], PAGE, compat=True) == []
+    assert len(match_elements([odd], PAGE, compat=False)) == 1
+
+
+def test_the_table_has_the_published_weights() -> None:
+    published = {
+        "has_text": 44, "text": 6.8, "color": 30, "background-color": 59, "background-image": 12.6,
+        "background-repeat": 24.5,
+        "background-size": 14.3, "background-linear-gradient": 18, "type": 18.9, "border-left-color": 16.9,
+        "border-left-width": 2.1,
+        "border-left-style": 79.2, "border-top-left-radius": 100, "font-family": 94.6, "font-size": 9.8,
+        "font-weight": 2.1,
+        "height": 31.92, "tab-size": 50.8, "letter-spacing": 67, "class": 66.6, "text-shadow": 83, "box-shadow": 56.7,
+        "display": 51,
+    }  # fmt: skip
+    assert {name: PROPERTIES[name].weight for name in published} == published
+
+
+def test_elements_survive_json() -> None:
+    assert [Element.from_dict(e.to_dict()) for e in PAGE] == list(PAGE)

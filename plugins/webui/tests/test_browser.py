@@ -1,0 +1,136 @@
+"""The browser itself: what it reads, its clock, its input, and that a page looks the same every time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+from vlgym_webui.browser import Browser, Render, name_contents
+from vlgym_webui.pool import BrowserPool
+from vlgym_webui.steps import Interaction, Step
+from vlgym_webui.tables import Element
+
+from vlgym.errors import MissingSystemPartError
+
+
+def act(kind: str, selector: str = "", text: str = "", wait_ms: int = 0) -> Interaction:
+    return Interaction(kind, (Step(kind, selector, text, wait_ms),))
+
+
+def by_tag(result: Render, tag: str, moment: int = 0) -> Element:
+    return next(element for element in result.tables[moment] if element.tag == tag)
+
+
+def test_boxes_styles_and_texts_are_read(render: Callable[..., Render]) -> None:
+    css = (
+        "body { margin: 0 }"
+        "p { position: absolute; left: 30px; top: 40px; width: 120px; height: 50px; color: #0a141e; margin: 0 }"
+    )
+    element = by_tag(render("<p class=' x  y '>Hello   <b>you</b></p>", css=css), "p")
+    assert element.box == (30, 40, 120, 50)
+    assert element.styles["color"] == "rgb(10, 20, 30)"
+    assert element.styles["text"] == "Hello you"
+    assert element.descendants == 1
+
+
+def test_what_is_not_displayed_is_not_read(render: Callable[..., Render]) -> None:
+    body = "<i style='display:none'>1</i><i style='visibility:hidden'>2</i><i style='opacity:0'>3</i><i></i><b>4</b>"
+    assert [element.styles["text"] for element in render(body).tables[0]] == ["4"]
+
+
+def test_the_window_has_the_size_that_was_asked_for(render: Callable[..., Render]) -> None:
+    script = "document.querySelector('p').textContent = innerWidth + 'x' + innerHeight"
+    assert by_tag(render("<p></p>", script, viewport=(640, 480)), "p").styles["text"] == "640x480"
+
+
+def test_click_hover_type_and_wait_do_what_a_user_does(render: Callable[..., Render]) -> None:
+    body = "<button>go</button><input placeholder='name'><p>-</p>"
+    script = (
+        "const p = document.querySelector('p');"
+        "document.querySelector('button').onclick = (e) => setTimeout(() => { p.textContent = 'clicked ' + "
+        "e.isTrusted; }, 5000);"
+        "document.querySelector('input').onkeydown = (e) => { if (e.key === 'Enter') p.textContent = e.target.value; };"
+    )
+    steps = (act("hover", "button"), act("click", "button"), act("wait", wait_ms=4500), act("type", "input", "Ada L\n"))
+    result = render(body, script, *steps, css="button:hover { color: rgb(1, 2, 3); transition: color 9s }")
+    assert result.problems == {}
+    assert by_tag(result, "button", 1).styles["color"] == "rgb(1, 2, 3)"
+    assert [by_tag(result, "p", moment).styles["text"] for moment in range(5)] == [
+        "-",
+        "-",
+        "-",
+        "clicked true",
+        "Ada L",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "selector", "reason"),
+    [
+        ("<p>1</p>", ".none", "not_found: .none"),
+        ("<p style='display:none'>1</p>", "p", "hidden: p"),
+        ("<p>1</p><div style='position:fixed; inset:0'></div>", "p", "covered: p"),
+        ("<p>1</p>", "p:::x", "bad_selector"),
+    ],
+)
+def test_a_step_that_cannot_be_done_says_why_and_the_rest_goes_on(
+    render: Callable[..., Render], body: str, selector: str, reason: str
+) -> None:
+    result = render(body, "", act("click", selector), act("wait", wait_ms=10))
+    assert result.problems == {0: reason}
+    assert result.tables[1] is None
+    assert result.tables[2] is not None
+    assert result.failure is None
+
+
+def test_time_and_chance_are_the_same_every_time(render: Callable[..., Render]) -> None:
+    script = (
+        "const b = []; let n = 0; setInterval(() => { n += 1; document.querySelector('p').textContent ="
+        "[n, Date.now(), performance.now(), new Date().getFullYear(), Math.random().toFixed(6)].join(' '); }, 100);"
+    )
+    first, second = (render("<p>-</p>", script, act("wait", wait_ms=2000)) for _ in range(2))
+    assert first.tables == second.tables
+    assert first.pictures == second.pictures
+    assert by_tag(first, "p", 1).styles["text"].startswith("30 ")
+
+
+def test_animations_come_to_rest_before_a_page_is_read(render: Callable[..., Render]) -> None:
+    css = (
+        "@keyframes a { to { width: 300px } }"
+        "p { width: 100px; animation: a 40s forwards } b { animation: a 1s infinite alternate }"
+    )
+    assert by_tag(render("<p>1</p><b>2</b>", css=css), "p").box[2] == 300
+
+
+def test_images_are_compared_by_what_is_in_them() -> None:
+    files = {"a.png": b"same", "img/b.png": b"same", "c.png": b"other"}
+    first, second, third = (name_contents(f'url("http://page.invalid/{name}")', files) for name in files)
+    assert first == second != third
+    assert name_contents('url("http://page.invalid/none.png")', files) == "url(missing)"
+    assert name_contents("data:text/plain;base64,c2FtZQ==", files) in first
+    assert name_contents("linear-gradient(red, blue)", files) == "linear-gradient(red, blue)"
+
+
+def test_a_missing_driver_is_named_with_the_packages_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(MissingSystemPartError, match="apt-get install chromium chromium-driver"):
+        Browser()
+
+
+def test_the_pool_reuses_a_browser_and_replaces_a_dead_one() -> None:
+    pool = BrowserPool()
+    with pool.borrow() as first:
+        pass
+    with pool.borrow() as again:
+        assert again is first
+        os.kill(again._process.pid, 9)
+        again._process.wait()
+    with pool.borrow() as second:
+        assert second is not first
+        assert second.alive
+    assert (pool.started, pool.lost) == (2, 1)
+    profile = second._profile
+    pool.close()
+    assert not os.path.exists(profile)
+    assert not second.alive

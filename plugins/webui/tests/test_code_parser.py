@@ -1,0 +1,127 @@
+"""The parser of code blocks: tolerant of spelling, total, and exact on what it writes itself."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from vlgym_webui.code_parser import CodeBlockParser, read_action, write_action
+from vlgym_webui.web_ui import EXAMPLES
+
+from vlgym.parsers import get_parser
+
+PARSER = CodeBlockParser()
+F = "```"
+
+
+def files(text: str) -> dict[str, str]:
+    parsed = PARSER.parse(text)
+    return read_action(parsed.actions[0]) or {} if parsed.actions else {}
+
+
+@pytest.mark.parametrize(
+    ("tag", "file"),
+    [
+        ("html", "index.html"), ("HTML", "index.html"), ("html5", "index.html"), (" html ", "index.html"),
+        ("htm", "index.html"),
+        ("index.html", "index.html"), ("html:index.html", "index.html"), ("css", "style.css"), ("CSS3", "style.css"),
+        ("style.css", "style.css"), ("js", "script.js"), ("JS", "script.js"), ("JavaScript", "script.js"),
+        ("javascript", "script.js"),
+        ("script.js", "script.js"), ("{.js}", "script.js"), ("write_javascript", "script.js"),
+        ("my_app.js", "script.js"),
+    ],
+)  # fmt: skip
+def test_tags_are_read_in_any_spelling(tag: str, file: str) -> None:
+    assert files(f"Here:\n{F}{tag}\nsome code\n{F}\n") == {file: "some code"}
+
+
+def test_three_blocks_make_one_action_in_a_fixed_order() -> None:
+    reply = f"{F}js\nlet a = 1;\n{F}\nthen\n{F}html\n<p>1</p>\n{F}\n{F}css\np {{}}\n{F}"
+    assert PARSER.parse(reply).actions == (
+        f"{F}html\n<p>1</p>\n{F}\n{F}css\np {{}}\n{F}\n{F}javascript\nlet a = 1;\n{F}",
+    )
+
+
+def test_a_missing_closing_fence_ends_with_the_reply() -> None:
+    assert files(f"{F}html\n<p>cut off") == {"index.html": "<p>cut off"}
+
+
+def test_a_missing_closing_fence_ends_at_the_next_tagged_fence() -> None:
+    assert files(f"{F}html\n<p>1</p>\n{F}css\np {{}}\n{F}") == {"index.html": "<p>1</p>", "style.css": "p {}"}
+
+
+def test_a_heading_serves_for_a_missing_tag() -> None:
+    reply = f"### index.html\n{F}\nplain\n{F}\n**style.css**:\n{F}\nplain\n{F}\nwrite_javascript\n{F}\nplain\n{F}"
+    assert files(reply) == {"index.html": "plain", "style.css": "plain", "script.js": "plain"}
+
+
+def test_untagged_code_is_recognised_by_what_it_looks_like() -> None:
+    assert files(f"{F}\n<h1>Hi</h1>\n<p>you</p>\n{F}") == {"index.html": "<h1>Hi</h1>\n<p>you</p>"}
+    assert files(f"{F}\nbody {{ margin: 0; }}\n{F}") == {"style.css": "body { margin: 0; }"}
+    assert files(f"{F}\nconst a = 1;\n{F}") == {"script.js": "const a = 1;"}
+
+
+def test_a_bare_document_is_read_without_fences() -> None:
+    assert files("Sure!\n<!DOCTYPE html><html><body>x</body></html>") == {
+        "index.html": "<!DOCTYPE html><html><body>x</body></html>"
+    }
+
+
+def test_the_last_block_of_a_language_wins() -> None:
+    assert files(f"{F}css\na {{}}\n{F}\n{F}css\nb {{}}\n{F}") == {"style.css": "b {}"}
+
+
+def test_tildes_and_indented_fences_are_fences() -> None:
+    assert files("~~~html\n<p>1</p>\n~~~") == {"index.html": "<p>1</p>"}
+    assert files(f"  {F}html\n<p>1</p>\n  {F}") == {"index.html": "<p>1</p>"}
+
+
+@pytest.mark.parametrize(
+    ("reply", "failure"),
+    [
+        ("", "no_code_block"), ("I would write a page.", "no_code_block"), ("<action>left</action>", "no_code_block"),
+        (f"{F}html\n\n{F}", "empty_code"), (f"{F}", "unknown_language"), (f"{F}bash\nls\n{F}", "unknown_language"),
+        (f"{F}python\nprint(1)\n{F}", "unknown_language"),
+    ],
+)  # fmt: skip
+def test_what_holds_no_code_fails_with_a_reason(reply: str, failure: str) -> None:
+    parsed = PARSER.parse(reply)
+    assert parsed.actions == ()
+    assert parsed.failure == failure
+
+
+def test_a_foreign_block_does_not_hide_the_others() -> None:
+    assert files(f"{F}bash\nnpm i\n{F}\n{F}html\n<p>1</p>\n{F}") == {"index.html": "<p>1</p>"}
+
+
+@given(st.text(max_size=400))
+def test_any_text_is_read_without_raising_and_an_action_reads_back_as_itself(text: str) -> None:
+    for reply in (text, f"{F}html\n{text}\n{F}", text.replace("a", F)):
+        parsed = PARSER.parse(reply)
+        assert (len(parsed.actions) == 1) != (parsed.failure is not None)
+        for action in parsed.actions:
+            assert PARSER.parse(action).actions == (action,)
+            assert PARSER.parse(PARSER.format([action], "I think.")).actions == (action,)
+
+
+def test_examples_are_in_the_form_that_the_parser_writes() -> None:
+    for action in EXAMPLES:
+        assert PARSER.parse(PARSER.format([action], 'a <b> "c" `d`')).actions == (action,)
+
+
+def test_formatting_several_actions_merges_their_files() -> None:
+    merged = PARSER.format([write_action({"index.html": "<p>"}), write_action({"style.css": "p {}"})])
+    assert files(merged) == {"index.html": "<p>", "style.css": "p {}"}
+
+
+@pytest.mark.parametrize("piece", [F, f"{F}html\n", f"{F}x\n~~~y\n", "`" * 3 + " \n", " \t>\n", "<html", "~~~\n```\n"])
+def test_long_hostile_replies_take_little_time(piece: str) -> None:
+    begun = time.perf_counter()
+    PARSER.parse((piece * 16384)[:16384])
+    assert time.perf_counter() - begun < 1
+
+
+def test_the_spec_names_a_parser_that_loads() -> None:
+    assert get_parser("vlgym_webui.code_parser:CodeBlockParser").name == "code_blocks"

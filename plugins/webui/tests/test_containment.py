@@ -1,0 +1,266 @@
+"""Hostile pages: what they try has no effect, is counted, is over within ten seconds, and leaves the pool healthy."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from vlgym_webui.browser import Render
+from vlgym_webui.pool import BrowserPool
+from vlgym_webui.steps import Interaction, Step
+
+BODY = "<h1>still here</h1>"
+
+
+class Listener:
+    """A server on loopback that only counts who knocks."""
+
+    def __init__(self) -> None:
+        self.knocks = 0
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                connection, _ = self.socket.accept()
+            except OSError:
+                return
+            self.knocks += 1
+            connection.close()
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    listener = Listener()
+    yield listener
+    listener.socket.close()
+
+
+@pytest.fixture
+def attack(render: Callable[..., Render], pool: BrowserPool) -> Iterator[Callable[..., Render]]:
+    """Render a hostile page within ten seconds; afterwards the pool must render a harmless one."""
+
+    def run(script: str, *interactions: Interaction, body: str = BODY) -> Render:
+        with pool.borrow():
+            pass  # starts a browser where an earlier attack has ended the last one
+        begun = time.monotonic()
+        result = render(body, script, *interactions)
+        assert time.monotonic() - begun < 10
+        return result
+
+    yield run
+    healthy = render("<h1>fine</h1>")
+    assert healthy.failure is None
+    assert [element.styles["text"] for element in healthy.tables[0]] == ["fine"]
+    assert healthy.blocked == {}
+
+
+def texts(result: Render, moment: int = 0) -> list[str]:
+    table = result.tables[moment]
+    return [] if table is None else [element.styles["text"] for element in table]
+
+
+def test_an_endless_loop_at_load_is_a_timeout(attack: Callable[..., Render]) -> None:
+    result = attack("while (true) {}")
+    assert result.failure == "timeout"
+    assert not result.rendered
+
+
+def test_an_endless_loop_in_a_handler_loses_only_the_interactions(attack: Callable[..., Render]) -> None:
+    click = Interaction("click", (Step("click", "h1"),))
+    result = attack("document.querySelector('h1').onclick = () => { for (;;) ; };", click, click)
+    assert result.failure == "timeout"
+    assert texts(result) == ["still here"]
+    assert result.problems == {0: "timeout", 1: "timeout"}
+
+
+def test_a_storm_of_alerts_shows_none_and_is_counted(attack: Callable[..., Render]) -> None:
+    result = attack(
+        "for (let i = 0; i < 5000; i += 1) alert(i); if (confirm('?')) document.title = prompt('name', 'x');"
+    )
+    assert result.failure is None
+    assert texts(result) == ["still here"]
+    assert result.blocked == {"dialog": 5002}
+
+
+def test_an_endless_storm_of_alerts_is_a_timeout(attack: Callable[..., Render]) -> None:
+    assert attack("while (true) alert(1);").failure == "timeout"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "fetch('http://127.0.0.1:PORT/').then(r => r.text()).then(t => document.body.append(t))",
+        "fetch('https://127.0.0.1:PORT/')",
+        "const x = new XMLHttpRequest(); x.open('GET', 'http://localhost:PORT/'); x.send()",
+        "new WebSocket('ws://127.0.0.1:PORT/')",
+        "new EventSource('http://127.0.0.1:PORT/')",
+        "navigator.sendBeacon('http://127.0.0.1:PORT/', 'secret')",
+        "const i = new Image(); i.src = 'http://127.0.0.1:PORT/a.png'; document.body.append(i)",
+        "const i = document.createElement('iframe'); i.src = 'http://127.0.0.1:PORT/'; document.body.append(i)",
+        "const s = document.createElement('script'); s.src = 'http://127.0.0.1:PORT/a.js'; document.body.append(s)",
+        "fetch('http://example.com/')",
+        "document.body.innerHTML = '<style>@import url(http://127.0.0.1:PORT/a.css)</style>'",
+        "document.body.innerHTML = '<form action=http://127.0.0.1:PORT/></form>'; document.forms[0].submit()",
+        "document.body.innerHTML = '<iframe srcdoc=\"<img src=http://127.0.0.1:PORT/>\"></iframe>'",
+        "document.body.innerHTML = '<a ping=http://127.0.0.1:PORT/ href=#>x</a>'; document.links[0].click()",
+        "document.body.innerHTML = '<object data=http://127.0.0.1:PORT/></object>'",
+        "fetch('file:///etc/hostname').then(r => r.text()).then(t => document.body.append(t))",
+        "const i = document.createElement('iframe'); i.src = 'file:///etc/hostname'; document.body.append(i)",
+    ],
+)
+def test_the_network_and_local_files_are_out_of_reach(
+    attack: Callable[..., Render], listener: Listener, script: str
+) -> None:
+    result = attack(script.replace("PORT", str(listener.port)))
+    assert listener.knocks == 0
+    assert result.blocked.get("network", 0) + result.blocked.get("local_file", 0) >= 1
+    secret = Path("/etc/hostname").read_text().strip() if Path("/etc/hostname").exists() else None
+    assert secret is None or secret not in " ".join(texts(result))
+
+
+def test_webrtc_is_switched_off(attack: Callable[..., Render], listener: Listener) -> None:
+    result = attack(
+        f"new RTCPeerConnection({{iceServers: [{{urls: 'stun:127.0.0.1:{listener.port}'}}]}}).createOffer()"
+    )
+    assert result.blocked["network"] == 1
+
+
+@pytest.mark.parametrize(
+    ("way", "address"),
+    [
+        ("location.href = 'URL'", "http://127.0.0.1:PORT/"),
+        ("location.href = 'URL'", "https://127.0.0.1:PORT/"),
+        ("setTimeout(() => location.replace('URL'), 300)", "http://example.com/"),
+        ("META", "http://127.0.0.1:PORT/"),
+    ],
+)
+def test_a_redirect_leads_nowhere_and_loses_the_page(
+    attack: Callable[..., Render], listener: Listener, address: str, way: str
+) -> None:
+    address = address.replace("PORT", str(listener.port))
+    body = f"{BODY}<meta http-equiv='refresh' content='0; url={address}'>" if way == "META" else BODY
+    result = attack("" if way == "META" else way.replace("URL", address), body=body)
+    assert listener.knocks == 0
+    assert result.failure == "left_page"
+    assert not result.rendered
+
+
+def test_a_redirect_to_a_local_file_is_refused(attack: Callable[..., Render]) -> None:
+    result = attack("location.href = 'file:///etc/hostname'")
+    assert texts(result) == ["still here"]
+    assert result.blocked == {"local_file": 1}
+
+
+def test_a_page_that_reloads_itself_for_ever_ends_in_time(attack: Callable[..., Render]) -> None:
+    attack("location.reload()")
+
+
+def test_a_gigabyte_ends_in_a_memory_failure(attack: Callable[..., Render]) -> None:
+    result = attack("window.keep = new Uint8Array(1 << 30).fill(1);")
+    assert result.failure == "memory"
+
+
+def test_a_growing_heap_ends_in_a_failure(attack: Callable[..., Render]) -> None:
+    result = attack("const keep = []; for (;;) keep.push(new Array(1e5).fill({}).map((_, i) => ({ i })));")
+    assert result.failure in ("memory", "crash", "timeout")
+
+
+def test_an_endless_growth_of_elements_ends_in_a_failure(attack: Callable[..., Render]) -> None:
+    result = attack(
+        "for (let i = 0; i < 5000; i += 1) document.body.append(Object.assign(document.createElement('p'), "
+        "{textContent: i}));"
+    )
+    assert result.failure == "too_many_elements"
+
+
+def test_workers_of_both_kinds_are_refused_and_counted(attack: Callable[..., Render]) -> None:
+    script = (
+        "navigator.serviceWorker.register('script.js').catch(() => document.body.append('refused'));"
+        "try { new Worker('script.js'); } catch (e) { document.body.append(' twice'); }"
+    )
+    result = attack(script)
+    assert result.blocked == {"worker": 2}
+
+
+def test_a_service_worker_cannot_be_reached_through_another_window(attack: Callable[..., Render]) -> None:
+    script = (
+        "const f = document.createElement('iframe'); document.body.append(f);"
+        "f.contentWindow.navigator.serviceWorker.register('/script.js')"
+    )
+    result = attack(script)
+    assert result.blocked["worker"] == 1
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "const a = document.createElement('a'); a.href = URL.createObjectURL(new Blob(['x'])); a.download = "
+        "'x.txt'; a.click()",
+        "const a = document.createElement('a'); a.href = 'data:text/plain,x'; a.download = 'x'; "
+        "document.body.append(a); "
+        "a.dispatchEvent(new MouseEvent('click', {bubbles: true, cancelable: true}))",
+    ],
+)
+def test_downloads_are_refused_and_counted(attack: Callable[..., Render], script: str, pool: BrowserPool) -> None:
+    result = attack(script)
+    assert result.blocked == {"download": 1}
+
+
+def test_pop_ups_do_not_open(attack: Callable[..., Render], pool: BrowserPool) -> None:
+    result = attack("for (let i = 0; i < 50; i += 1) window.open('about:blank');")
+    assert result.blocked == {"popup": 50}
+    with pool.borrow() as browser:
+        assert len(browser._driver.window_handles) == 1
+
+
+def test_a_storm_of_timers_is_cut_short(attack: Callable[..., Render]) -> None:
+    result = attack("(function again() { setTimeout(again, 0); })()")
+    assert result.blocked == {"timer_storm": 1} or result.failure == "timeout"
+
+
+def test_nothing_is_stored_from_one_page_to_the_next(render: Callable[..., Render]) -> None:
+    script = (
+        "document.querySelector('p').textContent = [localStorage.length, document.cookie, sessionStorage.length, "
+        "window.name].join('/');"
+        "localStorage.a = '1'; sessionStorage.a = '1'; document.cookie = 'a=1; max-age=9999'; window.name = 'kept';"
+    )
+    assert texts(render("<p></p>", script)) == ["0//0/"]
+    assert texts(render("<p></p>", script)) == ["0//0/"]
+
+
+def test_a_page_cannot_lie_about_its_elements(render: Callable[..., Render]) -> None:
+    script = (
+        "Element.prototype.getBoundingClientRect = () => new DOMRect(0, 0, 777, 777);"
+        "window.getComputedStyle = () => ({getPropertyValue: () => 'rgb(1, 2, 3)'});"
+        "Element.prototype.checkVisibility = () => true; document.querySelectorAll = () => [];"
+    )
+    (element,) = render("<h1 style='width: 50px'>true</h1>", script).tables[0]
+    assert element.box[2] == 50
+    assert element.styles["color"] == "rgb(0, 0, 0)"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "window.close()",
+        "document.documentElement.remove()",
+        "document.write('<p>over</p>'); document.close()",
+        "JSON.stringify = () => '{\"network\": 1e999}'; Map.prototype.delete = null; Promise = null",
+        "document.body.innerHTML = '<form><input name=placeholder><input name=innerText><input name=value></form>'",
+        "document.body.innerHTML = '<img name=body><img name=querySelectorAll><img name=documentElement>'",
+        "Object.defineProperty(Object.prototype, 'then', {get() { throw 1; }})",
+        "window.setTimeout = window.requestAnimationFrame = null; Date.now = null; performance.now = null",
+        "document.open(); document.body",
+        "throw new Error('x')",
+    ],
+)
+def test_a_page_that_breaks_its_own_ground_hurts_only_itself(attack: Callable[..., Render], script: str) -> None:
+    result = attack(script)
+    assert result.failure in (None, "crash", "left_page", "timeout")

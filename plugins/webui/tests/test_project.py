@@ -1,0 +1,240 @@
+"""Project folders: what ships is complete, MageBench's form loads, and every mistake is named with file, line and
+mend.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from vlgym_webui.code_parser import write_action
+from vlgym_webui.project import FOLDER, list_projects, load_project
+from vlgym_webui.shoot import MOST_BYTES, main
+from vlgym_webui.steps import Interaction, ProjectError, Step
+
+from vlgym.errors import UserError
+from vlgym.spaces import CHARSET, MAX_REPLY
+
+PAGE = (
+    "<!DOCTYPE html>\n<html>\n<body>\n"
+    '<p class="a" data-filter-by="text" data-evalby="text|color">Hi</p>\n'
+    "</body>\n</html>\n"
+)
+CARD = """title: A test
+split: val
+viewport: [640, 480]
+interactions:
+  - name: use it
+    steps:
+      - click: ".a"
+      - hover: "#b"
+      - type: {into: ".c", text: "x y"}
+      - wait: 500
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "mine"
+    (folder / "_images").mkdir(parents=True)
+    (folder / "index.html").write_text(PAGE)
+    (folder / "project.yaml").write_text(CARD)
+    (folder / "tasks.md").write_text("# Mine\n\n![page](_images/0.png)\n\nA page.\n")
+    Image.new("RGB", (64, 48)).save(folder / "_images" / "0.png")
+    return folder
+
+
+@pytest.fixture
+def problem(folder: Path) -> Callable[..., str]:
+    """Write a file of the folder anew and return the message of the error that loading gives."""
+
+    def load(name: str, text: str) -> str:
+        (folder / name).write_text(text)
+        with pytest.raises(ProjectError) as caught:
+            load_project(f"{folder}/")
+        return str(caught.value)
+
+    return load
+
+
+def test_at_least_24_projects_ship_and_every_split_has_some() -> None:
+    assert len(list_projects()) >= 24
+    splits = [set(list_projects(split)) for split in ("train", "val", "test")]
+    assert all(len(names) >= 4 for names in splits)
+    assert set.union(*splits) == set(list_projects())
+    assert sum(map(len, splits)) == len(list_projects())
+
+
+@pytest.mark.parametrize("name", list_projects())
+def test_a_shipped_project_is_complete(name: str) -> None:
+    project = load_project(name)
+    assert len(project.pictures) == 1 + len(project.interactions) >= 2
+    assert all(path.stat().st_size < MOST_BYTES for path in project.pictures)
+    assert set(project.description) <= set(CHARSET)
+    assert 200 < len(project.description) < 2500
+    assert len(write_action(project.code())) < MAX_REPLY / 2
+    assert "data-" not in re.sub(r"data-count", "", project.code()["index.html"])
+    for interaction in project.interactions:
+        assert f"{interaction.name}" in project.description
+
+
+def test_the_pictures_of_all_projects_are_small() -> None:
+    assert sum(path.stat().st_size for path in FOLDER.rglob("*.png")) < 4_000_000
+
+
+def test_a_folder_of_ones_own_loads(folder: Path) -> None:
+    project = load_project(f"{folder}/")
+    assert (project.name, project.title, project.split, project.viewport) == ("mine", "A test", "val", (640, 480))
+    steps = (Step("click", ".a"), Step("hover", "#b"), Step("type", ".c", "x y"), Step("wait", wait_ms=500))
+    assert project.interactions == (Interaction("use it", steps),)
+    assert project.description == "# Mine\n\nA page."
+    assert [path.name for path in project.pictures] == ["0.png"]
+    assert project.code()["index.html"] == PAGE.replace(' data-filter-by="text" data-evalby="text|color"', "")
+
+
+def test_assets_are_what_is_not_code(folder: Path) -> None:
+    (folder / "img").mkdir()
+    (folder / "img" / "a.svg").write_text("<svg/>")
+    assert load_project(f"{folder}/").assets == {"img/a.svg": b"<svg/>"}
+
+
+def test_a_changed_file_is_read_again(folder: Path) -> None:
+    assert load_project(f"{folder}/").title == "A test"
+    (folder / "project.yaml").write_text("title: Another\n")
+    assert load_project(f"{folder}/").title == "Another"
+
+
+def test_a_magebench_folder_without_actions_loads_at_its_window_size(folder: Path) -> None:
+    (folder / "project.yaml").unlink()
+    (folder / "tasks_content.json").write_text("[]")
+    project = load_project(f"{folder}/")
+    assert project.viewport == (1920, 1080)
+    assert project.interactions == ()
+    assert project.assets == {}
+
+
+def test_python_actions_are_refused_with_an_explanation_and_never_run(folder: Path) -> None:
+    (folder / "project.yaml").unlink()
+    (folder / "actions.py").write_text(f"open({str(folder / 'run')!r}, 'w')\nactions = []\n")
+    with pytest.raises(ProjectError, match=r"actions\.py, line 1: .*never run.*project\.yaml.*interactions") as caught:
+        load_project(f"{folder}/")
+    assert "click, hover, type" in str(caught.value)
+    assert not (folder / "run").exists()
+    (folder / "project.yaml").write_text(CARD)
+    project = load_project(f"{folder}/")
+    assert len(project.interactions) == 1
+    assert "actions.py" not in project.files
+
+
+def test_an_unknown_project_names_the_nearest_and_the_way_to_ones_own() -> None:
+    with pytest.raises(UserError, match=r"'calender'.*Nearest: calendar.*path of its folder"):
+        load_project("calender")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("split: train\n", 1, "lacks 'title'"),
+        ("title: a\nsplt: train\n", 2, "unknown key 'splt'.*Nearest: split"),
+        ("title: a\nsplit: training\n", 2, "one of train, val, test.*Nearest: train"),
+        ("title: a\nviewport: [800]\n", 2, r"\[width, height\]"),
+        ("title: a\nviewport: [800, ten]\n", 2, "whole number from 200"),
+        ("title: a\ninteractions:\n  - name: b\n", 3, "lacks 'steps'"),
+        ("title: a\ninteractions:\n  - name: b\n    steps: []\n", 4, "empty.*click, hover, type, wait"),
+        (
+            "title: a\ninteractions:\n  - name: b\n    steps:\n      - clik: .a\n",
+            5,
+            "unknown key 'clik'.*Nearest: click",
+        ),
+        ("title: a\ninteractions:\n  - name: b\n    steps:\n      - click: 5\n", 5, "selector is 5; write a string"),
+        ("title: a\ninteractions:\n  - name: b\n    steps:\n      - click: '[a'\n", 5, "unpaired"),
+        ("title: a\ninteractions:\n  - name: b\n    steps:\n      - click: //p\n", 5, "XPath is not read"),
+        ("title: a\ninteractions:\n  - name: b\n    steps:\n      - wait: soon\n", 5, "whole number from 1 to 20000"),
+        ("title: a\ninteractions:\n  - name: b\n    steps:\n      - type: {text: x}\n", 5, "lacks 'into'"),
+        ("title: a\ninteractions:\n  - name: b\n    steps:\n      - {click: .a, wait: 5}\n", 5, "2 kinds"),
+        ("title: a\ntitle: b\n", 2, "stands twice"),
+        ("title: [a\n", 2, "not valid YAML"),
+        ("", 1, "empty"),
+        ("- title\n", 1, "key: value"),
+        ("title: !!python/object/apply:os.system ['true']\n", 1, "title"),
+    ],
+)
+def test_a_mistake_in_the_card_is_named_with_line_and_mend(
+    problem: Callable[..., str], text: str, line: int, words: str
+) -> None:
+    message = problem("project.yaml", text)
+    assert "project.yaml" in message
+    assert f"line {line}:" in message
+    assert re.search(words, message, re.DOTALL), message
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ('data-filter-by="text"', 'data-filter-by="txt"', "data-filter-by='txt'.*Nearest: .*text"),
+        ("text|color", "text|colour", "'colour'.*Nearest: color"),
+        (' data-evalby="text|color"', "", "data-evalby is missing"),
+    ],
+)
+def test_a_mistake_in_an_annotation_is_named_with_line_and_mend(
+    problem: Callable[..., str], before: str, after: str, words: str
+) -> None:
+    message = problem("index.html", PAGE.replace(before, after))
+    assert "index.html, line 4:" in message
+    assert re.search(words, message), message
+
+
+def test_a_page_without_annotations_is_refused(problem: Callable[..., str]) -> None:
+    assert "no element is annotated" in problem("index.html", "<p>Hi</p>")
+
+
+def test_a_missing_picture_names_the_script_that_makes_it(problem: Callable[..., str]) -> None:
+    message = problem("tasks.md", "# A\n![page](_images/9.png)\n")
+    assert "line 2" in message
+    assert "python -m vlgym_webui.shoot" in message
+
+
+def test_a_picture_outside_the_folder_is_refused(problem: Callable[..., str]) -> None:
+    assert "not in the folder" in problem("tasks.md", "![page](../../etc/passwd)\n")
+
+
+def test_the_script_makes_the_pictures_of_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "_images" / "0.png").unlink()
+    (folder / "project.yaml").write_text(
+        "title: a\nviewport: [320, 240]\ninteractions:\n  - name: point\n    steps:\n      - hover: .a\n"
+    )
+    assert main([f"{folder}/"]) == 0
+    assert "mine/_images/1.png" in capsys.readouterr().out
+    with Image.open(folder / "_images" / "1.png") as picture:
+        assert picture.size == (320, 240)
+    assert len(load_project(f"{folder}/").pictures) == 1
+
+
+def test_the_script_names_the_file_of_a_project_that_fails(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "project.yaml").write_text("title: a\ninteractions:\n  - name: point\n    steps:\n      - hover: .gone\n")
+    assert main([f"{folder}/"]) == 1
+    assert "not_found: .gone" in capsys.readouterr().err
+
+
+def test_the_examples_of_the_readme_are_valid(folder: Path) -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    (card,) = re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL)
+    (element,) = re.findall(r"```html\n(.*?)```", readme, re.DOTALL)
+    (folder / "project.yaml").write_text(card)
+    (folder / "index.html").write_text(element)
+    project = load_project(f"{folder}/")
+    assert [step.kind for step in project.interactions[0].steps] == ["hover", "click", "type", "wait"]
+    for line in re.findall(r"gymnasium\.make\((.*)\)", readme):
+        assert "vlgym/WebUI-v0" in line
+
+
+def test_the_suites_hold_every_shipped_project_and_twenty_for_the_mini_set() -> None:
+    from vlgym_webui.plugin import vlgym_suites
+
+    parts = {part.suite: [item["project"] for item in part.items] for part in vlgym_suites()}
+    assert sorted(parts["magebench"]) == sorted(list_projects())
+    assert len(parts["magebench-mini"]) == 20
+    assert set(parts["magebench-mini"]) < set(parts["magebench"])

@@ -1,0 +1,286 @@
+"""The environment: scores, rewards, planners, losses, information, and what a forked process does."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from vlgym_webui.code_parser import write_action
+from vlgym_webui.project import list_projects, load_project
+from vlgym_webui.studio import STUDIO
+from vlgym_webui.tables import select_targets
+
+from vlgym.env import VLEnv
+from vlgym.errors import UserError
+from vlgym.making import make
+from vlgym.seeding import episode_seed
+from vlgym.spaces import MAX_TEXT
+
+ID = "vlgym/WebUI-v0"
+
+
+@pytest.fixture
+def make_env() -> Iterator[Callable[..., VLEnv]]:
+    """Build environments and close them afterwards."""
+    built: list[VLEnv] = []
+
+    def build(**kwargs: Any) -> VLEnv:
+        built.append(make(ID, **kwargs))
+        return built[-1]
+
+    yield build
+    for env in built:
+        env.close()
+
+
+@pytest.mark.parametrize("name", list_projects())
+def test_the_ground_truths_own_code_scores_100_and_every_interaction_shows_something(name: str) -> None:
+    project = load_project(name)
+    evaluation = STUDIO.evaluate(project, project.code())
+    assert evaluation.report.score == pytest.approx(100, abs=0.01)
+    assert evaluation.blocked == {}
+    tables = STUDIO.target(project).tables
+    assert all(select_targets(tables, moment, compat=False) for moment in range(len(tables)))
+
+
+@pytest.mark.parametrize("planner", ["online", "global"])
+def test_the_oracle_wins_in_one_reply_under_both_planners(make_env: Callable[..., VLEnv], planner: str) -> None:
+    env = make_env(planner=planner, project="accordion")
+    env.reset(seed=1)
+    _, reward, terminated, truncated, info = env.step(env.solve())
+    assert (terminated, truncated, info["success"]) == (True, False, True)
+    assert reward == pytest.approx(1)
+    assert info["score"] == pytest.approx(100)
+    assert info["losses"] == pytest.approx({"Par": 0, "Ren": 0, "Act": 0, "Mat": 0, "Attr": 0}, abs=1e-6)
+    assert info["interactions"] == ["ok", "ok"]
+
+
+def test_the_global_planner_ends_after_one_reply_and_reads_code_blocks(make_env: Callable[..., VLEnv]) -> None:
+    env = make_env(planner="global", project="tabs")
+    observation, _ = env.reset(seed=1)
+    assert "Reply 1 of 1" in observation["text"]
+    assert env.parser.name == "code_blocks"
+    _, reward, terminated, truncated, info = env.step(write_action({"index.html": "<p>Overview</p>"}))
+    assert (terminated, truncated) == (False, True)
+    assert 0 < reward < 0.2
+    assert info["score"] == pytest.approx(100 * reward)
+
+
+def test_random_play_scores_nothing(make_env: Callable[..., VLEnv]) -> None:
+    env = make_env()
+    for index in range(3):
+        env.reset(seed=episode_seed(ID, "train", index))
+        for _ in range(5):
+            info = env.step(env.action_space.sample())[4]
+            assert not info["invalid_action"]
+        assert info["score"] == 0
+        assert env.episode_return == 0
+
+
+def test_rewards_are_changes_of_the_score_and_add_up_to_it(make_env: Callable[..., VLEnv]) -> None:
+    env = make_env(project="tabs")
+    env.reset(seed=1)
+    code = env.project.code()
+    rewards, scores = [], []
+    for reply in (
+        {"index.html": code["index.html"]},
+        {"style.css": code["style.css"].replace("#2e3440", "#ff0000")},
+        {"style.css": "* { display: none }"},
+        {"style.css": code["style.css"]},
+    ):
+        _, reward, terminated, truncated, info = env.step(write_action(reply))
+        rewards.append(reward)
+        scores.append(info["score"])
+    assert scores[0] < scores[1] > scores[2] == 0
+    assert rewards == pytest.approx(np.diff([0, *scores]) / 100)
+    assert rewards[2] < 0
+    assert not truncated
+    assert terminated is (scores[3] >= 99.5)
+    assert sum(rewards) == pytest.approx(scores[-1] / 100)
+
+
+def test_files_stay_until_they_are_replaced_and_are_shown_with_the_page(make_env: Callable[..., VLEnv]) -> None:
+    env = make_env(project="tabs")
+    first, _ = env.reset(seed=1)
+    second, *_ = env.step(write_action({"index.html": "<p>one</p>"}))
+    third, *_ = env.step(write_action({"style.css": "p { color: red }"}))
+    assert "Nothing is written yet" in first["text"]
+    assert "<p>one</p>" in third["text"]
+    assert "p { color: red }" in third["text"]
+    assert not np.array_equal(first["image"], second["image"])
+    assert first["image"].shape == (672, 896, 3)
+
+
+def test_long_files_are_shortened_so_that_the_message_fits(make_env: Callable[..., VLEnv]) -> None:
+    env = make_env(project="tabs")
+    env.reset(seed=1)
+    observation, *_ = env.step(write_action({"index.html": "<p>x</p>\n" * 1400, "script.js": "let a = 1;\n" * 200}))
+    assert len(observation["text"]) < MAX_TEXT
+    assert "characters not shown" in observation["text"]
+    assert '"use strict";' in observation["text"]
+
+
+def test_losses_name_what_went_wrong(make_env: Callable[..., VLEnv]) -> None:
+    env = make_env(project="tabs")
+    _, info = env.reset(seed=1)
+    assert info["losses"]["Par"] == 100
+    assert info["page"] == "not_written"
+    info = env.step("no code at all")[4]
+    assert info["losses"]["Par"] == 100
+    assert info["invalid_action"]
+    info = env.step(write_action({"style.css": "p { color: red }"}))[4]
+    assert (info["losses"]["Ren"], info["page"]) == (100, "no_html")
+    info = env.step(write_action({"index.html": "<script>for (;;) ;</script>"}))[4]
+    assert (info["losses"]["Ren"], info["page"]) == (100, "timeout")
+    assert info["failures"]["timeout"] == 1
+    info = env.step(write_action({"index.html": "<div class='tab'>Overview</div>"}))[4]
+    assert info["losses"]["Act"] > 10
+    assert info["interactions"] == ["not_found: .tab-2", "not_found: .tab-3"]
+    assert info["losses"]["Mat"] > 10
+    assert info["score"] + sum(info["losses"].values()) == pytest.approx(100)
+
+
+def test_a_hostile_reply_is_a_counted_failure_and_the_next_one_is_scored(make_env: Callable[..., VLEnv]) -> None:
+    env = make_env(project="tabs")
+    env.reset(seed=1)
+    code = env.project.code()
+    hostile = {**code, "script.js": "fetch('http://127.0.0.1:9/'); location.href = 'http://127.0.0.1:9/';"}
+    _, reward, terminated, _, info = env.step(write_action(hostile))
+    assert (reward, terminated) == (0, False)
+    assert info["page"] in ("left_page", "timeout")  # a very busy machine may reach the time limit first
+    assert info["failures"][info["page"]] == 1
+    assert info["page"] in info["vlgym"]["feedback"]
+    assert env.step(env.solve())[4]["success"]
+
+
+def test_seeds_of_a_split_draw_only_its_projects(make_env: Callable[..., VLEnv]) -> None:
+    env = make_env()
+    for split in ("train", "val", "test"):
+        drawn = {env.reset(seed=episode_seed(ID, split, index))[1]["project"] for index in range(40)}
+        assert drawn <= set(list_projects(split))
+        assert len(drawn) >= 4
+
+
+def test_a_state_is_restored_with_its_project_and_score(make_env: Callable[..., VLEnv]) -> None:
+    env, other = make_env(), make_env()
+    env.reset(seed=episode_seed(ID, "test", 3))
+    env.step(write_action({"index.html": "<h1>Some words</h1>"}))
+    other.reset(seed=7)
+    _, info = other.set_state(env.get_state())
+    assert info["project"] == env.project.name
+    assert info["score"] == env.score()
+
+
+def test_the_published_scoring_is_a_setting(make_env: Callable[..., VLEnv]) -> None:
+    scores = {}
+    for compat in (None, "magebench"):
+        env = make_env(compat=compat, project="theme-switch")
+        env.reset(seed=1)
+        code = env.project.code()
+        # The switch does nothing: a loss where effects of CSS alone count, none in the published form.
+        scores[compat] = env.step(write_action({**code, "script.js": "1;"}))[4]["score"]
+    assert scores["magebench"] == pytest.approx(100)
+    assert scores[None] < 95
+
+
+def test_one_picture_is_larger_than_all(make_env: Callable[..., VLEnv]) -> None:
+    boards = [make_env(pictures=pictures, project="tabs").reset(seed=1)[0]["image"] for pictures in ("all", "first")]
+    white = [int((board > 220).all(axis=-1).sum()) for board in boards]
+    assert white[1] > 0
+    assert not np.array_equal(*boards)
+
+
+def test_nothing_is_started_by_construction_and_reset() -> None:
+    started = STUDIO.pool.started
+    env = make(ID)
+    env.reset(seed=1)
+    assert STUDIO.pool.started == started
+    env.close()
+
+
+def test_forked_processes_score_with_browsers_of_their_own() -> None:
+    make(ID).reset(seed=1)
+    STUDIO.evaluate(load_project("tabs"), {"index.html": "<p>warm the parent's browser</p>"})
+    started = STUDIO.pool.started
+    vector = gymnasium.make_vec(ID, num_envs=2, vectorization_mode="async", project="tabs")
+    try:
+        vector.reset(seed=[1, 2])
+        page = write_action({"index.html": "<div class='tab-1'>Overview</div>"})
+        _, rewards, *_ = vector.step((page, page))
+    finally:
+        vector.close()
+    assert rewards[0] == rewards[1] > 0
+    assert STUDIO.pool.started == started
+    with STUDIO.pool.borrow() as browser:
+        assert browser.alive
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "words"),
+    [
+        ({"compat": "magebnch"}, "compat='magebnch'.*Nearest: magebench"),
+        ({"pictures": "frist"}, "pictures='frist'.*Nearest: first"),
+        ({"project": "tab"}, "no WebUI project 'tab'.*Nearest: tabs"),
+        ({"projct": "tabs"}, "no argument 'projct'.*Nearest: project"),
+    ],
+)
+def test_a_wrong_argument_names_the_nearest_right_one(kwargs: dict[str, str], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        make(ID, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"), [({"projekt": "tabs"}, "Nearest: project"), ({"split": "tst"}, "Nearest: test")]
+)
+def test_a_wrong_option_of_reset_names_the_nearest_right_one(
+    make_env: Callable[..., VLEnv], options: dict[str, str], words: str
+) -> None:
+    with pytest.raises(UserError, match=words):
+        make_env().reset(seed=1, options=options)
+
+
+def test_a_magebench_folder_with_a_long_description_and_no_pictures_plays(
+    make_env: Callable[..., VLEnv], tmp_path: Path
+) -> None:
+    page = '<html><body><p data-filter-by="text" data-evalby="text|line-height">Hallo</p></body></html>'
+    (tmp_path / "index.html").write_text(page)
+    (tmp_path / "tasks.md").write_text("# Lang\n" + "Schöne Seite. " * 1000)
+    env = make_env(project=f"{tmp_path}/", compat="magebench")
+    observation, _ = env.reset(seed=1)
+    assert env.observation_space.contains(observation)
+    assert all(action in observation["text"] for action in env.legal_actions())
+    assert env.step(env.solve())[4]["score"] == pytest.approx(100)
+
+
+def test_a_target_that_cannot_do_its_own_interactions_is_named(make_env: Callable[..., VLEnv], tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text('<p data-filter-by="text" data-evalby="text">Hi</p>')
+    (tmp_path / "tasks.md").write_text("# A")
+    card = "title: a\ninteractions:\n  - name: press\n    steps:\n      - click: .gone\n"
+    (tmp_path / "project.yaml").write_text(card)
+    env = make_env(project=f"{tmp_path}/")
+    with pytest.raises(UserError, match=r"interaction 1 \('press'\) fails on the ground truth: not_found: \.gone"):
+        env.reset(seed=1)
+
+
+def test_a_page_is_scored_in_under_two_seconds_in_the_median() -> None:
+    medians = []
+    for attempt in range(3):  # a machine that is busy with other things for a while shall not fail it
+        seconds = []
+        for name in list_projects("test"):
+            project = load_project(name)
+            STUDIO.target(project)
+            code = project.code()
+            code["script.js"] += f"// not seen before {attempt}\n"
+            begun = time.perf_counter()
+            STUDIO.evaluate(project, code)
+            seconds.append(time.perf_counter() - begun)
+        medians.append(statistics.median(seconds))
+        if medians[-1] < 2:
+            break
+    assert min(medians) < 2
