@@ -15,7 +15,7 @@ from vlgym.rendering import fit_image
 from vlgym.seeding import episode_seed
 
 CHOSEN = (
-    "NumberLine", "EZPoints", "Points24", "Blackjack", "OneRoom", "FourRooms", "PutNext", "Sign",
+    "NumberLine", "EZPoints", "Points24", "Blackjack", "OneRoom", "PutNext", "Sign",
     "ALFWorld", "WebShop", "Sokoban", "Football", "WebUI",
 )  # fmt: skip
 TILE, LABEL, COLUMNS = 224, 22, 4

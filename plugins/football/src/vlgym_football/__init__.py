@@ -1,0 +1,2 @@
+"""MageBench's football on the Google Research Football engine. `plugin.py` holds the card, `football.py` the
+environment."""

@@ -1,0 +1,261 @@
+"""Build the football engine once, keep the wheel, install it: `python -m vlgym_football.build`.
+
+The package index has only the engine's source for Linux, and installing that as it is fails (its build needs psutil
+beside it) and would bring in the unmaintained `gym`. So the source is compiled here in a throw-away virtual
+environment, debug symbols and the list of dependencies are taken out of the wheel (the engine itself needs none), and
+the wheel is kept under the user's cache folder. The name of the kept file holds engine version, Python and Boost,
+because the engine is bound to all three.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import glob
+import hashlib
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
+
+from vlgym.errors import MissingSystemPartError, UserError
+
+ENGINE_VERSION = "2.10.2"
+"""Version of the package `gfootball` that is built; states and figures belong to it."""
+
+LOCAL_LABEL = "vlgym"
+"""The wheel is `gfootball 2.10.2+vlgym`: the released source, symbols and dependency list removed."""
+
+SOURCE_SHA256 = "1b0fdcfa78b7fadc3730585ee7f0f412ba825c27e422b2b85ea0cf7ba57800b6"
+COMMAND = "python -m vlgym_football.build"
+TOOLS = ("setuptools", "wheel", "psutil")
+
+_PYTHON = f"{sys.version_info.major}{sys.version_info.minor}"
+_LIBRARIES = "/usr/lib/*/lib{}.so"
+_HEADERS = "/usr/include/{}"
+SYSTEM_PARTS: tuple[tuple[str, str], ...] = (
+    ("libgl1-mesa-dev", _HEADERS.format("GL/gl.h")),
+    ("libegl-dev", _HEADERS.format("EGL/egl.h")),
+    ("libboost-python-dev", _LIBRARIES.format(f"boost_python{_PYTHON}")),
+    ("libboost-thread-dev", _LIBRARIES.format("boost_thread")),
+    ("libboost-system-dev", _LIBRARIES.format("boost_system")),
+    ("libboost-filesystem-dev", _LIBRARIES.format("boost_filesystem")),
+    ("libsdl2-dev", _HEADERS.format("SDL2/SDL.h")),
+    ("libsdl2-image-dev", _HEADERS.format("SDL2/SDL_image.h")),
+    ("libsdl2-ttf-dev", _HEADERS.format("SDL2/SDL_ttf.h")),
+    ("libsdl2-gfx-dev", _HEADERS.format("SDL2/SDL2_gfxPrimitives.h")),
+)
+"""Debian package and a file of it without which the engine does not compile."""
+
+
+def find_engine() -> str | None:
+    """Return the installed engine's version, or `None`. Imports nothing of it."""
+    if importlib.util.find_spec("gfootball_engine") is None:
+        return None
+    try:
+        return metadata.version("gfootball")
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def require_engine() -> None:
+    """Check that the engine is installed, without importing it.
+
+    Raises:
+        MissingSystemPartError: it is not; the message names the command that builds it.
+    """
+    if find_engine() is None:
+        raise MissingSystemPartError(
+            f"The football engine (gfootball {ENGINE_VERSION}) is not installed in this Python. Build and install "
+            f"it (about 8 CPU minutes, once; later calls reuse the kept wheel): {COMMAND}"
+        )
+
+
+def cache_folder() -> Path:
+    """Return the folder of kept wheels: `$VLGYM_CACHE/football`, else `vlgym/football` in the user's cache folder."""
+    if chosen := os.environ.get("VLGYM_CACHE"):
+        return Path(chosen) / "football"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vlgym" / "football"
+
+
+def find_missing_packages() -> list[str]:
+    """Return the Debian packages that building needs and that are absent here."""
+    missing = [] if shutil.which("g++") else ["build-essential"]
+    missing += [] if shutil.which("cmake") else ["cmake"]
+    return missing + [package for package, pattern in SYSTEM_PARTS if not glob.glob(pattern)]
+
+
+def kept_wheel() -> Path:
+    """Return where the wheel for this Python, processor and Boost is kept (whether or not it is there)."""
+    boost = sorted(glob.glob(f"/usr/lib/*/libboost_python{_PYTHON}.so.*"))
+    release = boost[-1].rsplit(".so.", 1)[1] if boost else "none"
+    key = f"{sys.implementation.cache_tag}-{platform.machine()}-boost{release}"
+    tag = f"cp{_PYTHON}-cp{_PYTHON}-linux_{platform.machine()}"
+    return cache_folder() / key / f"gfootball-{ENGINE_VERSION}+{LOCAL_LABEL}-{tag}.whl"
+
+
+def ensure_engine(*, rebuild: bool = False) -> str:
+    """Install the engine: nothing to do, or from the kept wheel, or after building it. Returns a line that says which.
+
+    Raises:
+        MissingSystemPartError: Debian packages are missing; the message names them.
+        UserError: building or installing failed; the message says where.
+    """
+    if not rebuild and find_engine() == f"{ENGINE_VERSION}+{LOCAL_LABEL}" and imports():
+        return f"football engine {ENGINE_VERSION}: installed"
+    wheel = kept_wheel()
+    with _only_one(wheel.parent):
+        built = rebuild or not _is_whole(wheel)
+        if built:
+            build_wheel(wheel)
+    install_wheel(wheel)
+    if not imports():
+        raise UserError(
+            f"The engine was installed from {wheel}, but cannot be imported. Build it again: {COMMAND} --rebuild"
+        )
+    return f"football engine {ENGINE_VERSION}: {'built and ' if built else ''}installed from {wheel}"
+
+
+def imports() -> bool:
+    """Whether the engine can be imported, tried in another process."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import gfootball_engine"], capture_output=True, timeout=120, check=False
+    )
+    return done.returncode == 0
+
+
+def build_wheel(target: Path) -> None:
+    """Compile the released source and keep the wheel at `target`, a hash of it beside it.
+
+    Raises:
+        MissingSystemPartError: Debian packages are missing.
+        UserError: a step failed; its output is kept beside `target`.
+    """
+    missing = find_missing_packages()
+    if missing:
+        raise MissingSystemPartError(
+            f"Building the football engine for Python {sys.version_info.major}.{sys.version_info.minor} needs "
+            "Debian packages that are not here: "
+            f"apt-get install -y --no-install-recommends {' '.join(missing)} (libboost-python-dev "
+            "serves only the distribution's own Python version: 3.11 on Debian 12, 3.13 on Debian 13)"
+        )
+    log = target.with_suffix(".log")
+    with tempfile.TemporaryDirectory(prefix="vlgym-football-") as name:
+        work = Path(name)
+        tools = work / "tools"
+        _run([sys.executable, "-m", "venv", tools], log, "make a virtual environment for the build")
+        # The engine's build script calls `python3` and `cmake` by name, so the tools must come first on PATH.
+        path = f"{tools / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"
+        environment = {**os.environ, "VIRTUAL_ENV": str(tools), "PATH": path}
+        pip = [tools / "bin" / "python", "-m", "pip", "--disable-pip-version-check"]
+        _run([*pip, "install", "--upgrade", *TOOLS], log, f"install {', '.join(TOOLS)}", environment)
+        pinned = work / "source.txt"
+        pinned.write_text(f"gfootball=={ENGINE_VERSION} --hash=sha256:{SOURCE_SHA256}\n")
+        compile_it = [
+            *pip, "wheel", "--no-build-isolation", "--no-deps", "--no-binary", "gfootball", "--require-hashes",
+            "--wheel-dir", work, "-r", pinned,
+        ]  # fmt: skip
+        _run(compile_it, log, "compile the engine", environment)
+        slim = _slim_wheel(next(work.glob("gfootball-*.whl")), work, tools / "bin" / "python", log)
+        part = target.with_suffix(".part")
+        shutil.copyfile(slim, part)
+        part.replace(target)
+        target.with_suffix(".sha256").write_text(_hash(target))
+
+
+def install_wheel(wheel: Path) -> None:
+    """Install the kept wheel into this Python.
+
+    Raises:
+        UserError: pip is missing or failed.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "install",
+        "--no-deps",
+        "--force-reinstall",
+        str(wheel),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        detail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-3:])
+        raise UserError(f"pip could not install {wheel}:\n{detail}\nInstall that file by hand, without dependencies.")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Command line: exit status 0 when the engine is ready, 1 with an explanation when not."""
+    parser = argparse.ArgumentParser(prog=COMMAND, description="Build (once) and install the football engine.")
+    parser.add_argument("--rebuild", action="store_true", help="build again even if a wheel is kept")
+    parser.add_argument("--apt", action="store_true", help="only print the missing Debian packages")
+    options = parser.parse_args(arguments)
+    if options.apt:
+        print(" ".join(find_missing_packages()))
+        return 0
+    try:
+        print(ensure_engine(rebuild=options.rebuild))
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _slim_wheel(wheel: Path, work: Path, python: Path, log: Path) -> Path:
+    """Strip symbols (62 MB to 3 MB), drop the dependency list, mark the version; return the new wheel."""
+    _run([python, "-m", "wheel", "unpack", "--dest", work / "open", wheel], log, "unpack the wheel")
+    root = work / "open" / f"gfootball-{ENGINE_VERSION}"
+    for library in root.rglob("*.so"):
+        _run(["strip", "--strip-unneeded", library], log, f"strip {library.name}")
+    card = root / f"gfootball-{ENGINE_VERSION}.dist-info"
+    lines = (card / "METADATA").read_text(encoding="utf-8").splitlines(keepends=True)
+    kept = [line for line in lines if not line.startswith("Requires-Dist:")]
+    marked = [f"Version: {ENGINE_VERSION}+{LOCAL_LABEL}\n" if line.startswith("Version:") else line for line in kept]
+    (card / "METADATA").write_text("".join(marked), encoding="utf-8")
+    card.rename(root / f"gfootball-{ENGINE_VERSION}+{LOCAL_LABEL}.dist-info")
+    (work / "slim").mkdir()
+    _run([python, "-m", "wheel", "pack", "--dest-dir", work / "slim", root], log, "pack the wheel")
+    return next((work / "slim").glob("*.whl"))
+
+
+def _run(command: Sequence[object], log: Path, purpose: str, environment: dict[str, str] | None = None) -> None:
+    words = [str(word) for word in command]
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "ab") as output:
+        output.write(f"\n$ {' '.join(words)}\n".encode())
+        output.flush()
+        status = subprocess.run(words, stdout=output, stderr=subprocess.STDOUT, env=environment, check=False).returncode
+    if status:
+        raise UserError(
+            f"Could not {purpose} (exit status {status}); the output is in {log}. Mend it and run: {COMMAND}"
+        )
+
+
+def _is_whole(wheel: Path) -> bool:
+    note = wheel.with_suffix(".sha256")
+    return wheel.is_file() and note.is_file() and note.read_text().strip() == _hash(wheel)
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@contextlib.contextmanager
+def _only_one(folder: Path) -> Iterator[None]:
+    """Hold a lock, so that two processes never build at the same time: the second finds the first one's wheel."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+if __name__ == "__main__":
+    sys.exit(main())

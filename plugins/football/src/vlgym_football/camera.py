@@ -1,0 +1,115 @@
+"""The engine's own camera: 3-D frames, drawn off the screen through EGL. The drawn view from above is in `pitch.py`.
+
+One graphics engine serves the process (it takes seconds to start and half a gigabyte); it only shows states that
+another engine has played. A missing driver ends the process inside the engine, so the first use in a process tries
+everything in another process.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlgym.errors import MissingSystemPartError
+
+from .engine import load_library, make_config, start_game
+from .scenario import Scenario, get_scenario
+
+RESOLUTION = (640, 360)
+"""Width and height of the engine's frames, pixels."""
+
+PROBE_SECONDS = 300
+PROBE_SCENARIO = "academy_empty_goal_close"
+
+_renderers: dict[int, _Renderer] = {}
+
+
+def require_camera() -> None:
+    """Check once in this process, by trying in another one, that the camera works.
+
+    Raises:
+        MissingSystemPartError: it does not; the message names the packages.
+    """
+    finding = probe_camera()
+    if finding:
+        raise MissingSystemPartError(
+            f"The engine's camera does not work here ({finding}). It needs EGL and an OpenGL driver: "
+            'apt-get install -y libegl1 libegl-mesa0 libgl1-mesa-dri. Or take the drawn view: view="tactical".'
+        )
+
+
+@functools.cache
+def probe_camera() -> str:
+    """Draw one frame in another process; return what went wrong, or an empty string."""
+    code = "from vlgym_football.camera import probe_here; probe_here()"
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=PROBE_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"no frame within {PROBE_SECONDS} seconds"
+    lines = done.stdout.strip().splitlines()
+    if done.returncode == 0 and lines and lines[-1].startswith("{"):
+        spread = json.loads(lines[-1])["spread"]
+        return "" if spread > 5 else "the frame is blank"
+    detail = " ".join((done.stderr + done.stdout).split())[-160:]
+    return f"trying it ended with status {done.returncode}: {detail}"
+
+
+def probe_here() -> None:
+    """Draw one frame in this process and print a line about it; `probe_camera` runs this elsewhere."""
+    from .engine import Engine
+
+    scenario = get_scenario(PROBE_SCENARIO)
+    engine = Engine()
+    engine.begin(scenario, 1)
+    frame = draw_camera(scenario, 1, engine.save())
+    print(json.dumps({"shape": frame.shape, "spread": float(frame.std())}))
+
+
+def draw_camera(scenario: Scenario, seed: int, state: bytes) -> NDArray[np.uint8]:
+    """Return the camera's view, `[360, 640, 3] uint8`, of an engine state that was played with this scenario and
+    seed."""
+    renderer = _renderers.get(os.getpid())
+    if renderer is None:
+        renderer = _renderers[os.getpid()] = _Renderer()
+    return renderer.draw(scenario, seed, state)
+
+
+class _Renderer:
+    """The process's graphics engine."""
+
+    def __init__(self) -> None:
+        # With DISPLAY the engine would open a window there; without, it draws off the screen.
+        display = os.environ.pop("DISPLAY", None)
+        saved = os.dup(1)
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        try:
+            # The engine says on standard output that there is no display.
+            os.dup2(nowhere, 1)
+            self._game: Any = start_game(load_library(), RESOLUTION)
+        finally:
+            os.dup2(saved, 1)
+            os.close(saved)
+            os.close(nowhere)
+            if display is not None:
+                os.environ["DISPLAY"] = display
+        self._shown: tuple[Scenario, int] | None = None
+
+    def draw(self, scenario: Scenario, seed: int, state: bytes) -> NDArray[np.uint8]:
+        """Show a state and return the frame."""
+        self._game.reset(make_config(scenario, seed), False)
+        self._game.set_state(state)
+        # The first frame after a reset has the camera in a wrong place.
+        self._game.render(False)
+        self._game.render(True)
+        width, height = RESOLUTION
+        frame = np.frombuffer(self._game.get_frame(), np.uint8).reshape(height, width, 3)
+        return frame[::-1].copy()

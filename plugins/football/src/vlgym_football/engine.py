@@ -1,0 +1,233 @@
+"""The Google Research Football engine, driven directly: one match, one frame at a time.
+
+No part of the Python package `gfootball` runs (it needs the unmaintained `gym`); this module does what its
+`FootballEnvCore` does: settle the ball, wait while the ball is out of play, and hurry an agent that holds up the game.
+Rules of an episode are `match.py`'s business.
+
+The engine is started at first use. It cannot be shut down cleanly, so engines of closed environments are kept and used
+again, by the process that started them only (a forked child starts its own). Use it from one thread.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlgym.errors import UserError, VlgymError
+
+from .actions import ENGINE_CODES
+from .build import COMMAND, find_engine, require_engine
+from .scenario import ROLES, Scenario
+
+PHYSICS_STEPS = 10
+"""Physics steps of 10 ms in a frame: ten frames are a second."""
+
+LONGEST_WAIT = 2000
+"""Frames after which the ball must be in play."""
+
+HURRY_AT = 20
+"""Frames out of play after which the engine, not the agent, restarts the game (as the package does)."""
+
+_IDLE, _LEFT, _RIGHT, _SHORT_PASS = (ENGINE_CODES[name] for name in ("idle", "left", "right", "short_pass"))
+_free: dict[int, list[Any]] = {}
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What is to be seen at one frame. Places are pitch coordinates (see `scenario.py`), velocities the same per frame.
+
+    Attributes:
+        frame: frames played.
+        ball: `[3] float64`: x, y, and height in metres.
+        ball_velocity: `[3] float64`.
+        left: our players, `[n, 2] float64`; `right`: the opponents, `[m, 2]`.
+        left_velocity: `[n, 2]`; `right_velocity`: `[m, 2]`.
+        left_active: `[n] bool`, false for a player sent off; `right_active` likewise.
+        owner_team: 0 we have the ball, 1 the opponents, -1 nobody.
+        owner: index of the player who has it, -1 nobody.
+        controlled: index of our player who obeys the agent.
+        score: goals of us and of the opponents.
+        mode: 0 normal play, else a kind of standstill (kick-off, goal kick, free kick, corner, throw-in, penalty).
+    """
+
+    frame: int
+    ball: NDArray[np.float64]
+    ball_velocity: NDArray[np.float64]
+    left: NDArray[np.float64]
+    left_velocity: NDArray[np.float64]
+    left_active: NDArray[np.bool_]
+    right: NDArray[np.float64]
+    right_velocity: NDArray[np.float64]
+    right_active: NDArray[np.bool_]
+    owner_team: int
+    owner: int
+    controlled: int
+    score: tuple[int, int]
+    mode: int
+
+
+class Engine:
+    """One running engine. Make it, `begin` a scenario, `advance` frame by frame, `close` it for others to use."""
+
+    def __init__(self) -> None:
+        library = load_library()
+        kept = _free.setdefault(os.getpid(), [])
+        self._game = kept.pop() if kept else start_game(library)
+        self._last: Snapshot | None = None
+
+    def begin(self, scenario: Scenario, seed: int) -> Snapshot:
+        """Start a scenario and let the ball come into play. The same seed gives the same match, bit for bit."""
+        self._game.reset(make_config(scenario, seed), False)
+        self._game.waiting_for_game_count = 0
+        self._last = self._wait_for_play()
+        return self._last
+
+    def advance(self, code: int) -> Snapshot:
+        """Play one frame with an engine code for our controlled player."""
+        waited = self._game.waiting_for_game_count
+        if waited == HURRY_AT:
+            code = _SHORT_PASS
+        elif waited > HURRY_AT:
+            last = self.look()
+            holds = last.owner_team == 0 and last.owner == last.controlled
+            code = (_RIGHT if waited < 30 else _LEFT) if holds else _IDLE
+        self._game.perform_action(code, True, 0)
+        self._game.step()
+        self._last = self._wait_for_play()
+        self._game.waiting_for_game_count = waited + 1 if self._last.mode else 0
+        return self._last
+
+    def look(self) -> Snapshot:
+        """Return the present frame."""
+        if self._last is None:
+            raise VlgymError("No scenario was begun.")
+        return self._last
+
+    def holds(self, name: str) -> bool:
+        """Whether a sticky command (`sprint`, `dribble`, a direction) is on for our player."""
+        return bool(self._game.sticky_action_state(ENGINE_CODES[name], True, 0))
+
+    def save(self) -> bytes:
+        """Return the engine's state; `restore` takes it back under the same scenario and the same build of the
+        engine."""
+        return self._game.get_state("")
+
+    def restore(self, state: bytes, known: Snapshot | None = None) -> Snapshot:
+        """Take back a state that `save` gave (and its snapshot, if it is at hand). The caller must have checked it:
+        foreign bytes end the process."""
+        self._game.set_state(state)
+        self._last = known if known is not None else read_snapshot(self._game.get_info())
+        return self._last
+
+    def close(self) -> None:
+        """Keep the engine for the next environment of this process."""
+        if self._game is not None:
+            _free.setdefault(os.getpid(), []).append(self._game)
+            self._game = None
+
+    def _wait_for_play(self) -> Snapshot:
+        for _ in range(LONGEST_WAIT):
+            info = self._game.get_info()
+            if info.is_in_play:
+                return read_snapshot(info)
+            self._game.step()
+        raise UserError(
+            f"The engine did not bring the ball into play within {LONGEST_WAIT} frames; check the scenario's places."
+        )
+
+
+def load_library() -> Any:
+    """Import the engine.
+
+    Raises:
+        MissingSystemPartError: it is not installed.
+        UserError: it is installed, but does not load.
+    """
+    require_engine()
+    try:
+        return importlib.import_module("gfootball_engine")
+    except Exception as error:
+        raise UserError(
+            f"The football engine does not load: {type(error).__name__}: {error}. Build it again: {COMMAND} --rebuild"
+        ) from error
+
+
+@functools.cache
+def engine_mark() -> str:
+    """Return version and hash of the engine's program file; a saved state belongs to exactly this build."""
+    library = load_library()
+    folder = Path(library.__file__).parent
+    program = next(iter(sorted(folder.glob("_gameplayfootball*.so"))), Path(library.__file__))
+    return f"{find_engine()}-{hashlib.sha256(program.read_bytes()).hexdigest()[:16]}"
+
+
+def start_game(library: Any, render: tuple[int, int] | None = None) -> Any:
+    """Start an engine, with graphics of `render` = (width, height) pixels or without any."""
+    game = library.GameEnv()
+    game.game_config.physics_steps_per_frame = PHYSICS_STEPS
+    game.game_config.render = render is not None
+    if render is not None:
+        game.game_config.render_resolution_x, game.game_config.render_resolution_y = render
+    game.start_game()
+    game.state = library.GameState.game_running
+    return game
+
+
+def make_config(scenario: Scenario, seed: int) -> Any:
+    """Return the engine's form of a scenario; a fresh one for each reset, since the engine changes it."""
+    library = load_library()
+    config = library.ScenarioConfig.make()
+    config.ball_position[0], config.ball_position[1] = scenario.ball
+    # The engine takes the right team in that team's own direction: a half turn of the pitch.
+    for team, players, sign in ((config.left_team, scenario.left, 1.0), (config.right_team, scenario.right, -1.0)):
+        for p in players:
+            role = library.e_PlayerRole.values[ROLES.index(p.role)]
+            team.append(library.FormationEntry(sign * p.x, sign * p.y, role, p.lazy, p.controllable))
+    config.game_duration = scenario.duration
+    config.left_team_difficulty, config.right_team_difficulty = scenario.left_difficulty, scenario.right_difficulty
+    config.offsides = scenario.offsides
+    config.end_episode_on_score = scenario.end_on_score
+    config.end_episode_on_out_of_play = scenario.end_on_out_of_play
+    config.end_episode_on_possession_change = scenario.end_on_possession_change
+    config.deterministic = scenario.deterministic
+    if scenario.second_half is not None:
+        config.second_half = scenario.second_half
+    if not scenario.deterministic:
+        config.game_engine_random_seed = seed
+        config.reverse_team_processing = bool(seed % 2)
+    config.left_agents, config.right_agents = 1, 0
+    return config
+
+
+def read_snapshot(info: Any) -> Snapshot:
+    """Turn the engine's info into arrays."""
+    ball, pace = info.ball_position, info.ball_direction
+    left, left_velocity, left_active = _read_team(info.left_team)
+    right, right_velocity, right_active = _read_team(info.right_team)
+    return Snapshot(
+        frame=int(info.step), ball=np.array([ball[0], ball[1], ball[2]]),
+        ball_velocity=np.array([pace[0], pace[1], pace[2]]),
+        left=left, left_velocity=left_velocity, left_active=left_active,
+        right=right, right_velocity=right_velocity, right_active=right_active,
+        owner_team=int(info.ball_owned_team), owner=int(info.ball_owned_player),
+        controlled=int(info.left_controllers[0].controlled_player),
+        score=(int(info.left_goals), int(info.right_goals)), mode=int(info.game_mode),
+    )  # fmt: skip
+
+
+def _read_team(players: Any) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    rows, active = [], []
+    for player in players:
+        place, pace = player.position, player.direction
+        rows.append((place[0], place[1], pace[0], pace[1]))
+        active.append(player.is_active)
+    table = np.array(rows, dtype=np.float64).reshape(-1, 4)
+    return table[:, :2].copy(), table[:, 2:].copy(), np.array(active, dtype=bool)

@@ -1,0 +1,282 @@
+"""Football after MageBench: lead an attack on the Google Research Football engine, seen as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlgym.env import VLEnv
+from vlgym.errors import UserError, nearest
+from vlgym.prompts import PromptTemplate
+from vlgym.rendering import fit_image
+from vlgym.types import Outcome
+
+from .actions import DIRECTIONS, MEANINGS, STICKY, get_action_set
+from .build import require_engine
+from .camera import draw_camera, require_camera
+from .match import Match
+from .names import GROUPS
+from .pitch import PitchPainter
+from .scenario import Scenario, get_scenario, read_file
+from .tactics import Tactician
+
+VIEWS = ("tactical", "camera")
+REWARDS = ("magebench", "scoring")
+CAMERA_SIZE = (360, 640)
+MOST_JITTER = 5.0
+
+
+class Football(VLEnv):
+    """Football: lead your team's attack to a goal.
+
+    Goal: score before the ball is lost, goes out of play, or 400 frames (40 seconds) have passed. You play one of
+        eleven, always the one with the ball when your team has it; the engine plays the others and the opponents.
+    Observation: the pitch from above with numbered discs (`view="tactical"`), or the engine's own camera
+        (`view="camera"`, needs EGL). The text names your player, the ball's owner, the sticky commands that are on and
+        the time; places are in the picture only.
+    Actions: eight directions, `long_pass`, `high_pass`, `short_pass`, `shot`, `sprint`, `release_sprint`, `dribble`,
+        `release_dribble`, the 16 that MageBench's program offers. `action_set="18"` adds `sliding` and
+        `release_direction`, `"19"` also `idle`. Directions, sprint and dribble are sticky: they hold until replaced or
+        released. One reply plays until the next decision point: a direction given twice in a row runs on for up to 10
+        frames, a pass or shot plays until somebody has the ball, anything else is one frame; `decision_points=False`
+        makes every reply one frame.
+    Reward: MageBench's, for every frame 20 (0.8 S_move + 1.0 S_oppo + 2.0 scored + 1.0 t/T stolen + 20 s S_pass +
+        min(100 S_shot, 2/3)); see `reward.py` for each term. A lost ball is paid, and more the later it is lost, as
+        published. `reward="scoring"`: +1 for a goal, -1 for one against.
+    Endings: terminated at a goal, when the ball goes out of play, or when the opponents take it; truncated after the
+        scenario's duration (400 frames) or `max_turns` replies. The package's full games go on after goals and losses.
+    Success: your team has scored.
+    Score: `info["score"]` is the sum of MageBench's reward, whatever `reward` is.
+    Info: `scenario`, `frame`, `reply_frames` (frames of the last reply), `ending`, `goals`, `ball_owner` (`us`, `them`
+        or `nobody`), `controlled` (jersey number), `sticky`, and `parts`, what each term has paid.
+    Splits: differ by seed: engine randomness, and with `scenario="any"` the situation drawn; they share the 108
+        situations.
+    Oracle: a scripted attacker that reads the positions and tries a few plays on a copy of the match; good, not
+        optimal.
+
+    The 108 situations carry MageBench's names, regions and categories; their places and titles are ours.
+    `compat="magebench"` executes what its program would have executed with a development version of gfootball, whose
+    action sets disagree (`sprint` rushes the keeper, `dribble` switches players, ...; see `actions.py`); with the
+    released gfootball 2.10.2 there is no such confusion.
+
+    References:
+        MageBench, arXiv 2412.04531. Kurach et al., Google Research Football: A Novel Reinforcement Learning
+        Environment, AAAI 2020.
+
+    Args:
+        scenario: `R1_P_1` ... `R9_R_4`, a name of the package (`academy_corner`), or `any`, `mini`, `package`: the seed
+            draws one of these lists.
+        scenario_file: path of a YAML file to take scenarios from instead; `scenario` is a name in it, or `any`.
+        view: `tactical` or `camera`.
+        action_set: `16`, `18` or `19`.
+        decision_points: whether a reply plays until the next decision point.
+        jitter: players start up to so many metres from their places, drawn by the seed (0 to 5; goalkeepers and the one
+            at the ball do not).
+        reward: `magebench` or `scoring`.
+        compat: `None` or `"magebench"`.
+        **kwargs: of `VLEnv`.
+
+    Options of `reset`: `scenario`, a name.
+
+    Raises:
+        UserError: an argument is out of its range, a scenario file is bad, or the engine is not installed.
+    """
+
+    prompt = PromptTemplate(
+        version=1,
+        instructions="You are playing football. {task}\n{format}",
+        turn="Turn {turn} of {max_turns}. {state}\nLegal actions: {actions}",
+    )
+
+    def __init__(
+        self,
+        *,
+        scenario: str = "any",
+        scenario_file: str | None = None,
+        view: str = "tactical",
+        action_set: str = "16",
+        decision_points: bool = True,
+        jitter: float = 0.0,
+        reward: str = "magebench",
+        compat: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        for name, value, choices in (
+            ("view", view, VIEWS),
+            ("reward", reward, REWARDS),
+            ("compat", compat, (None, "magebench")),
+        ):
+            if value not in choices:
+                words = [str(choice) for choice in choices]
+                raise UserError(f"{name}={value!r} is not one of {', '.join(words)}.{nearest(str(value), words)}")
+        if not 0 <= jitter <= MOST_JITTER:
+            raise UserError(f"jitter={jitter!r} must be from 0 to {MOST_JITTER:g} metres.")
+        self._actions = get_action_set(action_set)
+        self._file = Path(scenario_file) if scenario_file is not None else None
+        self._names = self._list_names(scenario)
+        if kwargs.get("max_turns") is None:
+            kwargs["max_turns"] = max(self._find(name).duration for name in self._names)
+        if view == "camera" and kwargs.get("image_size") is None:
+            kwargs["image_size"] = CAMERA_SIZE
+        super().__init__(**kwargs)
+        require_engine()
+        if view == "camera":
+            require_camera()
+        self.view = view
+        self.jitter = float(jitter)
+        self.match = Match(compat=compat, decision_points=decision_points, reward=reward)
+        self._tactician = Tactician()
+        self._painter = PitchPainter(*self.image_size)
+        self._reply_frames = 0
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        """Draw the situation and the engine's seed, and let the ball come into play."""
+        names = self._list_names(options["scenario"]) if "scenario" in options else self._names
+        scenario = self._find(names[int(rng.integers(len(names)))])
+        seed = int(rng.integers(2**31 - 1))
+        if scenario.swap_sides and rng.integers(2):
+            scenario = scenario.swapped()
+        if self.jitter:
+            scenario = scenario.jittered(rng, self.jitter)
+        self.match.begin(scenario, seed)
+        self._tactician = Tactician()
+        self._reply_frames = 0
+
+    def act(self, action: str) -> Outcome:
+        """Play until the next decision point."""
+        played = self.match.play(action)
+        self._tactician.note(action)
+        self._reply_frames = played.frames
+        over_time = played.ending == "time"
+        return Outcome(
+            played.reward, terminated=bool(played.ending) and not over_time, truncated=over_time, feedback=played.ending
+        )
+
+    def image(self) -> NDArray[np.uint8]:
+        """The chosen view: a fresh `[H, W, 3] uint8` array."""
+        if self.view == "camera":
+            return fit_image(
+                draw_camera(self.match.scenario, self.match.seed, self.match.engine_state()), self.image_size
+            )
+        held = {name: self.match.holds(name) for name in STICKY}
+        return self._painter.draw(self.match.now, frame_limit=self.match.scenario.duration, **held)
+
+    def task(self) -> str:
+        """The goal and the actions in words."""
+        seen = (
+            "The picture shows the pitch from above. Yellow discs are your team, blue discs the opponents, "
+            "numbers are jersey numbers, the small white disc is the ball. The red ring marks your player. "
+            "Short lines show where players are running."
+            if self.view == "tactical"
+            else "The picture is the camera's view of the pitch. Your team wears yellow; your player's name is "
+            "written in blue above him."
+        )
+        meanings = "; ".join(f"{name}: {MEANINGS[name]}" for name in self._actions if name in MEANINGS)
+        rules = self.match.scenario
+        lost = (
+            "The attack is over when the opponents get the ball or it leaves the pitch. "
+            if rules.end_on_possession_change
+            else ""
+        )
+        return (
+            f"{seen} You attack the goal on the right, and you always play the one of your team who has the ball. "
+            f"{lost}Score a goal within {rules.duration} frames (ten frames are a second). Keep the ball, move it "
+            "forward past opponents, pass to free team-mates, and shoot when the way to the goal is clear. "
+            f"A direction ({', '.join(DIRECTIONS)}) lets "
+            f"your player run that way until you say otherwise; give it twice in a row to run on further. {meanings}."
+        )
+
+    def state_text(self) -> str:
+        """Who has the ball, which sticky commands are on, and the time."""
+        now = self.match.now
+        held = self._held()
+        ball = {
+            0: f"Your number {now.owner + 1} has the ball.",
+            1: "The opponents have the ball.",
+            -1: "Nobody has the ball.",
+        }[now.owner_team]
+        return (
+            f"Frame {max(now.frame, 0)} of {self.match.scenario.duration}. You play number {now.controlled + 1}. "
+            f"{ball} On: {', '.join(held) or 'nothing'}."
+        )
+
+    def legal_actions(self) -> list[str]:
+        """All words of the action set, always."""
+        return list(self._actions)
+
+    def oracle(self) -> str | None:
+        """The scripted attacker's next action."""
+        return self._tactician.decide(self.match)
+
+    def think(self, action: str) -> str:
+        """What the scripted attacker sees."""
+        return self._tactician.explain(self.match.now, action)
+
+    def success(self) -> bool:
+        """Whether our team has scored."""
+        return self.match.now.score[0] > 0
+
+    def score(self) -> float:
+        """MageBench's score of the episode so far."""
+        return float(sum(self.match.meter.totals.values()))
+
+    def extra_info(self) -> dict[str, Any]:
+        """The situation, the last reply's frames, the ball, and what each term of the reward has paid."""
+        now = self.match.now
+        return {
+            "scenario": self.match.scenario.name,
+            "frame": max(now.frame, 0),
+            "reply_frames": self._reply_frames,
+            "ending": self.match.ending,
+            "goals": list(now.score),
+            "ball_owner": ("us", "them", "nobody")[now.owner_team],
+            "controlled": now.controlled + 1,
+            "sticky": self._held(),
+            "parts": dict(self.match.meter.totals),
+        }
+
+    def save(self) -> dict[str, Any]:
+        """Return the match, engine state included."""
+        plan = {"previous": self._tactician.previous, "rest": list(self._tactician.rest)}
+        return {"match": self.match.save(), "plan": plan, "reply_frames": self._reply_frames}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Restore what `save` returned.
+
+        Raises:
+            UserError: the state is damaged, or from another build of the engine.
+        """
+        if not isinstance(state, dict) or set(state) != {"match", "plan", "reply_frames"}:
+            raise UserError("This is not a saved state of vlgym/Football-v0; take one from get_state().")
+        self.match.load(state["match"])
+        self._tactician = Tactician(**state["plan"])
+        self._reply_frames = int(state["reply_frames"])
+
+    def close(self) -> None:
+        """Give the engine back to the process."""
+        self.match.close()
+        super().close()
+
+    def _list_names(self, scenario: Any) -> tuple[str, ...]:
+        """Return the names that `scenario` stands for, each of which exists."""
+        if self._file is not None:
+            names = tuple(read_file(self._file))
+            if scenario != "any" and scenario not in names:
+                raise UserError(
+                    f"{self._file} has no scenario {scenario!r}; it has "
+                    f"{', '.join(names[:12])}.{nearest(str(scenario), names)}"
+                )
+            return names if scenario == "any" else (scenario,)
+        if scenario in GROUPS:
+            return GROUPS[scenario]
+        return (get_scenario(str(scenario)).name,)
+
+    def _held(self) -> list[str]:
+        """Return the sticky commands that are on: the running direction, sprint, dribble."""
+        return [name for name in (*DIRECTIONS, *STICKY) if self.match.holds(name)]
+
+    def _find(self, name: str) -> Scenario:
+        return read_file(self._file)[name] if self._file is not None else get_scenario(name)

@@ -1,0 +1,251 @@
+"""One episode: the engine, the rules that end it, the reward, and the decision points; saved and restored as a
+whole."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import zlib
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
+
+from vlgym.errors import UserError
+
+from .actions import ENGINE_CODES, engine_code
+from .decisions import DecisionMaker
+from .engine import Engine, Snapshot, engine_mark
+from .reward import RewardMeter
+from .scenario import Scenario
+
+ENDS = ("goal", "goal against", "out of play", "ball lost", "time")
+SETTLE_FRAMES = 10
+"""Most frames at the start in which the ball is taken up."""
+
+_LARGEST_STATE = 1_000_000
+_FIELDS = ("scenario", "seed", "engine", "mark", "ending", "watch", "meter", "decisions", "score", "frames")
+
+
+@dataclass(frozen=True)
+class Played:
+    """What one reply did: reward, frames played, why the episode ended (one of `ENDS`, or empty)."""
+
+    reward: float
+    frames: int
+    ending: str
+
+
+@dataclass(frozen=True)
+class Foresight:
+    """What replies would lead to: their reward, the ending if they end the episode, and the frame after them."""
+
+    reward: float
+    ending: str
+    now: Snapshot
+
+    @property
+    def kept(self) -> bool:
+        """Whether we would still have the ball."""
+        return not self.ending and self.now.owner_team == 0
+
+
+class Match:
+    """A scenario being played.
+
+    Args:
+        compat: `None`, or `"magebench"` for its confusion of actions.
+        decision_points: whether one reply plays until the next decision point, or one frame only.
+        reward: `magebench`, or `scoring`: +1 for a goal, -1 for one against.
+    """
+
+    def __init__(self, *, compat: str | None = None, decision_points: bool = True, reward: str = "magebench") -> None:
+        self.compat = compat
+        self.decision_points = decision_points
+        self.reward = reward
+        self.now: Snapshot
+        self.scenario: Scenario
+        self.seed = 0
+        self.ending = ""
+        self.score = 0.0
+        self.frames_played = 0
+        self._engine: Engine | None = None
+
+    def begin(self, scenario: Scenario, seed: int) -> None:
+        """Start a scenario; the engine itself starts at the first call."""
+        if self._engine is None:
+            self._engine = Engine()
+        self.scenario, self.seed = scenario, seed
+        self.now = self._engine.begin(scenario, seed)
+        self._watch = {"mode": -1, "team": -1}
+        if self.compat is None:
+            self._take_ball()
+        self.ending, self.score, self.frames_played = "", 0.0, 0
+        self.meter = RewardMeter(scenario.duration, scenario.end_on_possession_change)
+        self.decisions = DecisionMaker()
+
+    def play(self, action: str) -> Played:
+        """Play one reply's frames."""
+        frames = self.decisions.frames(action, self.now)
+        total, count = 0.0, 0
+        wanted: str | None = next(frames)
+        while wanted is not None:
+            total += self._frame(wanted)
+            count += 1
+            if self.ending or not self.decision_points:
+                break
+            try:
+                wanted = frames.send(self.now)
+            except StopIteration:
+                wanted = None
+        self.score += total
+        self.frames_played += count
+        return Played(total, count, self.ending)
+
+    def foresee(self, actions: Sequence[str]) -> Foresight:
+        """Play replies on a copy of the match and take everything back: what they would lead to. Used by the oracle."""
+        assert_begun(self._engine)
+        kept = (self.now, self.meter, self.decisions, self._watch, self.ending, self.score, self.frames_played)
+        state = self._engine.save()  # type: ignore[union-attr]
+        self.meter, self.decisions, self._watch = deepcopy(self.meter), replace(self.decisions), dict(self._watch)
+        reward = 0.0
+        for action in actions:
+            reward += self.play(action).reward
+            if self.ending:
+                break
+        seen = Foresight(reward, self.ending, self.now)
+        self._engine.restore(state, kept[0])  # type: ignore[union-attr]
+        self.now, self.meter, self.decisions, self._watch, self.ending, self.score, self.frames_played = kept
+        return seen
+
+    def holds(self, name: str) -> bool:
+        """Whether a sticky command is on."""
+        return self._engine is not None and self._engine.holds(name)
+
+    def close(self) -> None:
+        """Give the engine back."""
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+    def save(self) -> dict[str, Any]:
+        """Return the whole state as JSON-able data, signed by a hash."""
+        assert_begun(self._engine)
+        state = {
+            "scenario": self.scenario.to_dict(),
+            "seed": self.seed,
+            "engine": base64.b64encode(zlib.compress(self._engine.save(), 1)).decode("ascii"),  # type: ignore[union-attr]
+            "mark": engine_mark(),
+            "ending": self.ending,
+            "watch": dict(self._watch),
+            "meter": self.meter.to_dict(),
+            "decisions": self.decisions.to_dict(),
+            "score": self.score,
+            "frames": self.frames_played,
+        }
+        return state | {"hash": _hash(state)}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Restore what `save` returned.
+
+        Raises:
+            UserError: the state is not one that `save` wrote with this build of the engine. Nothing of it has reached
+                the engine then, which would end the process on foreign bytes.
+        """
+        data = check_state(state)
+        scenario = Scenario.from_dict(state["scenario"])
+        meter, decisions = RewardMeter.from_dict(state["meter"]), DecisionMaker.from_dict(state["decisions"])
+        self.begin(scenario, state["seed"])
+        self.now = self._engine.restore(data)  # type: ignore[union-attr]
+        self.meter, self.decisions = meter, decisions
+        self._watch = dict(state["watch"])
+        self.ending, self.score, self.frames_played = state["ending"], state["score"], state["frames"]
+
+    def engine_state(self) -> bytes:
+        """Return the engine's own state, for the camera."""
+        assert_begun(self._engine)
+        return self._engine.save()  # type: ignore[union-attr]
+
+    def _take_ball(self) -> None:
+        """Run to the right until our player has the ball at his feet: at most half a second in the shipped situations.
+
+        At first nobody has it, and the agent is given just any player until somebody does; published programs begin
+        there, and with a frame or two of standing still the ball may never be taken up.
+        """
+        assert_begun(self._engine)
+        for _ in range(SETTLE_FRAMES):
+            if self.now.owner != -1 or self.now.mode != 0:
+                break
+            self.now = self._engine.advance(ENGINE_CODES["right"])  # type: ignore[union-attr]
+            self._find_end(stolen=False)
+
+    def _frame(self, action: str) -> float:
+        goals = self.now.score
+        assert_begun(self._engine)
+        self.now = self._engine.advance(engine_code(action, self.compat))  # type: ignore[union-attr]
+        reward, stolen = self.meter.pay(self.now, action)
+        self.ending = self._find_end(stolen)
+        if self.reward == "scoring":
+            return float(self.now.score[0] - goals[0] - self.now.score[1] + goals[1])
+        return reward
+
+    def _find_end(self, stolen: bool) -> str:
+        now, rules, watch = self.now, self.scenario, self._watch
+        left_play = now.mode != 0 and watch["mode"] == 0
+        changed = now.owner_team != -1 and watch["team"] not in (-1, now.owner_team)
+        watch["mode"] = now.mode
+        if now.owner_team != -1:
+            watch["team"] = now.owner_team
+        if rules.end_on_score and any(now.score):
+            return "goal" if now.score[0] else "goal against"
+        if rules.end_on_out_of_play and left_play:
+            return "out of play"
+        if stolen or (rules.end_on_possession_change and changed):
+            return "ball lost"
+        return "time" if now.frame >= rules.duration else ""
+
+
+def assert_begun(engine: Engine | None) -> None:
+    """Check that an episode was begun.
+
+    Raises:
+        UserError: none was.
+    """
+    if engine is None:
+        raise UserError("No episode was begun: call env.reset() first.")
+
+
+def check_state(state: Any) -> bytes:
+    """Return the engine's bytes of a saved state after checking that it is whole and of this build.
+
+    Raises:
+        UserError: it is not.
+    """
+    mend = "Take a state from get_state() of vlgym/Football-v0."
+    if not isinstance(state, dict) or set(state) != {*_FIELDS, "hash"}:
+        raise UserError(f"This is not a saved football match: its fields are not those of one. {mend}")
+    try:
+        sound = state["hash"] == _hash({key: state[key] for key in _FIELDS})
+    except (TypeError, ValueError):
+        sound = False
+    if not sound:
+        raise UserError(f"The saved football match was changed or damaged: its hash does not fit. {mend}")
+    if state["mark"] != engine_mark():
+        raise UserError(
+            f"The match was saved by engine {state['mark']}, but this is {engine_mark()}; a state belongs to one "
+            "build of the engine. Restore it where it was saved, or play the episode again from its seed."
+        )
+    try:
+        unpacker = zlib.decompressobj()
+        data = unpacker.decompress(base64.b64decode(state["engine"], validate=True), _LARGEST_STATE)
+    except (binascii.Error, zlib.error, TypeError, ValueError):
+        raise UserError(f"The saved football match holds no engine state. {mend}") from None
+    if not unpacker.eof:
+        raise UserError(f"The saved football match is cut off or too large. {mend}")
+    return data
+
+
+def _hash(state: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()

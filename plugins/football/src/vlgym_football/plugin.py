@@ -1,0 +1,53 @@
+"""The plugin's card and its share of MageBench: literals only. Importing this module imports no environment code."""
+
+from __future__ import annotations
+
+from vlgym.hookspecs import hookimpl
+from vlgym.spec import EnvSpec
+from vlgym.suites import SuitePart
+
+from .names import MAGEBENCH, MAGEBENCH_MINI
+
+FOOTBALL = EnvSpec(
+    id="vlgym/Football-v0",
+    entry_point="vlgym_football.football:Football",
+    summary="Lead an attack of eleven players to a goal: 108 situations on the Google Research Football engine.",
+    family="football",
+    max_turns=400,
+    reward_range=(-25.0, 1010.0),
+    success_rule="the controlled team has scored a goal",
+    skills=("perception", "spatial reasoning", "planning", "control"),
+    difficulty="hard",
+    history_turns=5,
+    history_images=1,
+    image_size=(336, 448),
+    oracle="planner",
+    oracle_success=0.2,
+    random_success_below=0.5,
+    system_requirements=(
+        "build-essential", "cmake", "libgl1-mesa-dev", "libegl-dev", "libgl1-mesa-dri", "libboost-python-dev",
+        "libboost-thread-dev", "libboost-system-dev", "libboost-filesystem-dev", "libsdl2-dev",
+        "libsdl2-image-dev", "libsdl2-ttf-dev", "libsdl2-gfx-dev",
+    ),
+    references=(
+        "MageBench, arXiv 2412.04531",
+        "Kurach et al., Google Research Football: A Novel Reinforcement Learning Environment, AAAI 2020 "
+        "(gfootball 2.10.2)",
+    ),
+)  # fmt: skip
+
+
+@hookimpl
+def vlgym_envs() -> list[EnvSpec]:
+    """Return the family's spec."""
+    return [FOOTBALL]
+
+
+@hookimpl
+def vlgym_suites() -> list[SuitePart]:
+    """Return the 108 situations of MageBench and its mini set of 20; football is played with the Online planner
+    only."""
+    return [
+        SuitePart("magebench", FOOTBALL.id, tuple({"scenario": name} for name in MAGEBENCH), repeats=3),
+        SuitePart("magebench-mini", FOOTBALL.id, tuple({"scenario": name} for name in MAGEBENCH_MINI), repeats=10),
+    ]

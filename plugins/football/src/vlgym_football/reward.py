@@ -1,0 +1,157 @@
+"""MageBench's football reward, frame by frame, as its program computes it (facts and formula from the benchmark; code
+ours).
+
+    reward = 20 * (0.8 S_move + 1.0 S_oppo + 2.0 scored + 1.0 t/T stolen + 20 s S_pass + min(100 S_shot, 2/3))
+
+- `S_move`: new ground of the ball towards the goal line while we have it; ground once won is not paid again.
+- `S_oppo`: change of the share of the eleven opponents that the ball has passed, while we have it; it can fall.
+- `stolen`: the opponents take the ball at frame t of T. It is paid, and more the later it happens.
+- `S_pass`: at the reception of a pass, the least `d / (10 max(cos a, 0) + 1)` over the opponents, `d` being the
+  distance to the ball and `a` the angle between the opponent and the middle of the goal as seen from the ball. `s` is 1
+  for the first pass of an episode and 3/4 of the last one's for each further pass.
+- `S_shot`: when a shot is ordered, the widest lane to the goal (the least distance of an opponent to a line from the
+  ball to one of five points of the goal, at best) times a factor that falls with the distance from the goal.
+
+The first frame of an episode pays nothing. Kept as published: the asymmetric points -0.02 and 0.022 of the goal, a pass
+that counts when an opponent's number differs while a shot is pending, and a pending shot that is forgotten as soon as
+nobody has the ball.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlgym.errors import UserError
+
+from .actions import PASSES, SHOT
+from .engine import Snapshot
+
+SCALE = 20.0
+MOVE, OPPONENTS, SCORED, STOLEN, PASS, SHOOT = 0.8, 1.0, 2.0, 1.0, 20.0, 100.0
+SHOT_CAP = SCORED / 3
+PASS_DECAY = 0.75
+TEAM = 11
+GOAL_POINTS = np.array([[1.0, y] for y in (-0.044, -0.02, 0.0, 0.022, 0.044)])
+LINE_POINTS = 100
+COMPONENTS = ("move", "opponents", "scored", "stolen", "pass", "shot")
+
+
+@dataclass
+class RewardMeter:
+    """What the reward remembers between frames.
+
+    Attributes:
+        duration: frames of the episode, T of the formula.
+        possession: whether losing the ball ends the episode; where it does not (full games), `stolen` is neither paid
+        nor an end.
+        totals: what each component has paid so far, in reward units.
+    """
+
+    duration: int
+    possession: bool = True
+    begun: bool = False
+    best_x: float = 0.0
+    passed: int = 0
+    goals: int = 0
+    previous_owner: int = -1
+    pass_pending: bool = False
+    shot_pending: bool = False
+    pass_scale: float = 1.0
+    totals: dict[str, float] = field(default_factory=lambda: dict.fromkeys(COMPONENTS, 0.0))
+
+    def pay(self, now: Snapshot, action: str) -> tuple[float, bool]:
+        """Return the reward of the frame that `action` led to, and whether the ball was stolen (which ends the
+        episode)."""
+        if not self.begun:
+            self.begun = True
+            self.best_x, self.passed = float(now.ball[0]), count_passed(now)
+            return 0.0, False
+        parts = dict.fromkeys(COMPONENTS, 0.0)
+        ours, theirs = now.owner_team == 0, now.owner_team == 1
+        if ours:
+            ahead = float(now.ball[0])
+            parts["move"] = MOVE * max(0.0, ahead - self.best_x)
+            self.best_x = max(self.best_x, ahead)
+            passed = count_passed(now)
+            parts["opponents"] = OPPONENTS * (passed - self.passed) / TEAM
+            self.passed = passed
+        if now.score[0] > self.goals:
+            parts["scored"] = SCORED
+        self.goals = now.score[0]
+        stolen = theirs and not self.shot_pending and self.possession
+        if stolen:
+            parts["stolen"] = STOLEN * now.frame / self.duration
+        changed = now.owner != -1 and self.previous_owner != -1 and now.owner != self.previous_owner
+        if self.pass_pending and changed and not stolen:
+            parts["pass"] = PASS * rate_pass(now) * self.pass_scale
+            self.pass_scale *= PASS_DECAY
+            self.pass_pending = False
+        if now.owner != -1:
+            self.previous_owner = now.owner
+        if action in PASSES:
+            self.pass_pending = True
+        if action == SHOT and ours and not self.shot_pending:
+            parts["shot"] = min(SHOOT * rate_shot(now), SHOT_CAP)
+            self.shot_pending = True
+        if self.shot_pending and now.owner != self.previous_owner:
+            self.shot_pending = False
+        for name, value in parts.items():
+            self.totals[name] += SCALE * value
+        return SCALE * sum(parts.values()), stolen
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> RewardMeter:
+        """Restore what `to_dict` returned.
+
+        Raises:
+            UserError: the data are not a meter's.
+        """
+        try:
+            meter = cls(**data)
+            sound = set(meter.totals) == set(COMPONENTS) and all(
+                isinstance(v, (int, float)) for v in meter.totals.values()
+            )
+        except (TypeError, AttributeError):
+            sound = False
+        if not sound:
+            raise UserError("The saved state's reward memory is malformed; take a state from get_state().")
+        return meter
+
+
+def count_passed(now: Snapshot) -> int:
+    """Return how many opponents (the goalkeeper counts) the ball is in front of."""
+    return int(np.sum(now.ball[0] > now.right[:, 0]))
+
+
+def rate_pass(now: Snapshot) -> float:
+    """Return `S_pass` at the receiving place."""
+    return rate_pass_at(now.ball[:2], now.right)
+
+
+def rate_pass_at(place: NDArray[np.float64], opponents: NDArray[np.float64]) -> float:
+    """Return `S_pass` for a ball at `place`, `[2]`, and `opponents`, `[n, 2]`, in pitch coordinates."""
+    to_goal = np.array([1.0, 0.0]) - place
+    to_opponents = opponents - place
+    far = np.hypot(*to_opponents.T)
+    norms = far * np.hypot(*to_goal)
+    cosine = np.divide(to_opponents @ to_goal, norms, out=np.ones_like(norms), where=norms > 1e-12)
+    return float(np.min(far / (10.0 * np.maximum(cosine, 0.0) + 1.0)))
+
+
+def rate_shot(now: Snapshot) -> float:
+    """Return `S_shot` from the ball's place."""
+    ball = now.ball[:2]
+    steps = np.arange(1, LINE_POINTS + 1)[:, None, None] / LINE_POINTS
+    line = ball + steps * (GOAL_POINTS - ball)  # [100, 5, 2]
+    gaps = np.hypot(*np.moveaxis(line[:, :, None] - now.right, -1, 0))  # [100, 5, opponents]
+    clear = float(gaps.min(axis=(0, 2)).max())
+    from_goal = 1.0 - float(ball[0])
+    return clear * (1.0 if from_goal < 0.3 else max(1.0 - from_goal, 0.0))

@@ -1,0 +1,84 @@
+"""The build command: what it keeps, what it names, and that it does nothing when nothing is to do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from vlgym_football import build
+
+from vlgym.errors import MissingSystemPartError, UserError
+
+
+@pytest.fixture
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty cache folder."""
+    monkeypatch.setenv("VLGYM_CACHE", str(tmp_path))
+    return tmp_path
+
+
+def test_the_kept_wheel_is_named_by_engine_python_processor_and_boost(cache: Path) -> None:
+    wheel = build.kept_wheel()
+    assert wheel.is_relative_to(cache / "football")
+    assert build.ENGINE_VERSION in wheel.name
+    assert sys.implementation.cache_tag in wheel.parent.name
+    assert "boost" in wheel.parent.name
+
+
+def test_the_cache_folder_is_the_users_unless_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VLGYM_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    assert build.cache_folder() == Path("/somewhere/vlgym/football")
+
+
+def test_an_installed_engine_needs_no_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "build_wheel", lambda target: pytest.fail("it was built"))
+    monkeypatch.setattr(build, "install_wheel", lambda wheel: pytest.fail("it was installed"))
+    assert build.ensure_engine().endswith("installed")
+
+
+def test_a_kept_wheel_is_installed_and_a_damaged_one_is_built_again(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+
+    def fake_build(target: Path) -> None:
+        calls.append("build")
+        target.write_bytes(b"wheel")
+        target.with_suffix(".sha256").write_text(build._hash(target))
+
+    monkeypatch.setattr(build, "find_engine", lambda: None)
+    monkeypatch.setattr(build, "imports", lambda: True)
+    monkeypatch.setattr(build, "build_wheel", fake_build)
+    monkeypatch.setattr(build, "install_wheel", lambda wheel: calls.append("install"))
+    assert "built and installed" in build.ensure_engine()
+    assert "built" not in build.ensure_engine()
+    build.kept_wheel().write_bytes(b"damaged")
+    build.ensure_engine()
+    assert calls == ["build", "install", "install", "build", "install"]
+
+
+def test_missing_packages_are_named(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "SYSTEM_PARTS", (("libsdl2-dev", "/nowhere/SDL.h"), ("libegl-dev", "/usr/*")))
+    monkeypatch.setattr(build.shutil, "which", lambda name: None if name == "cmake" else "/usr/bin/" + name)
+    assert build.find_missing_packages() == ["cmake", "libsdl2-dev"]
+    with pytest.raises(MissingSystemPartError, match=r"apt-get install .* cmake libsdl2-dev"):
+        build.build_wheel(cache / "x.whl")
+
+
+def test_a_failed_step_names_its_log(tmp_path: Path) -> None:
+    log = tmp_path / "deep" / "build.log"
+    with pytest.raises(UserError, match=r"Could not say no .exit status 1.*build.log"):
+        build._run([sys.executable, "-c", "print('why'); raise SystemExit(1)"], log, "say no")
+    assert "why" in log.read_text()
+
+
+def test_the_command_explains_itself_in_a_line(cache: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", "vlgym_football.build"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"football engine {build.ENGINE_VERSION}: installed\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "vlgym_football.build", "--apt"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "\n")

@@ -1,0 +1,100 @@
+"""Decision points: what one reply plays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from vlgym_football.decisions import RUN_FRAMES, DecisionMaker, can_run_on
+from vlgym_football.engine import Snapshot
+
+from vlgym.errors import UserError
+
+Make = Callable[..., Snapshot]
+
+
+def run(maker: DecisionMaker, action: str, now: Snapshot, later: list[Snapshot]) -> list[str]:
+    """Play a reply against a list of snapshots (the last one repeats); return the frames' actions."""
+    frames = maker.frames(action, now)
+    played = [next(frames)]
+    rest = list(later) or [now]
+    while len(played) < 500:
+        try:
+            played.append(frames.send(rest.pop(0) if len(rest) > 1 else rest[0]))
+        except StopIteration:
+            break
+    return played
+
+
+@pytest.fixture
+def started(snapshot: Make) -> DecisionMaker:
+    """A maker after its first reply."""
+    maker = DecisionMaker()
+    run(maker, "right", snapshot(), [])
+    return maker
+
+
+def test_the_first_reply_is_one_frame_and_is_not_remembered(snapshot: Make) -> None:
+    maker = DecisionMaker()
+    assert run(maker, "short_pass", snapshot(), []) == ["short_pass"]
+    assert maker.previous_action == ""
+
+
+def test_a_new_direction_is_one_frame_and_the_same_again_runs_on(started: DecisionMaker, snapshot: Make) -> None:
+    assert run(started, "top", snapshot(), []) == ["top"]
+    assert run(started, "top", snapshot(), []) == ["top"] * RUN_FRAMES
+    assert run(started, "left", snapshot(), []) == ["left"]
+
+
+def test_running_stops_before_an_opponent_and_before_the_line(started: DecisionMaker, snapshot: Make) -> None:
+    run(started, "right", snapshot(), [])
+    ahead = snapshot(left_velocity=[[0, 0], [0.02, 0], [0, 0]], right=[[1.0, 0.0], [0.1, 0.0], [0.6, -0.3]])
+    assert run(started, "right", snapshot(), [snapshot(), snapshot(), ahead]) == ["right"] * 3
+    edge = snapshot((0.96, 0.0), left=[[-1, 0], [0.96, 0.0], [0, 0]], left_velocity=[[0, 0], [0.02, 0], [0, 0]])
+    assert not can_run_on(edge)
+
+
+def test_the_look_ahead_reaches_five_frames_and_a_hundredth(snapshot: Make) -> None:
+    def closing(distance: float) -> bool:
+        return can_run_on(snapshot(left_velocity=[[0, 0], [0.02, 0], [0, 0]], right=[[0.0 + distance, 0.0]]))
+
+    assert not closing(0.109)  # after five frames the gap is 0.009
+    assert closing(0.111)
+
+
+def test_without_an_owner_the_ball_itself_is_looked_at(snapshot: Make) -> None:
+    loose = {"owner_team": -1, "owner": -1}
+    assert not can_run_on(snapshot((0.0, 0.41), ball_velocity=(0.0, 0.01), **loose))
+    assert can_run_on(snapshot((0.0, 0.0), ball_velocity=(0.0, 0.01), **loose))
+
+
+def test_a_pass_is_repeated_between_running_frames_until_somebody_has_the_ball(
+    started: DecisionMaker, snapshot: Make
+) -> None:
+    loose = snapshot(owner_team=-1, owner=-1)
+    later = [snapshot(), snapshot(), loose, loose, snapshot(owner=2)]
+    assert run(started, "short_pass", snapshot(), later) == [
+        "short_pass",
+        "right",
+        "short_pass",
+        "builtin_ai",
+        "builtin_ai",
+    ]
+
+
+def test_a_pass_without_the_ball_is_one_frame(started: DecisionMaker, snapshot: Make) -> None:
+    assert run(started, "shot", snapshot(owner_team=-1, owner=-1), []) == ["shot"]
+
+
+def test_sprint_between_two_equal_directions_breaks_the_run(started: DecisionMaker, snapshot: Make) -> None:
+    run(started, "right", snapshot(), [])
+    assert run(started, "sprint", snapshot(), []) == ["sprint"]
+    assert run(started, "right", snapshot(), []) == ["right"]
+
+
+def test_the_memory_survives_saving_and_refuses_other_data(started: DecisionMaker) -> None:
+    assert DecisionMaker.from_dict(started.to_dict()) == started
+    for bad in ({"x": 1}, {"direction": "north"}, {"previous_action": "jump"}, {"started": np.float64(1)}):
+        with pytest.raises(UserError, match="malformed"):
+            DecisionMaker.from_dict(bad)

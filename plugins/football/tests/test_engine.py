@@ -1,0 +1,220 @@
+"""The real engine: bit-identical matches, exact saving and restoring, garbage refused, and the modules that must not be
+there."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from vlgym_football.actions import ENGINE_CODES
+from vlgym_football.engine import Engine, Snapshot, engine_mark, load_library
+from vlgym_football.match import Match, check_state
+from vlgym_football.names import MAGEBENCH, PACKAGE
+from vlgym_football.scenario import ROLES, get_scenario
+
+from vlgym.errors import UserError
+
+
+@pytest.fixture
+def match() -> Iterator[Callable[..., Match]]:
+    """Begin matches, `match("R5_P_1", 3)`; all are closed afterwards."""
+    made: list[Match] = []
+
+    def begin(name: str, seed: int, **kwargs: object) -> Match:
+        made.append(Match(**kwargs))
+        made[-1].begin(get_scenario(name), seed)
+        return made[-1]
+
+    yield begin
+    for one in made:
+        one.close()
+
+
+def digest(now: Snapshot) -> str:
+    """Return a hash of every bit of a snapshot's places and velocities."""
+    parts = (now.ball, now.ball_velocity, now.left, now.left_velocity, now.right, now.right_velocity)
+    return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
+
+
+def play(engine: Engine, name: str, seed: int, frames: int = 30) -> str:
+    """Play codes of a fixed generator; return a hash of all frames."""
+    codes = np.random.default_rng(5).integers(0, 13, size=frames)
+    seen = [digest(engine.begin(get_scenario(name), seed))]
+    seen += [digest(engine.advance(int(code))) for code in codes]
+    return hashlib.sha256("".join(seen).encode()).hexdigest()
+
+
+_OTHER = (
+    "import sys; sys.path.insert(0, {folder!r})\nfrom test_engine import Engine, play\n"
+    "engine = Engine()\nplay(engine, 'academy_corner', 9, 5)\nprint('HASH', play(engine, 'R5_T_2', 11))\n"
+    "print('OLD', sorted(set(sys.modules) & {{'gym', 'gfootball', 'absl', 'cv2', 'pygame'}}))\n"
+)
+
+
+def test_action_names_and_roles_are_the_engines() -> None:
+    library = load_library()
+    codes = {value.name: number for number, value in library.e_BackendAction.values.items()}
+    assert codes == ENGINE_CODES
+    assert [library.e_PlayerRole.values[i].name for i in range(len(ROLES))] == [
+        f"e_PlayerRole_{role}" for role in ROLES
+    ]
+
+
+def test_matches_are_bit_identical_in_another_process_and_after_another_history() -> None:
+    from pathlib import Path
+
+    engine = Engine()
+    here = play(engine, "R5_T_2", 11)
+    assert play(engine, "R5_T_2", 12) != here
+    assert play(engine, "R5_T_2", 11) == here
+    engine.close()
+    code = _OTHER.format(folder=str(Path(__file__).parent))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert f"HASH {here}" in done.stdout
+    assert "OLD []" in done.stdout
+
+
+def test_the_ball_is_at_our_players_feet_when_the_model_begins(match: Callable[..., Match]) -> None:
+    for name in MAGEBENCH[::6]:
+        now = match(name, 4).now
+        assert (now.owner_team, now.owner) == (0, now.controlled), name
+        assert now.frame <= 5
+        ball = np.array(get_scenario(name).ball)
+        assert int(np.argmin(np.hypot(*(now.left - ball).T))) == now.controlled
+
+
+@pytest.mark.parametrize("name", PACKAGE)
+def test_every_scenario_of_the_package_plays(match: Callable[..., Match], name: str) -> None:
+    begun = match(name, 3)
+    assert len(begun.now.left) == len(begun.scenario.left)
+    for action in ("right", "short_pass", "top_right", "sprint"):
+        if not begun.ending:
+            begun.play(action)
+    assert begun.now.frame >= 0
+
+
+def test_opponents_stand_where_the_scenario_says(match: Callable[..., Match]) -> None:
+    begun = match("R2_P_1", 1, compat="magebench")
+    wanted = np.array([[p.x, p.y] for p in begun.scenario.right])
+    assert np.abs(begun.now.right - wanted).max() < 0.03
+
+
+def test_the_academys_empty_goal_is_scored_by_running_and_shooting(match: Callable[..., Match]) -> None:
+    begun = match("academy_empty_goal_close", 7)
+    for _ in range(3):
+        begun.play("right")
+    played = begun.play("shot")
+    assert (played.ending, begun.now.score) == ("goal", (1, 0))
+    assert begun.meter.totals["scored"] == 40.0
+
+
+def test_the_scoring_reward_is_the_goal(match: Callable[..., Match]) -> None:
+    begun = match("academy_empty_goal_close", 7, reward="scoring")
+    rewards = [begun.play(action).reward for action in ("right", "right", "right", "shot")]
+    assert rewards == [0, 0, 0, 1.0]
+
+
+def test_sprint_and_dribble_stick_until_released(match: Callable[..., Match]) -> None:
+    begun = match("academy_run_to_score", 1)
+    held = []
+    for action in ("sprint", "right", "dribble", "release_sprint", "release_dribble"):
+        begun.play(action)
+        held.append((begun.holds("sprint"), begun.holds("dribble"), begun.holds("right")))
+    assert [h[:2] for h in held] == [(True, False), (True, False), (True, True), (False, True), (False, False)]
+    assert held[-1][2]
+
+
+def test_compat_plays_the_published_mix_up(match: Callable[..., Match]) -> None:
+    begun = match("academy_run_to_score", 1, compat="magebench")
+    begun.play("release_dribble")
+    assert begun.holds("sprint")
+    begun.play("sprint")
+    assert begun.holds("keeper_rush")
+
+
+def test_a_restored_match_goes_on_bit_for_bit_in_another_engine(match: Callable[..., Match]) -> None:
+    first = match("R6_T_3", 8)
+    for action in ("right", "sprint", "top_right"):
+        first.play(action)
+    state = json.loads(json.dumps(first.save()))
+    second = match("academy_corner", 2)
+    second.load(state)
+    assert digest(second.now) == digest(first.now)
+    for action in ("right", "right", "short_pass", "shot"):
+        if first.ending:
+            break
+        a, b = first.play(action), second.play(action)
+        assert a == b
+        assert digest(first.now) == digest(second.now)
+    assert first.meter == second.meter
+
+
+def test_foreseeing_tells_what_comes_and_changes_nothing(match: Callable[..., Match]) -> None:
+    begun = match("R6_T_3", 8)
+    begun.play("right")
+    before = json.dumps(begun.save())
+    seen = begun.foresee(["top_right", "short_pass"])
+    assert json.dumps(begun.save()) == before
+    paid = begun.play("top_right").reward
+    played = begun.play("short_pass")
+    assert seen.reward == pytest.approx(paid + played.reward)
+    assert seen.ending == played.ending
+    assert digest(seen.now) == digest(begun.now)
+
+
+def _other_mark(state: dict) -> None:
+    state["mark"] = "2.10.1-0123456789abcdef"
+
+
+def _cut(state: dict) -> None:
+    state["engine"] = state["engine"][: len(state["engine"]) // 8 * 4]
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda s: s.update(engine=base64.b64encode(b"garbage" * 999).decode()), "hash does not fit"),
+        (lambda s: s.update(engine=s["engine"][:-8] + "AAAAAAA="), "hash does not fit"),
+        (lambda s: s.update(seed=5), "hash does not fit"),
+        (lambda s: s["scenario"].update(ball=[0, 0]), "hash does not fit"),
+        (lambda s: s.update(hash="0" * 64), "hash does not fit"),
+        (lambda s: s.update(hash=None, engine=np.float64(1)), "hash does not fit"),
+        (lambda s: s.pop("meter"), "fields"),
+        (lambda s: s.update(more=1), "fields"),
+        (_other_mark, "one build of the engine"),
+        (_cut, "cut off"),
+        (lambda s: s.update(engine="%%%"), "no engine state"),
+        (lambda s: s.update(engine=base64.b64encode(b"not compressed").decode()), "no engine state"),
+    ],
+)
+def test_garbage_is_refused_before_it_reaches_the_engine(
+    match: Callable[..., Match], damage: Callable, words: str
+) -> None:
+    from vlgym_football import match as module
+
+    begun = match("academy_empty_goal", 1)
+    state = copy.deepcopy(begun.save())
+    damage(state)
+    if words not in ("hash does not fit", "fields"):
+        # A state that somebody signed again after changing it.
+        state["hash"] = module._hash({key: value for key, value in state.items() if key != "hash"})
+    with pytest.raises(UserError, match=words):
+        begun.load(state)
+    begun.play("right")
+
+
+@pytest.mark.parametrize("state", [None, 3, "state", [], {}])
+def test_what_is_no_state_at_all_is_refused(state: object) -> None:
+    with pytest.raises(UserError, match="not a saved football match"):
+        check_state(state)
+
+
+def test_the_engines_mark_names_version_and_build() -> None:
+    assert engine_mark().startswith("2.10.2")

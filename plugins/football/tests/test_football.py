@@ -1,0 +1,192 @@
+"""The environment: arguments, texts, scores, options, states, and the oracle against random play."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from vlgym_football import build
+from vlgym_football.actions import ACTION_SETS, ENGINE_CODES, MAGEBENCH_MIX_UP, engine_code
+from vlgym_football.names import MAGEBENCH, MAGEBENCH_MINI
+from vlgym_football.plugin import FOOTBALL, vlgym_suites
+
+from vlgym.env import VLEnv
+from vlgym.errors import MissingSystemPartError, UserError
+from vlgym.making import make
+from vlgym.policies import OraclePolicy, RandomPolicy
+from vlgym.rollout import Runner, run_episodes
+
+Make = Callable[..., VLEnv]
+
+
+def test_the_action_sets_have_16_18_and_19_words() -> None:
+    assert [len(ACTION_SETS[name]) for name in ("16", "18", "19")] == [16, 18, 19]
+    assert all(len(set(words)) == len(words) and set(words) <= set(ENGINE_CODES) for words in ACTION_SETS.values())
+
+
+def test_words_mean_themselves_unless_the_published_mix_up_is_asked_for() -> None:
+    assert engine_code("sprint", None) == ENGINE_CODES["sprint"] == 18
+    assert engine_code("sprint", "magebench") == ENGINE_CODES["keeper_rush"] == 13
+    assert engine_code("release_dribble", "magebench") == ENGINE_CODES["sprint"]
+    untouched = set(ACTION_SETS["16"]) - set(MAGEBENCH_MIX_UP)
+    assert len(untouched) == 12
+    assert all(engine_code(word, "magebench") == ENGINE_CODES[word] for word in untouched)
+
+
+def test_the_suites_hold_108_situations_and_the_20_published_names() -> None:
+    whole, mini = vlgym_suites()
+    assert [item["scenario"] for item in whole.items] == list(MAGEBENCH)
+    assert [item["scenario"] for item in mini.items] == list(MAGEBENCH_MINI)
+    assert (whole.suite, whole.repeats, mini.suite, mini.repeats) == ("magebench", 3, "magebench-mini", 10)
+    assert whole.planners == mini.planners == FOOTBALL.planners == ("online",)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"scenario": "R1_P_5"}, "R1_P_"),
+        ({"view": "radar"}, "tactical, camera"),
+        ({"action_set": "17"}, "16, 18, 19"),
+        ({"reward": "goals"}, "magebench, scoring"),
+        ({"compat": "rl4vlm"}, "magebench"),
+        ({"jitter": 9}, "from 0 to 5"),
+        ({"planner": "global"}, "online"),
+        ({"scenario_file": "/nowhere.yaml"}, "cannot be read"),
+    ],
+)
+def test_a_wrong_argument_is_refused_with_the_choices(arguments: dict, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        make("vlgym/Football-v0", **arguments)
+
+
+def test_making_an_environment_starts_no_engine(make_env: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("the engine was started")
+
+    monkeypatch.setattr("vlgym_football.engine.load_library", refuse)
+    make_env().close()
+
+
+def test_without_the_engine_the_message_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingSystemPartError, match=r"python -m vlgym_football.build"):
+        make("vlgym/Football-v0")
+
+
+def test_the_text_names_player_ball_time_and_sticky_commands(make_env: Make) -> None:
+    env = make_env(scenario="R5_T_1")
+    observation, info = env.reset(seed=1)
+    number = info["controlled"]
+    assert f"You play number {number}. Your number {number} has the ball. On: right." in observation["text"]
+    observation, _, _, _, info = env.step("<action>sprint</action>")
+    assert "On: right, sprint." in observation["text"]
+    assert info["sticky"] == ["right", "sprint"]
+    assert info["reply_frames"] == 1
+
+
+def test_the_score_is_magebenchs_whatever_the_reward(make_env: Make) -> None:
+    scores = []
+    for reward in ("magebench", "scoring"):
+        env = make_env(scenario="R5_T_1", reward=reward)
+        env.reset(seed=3)
+        for action in ("right", "right", "right", "right"):
+            _, _, _, _, info = env.step(f"<action>{action}</action>")
+        scores.append((info["score"], env.episode_return))
+    assert scores[0][0] == pytest.approx(scores[1][0])
+    assert scores[0][0] == pytest.approx(scores[0][1])
+    assert scores[0][0] > 0
+    assert scores[1][1] == 0
+
+
+def test_a_reply_that_cannot_be_read_plays_no_frame(make_env: Make) -> None:
+    env = make_env(scenario="R5_T_1")
+    _, before = env.reset(seed=3)
+    _, reward, _, _, after = env.step("run!")
+    assert (reward, after["frame"], after["invalid_action"]) == (0.0, before["frame"], True)
+
+
+def test_without_decision_points_every_reply_is_one_frame(make_env: Make) -> None:
+    env = make_env(scenario="R5_T_1", decision_points=False)
+    _, info = env.reset(seed=3)
+    for count in range(1, 5):
+        _, _, _, _, after = env.step("<action>short_pass</action>")
+        assert after["frame"] == info["frame"] + count
+
+
+def test_an_episode_ends_by_time_as_a_truncation(make_env: Make, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "scenarios:\n  short:\n    duration: 12\n    ball: [-0.5, 0]\n    left:\n      - [GK, -0.9, 0]\n"
+        "      - [CF, -0.51, 0]\n    right:\n      - [GK, 0.98, 0]\n"
+    )
+    env = make_env(scenario_file=str(path), scenario="short")
+    assert env.max_turns == 12
+    env.reset(seed=0)
+    ended = (False, False)
+    while not any(ended):
+        _, _, *ended, info = env.step("<action>right</action>")
+    assert ended == [False, True]
+    assert info["ending"] == "time"
+    with pytest.raises(UserError, match="has no scenario 'long'"):
+        make_env(scenario_file=str(path), scenario="long")
+
+
+def test_the_seed_draws_the_situation_and_an_option_names_it(make_env: Make) -> None:
+    env = make_env()
+    drawn = [env.reset(seed=seed)[1]["scenario"] for seed in range(12)]
+    assert len(set(drawn)) > 6
+    assert [env.reset(seed=seed)[1]["scenario"] for seed in range(12)] == drawn
+    assert env.reset(seed=0, options={"scenario": "R9_R_2"})[1]["scenario"] == "R9_R_2"
+    with pytest.raises(UserError, match="no scenario"):
+        env.reset(seed=0, options={"scenario": "R9_R_9"})
+
+
+def test_jitter_changes_the_start_and_keeps_the_seed_exact(make_env: Make) -> None:
+    still, moved = make_env(scenario="R5_T_1"), make_env(scenario="R5_T_1", jitter=3.0)
+    still.reset(seed=4)
+    moved.reset(seed=4)
+    first = moved.match.now.left.copy()
+    assert np.abs(first - still.match.now.left).max() > 0.01
+    moved.reset(seed=4)
+    assert np.array_equal(first, moved.match.now.left)
+
+
+def test_a_state_from_elsewhere_is_refused(make_env: Make) -> None:
+    env = make_env(scenario="R5_T_1")
+    env.reset(seed=1)
+    state = env.get_state()
+    for damage in (lambda s: s.update(saved={"match": {}}), lambda s: s["saved"]["match"].update(engine="AAAA")):
+        broken = env.get_state()
+        damage(broken)
+        with pytest.raises(UserError):
+            env.set_state(broken)
+    env.set_state(state)
+
+
+def test_asking_the_oracle_changes_nothing(make_env: Make) -> None:
+    env = make_env(scenario="R6_T_1")
+    env.reset(seed=2)
+    before = env.get_state()["saved"]["match"]
+    replies = {env.solve() for _ in range(3)}
+    assert len(replies) == 1
+    assert env.get_state()["saved"]["match"] == before
+
+
+def play(policy: object, episodes: int) -> tuple[float, float]:
+    """Return mean score and mean replies of a policy over the first val episodes."""
+    runner = Runner([make("vlgym/Football-v0", image_size=(32, 48))], split="val", episodes=episodes)
+    try:
+        played = list(run_episodes(runner, policy))
+    finally:
+        runner.close()
+    return float(np.mean([e[-1].score for e in played])), float(np.mean([len(e) for e in played]))
+
+
+def test_the_oracle_beats_random_play_by_far() -> None:
+    """Eight and sixteen episodes of the val split; the bounds leave room for so small a sample."""
+    oracle, _ = play(OraclePolicy(), 8)
+    random, replies = play(RandomPolicy(), 16)
+    assert oracle > random + 15
+    assert replies < 32

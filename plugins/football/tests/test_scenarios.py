@@ -1,0 +1,182 @@
+"""The shipped scenarios are what their names and categories say; other people's files load or are refused with file and
+line."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+from vlgym_football.lanes import METRES, lane_clearance, open_lanes
+from vlgym_football.names import MAGEBENCH, MAGEBENCH_MINI, PACKAGE
+from vlgym_football.scenario import FOLDER, Scenario, get_scenario, parse_scenarios, read_file
+
+from vlgym.errors import UserError
+
+GOOD = (
+    "scenarios:\n  mine:\n    ball: [0.5, 0.0]\n    left:\n      - [GK, -0.9, 0]\n      - [CF, 0.49, 0]\n"
+    "    right:\n      - [GK, 0.98, 0]\n"
+)
+CELLS_X, CELLS_Y = ((-1, -0.33), (-0.33, 0.33), (0.33, 1)), ((-0.42, -0.14), (-0.14, 0.14), (0.14, 0.42))
+
+
+def places(scenario: Scenario, side: str) -> np.ndarray:
+    """Return the places of a team, `[n, 2]`."""
+    return np.array([[p.x, p.y] for p in getattr(scenario, side)])
+
+
+def test_there_are_108_situations_and_19_of_the_package() -> None:
+    assert len(MAGEBENCH) == len(set(MAGEBENCH)) == 108
+    assert len(PACKAGE) == 19
+    assert set(MAGEBENCH_MINI) < set(MAGEBENCH)
+    assert len(MAGEBENCH_MINI) == 20
+    shipped = [name for path in sorted(FOLDER.glob("*.yaml")) for name in read_file(path)]
+    assert sorted(shipped) == sorted([*MAGEBENCH, *PACKAGE])
+
+
+@pytest.mark.parametrize("name", MAGEBENCH)
+def test_a_situation_fits_its_region_and_category(name: str) -> None:
+    scenario = get_scenario(name)
+    region, letter = int(name[1]) - 1, name[3]
+    (x0, x1), (y0, y1) = CELLS_X[region % 3], CELLS_Y[region // 3]
+    assert x0 <= scenario.ball[0] <= x1
+    assert y0 <= scenario.ball[1] <= y1
+    ball, left, right = np.array(scenario.ball), places(scenario, "left"), places(scenario, "right")
+    assert len(left) == len(right) == 11
+    carrier = int(np.argmin(np.hypot(*((left - ball) * METRES).T)))
+    assert np.hypot(*((left[carrier] - ball) * METRES)) < 1
+    assert np.hypot(*((right - ball) * METRES).T).min() > 3
+    lanes = open_lanes(ball, np.delete(left, [0, carrier], axis=0), right[1:])
+    assert {"P": len(lanes) == 0, "T": len(lanes) >= 2, "R": True}[letter]
+    assert (scenario.duration, scenario.left_difficulty, scenario.right_difficulty) == (400, 1.0, 0.0)
+    assert scenario.end_on_score
+    assert scenario.end_on_out_of_play
+    assert scenario.end_on_possession_change
+    assert not scenario.offsides
+
+
+def test_no_two_situations_are_alike() -> None:
+    starts = {tuple(places(get_scenario(name), "left").ravel()) for name in MAGEBENCH}
+    titles = {get_scenario(name).title for name in MAGEBENCH if name[3] == "R"}
+    assert (len(starts), len(titles)) == (108, 36)
+
+
+def test_the_situations_are_what_the_script_writes(tmp_path: Path) -> None:
+    script = runpy.run_path(str(Path(__file__).parents[1] / "scripts" / "make_scenarios.py"))
+    script["write"](tmp_path)
+    for path in tmp_path.iterdir():
+        assert path.read_text() == (FOLDER / path.name).read_text()
+
+
+@pytest.mark.parametrize("name", PACKAGE)
+def test_the_packages_scenarios_have_the_figures_of_its_files(name: str) -> None:
+    """Read the package's own program text as a syntax tree; nothing of it is run."""
+    spec = importlib.util.find_spec("gfootball_engine")
+    assert spec is not None
+    text = (Path(spec.origin).parents[1] / "gfootball" / "scenarios" / f"{name}.py").read_text()
+    calls = [
+        node
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    ]
+    added = [
+        (ast.literal_eval(c.args[0]), ast.literal_eval(c.args[1]), c.args[2].id[-2:], len(c.args) > 3, bool(c.keywords))
+        for c in calls
+        if c.func.attr == "AddPlayer"
+    ]
+    scenario = get_scenario(name)
+    ours = [(p.x, p.y, p.role, p.lazy, not p.controllable) for p in scenario.left]
+    theirs = [(-p.x, -p.y, p.role, p.lazy, not p.controllable) for p in scenario.right]
+    assert added == ours + theirs
+    ball = [tuple(map(ast.literal_eval, c.args)) for c in calls if c.func.attr == "SetBallPosition"]
+    assert scenario.ball == (ball[0] if ball else (0.0, 0.0))
+    figures = {
+        n.targets[0].attr: ast.literal_eval(n.value)
+        for n in ast.walk(ast.parse(text))
+        if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Attribute)
+    }
+    assert scenario.duration == figures["game_duration"]
+    assert scenario.right_difficulty == figures.get("right_team_difficulty", 0.6)
+    assert scenario.left_difficulty == figures.get("left_team_difficulty", 1.0)
+    assert scenario.offsides == figures.get("offsides", True)
+    assert scenario.second_half == figures.get("second_half")
+    for end in ("score", "out_of_play", "possession_change"):
+        assert getattr(scenario, f"end_on_{end}") == figures.get(f"end_episode_on_{end}", False)
+    assert scenario.swap_sides == ("EpisodeNumber" in text)
+
+
+def test_a_good_file_loads_with_defaults() -> None:
+    scenario = parse_scenarios(GOOD, "mine.yaml")["mine"]
+    assert scenario.ball == (0.5, 0.0)
+    assert scenario.left[1].role == "CF"
+    assert scenario.duration == 400
+    assert Scenario.from_dict(scenario.to_dict()) == scenario
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("[0.5, 0.0]", "[0.5]", 3, "a list of 2 items"),
+        ("[0.5, 0.0]", "[1.5, 0.0]", 3, "x is 1.5; give a number from -1 to 1"),
+        ("[0.5, 0.0]", "[0.5, here]", 3, "y is 'here'"),
+        ("CF", "ST", 6, "unknown role 'ST'"),
+        ("      - [GK, 0.98, 0]\n", "      - [CB, 0.98, 0]\n", 8, "needs one goalkeeper"),
+        ("    ball: [0.5, 0.0]\n", "", 3, "ball missing"),
+        ("    ball", "    bal", 3, "unknown key 'bal'"),
+        ("    right", "    duration: 0\n    right", 7, "duration is 0"),
+        ("    right", "    offsides: maybe\n    right", 7, "offsides is 'maybe'"),
+        ("    right", "    right_difficulty: 2\n    right", 7, "right_difficulty is 2"),
+        ("    right", "    ball: [0, 0]\n    right", 7, "occurs twice"),
+        ("[CF, 0.49, 0]", "[CF, 0.49, 0, 1]", 6, "lazy and controllable"),
+        ("[0.5, 0.0]", "[0.5, 0.0", 4, "not valid YAML"),
+        ("scenarios", "scenario", 1, "unknown key 'scenario'"),
+        ("  mine:", "  ../mine:", 3, "is not usable"),
+    ],
+)
+def test_a_bad_file_is_refused_with_file_line_and_mend(old: str, new: str, line: int, words: str) -> None:
+    with pytest.raises(UserError) as caught:
+        parse_scenarios(GOOD.replace(old, new, 1), "mine.yaml")
+    assert words in str(caught.value)
+    assert str(caught.value).startswith(f"mine.yaml:{line}:")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "3", "[]", "scenarios: {}", "scenarios: 1", "!!python/object/apply:os.getcwd []", "a: &a [*a]"]
+)
+def test_what_is_no_scenario_file_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match=r"mine\.yaml:"):
+        parse_scenarios(text, "mine.yaml")
+
+
+def test_an_unknown_name_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UserError, match="academy_corner"):
+        get_scenario("academy_conrer")
+    with pytest.raises(UserError, match="R9_T_4"):
+        get_scenario("R9_T_44")
+
+
+def test_swapping_sides_is_a_half_turn() -> None:
+    scenario = get_scenario("5_vs_5")
+    swapped = scenario.swapped()
+    assert swapped.left[1].x == -scenario.right[1].x
+    assert swapped.swapped() == scenario
+
+
+def test_jitter_moves_players_but_neither_goalkeepers_nor_the_one_at_the_ball() -> None:
+    scenario = get_scenario("R5_P_1")
+    moved = scenario.jittered(np.random.default_rng(0), 3.0)
+    gaps = np.hypot(*((places(moved, "left") - places(scenario, "left")) * METRES).T)
+    carrier = int(np.argmin(np.hypot(*((places(scenario, "left") - np.array(scenario.ball)) * METRES).T)))
+    assert gaps[0] == gaps[carrier] == 0
+    assert (np.delete(gaps, [0, carrier]) > 0).all()
+    assert gaps.max() <= 3 * np.sqrt(2)
+
+
+def test_lane_clearance_is_the_distance_to_the_segment_in_metres() -> None:
+    start, end = np.array([0.0, 0.0]), np.array([0.5, 0.0])
+    assert lane_clearance(start, end, np.array([[0.25, 0.05]])) == pytest.approx(0.05 * 83.6)
+    assert lane_clearance(start, end, np.array([[0.6, 0.0]])) == pytest.approx(0.1 * 54.4)
+    assert lane_clearance(start, end, np.array([[-0.1, 0.0]])) == pytest.approx(0.1 * 54.4 + 1)
