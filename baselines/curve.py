@@ -1,6 +1,7 @@
 """The learning curve of a run as a PNG.
 
-Warm start and reinforcement learning apart, floor and oracle as lines, held-out evaluations with intervals.
+Warm start and reinforcement learning apart; success and return; floor and oracle as lines, held-out evaluations with
+intervals.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ def draw_curve(
     rows: Sequence[Mapping[str, Any]],
     *,
     title: str,
+    name: str,
     warm: Sequence[tuple[int, float]],
     evaluations: Sequence[Mapping[str, Any]],
-    floor: float | None,
-    oracle: float | None,
+    floor: Mapping[str, float] | None,
+    oracle: Mapping[str, float] | None,
 ) -> None:
     """Write the picture.
 
@@ -28,47 +30,72 @@ def draw_curve(
         path: PNG to write.
         rows: the log's rows.
         title: over the picture.
+        name: of the learner.
         warm: (gradient step, validation success) of the warm start.
-        evaluations: `{"env_steps", "success", "success_low", "success_high"}` on held-out episodes.
-        floor: success of the random policy; oracle: of the oracle; None where unknown.
+        evaluations: `{"env_steps", "success", "success_low", "success_high", "mean_return", "return_se"}` on held-out
+            episodes.
+        floor: `{"success", "return"}` of the random policy; oracle: of the oracle; None where unknown.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 4.5))
+    figure = Figure(figsize=(12, 4.2))
     FigureCanvasAgg(figure)
-    left, right = figure.subplots(1, 2, sharey=True, width_ratios=(1, 3))
+    left, middle, right = figure.subplots(1, 3, width_ratios=(1, 2.4, 2.4))
     left.set(title="supervised warm start", xlabel="gradient steps", ylabel="success", ylim=(-0.03, 1.05))
     if warm:
         left.plot([step for step, _ in warm], [value for _, value in warm], "o-", color="tab:gray", markersize=3)
     else:
         left.text(0.5, 0.5, "none", ha="center", transform=left.transAxes)
-    right.set(title="reinforcement learning (VL-DAC)", xlabel="environment steps")
-    seen = [(row["env_steps"], row["episode/success"]) for row in rows if row.get("episode/success") is not None]
-    if seen:
-        values = [value for _, value in seen]
-        smooth = [
-            sum(values[max(0, i - SMOOTH + 1) : i + 1]) / len(values[max(0, i - SMOOTH + 1) : i + 1])
-            for i in range(len(values))
+    middle.set(title=f"reinforcement learning ({name})", xlabel="environment steps", ylabel="success")
+    middle.set(ylim=(-0.03, 1.05))
+    right.set(title="return", xlabel="environment steps")
+    intervals = {
+        "success": [
+            (e["success"], e["success"] - e["success_low"], e["success_high"] - e["success"]) for e in evaluations
+        ],
+        "return": [(e["mean_return"], 1.96 * e["return_se"], 1.96 * e["return_se"]) for e in evaluations],
+    }
+    for axis, figure_name in ((middle, "success"), (right, "return")):
+        seen = [
+            (r["env_steps"], r[f"episode/{figure_name}"]) for r in rows if r.get(f"episode/{figure_name}") is not None
         ]
-        steps = [step for step, _ in seen]
-        right.plot(steps, values, color="tab:blue", alpha=0.3, linewidth=1)
-        right.plot(steps, smooth, color="tab:blue", label=f"training episodes (mean of {SMOOTH} updates)")
-    if evaluations:
+        _draw_training(axis, seen)
         at = [e["env_steps"] for e in evaluations]
-        mean = [e["success"] for e in evaluations]
-        low = [max(0.0, e["success"] - e["success_low"]) for e in evaluations]
-        high = [max(0.0, e["success_high"] - e["success"]) for e in evaluations]
-        right.errorbar(
-            at, mean, yerr=(low, high), fmt="s", color="tab:red", capsize=4, label="held-out episodes, 95 % interval"
-        )
-    for axis in (left, right):
-        if oracle is not None:
-            axis.axhline(oracle, color="tab:green", linestyle="--", linewidth=1, label=f"oracle {oracle:.2f}")
-        if floor is not None:
-            axis.axhline(floor, color="tab:orange", linestyle=":", linewidth=1.5, label=f"random {floor:.2f}")
+        if at:
+            mean, low, high = (
+                [max(0.0, x) if i else x for x in xs] for i, xs in enumerate(zip(*intervals[figure_name], strict=True))
+            )
+            axis.errorbar(
+                at,
+                mean,
+                yerr=(low, high),
+                fmt="s",
+                color="tab:red",
+                capsize=4,
+                label="held-out episodes, 95 % interval",
+            )
+    for axis, figure_name in ((left, "success"), (middle, "success"), (right, "return")):
+        for known, word, color, style in ((oracle, "oracle", "tab:green", "--"), (floor, "random", "tab:orange", ":")):
+            if known is not None:
+                value = known[figure_name]
+                axis.axhline(value, color=color, linestyle=style, linewidth=1.5, label=f"{word} {value:.2f}")
         axis.grid(alpha=0.2)
-    right.legend(loc="lower right", fontsize=8)
+    for axis in (middle, right):
+        axis.legend(loc="best", fontsize=8)
     figure.suptitle(title)
     figure.tight_layout()
     figure.savefig(path, dpi=110)
+
+
+def _draw_training(axis: Any, seen: Sequence[tuple[float, float]]) -> None:
+    """A figure of the training episodes, and its running mean."""
+    if not seen:
+        return
+    steps, values = [step for step, _ in seen], [value for _, value in seen]
+    windows = [values[max(0, i - SMOOTH + 1) : i + 1] for i in range(len(values))]
+    axis.plot(steps, values, color="tab:blue", alpha=0.3, linewidth=1)
+    axis.plot(
+        steps, [sum(window) / len(window) for window in windows], color="tab:blue",
+        label=f"training episodes (mean of {SMOOTH} updates)",
+    )  # fmt: skip

@@ -8,79 +8,29 @@ tensors, so many replies can attend to one copy of a shared prompt, with or with
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .states import KV, DecodeState, ImageTokens, Rotary, Segment
+
 # Parameters. Larger models are not bound by per-call overhead, and a second copy of their weights is not free.
 FUSE_BELOW = 100_000_000
 
-KV = list[tuple[Tensor, Tensor]]
-"""Per layer: keys and values, each [B, kv_heads, S, head_dim]."""
 
-
-@dataclass
-class Segment:
-    """Keys and values that come before the tokens of a forward pass.
-
-    Attributes:
-        kv: per layer; batch 1 is shared by all rows, and is then neither copied nor padded.
-        bias: [B, S] float, 0 on real tokens and -inf on padding; None where there is no padding.
-    """
-
-    kv: KV
-    bias: Tensor | None = None
-
-    def select(self, index: Tensor) -> Segment:
-        """The segment with its rows rearranged; a shared one stays as it is."""
-        if self.kv[0][0].shape[0] == 1 and self.bias is None:
-            return self
-        kv = [(k[index], v[index]) for k, v in self.kv]
-        return Segment(kv, None if self.bias is None else self.bias[index])
-
-
-class Rotary(NamedTuple):
-    """Rotation angles of a batch of positions, [B, T, 1, head_dim]; `sin` carries the sign of the half rotation."""
-
-    cos: Tensor
-    sin: Tensor
-
-
-@dataclass
-class DecodeState:
-    """The static cache of one batch while it is being decoded. Slots are filled from the left; prompts are left-padded.
-
-    Attributes:
-        keys: per layer [B * kv_heads, head_dim, S]; transposed, as the score product wants them.
-        values: per layer [B * kv_heads, S, head_dim].
-        bias: [B * kv_heads, 1, S] float, -inf on padding; None where no row is padded.
-        filled: slots in use.
-        rotary: angles of all reply positions, [R, B, heads + kv_heads, head_dim], queries already scaled.
-    """
-
-    keys: list[Tensor]
-    values: list[Tensor]
-    bias: Tensor | None
-    filled: int
-    rotary: tuple[Tensor, Tensor]
-
-    def keep(self, rows: Tensor) -> None:
-        """Go on with some of the rows only, in this order."""
-        heads = self.keys[0].shape[0] // self.rotary[0].shape[1]
-        flat = (rows.unsqueeze(1) * heads + torch.arange(heads, device=rows.device)).flatten()
-        self.keys = [x[flat] for x in self.keys]
-        self.values = [x[flat] for x in self.values]
-        self.bias = None if self.bias is None else self.bias[flat]
-        self.rotary = (self.rotary[0][:, rows], self.rotary[1][:, rows])
+LONG = 64  # queries from which on the fused attention kernel beats a table of scores
 
 
 class Qwen2Decoder:
     """Functional view of a Qwen2-type language model: the weights are read from its modules, so adapters around them
     work too.
+
+    Other families override the small methods in which their layers differ. One layer of the one-token path is
+    `_before_attention`, `_qkv_step`, the attention itself (rotation, cache, softmax: in `step`), `_after_attention`.
 
     Args:
         language_model: a `Qwen2VLTextModel`, `Qwen2_5_VLTextModel` or any module with the same parts.
@@ -88,25 +38,64 @@ class Qwen2Decoder:
 
     def __init__(self, language_model: Any) -> None:
         self.model = language_model
-        attention = language_model.layers[0].self_attn
+        config = language_model.config
+        self.layers: list[Any] = list(language_model.layers)
+        attention = self.layers[0].self_attn
         self.head_dim: int = attention.head_dim
-        self.kv_heads: int = attention.num_key_value_heads
-        self.heads: int = attention.num_heads
+        self.kv_heads: int = config.num_key_value_heads
+        self.heads: int = config.num_attention_heads
         self.scale: float = attention.scaling
-        self._fused: list[tuple[Tensor, Tensor, Tensor]] | None = None
+        # Per layer: which of the rotation angles it uses, and how many tokens back it sees, itself included.
+        self.kinds: list[int] = [0] * len(self.layers)
+        self.windows: list[int | None] = [None] * len(self.layers)
+        self._fused: list[tuple[Tensor, Tensor | None, Tensor]] | None = None
 
-    # ---- whole sequences ---------------------------------------------------------------------------------------------
+    # ---- what a family may override ----------------------------------------------------------------------------------
+
+    sees_whole_images = False
+    """Whether the tokens of one image see each other both ways."""
 
     def rotary(self, positions: Tensor) -> Rotary:
         """Angles of 3-D positions, [3, B, T] integers."""
-        cos, sin = self.model.rotary_emb(self.model.embed_tokens.weight, positions)
+        angles = self.model.rotary_emb(self.model.embed_tokens.weight, positions)
+        return Rotary([self._signed(*(self._one_per_channel(x) for x in angles))], positions[0])
+
+    def _one_per_channel(self, x: Tensor) -> Tensor:
+        """[B, T, head_dim] of what may be [3, B, T, head_dim]: earlier releases (transformers 5.3) leave it to the
+        attention to pick a channel's dimension.
+        """
+        if x.dim() == 3:
+            return x
+        parts = x.split(2 * self.model.config.rope_parameters["mrope_section"], dim=-1)
+        return torch.cat([part[i % 3] for i, part in enumerate(parts)], dim=-1)
+
+    def _signed(self, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
         half = self.head_dim // 2
         # rotate_half(x) = cat(-x2, x1) = roll(x, half) * sign, so the sign can live in the sine, once for all layers.
         signed = torch.cat([-sin[..., :half], sin[..., half:]], dim=-1)
-        return Rotary(cos.unsqueeze(2), signed.unsqueeze(2))
+        return cos.unsqueeze(2), signed.unsqueeze(2)
+
+    def _norm(self, norm: Any, x: Tensor) -> Tensor:
+        return F.rms_norm(x, (x.shape[-1],), norm.weight, norm.variance_epsilon)
+
+    def _norm_heads(self, attention: Any, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        """Queries [..., heads, d] and keys [..., kv_heads, d] before their rotation; Qwen2 leaves them alone."""
+        return q, k
+
+    def _residuals(self, layer: Any, x: Tensor, attended: Tensor, mlp: Callable[[Tensor], Tensor]) -> Tensor:
+        """The layer after its attention: [..., H], [..., heads * d] -> [..., H]."""
+        x = x + layer.self_attn.o_proj(attended)
+        return x + mlp(self._norm(layer.post_attention_layernorm, x))
+
+    # ---- whole sequences ---------------------------------------------------------------------------------------------
 
     def forward(
-        self, x: Tensor, rotary: Rotary, past: Sequence[Segment] = (), visible: Tensor | None = None
+        self,
+        x: Tensor,
+        rotary: Rotary,
+        past: Sequence[Segment] = (),
+        visible: Tensor | None = None,
+        images: ImageTokens | None = None,
     ) -> tuple[Tensor, KV]:
         """Run all layers and the final norm. The new tokens see all of `past` that is not padding, and each other
         causally.
@@ -116,40 +105,88 @@ class Qwen2Decoder:
             rotary: angles of the T positions.
             past: what comes before, in order.
             visible: [B, T] bool, False on padding among the new tokens; None where there is none.
+            images: the image tokens among the new tokens; a family may read them.
 
         Returns:
             (hidden [B, T, H] after the final norm, keys and values of the T new positions). Rows of padding hold finite
             rubbish.
         """
-        t, group = x.shape[1], self.heads // self.kv_heads
-        own = None
-        if past or visible is not None:
-            own = torch.full((t, t), float("-inf"), device=x.device, dtype=x.dtype).triu(1)[None]
-            if visible is not None:
-                own = own.masked_fill(~visible.unsqueeze(1), float("-inf"))
-                own.diagonal(dim1=1, dim2=2).zero_()  # padding sees itself: a row of -inf alone would be NaN
-            own = own.repeat(1, group, 1).unsqueeze(1)
+        masks = {window: self._mask(x, rotary, past, visible, images, window) for window in set(self.windows)}
         new: KV = []
-        for i, layer in enumerate(self.model.layers):
-            q, k, v = self._project(layer.self_attn, _rms_norm(layer.input_layernorm, x), rotary)
+        for i, layer in enumerate(self.layers):
+            q, k, v = self._project(layer.self_attn, self._norm(layer.input_layernorm, x), rotary.angles[self.kinds[i]])
             new.append((k, v))
-            if own is None:
-                y = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.scale, enable_gqa=group > 1)
+            mask = masks[self.windows[i]]
+            if mask is None:
+                grouped = self.heads > self.kv_heads
+                y = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.scale, enable_gqa=grouped)
             else:
-                y = self._attend(q, [(*segment.kv[i], segment.bias) for segment in past], (k, v, own))
-            x = x + layer.self_attn.o_proj(y.transpose(1, 2).flatten(2))
-            x = x + layer.mlp(_rms_norm(layer.post_attention_layernorm, x))
-        return _rms_norm(self.model.norm, x), new
+                before = [(*segment.kv[i], bias) for segment, bias in zip(past, mask[0], strict=True)]
+                attend = self._attend_long if x.shape[1] >= LONG else self._attend
+                y = attend(q, before, (k, v, mask[1]))
+            x = self._residuals(layer, x, y.transpose(1, 2).flatten(2), layer.mlp)
+            x = self._deepen(i, x, images)
+        return self._norm(self.model.norm, x), new
 
-    def _project(self, attention: Any, x: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor, Tensor]:
+    def _deepen(self, i: int, x: Tensor, images: ImageTokens | None) -> Tensor:
+        """Add the images' deeper features, where a family has them, to the output of layer `i`."""
+        if images is None or i >= len(images.deep):
+            return x
+        return x.index_put((images.rows, images.columns), images.deep[i].to(x.dtype), accumulate=True)
+
+    def _mask(
+        self,
+        x: Tensor,
+        rotary: Rotary,
+        past: Sequence[Segment],
+        visible: Tensor | None,
+        images: ImageTokens | None,
+        window: int | None,
+    ) -> tuple[list[Tensor | None], Tensor] | None:
+        """What the new tokens may not see: a bias per segment of the past and one for themselves, each broadcastable to
+        [B, kv_heads, group * T, S]. None where plain causal attention without a past will do.
+        """
+        t, group = x.shape[1], self.heads // self.kv_heads
+        at = rotary.positions
+        if window is not None and t + sum(segment.kv[0][0].shape[2] for segment in past) <= window:
+            window = None  # nothing is far enough away
+        if not self.sees_whole_images:
+            images = None
+        if not past and visible is None and window is None and images is None:
+            return None
+        seen = torch.ones(t, t, dtype=torch.bool, device=x.device).tril()[None]
+        if images is not None:
+            image = torch.full(x.shape[:2], -1, device=x.device)
+            image[images.rows, images.columns] = images.image
+            seen = seen | (image.unsqueeze(2) == image.unsqueeze(1)) & (image >= 0).unsqueeze(2)
+        if window is not None:
+            seen = seen & (at.unsqueeze(2) - at.unsqueeze(1) < window)
+        if visible is not None:
+            seen = seen & visible.unsqueeze(1)
+            seen.diagonal(dim1=1, dim2=2).fill_(True)  # padding sees itself: a row of -inf alone would be NaN
+        biases: list[Tensor | None] = []
+        for segment in past:
+            bias = None if segment.bias is None else segment.bias[:, None, :]
+            if window is not None:
+                if segment.positions is None:
+                    raise ValueError("A layer with a window needs the positions of what comes before.")
+                far = at.unsqueeze(2) - segment.positions.unsqueeze(1) >= window
+                bias = (x.new_zeros(()) if bias is None else bias).expand(far.shape).masked_fill(far, float("-inf"))
+                bias = bias.repeat(1, group, 1)
+            biases.append(None if bias is None else bias.unsqueeze(1))
+        own = x.new_zeros(seen.shape).masked_fill(~seen, float("-inf")).repeat(1, group, 1).unsqueeze(1)
+        return biases, own
+
+    def _project(self, attention: Any, y: Tensor, angles: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
         """Rotated queries [B, heads, T, d], rotated keys and plain values [B, kv_heads, T, d]."""
-        b, t, _ = x.shape
-        q = attention.q_proj(x).view(b, t, self.heads, self.head_dim)
-        k = attention.k_proj(x).view(b, t, self.kv_heads, self.head_dim)
-        v = attention.v_proj(x).view(b, t, self.kv_heads, self.head_dim)
-        half = self.head_dim // 2
-        q = q * rotary.cos + q.roll(half, -1) * rotary.sin
-        k = k * rotary.cos + k.roll(half, -1) * rotary.sin
+        b, t, _ = y.shape
+        q = attention.q_proj(y).view(b, t, self.heads, self.head_dim)
+        k = attention.k_proj(y).view(b, t, self.kv_heads, self.head_dim)
+        v = attention.v_proj(y).view(b, t, self.kv_heads, self.head_dim)
+        q, k = self._norm_heads(attention, q, k)
+        (cos, sin), half = angles, self.head_dim // 2
+        q = q * cos + q.roll(half, -1) * sin
+        k = k * cos + k.roll(half, -1) * sin
         return q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
 
     def _attend(
@@ -170,7 +207,7 @@ class Qwen2Decoder:
                 s = (stacked @ k[0].transpose(1, 2)).view(kvh, b, rows, -1).transpose(0, 1)
             else:
                 s = q @ k.transpose(2, 3)
-            scores.append(s if bias is None else s + bias[:, None, None, :])
+            scores.append(s if bias is None else s + bias)
         scores.append(q @ own[0].transpose(2, 3) + own[2])
         weights = torch.softmax(torch.cat(scores, dim=-1), dim=-1, dtype=torch.float32).to(q.dtype)
         parts = weights.split([s.shape[-1] for s in scores], dim=-1)
@@ -182,29 +219,54 @@ class Qwen2Decoder:
                 out = out + w @ v
         return out.view(b, h, t, d)
 
+    def _attend_long(
+        self, q: Tensor, past: Sequence[tuple[Tensor, Tensor, Tensor | None]], own: tuple[Tensor, Tensor, Tensor | None]
+    ) -> Tensor:
+        """What `_attend` computes, by the library's fused kernel, which writes no table of scores.
+
+        For that, a shared segment is repeated per row, and so are biases: worth it where there are many queries.
+        """
+        b, t = q.shape[0], q.shape[2]
+        segments = [*past, own]
+        keys = torch.cat([k.expand(b, -1, -1, -1) for k, _, _ in segments], dim=2)
+        values = torch.cat([v.expand(b, -1, -1, -1) for _, v, _ in segments], dim=2)
+        biases = []
+        for k, _, bias in segments:
+            rows = q.new_zeros(1, 1, 1, 1) if bias is None else bias[:, :, :t]  # the query heads' parts are all alike
+            biases.append(rows.expand(b, 1, t, k.shape[2]))
+        return F.scaled_dot_product_attention(
+            q,
+            keys,
+            values,
+            attn_mask=torch.cat(biases, dim=-1),
+            scale=self.scale,
+            enable_gqa=self.heads > self.kv_heads,
+        )
+
     # ---- one token at a time -----------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
         """Read the weights anew for `step`; call it after every change of them.
 
-        Small models get their projections concatenated.
+        Small models get their projections concatenated, always into the same tensors.
         """
         small = sum(p.numel() for p in self.model.parameters()) < FUSE_BELOW
         parts = [
             (a.q_proj, a.k_proj, a.v_proj, m.gate_proj, m.up_proj)
-            for a, m in ((x.self_attn, x.mlp) for x in self.model.layers)
+            for a, m in ((x.self_attn, x.mlp) for x in self.layers)
         ]
         if not small or not all(type(linear) is nn.Linear for layer in parts for linear in layer):
             self._fused = None
             return
+        before: list[Any] = self._fused or [(None, None, None)] * len(parts)
         with torch.no_grad():
             self._fused = [
                 (
-                    torch.cat([q.weight, k.weight, v.weight]),
-                    torch.cat([q.bias, k.bias, v.bias]),
-                    torch.cat([gate.weight, up.weight]),
+                    torch.cat([q.weight, k.weight, v.weight], out=qkv),
+                    None if q.bias is None else torch.cat([q.bias, k.bias, v.bias], out=bias),
+                    torch.cat([gate.weight, up.weight], out=gate_up),
                 )
-                for q, k, v, gate, up in parts
+                for (q, k, v, gate, up), (qkv, bias, gate_up) in zip(parts, before, strict=True)
             ]
 
     def start(self, entries: list[tuple[Tensor, Tensor]], next_positions: Tensor, budget: int) -> DecodeState:
@@ -228,15 +290,24 @@ class Qwen2Decoder:
             values[:, row, :, pad:longest] = v
             if bias is not None:
                 bias[row, :, :, :pad] = float("-inf")
-        positions = next_positions + torch.arange(budget, device=k0.device).unsqueeze(1)
-        angles = self.rotary(positions.expand(3, -1, -1))
-        scale = k0.new_ones(self.heads + self.kv_heads, 1)
-        scale[: self.heads] = self.scale
         flat = rows * self.kv_heads
         return DecodeState(
             [x.view(flat, self.head_dim, slots) for x in keys], [x.view(flat, slots, self.head_dim) for x in values],
-            None if bias is None else bias.view(flat, 1, slots), longest, (angles.cos * scale, angles.sin * scale),
+            None if bias is None else bias.view(flat, 1, slots), longest, self.reply_angles(next_positions, budget),
         )  # fmt: skip
+
+    def reply_angles(self, next_positions: Tensor, budget: int) -> list[tuple[Tensor, Tensor]]:
+        """Angles of the reply's positions for queries and keys at once, as `DecodeState.rotary` holds them.
+
+        Args:
+            next_positions: [B] int64, position of each row's first reply token.
+            budget: reply tokens.
+        """
+        positions = next_positions + torch.arange(budget, device=next_positions.device).unsqueeze(1)
+        angles = self.rotary(positions.expand(3, -1, -1)).angles
+        scale = angles[0][0].new_ones(self.heads + self.kv_heads, 1)
+        scale[: self.heads] = self.scale
+        return [(cos * scale, sin * scale) for cos, sin in angles]
 
     def step(self, state: DecodeState, x: Tensor, t: int) -> Tensor:
         """Feed reply token `t` of every row, [B, H] embeddings; return hidden [B, H] after the final norm.
@@ -246,36 +317,57 @@ class Qwen2Decoder:
         at = state.filled
         state.filled += 1
         b, h, kvh, d = x.shape[0], self.heads, self.kv_heads, self.head_dim
-        cos, sin = state.rotary[0][t], state.rotary[1][t]
-        bias = None if state.bias is None else state.bias[:, :, : at + 1]
-        for i, layer in enumerate(self.model.layers):
-            attention, mlp = layer.self_attn, layer.mlp
-            y = _rms_norm(layer.input_layernorm, x)
-            if self._fused is not None:
-                qkv = F.linear(y, self._fused[i][0], self._fused[i][1])
-            else:
-                qkv = torch.cat([attention.q_proj(y), attention.k_proj(y), attention.v_proj(y)], dim=-1)
-            qkv = qkv.view(b, h + 2 * kvh, d)
+        angles = [(cos[t], sin[t]) for cos, sin in state.rotary]
+        for i, (keys, values) in enumerate(zip(state.keys, state.values, strict=True)):
+            qkv = self._qkv_step(i, self._before_attention(i, x))
+            cos, sin = angles[self.kinds[i]]
             qk = qkv[:, : h + kvh]
             qk = qk * cos + qk.roll(d // 2, -1) * sin  # the queries' angles carry the attention scale
-            keys, values = state.keys[i], state.values[i]
             keys[:, :, at] = qk[:, h:].reshape(b * kvh, d)
             values[:, at] = qkv[:, h + kvh :].reshape(b * kvh, d)
             q = qk[:, :h].reshape(b * kvh, h // kvh, d)
-            if bias is None:
-                scores = torch.bmm(q, keys[:, :, : at + 1])
+            window = self.windows[i]
+            seen = slice(0 if window is None else max(0, at + 1 - window), at + 1)  # a row's slots are consecutive
+            if state.bias is None:
+                scores = torch.bmm(q, keys[:, :, seen])
             else:
-                scores = torch.baddbmm(bias, q, keys[:, :, : at + 1])
+                scores = torch.baddbmm(state.bias[:, :, seen], q, keys[:, :, seen])
             weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(values.dtype)
-            x = x + attention.o_proj(torch.bmm(weights, values[:, : at + 1]).view(b, h * d))
-            y = _rms_norm(layer.post_attention_layernorm, x)
-            if self._fused is not None:
-                gate, up = F.linear(y, self._fused[i][2]).chunk(2, dim=-1)
-                x = x + mlp.down_proj(mlp.act_fn(gate) * up)
-            else:
-                x = x + mlp(y)
-        return _rms_norm(self.model.norm, x)
+            x = self._after_attention(i, x, torch.bmm(weights, values[:, seen]).view(b, h * d))
+        return self._norm(self.model.norm, x)
+
+    def _before_attention(self, i: int, x: Tensor) -> Tensor:
+        """What layer `i` attends with: [B, H] -> [B, H]."""
+        return self._norm(self.layers[i].input_layernorm, x)
+
+    def _qkv_step(self, i: int, y: Tensor) -> Tensor:
+        """Queries, keys and values of layer `i` before rotation: [B, H] -> [B, heads + 2 * kv_heads, head_dim]."""
+        if self._fused is not None:
+            qkv = F.linear(y, self._fused[i][0], self._fused[i][1])
+        else:
+            attention = self.layers[i].self_attn
+            qkv = torch.cat([attention.q_proj(y), attention.k_proj(y), attention.v_proj(y)], dim=-1)
+        return qkv.view(y.shape[0], self.heads + 2 * self.kv_heads, self.head_dim)
+
+    def _after_attention(self, i: int, x: Tensor, attended: Tensor) -> Tensor:
+        """Layer `i` from its attention on: [B, H] what came in, [B, heads * head_dim] -> [B, H]."""
+        layer = self.layers[i]
+        mlp = layer.mlp if self._fused is None else partial(_gated, layer.mlp, self._fused[i][2])
+        return self._residuals(layer, x, attended, mlp)
 
 
-def _rms_norm(norm: Any, x: Tensor) -> Tensor:
-    return F.rms_norm(x, (x.shape[-1],), norm.weight, norm.variance_epsilon)
+class QkNormDecoder(Qwen2Decoder):
+    """Layers that normalise the queries and keys of each head before they rotate them, as Qwen3's do."""
+
+    def _norm_heads(self, attention: Any, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        return self._norm(attention.q_norm, q), self._norm(attention.k_norm, k)
+
+    def _qkv_step(self, i: int, y: Tensor) -> Tensor:
+        q, k, v = super()._qkv_step(i, y).split([self.heads, self.kv_heads, self.kv_heads], dim=1)
+        return torch.cat([*self._norm_heads(self.layers[i].self_attn, q, k), v], dim=1)
+
+
+def _gated(mlp: Any, gate_up: Tensor, y: Tensor) -> Tensor:
+    """`mlp(y)` with its two input projections in one."""
+    gate, up = F.linear(y, gate_up).chunk(2, dim=-1)
+    return mlp.down_proj(mlp.act_fn(gate) * up)

@@ -1,29 +1,30 @@
 """The rollout engine and its twin, the scorer: sample replies, and say again how likely stored replies are.
 
 Both share one idea. Within a batch many prompts begin alike (the instructions) and many are equal (few states, or the
-same state seen again), so the
-forward pass is a tree: common prefix once, each distinct prompt once, each reply. It is exact, because attention is
-causal. Sampling is at temperature 1 over the whole vocabulary except the special tokens, which are suppressed in
-sampling and in scoring alike, so that the two agree. No call to the library's `generate()`: it would preprocess images
-again, and checkpoints' generation configs truncate the distribution silently.
+same state seen again), so the forward pass is a tree: common prefix once, each distinct prompt once, each reply. It is
+exact, because attention is causal. Sampling is at temperature 1 over the whole vocabulary except the special tokens,
+which are suppressed in sampling and in scoring alike, so that the two agree. No call to the library's `generate()`: it
+would preprocess images again, and checkpoints' generation configs truncate the distribution silently.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from .decoder import Segment
+from .batching import common_prefix, length_buckets
 from .families import Family, ImageInput, Lru, Prompt
+from .graphs import StaticDecoder
+from .sampling import PlainDecoder
+from .states import ImageTokens, Segment
 
 LOGIT_CHUNK = 2**26  # logits held at once while scoring (256 MB in float32)
-SHORTEST_PREFIX = 8  # tokens; a shorter common prefix is not worth a pass of its own
 
 
 @dataclass
@@ -56,6 +57,7 @@ class Engine:
         cached_prompts: distinct prompts whose keys and values are kept until the weights change.
         cached_images: distinct images whose vision features are kept until the vision tower changes.
         vision_of: an engine with the same vision tower, whose features are used instead of computing them again.
+        static: sample with static shapes and, on CUDA, recorded graphs (see `graphs.py`); "auto": on CUDA only.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Engine:
         cached_prompts: int = 256,
         cached_images: int = 2048,
         vision_of: Engine | None = None,
+        static: bool | Literal["auto"] = "auto",
     ) -> None:
         self.family, self.decoder = family, family.decoder
         self.max_new_tokens = max_new_tokens
@@ -76,9 +79,16 @@ class Engine:
         self.suppress = torch.zeros(vocabulary, device=family.device)
         self.suppress[list(family.suppressed)] = float("-inf")
         self.stop = torch.tensor(family.stop_ids, device=family.device)
+        parts = (self.decoder, self.embedding, self._logits)
+        use_static = family.device.type == "cuda" if static == "auto" else static
+        self.sampler: PlainDecoder | StaticDecoder = (
+            StaticDecoder(*parts, family.model, pad_id=family.pad_id)
+            if use_static
+            else PlainDecoder(*parts, pad_id=family.pad_id)
+        )
         self._features: Lru = Lru(cached_images)
         self._entries: Lru = Lru(cached_prompts)
-        vision = set(family.model.model.visual.parameters())
+        vision = set(family.vision_parameters())
         self._vision_weights = list(vision)
         self._text_weights = [p for p in family.model.parameters() if p not in vision]
         self._vision_stamp: list[int] = []
@@ -87,44 +97,32 @@ class Engine:
     # ---- sampling ----------------------------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def generate(self, prompts: Sequence[Prompt], generator: torch.Generator, *, greedy: bool = False) -> Replies:
+    def generate(
+        self,
+        prompts: Sequence[Prompt],
+        generator: torch.Generator,
+        *,
+        greedy: bool = False,
+        share: tuple[int, int] | None = None,
+    ) -> Replies:
         """Sample one reply per prompt at temperature 1 (or take the likeliest tokens).
 
         Args:
             prompts: B prompts.
             generator: CPU generator; every call draws `B * max_new_tokens` numbers whatever the replies' lengths.
             greedy: argmax instead of sampling; `generator` is then not read.
+            share: (first, all): these prompts are the rows from `first` on of a batch of `all`, and get the random
+                numbers that they would have in it.
         """
         entries = self._prefill_cached(prompts)
         n, limit, device = len(prompts), self.max_new_tokens, self.family.device
-        draws = torch.zeros(limit, n) if greedy else torch.rand(limit, n, generator=generator)
-        draws = draws.to(device)
+        at, total = share or (0, n)
+        draws = torch.zeros(limit, n) if greedy else torch.rand(limit, total, generator=generator)[:, at : at + n]
         first = torch.stack([entry[2] for entry in entries])
         next_positions = torch.tensor([prompt.next_position for prompt in prompts], device=device)
-        state = self.decoder.start([entry[:2] for entry in entries], next_positions, limit)
-        ids = torch.full((n, limit), self.family.pad_id, device=device)
-        logp = torch.zeros(n, limit, device=device)
-        mask = torch.zeros(n, limit, dtype=torch.bool, device=device)
-        rows = torch.arange(n, device=device)  # rows still being decoded
-        ended = torch.zeros(n, dtype=torch.bool, device=device)  # of those rows
-        hidden = first
-        for t in range(limit):
-            scores = torch.log_softmax(self._logits(hidden), dim=-1)
-            token = scores.argmax(-1) if greedy else draw(scores, draws[t, rows])
-            ids[rows, t] = torch.where(ended, self.family.pad_id, token)
-            logp[rows, t] = torch.where(ended, 0.0, scores.gather(-1, token.unsqueeze(-1)).squeeze(-1))
-            mask[rows, t] = ~ended
-            ended = ended | torch.isin(token, self.stop)
-            alive = len(rows) - int(ended.sum())
-            if t + 1 == limit or alive == 0:
-                break
-            if alive <= len(rows) // 2:  # most rows have ended: go on with the others alone
-                kept = (~ended).nonzero().squeeze(-1)
-                state.keep(kept)
-                rows, token, ended = rows[kept], token[kept], ended[kept]
-            hidden = self.decoder.step(state, self.embedding(token), t)
-        cut = torch.zeros(n, dtype=torch.bool, device=device)
-        cut[rows] = ~ended
+        ids, logp, mask, cut = self.sampler.decode(
+            [entry[:2] for entry in entries], first, next_positions, draws.to(device), self.stop, greedy=greedy
+        )
         longest = int(mask.sum(-1).max())
         ids, mask, logp = ids[:, :longest], mask[:, :longest], logp[:, :longest]
         lengths = mask.sum(-1).tolist()
@@ -150,22 +148,38 @@ class Engine:
             ids: [B, R] int64; mask: [B, R] bool, right-padded.
             train_vision: send gradients into the vision tower; otherwise its features come from the cache.
         """
-        unique = list({prompt.key: prompt for prompt in prompts}.values())
-        row_of = {prompt.key: i for i, prompt in enumerate(unique)}
-        index = torch.tensor([row_of[prompt.key] for prompt in prompts], device=self.family.device)
-        segments, last = self._prefill(unique, train_vision)
+        return self.score_states(prompts, ids, mask, train_vision=train_vision)[0]
+
+    def score_states(
+        self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor, *, train_vision: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """`score`, and the states of the last prompt tokens, [B, H]; with gradients if enabled."""
+        distinct = {prompt.key: len(prompt) for prompt in prompts}
+        keys = list(distinct)
+        groups = [{keys[i] for i in group} for group in length_buckets(list(distinct.values()))]
+        if len(groups) == 1:
+            return self._score_alike(prompts, ids, mask, train_vision)
+        buckets = [[row for row, prompt in enumerate(prompts) if prompt.key in group] for group in groups]
+        parts = []
+        for rows in buckets:
+            at = torch.tensor(rows, device=self.family.device)
+            parts.append(self._score_alike([prompts[row] for row in rows], ids[at], mask[at], train_vision))
+        order = torch.tensor([row for rows in buckets for row in rows], device=self.family.device).argsort()
+        logp, states = (torch.cat(each)[order] for each in zip(*parts, strict=True))
+        return logp, states
+
+    def _score_alike(
+        self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor, train_vision: bool
+    ) -> tuple[Tensor, Tensor]:
+        """`score_states` for prompts of similar length."""
+        segments, last, index = self._prefill_distinct(prompts, train_vision)
         logp = torch.zeros(ids.shape, device=self.family.device)
         for rows in length_buckets(mask.sum(-1).tolist()):
             at = torch.tensor(rows, device=self.family.device)
-            scored = self._score_rows(
-                [prompts[row] for row in rows],
-                ids[at],
-                mask[at],
-                last[index[at]],
-                [s.select(index[at]) for s in segments],
-            )
+            past = [s.select(index[at]) for s in segments]
+            scored = self._score_rows([prompts[row] for row in rows], ids[at], mask[at], last[index[at]], past)
             logp = logp.index_copy(0, at, scored)
-        return logp
+        return logp, last[index]
 
     def _score_rows(
         self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor, last: Tensor, past: Sequence[Segment]
@@ -174,16 +188,34 @@ class Engine:
         hidden = last.unsqueeze(1)
         steps = int(mask.sum(-1).max()) - 1  # the last token is predicted, never fed
         if steps > 0:
-            next_positions = torch.tensor([prompt.next_position for prompt in prompts], device=ids.device)
-            positions = next_positions.unsqueeze(1) + torch.arange(steps, device=ids.device)
-            rotary = self.decoder.rotary(positions.expand(3, -1, -1))
-            fed, _ = self.decoder.forward(self.embedding(ids[:, :steps]), rotary, past)
-            hidden = torch.cat([hidden, fed], dim=1)
+            hidden = torch.cat([hidden, self._feed(prompts, ids[:, :steps], past)], dim=1)
         return self._spread(hidden, ids, mask)
 
-    def score_flat(self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor) -> Tensor:
-        """What `score` computes, by the library's own forward pass: whole rows right-padded, no attention mask, nothing
-        shared.
+    def _feed(self, prompts: Sequence[Prompt], ids: Tensor, past: Sequence[Segment]) -> Tensor:
+        """States of the first T reply tokens [b, T] after their prompts, [b, T, H]."""
+        next_positions = torch.tensor([prompt.next_position for prompt in prompts], device=ids.device)
+        positions = next_positions.unsqueeze(1) + torch.arange(ids.shape[1], device=ids.device)
+        return self.decoder.forward(self.embedding(ids), self.decoder.rotary(positions.expand(3, -1, -1)), past)[0]
+
+    @torch.no_grad()
+    def reply_states(self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """What is known of each prompt and of each reply: the state of the last prompt token, [B, H] float32, and of
+        the reply's tokens the mean and the last, [B, 2 H] float32."""
+        segments, last, index = self._prefill_distinct(prompts, train_vision=False)
+        fed = self._feed(prompts, ids, [segment.select(index) for segment in segments]).float()
+        lengths = mask.sum(-1, keepdim=True)
+        end = fed.take_along_dim((lengths - 1).unsqueeze(-1), 1).squeeze(1)
+        return last[index].float(), torch.cat([(fed * mask.unsqueeze(-1)).sum(1) / lengths, end], dim=-1)
+
+    def score_flat(self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor, *, train_vision: bool = False) -> Tensor:
+        """What `score` computes, by the library's own forward pass."""
+        return self.score_flat_states(prompts, ids, mask, train_vision=train_vision)[0]
+
+    def score_flat_states(
+        self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor, *, train_vision: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """What `score_states` computes, by the library's own forward pass: whole rows right-padded, no attention mask,
+        nothing shared.
 
         Causal attention hides right padding by itself, so accelerators can use their mask-free kernels. Slower where
         prompts repeat.
@@ -199,11 +231,12 @@ class Engine:
             tokens[row, len(prompt) : end] = ids[row, :length]
             positions[:, row, : len(prompt)] = prompt.positions.to(device)
             positions[:, row, len(prompt) : end] = prompt.next_position + torch.arange(length, device=device)
-        x = self._place_images(self.embedding(tokens), prompts, [0] * n, train_vision=False)
-        out = self.family.language_model(inputs_embeds=x, position_ids=positions, use_cache=False).last_hidden_state
+        x, images = self._place_images(self.embedding(tokens), prompts, [0] * n, train_vision)
+        out = self.family.flat_hidden(x, positions, images)
         starts = torch.tensor([len(prompt) - 1 for prompt in prompts], device=device)
         at = (starts.unsqueeze(1) + torch.arange(ids.shape[1], device=device)).clamp(max=width - 1)
-        return self._spread(out[torch.arange(n, device=device).unsqueeze(1), at], ids, mask)
+        rows = torch.arange(n, device=device)
+        return self._spread(out[rows.unsqueeze(1), at], ids, mask), out[rows, starts]
 
     def _spread(self, hidden: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
         """Log-probabilities of `ids` given the states before them, computed at real tokens only."""
@@ -226,9 +259,16 @@ class Engine:
         return torch.cat([checkpoint(chunk, h, target, use_reentrant=False) for h, target in parts])
 
     def _logits(self, hidden: Tensor) -> Tensor:
-        return self.head(hidden).float() + self.suppress
+        return self.family.logits(hidden) + self.suppress
 
     # ---- prompts -----------------------------------------------------------------------------------------------------
+
+    def _prefill_distinct(self, prompts: Sequence[Prompt], train_vision: bool) -> tuple[list[Segment], Tensor, Tensor]:
+        """`_prefill` each distinct prompt once; and the row of each prompt in that, [B]."""
+        unique = {prompt.key: prompt for prompt in prompts}
+        row_of = {key: row for row, key in enumerate(unique)}
+        index = torch.tensor([row_of[prompt.key] for prompt in prompts], device=self.family.device)
+        return *self._prefill(list(unique.values()), train_vision), index
 
     def _prefill(self, prompts: Sequence[Prompt], train_vision: bool) -> tuple[list[Segment], Tensor]:
         """Run U distinct prompts, left-padded, their common text prefix once.
@@ -237,7 +277,7 @@ class Engine:
             (segments: the shared prefix, if any, and the rest of each prompt; hidden of each last token [U, H]).
         """
         device = self.family.device
-        shared = common_prefix(prompts)
+        shared = common_prefix(prompts)  # it ends before any image, so all of it is causal in every family
         width = max(len(prompt) for prompt in prompts) - shared
         pads = [width + shared - len(prompt) for prompt in prompts]
         tokens = torch.full((len(prompts), width), self.family.pad_id)
@@ -251,14 +291,15 @@ class Engine:
         if shared:
             first = prompts[0]
             rotary = self.decoder.rotary(first.positions[:, None, :shared].to(device))
-            segments.append(
-                Segment(self.decoder.forward(self.embedding(first.ids[None, :shared].to(device)), rotary)[1])
-            )
-        x = self._place_images(self.embedding(tokens.to(device)), prompts, [pad - shared for pad in pads], train_vision)
+            _, kv = self.decoder.forward(self.embedding(first.ids[None, :shared].to(device)), rotary)
+            segments.append(Segment(kv, positions=rotary.positions))
+        offsets = [pad - shared for pad in pads]
+        x, images = self._place_images(self.embedding(tokens.to(device)), prompts, offsets, train_vision)
         padded = visible.to(device) if any(pads) else None
-        hidden, kv = self.decoder.forward(x, self.decoder.rotary(positions.to(device)), segments, padded)
+        rotary = self.decoder.rotary(positions.to(device))
+        hidden, kv = self.decoder.forward(x, rotary, segments, padded, images)
         bias = None if padded is None else torch.zeros_like(padded, dtype=x.dtype).masked_fill(~padded, float("-inf"))
-        return [*segments, Segment(kv, bias)], hidden[:, -1]
+        return [*segments, Segment(kv, bias, rotary.positions)], hidden[:, -1]
 
     def _prefill_cached(self, prompts: Sequence[Prompt]) -> list[tuple[Tensor, Tensor, Tensor]]:
         """Per prompt (keys, values [layers, kv_heads, P, d], hidden [H]).
@@ -267,8 +308,9 @@ class Engine:
         """
         self._forget_stale()
         found = {prompt.key: self._entries[prompt.key] for prompt in prompts if prompt.key in self._entries}
-        missing = list({prompt.key: prompt for prompt in prompts if prompt.key not in found}.values())
-        if missing:
+        distinct = list({prompt.key: prompt for prompt in prompts if prompt.key not in found}.values())
+        for rows in length_buckets([len(prompt) for prompt in distinct]):
+            missing = [distinct[row] for row in rows]
             segments, last = self._prefill(missing, train_vision=False)
             for row, prompt in enumerate(missing):
                 parts = []
@@ -280,8 +322,10 @@ class Engine:
                 found[prompt.key] = self._entries.put(prompt.key, (keys, values, last[row]))
         return [found[prompt.key] for prompt in prompts]
 
-    def _place_images(self, x: Tensor, prompts: Sequence[Prompt], offsets: Sequence[int], train_vision: bool) -> Tensor:
-        """Put vision features where the prompts have image tokens.
+    def _place_images(
+        self, x: Tensor, prompts: Sequence[Prompt], offsets: Sequence[int], train_vision: bool
+    ) -> tuple[Tensor, ImageTokens | None]:
+        """Put vision features where the prompts have image tokens, and say where that is.
 
         `offsets` shift a prompt's slots to its columns in `x`.
         """
@@ -291,9 +335,12 @@ class Engine:
             columns.append(prompt.image_slots + offset)
         images = [image for prompt in prompts for image in prompt.images]
         if not images:
-            return x
+            return x, None
+        numbers = [torch.full((image.tokens,), number) for number, image in enumerate(images)]
         features = torch.cat(self._vision(images, train_vision)).to(x.dtype)
-        return x.index_put((torch.cat(rows).to(x.device), torch.cat(columns).to(x.device)), features)
+        own, *deep = features.split(x.shape[-1], dim=-1)
+        at, of, image = (torch.cat(part).to(x.device) for part in (rows, columns, numbers))
+        return x.index_put((at, of), own), ImageTokens(at, of, image, tuple(deep))
 
     def _vision(self, images: Sequence[ImageInput], train: bool) -> list[Tensor]:
         """Features of each image; equal images are encoded once."""
@@ -326,8 +373,7 @@ class Engine:
         forget to say so.
 
         The one exception: optimizers with `fused=True` do not count it up (PyTorch 2.13), so the learners use
-            `foreach=True`; a stale cache would
-        show at once in `rollout/logp_diff_*`.
+        `foreach=True`; a stale cache would show at once in `rollout/logp_diff_*`.
         """
         vision, text = [p._version for p in self._vision_weights], [p._version for p in self._text_weights]
         if vision != self._vision_stamp:
@@ -336,46 +382,3 @@ class Engine:
             self._entries.clear()
             self.decoder.refresh()
             self._vision_stamp, self._text_stamp = vision, text
-
-
-def draw(log_probs: Tensor, uniform: Tensor) -> Tensor:
-    """Sample one token per row by inverting the cumulative distribution, in float64: [B, V], [B] in [0, 1) -> [B].
-
-    Probability 0 is never drawn.
-    """
-    cumulative = log_probs.double().exp().cumsum(-1)
-    target = uniform.double().unsqueeze(-1) * cumulative[:, -1:]
-    return torch.searchsorted(cumulative, target, right=True).squeeze(-1).clamp(max=log_probs.shape[-1] - 1)
-
-
-def length_buckets(lengths: Sequence[int], overhead: int = 64) -> list[list[int]]:
-    """Split rows into at most two groups of similar length, if that saves more padded tokens than a second pass costs
-    (`overhead` tokens).
-
-    One reply that rambles to the limit would otherwise make every row of its batch that long.
-    """
-    order = sorted(range(len(lengths)), key=lambda row: lengths[row])
-    n, longest = len(order), lengths[order[-1]]
-    best, at = n * longest, 0
-    for k in range(1, n):
-        cost = k * lengths[order[k - 1]] + (n - k) * longest + overhead
-        if cost < best:
-            best, at = cost, k
-    return [sorted(order)] if at == 0 else [sorted(order[:at]), sorted(order[at:])]
-
-
-def common_prefix(prompts: Sequence[Prompt]) -> int:
-    """Length of the text that all prompts begin with, before any image and short of the last token.
-
-    0 if it is not worth sharing.
-    """
-    if len(prompts) < 2:
-        return 0
-    limit = min(len(prompt) - 1 for prompt in prompts)
-    limit = min([limit, *(int(prompt.image_slots[0]) for prompt in prompts if len(prompt.image_slots))])
-    first = prompts[0].ids[:limit].numpy()
-    for prompt in prompts[1:]:
-        different = np.nonzero(prompt.ids[:limit].numpy() != first[:limit])[0]
-        if len(different):
-            limit = int(different[0])
-    return limit if limit >= SHORTEST_PREFIX else 0

@@ -30,17 +30,24 @@ class RunLog:
 
     Args:
         out: folder of the run.
+        name: of the learner.
         total: updates of the whole run.
         done: updates that the run had when it was resumed; later rows in the file are from a lost future and are
             removed.
         track: `none`, `wandb` or `trackio`.
         config: shown by the tracker.
+        quiet: write and say nothing: the log of a process that is not the first.
 
     Raises:
         UserError: the tracker is unknown or not installed.
     """
 
-    def __init__(self, out: Path, *, total: int, done: int, track: str, config: Mapping[str, Any]) -> None:
+    def __init__(
+        self, out: Path, *, name: str, total: int, done: int, track: str, config: Mapping[str, Any], quiet: bool = False
+    ) -> None:
+        self.quiet = quiet
+        if quiet:
+            return
         self.path = out / LOG_FILE
         rows = [row for row in read_rows(self.path) if row["update"] <= done]
         self.path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -55,11 +62,13 @@ class RunLog:
                 TextColumn("{task.fields[text]}"), TimeElapsedColumn(), TimeRemainingColumn(), console=self.console,
             )  # fmt: skip
             self.progress.start()
-            self.task = self.progress.add_task("VL-DAC", total=total, completed=done, text="")
+            self.task = self.progress.add_task(name, total=total, completed=done, text="")
         self.total = total
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Record one update; NaN becomes null in the file."""
+        if self.quiet:
+            return
         update = int(row["update"])
         plain = {k: (None if isinstance(v, float) and not math.isfinite(v) else v) for k, v in row.items()}
         self.file.write(json.dumps(plain) + "\n")
@@ -77,12 +86,16 @@ class RunLog:
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
+        if self.quiet:
+            return
         (self.progress.console if self.progress is not None else self.console).print(
             text, soft_wrap=True, highlight=False
         )
 
     def close(self) -> None:
         """Finish every destination."""
+        if self.quiet:
+            return
         if self.progress is not None:
             self.progress.stop()
         self.file.close()
@@ -93,11 +106,12 @@ class RunLog:
 
 def summary(row: Mapping[str, Any]) -> str:
     """The figures of the progress bar."""
-    return (
-        f"success {row['episode/success']:.2f}  return {row['episode/return']:+.2f}  "
-        f"invalid {row['rollout/invalid_rate']:.2f}  kl {row['loss/kl']:.3f}  clip {row['loss/clip_fraction']:.2f}  "
-        f"value {row['loss/value']:.3f}  {row['speed/env_steps_per_s']:.0f} steps/s"
-    )
+    shown = [
+        ("success", "episode/success", ".2f"), ("return", "episode/return", "+.2f"),
+        ("invalid", "rollout/invalid_rate", ".2f"), ("kl", "loss/kl", ".3f"), ("clip", "loss/clip_fraction", ".2f"),
+        ("value", "loss/value", ".3f"), ("steps/s", "speed/env_steps_per_s", ".0f"),
+    ]  # fmt: skip
+    return "  ".join(f"{label} {row[name]:{style}}" for label, name, style in shown if name in row)
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:

@@ -93,6 +93,21 @@ def leave_one_out(returns: Tensor) -> Tensor:
     return (returns - returns.mean(dim=-1, keepdim=True)) * (k / (k - 1))
 
 
+def group_relative(returns: Tensor, *, eps: float = 1e-6) -> Tensor:
+    """(R_k - mean) / (std + eps) within each group (GRPO, arXiv 2402.03300, section 4.1.2); 0 where all are equal.
+
+    Args:
+        returns: [..., K] float, K >= 2 attempts in the last dimension.
+
+    Raises:
+        ValueError: if K < 2, where there is no deviation.
+    """
+    if returns.shape[-1] < 2:
+        raise ValueError(f"group-relative advantages need at least 2 attempts per group, got {returns.shape[-1]}")
+    centred = returns - returns.mean(dim=-1, keepdim=True)
+    return centred / (returns.std(dim=-1, keepdim=True) + eps)
+
+
 def normalise_advantages(advantages: Tensor, *, eps: float = 1e-8) -> Tensor:
     """(A - mean) / (std + eps) in float32 over ALL given environment steps; fewer than 2 are returned unchanged.
 
@@ -123,7 +138,9 @@ def token_mean(x: Tensor, mask: Tensor) -> Tensor:
     return torch.where(mask, x, torch.zeros_like(x)).sum(-1) / mask.sum(-1).clamp(min=1)
 
 
-def token_ppo_loss(new: Tensor, old: Tensor, mask: Tensor, advantages: Tensor, *, clip: float) -> PolicyLoss:
+def token_ppo_loss(
+    new: Tensor, old: Tensor, mask: Tensor, advantages: Tensor, *, clip: float, weights: Tensor | None = None
+) -> PolicyLoss:
     """The VL-DAC policy loss (eq. 3): PPO's clipped objective per TOKEN, one advantage per environment STEP.
 
     L = -mean_t [ 1/|a_t| sum_i min(r_ti A_t, clip(r_ti, 1 - clip, 1 + clip) A_t) ]. The mean over a reply's tokens
@@ -135,12 +152,13 @@ def token_ppo_loss(new: Tensor, old: Tensor, mask: Tensor, advantages: Tensor, *
             sampled.
         mask: [B, R] bool.
         advantages: [B], shared by all tokens of a step.
+        weights: [B], of the steps in the sum that the loss then is; None takes their mean.
     """
     lr = log_ratio(new, old, mask)
     ratio = lr.exp()
     a = advantages.unsqueeze(-1)
     objective = torch.minimum(ratio * a, ratio.clamp(1 - clip, 1 + clip) * a)
-    return _policy_loss(-token_mean(objective, mask).mean(), lr, ratio, mask, clip)
+    return _policy_loss(-_weigh(token_mean(objective, mask), weights), lr, ratio, mask, clip)
 
 
 def step_ppo_loss(
@@ -152,6 +170,7 @@ def step_ppo_loss(
     *,
     clip: float,
     thought_weight: float,
+    weights: Tensor | None = None,
 ) -> PolicyLoss:
     """The RL4VLM policy loss (VL-DAC eq. 1): PPO per STEP on lambda * log p(thoughts) + log p(action).
 
@@ -163,6 +182,7 @@ def step_ppo_loss(
             `mask & ~action_mask`.
         advantages: [B].
         thought_weight: the lambda of eq. 1, in [0, 1].
+        weights: [B], of the steps in the sum that the loss then is; None takes their mean.
     """
     weight = torch.where(action_mask, torch.ones_like(new), torch.full_like(new, thought_weight))
     zero = torch.zeros_like(new)
@@ -171,7 +191,11 @@ def step_ppo_loss(
     lr = log_ratio(step_new, step_old)
     ratio = lr.exp()
     objective = torch.minimum(ratio * advantages, ratio.clamp(1 - clip, 1 + clip) * advantages)
-    return _policy_loss(-objective.mean(), lr, ratio, torch.ones_like(lr, dtype=torch.bool), clip)
+    return _policy_loss(-_weigh(objective, weights), lr, ratio, torch.ones_like(lr, dtype=torch.bool), clip)
+
+
+def _weigh(per_step: Tensor, weights: Tensor | None) -> Tensor:
+    return per_step.mean() if weights is None else (per_step * weights).sum()
 
 
 def _policy_loss(loss: Tensor, lr: Tensor, ratio: Tensor, mask: Tensor, clip: float) -> PolicyLoss:
@@ -216,9 +240,12 @@ def kl_estimate(new: Tensor, ref: Tensor, mask: Tensor, estimator: KLEstimator =
 # -- value -------------------------------------------------------------------------------------------------------------
 
 
-def value_loss(values: Tensor, returns: Tensor) -> Tensor:
-    """Mean of (V - R)^2 / 2 over environment steps, no clipping (VL-DAC, text after eq. 4). Both [B]; scalar."""
-    return 0.5 * (values.float() - returns.float()).square().mean()
+def value_loss(values: Tensor, returns: Tensor, weights: Tensor | None = None) -> Tensor:
+    """Mean of (V - R)^2 / 2 over environment steps, no clipping (VL-DAC, text after eq. 4). Both [B]; scalar.
+
+    With `weights` [B] it is the weighted sum instead.
+    """
+    return _weigh(0.5 * (values.float() - returns.float()).square(), weights)
 
 
 def explained_variance(values: Tensor, returns: Tensor) -> float:
@@ -226,3 +253,54 @@ def explained_variance(values: Tensor, returns: Tensor) -> float:
     if returns.numel() < 2 or float(returns.var()) == 0.0:
         return float("nan")
     return float(1 - (returns - values).var() / returns.var())
+
+
+# -- ArCHer ------------------------------------------------------------------------------------------------------------
+# "ArCHer" is Zhou et al., ICML 2024, arXiv 2402.19446, section 3. A leading dimension of 2 holds its two critics.
+
+
+def td_targets(rewards: Tensor, next_values: Tensor, terminated: Tensor, *, gamma: float) -> Tensor:
+    """r + gamma * V(s'), and r alone where the episode terminated: one-step targets of Q.
+
+    Args:
+        rewards: [B] float.
+        next_values: [..., B] float, V of the observation after each step, the final one where the episode was
+            truncated; ignored, whatever it is, where the episode terminated.
+        terminated: [B] bool.
+        gamma: discount, in [0, 1].
+
+    Returns:
+        [..., B].
+    """
+    return rewards + gamma * torch.where(terminated, torch.zeros_like(next_values), next_values)
+
+
+def twin_loss(predicted: Tensor, targets: Tensor) -> Tensor:
+    """Mean square error over B of each of two critics, summed over the two: [2, B], [2, B] -> scalar.
+
+    Targets carry no gradient.
+    """
+    return (predicted - targets.detach()).square().mean(-1).sum()
+
+
+def twin_advantages(q: Tensor, v: Tensor) -> Tensor:
+    """min(Q_1, Q_2) - min(V_1, V_2), [2, B] and [2, B] -> [B]: what a reply is worth above the policy's usual one."""
+    return q.amin(0) - v.amin(0)
+
+
+def reinforce_loss(
+    new: Tensor, old: Tensor, mask: Tensor, advantages: Tensor, *, weights: Tensor | None = None
+) -> PolicyLoss:
+    """-mean_t [ A_t sum_i log pi(a_ti) ]: ArCHer's actor, without ratio or clipping.
+
+    Args:
+        new, old: [B, R] log-probabilities of the sampled tokens under the policy being trained and when they were
+            sampled; `old` only tells the logs how far apart the two are.
+        mask: [B, R] bool.
+        advantages: [B], shared by all tokens of a reply.
+        weights: [B], of the steps in the sum that the loss then is; None takes their mean.
+    """
+    per_step = -advantages.detach() * torch.where(mask, new, torch.zeros_like(new)).sum(-1)
+    with torch.no_grad():
+        lr = log_ratio(new, old, mask)
+    return _policy_loss(_weigh(per_step, weights), lr, lr.exp(), mask, float("inf"))

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from vlgym.types import Reply, Turn
 
+from .distributed import ALONE, World
 from .families import Prompt
 from .generate import Engine
 
@@ -43,15 +44,26 @@ class ModelPolicy:
         generator: CPU generator of the sampler; its state is part of a checkpoint.
         greedy: take the likeliest tokens instead.
         name: as reports show it.
+        world: with several processes, every one draws the random numbers of all and takes its own, so that together
+            they sample as one process would.
     """
 
-    def __init__(self, engine: Engine, generator: torch.Generator, *, greedy: bool = False, name: str = "vlm") -> None:
-        self.engine, self.generator, self.greedy, self.name = engine, generator, greedy, name
+    def __init__(
+        self,
+        engine: Engine,
+        generator: torch.Generator,
+        *,
+        greedy: bool = False,
+        name: str = "vlm",
+        world: World = ALONE,
+    ) -> None:
+        self.engine, self.generator, self.greedy, self.name, self.world = engine, generator, greedy, name, world
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
         """Answer each environment's prompt."""
         prompts = [self.engine.family.encode(turn.messages) for turn in turns]
-        out = self.engine.generate(prompts, self.generator, greedy=self.greedy)
+        share = (self.world.rank * len(prompts), self.world.size * len(prompts))
+        out = self.engine.generate(prompts, self.generator, greedy=self.greedy, share=share)
         lengths = out.mask.sum(-1).tolist()
         cuts = out.cut.tolist()
         return [

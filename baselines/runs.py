@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -9,7 +10,7 @@ import platform
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from vlgym.errors import UserError
 from vlgym.making import make
@@ -17,6 +18,7 @@ from vlgym.registry import get_registry
 from vlgym.trajectory import describe_run
 
 RUN_FILE = "run.json"
+LOCK_FILE = ".lock"
 PACKAGES = ("torch", "transformers", "tokenizers", "safetensors")
 
 
@@ -36,6 +38,17 @@ def environment_ids(text: str) -> list[str]:
     return ids
 
 
+def share_of(count: int, parts: int, name: str = "--num-envs", what: str = "processes") -> int:
+    """`count / parts`.
+
+    Raises:
+        UserError: it is not whole.
+    """
+    if count % parts:
+        raise UserError(f"{name} {count} cannot be split evenly over {parts} {what}; take a multiple of {parts}.")
+    return count // parts
+
+
 def prepare_folder(out: Path) -> None:
     """Make a new run's folder.
 
@@ -49,6 +62,21 @@ def prepare_folder(out: Path) -> None:
             f"Go on with it by --resume --out {out}, or choose another folder."
         )
     out.mkdir(parents=True, exist_ok=True)
+
+
+def claim(folder: Path) -> IO[str]:
+    """Keep other processes out of a folder until the returned file is closed or this process ends, however it ends.
+
+    Raises:
+        UserError: another process is at work in it.
+    """
+    lock = (folder / LOCK_FILE).open("a")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise UserError(f"Another process is at work in {folder}; wait for it, or stop it first.") from None
+    return lock
 
 
 def next_folder(base: Path, stem: str) -> Path:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ import tyro
 from vlgym.errors import UserError
 from vlgym.evaluation import evaluate
 from vlgym.making import make, unwrap
+from vlgym.prompts import PromptBuilder
 from vlgym.rollout import Runner
 from vlgym.types import Reply, Turn
 
@@ -33,8 +34,6 @@ from .families import Family, Prompt, load_family
 from .generate import Engine
 from .policy import ModelPolicy, pad_rows
 from .runs import environment_ids, prepare_folder, write_json
-
-VAL_EPISODES = 96
 
 
 @dataclass(frozen=True)
@@ -46,22 +45,34 @@ class WarmConfig:
     target: float = 0.5
     """Stop as soon as this share of validation episodes succeeds, sampling at temperature 1; 1 trains all steps."""
     noise: float = 0.5
-    """Share of steps whose label is a uniformly random legal action instead of the oracle's."""
+    """Share of steps on which a uniformly random legal action is played instead of the oracle's."""
+    imitate_noise: bool = True
+    """Imitate those random actions too, which leaves reinforcement learning something to improve.
+
+    Without it the label is the oracle's action in every state, also in those that the random actions led to.
+    """
     samples: int = 2048
     """Oracle turns to collect, in all environments together."""
     batch: int = 64
     """Turns per gradient step."""
     lr: float = 1e-3
     """Learning rate after 50 steps of warm-up."""
+    final_lr: float = 1.0
+    """Last learning rate as a share of it (linear)."""
     check_every: int = 20
     """Gradient steps between validations."""
+    val_episodes: int = 96
+    """Validation episodes, over all environments; fewer where episodes are long."""
 
     def validate(self) -> None:
         """Raise `UserError` for a value out of its range."""
-        if not 0 <= self.noise <= 1 or not 0 <= self.target <= 1:
-            raise UserError(f"warm start: noise {self.noise} and target {self.target} must be in [0, 1].")
-        if (self.steps or 0) < 0 or min(self.samples, self.batch, self.check_every) < 1 or not self.lr > 0:
-            raise UserError("warm start: steps must be >= 0; samples, batch and check-every >= 1; lr > 0.")
+        if not (0 <= self.noise <= 1 and 0 <= self.target <= 1 and 0 <= self.final_lr <= 1):
+            raise UserError(
+                f"warm start: noise {self.noise}, target {self.target}, final-lr {self.final_lr} must be in [0, 1]."
+            )
+        counts = (self.samples, self.batch, self.check_every, self.val_episodes)
+        if (self.steps or 0) < 0 or min(counts) < 1 or not self.lr > 0:
+            raise UserError("warm start: steps must be >= 0; samples, batch, check-every, val-episodes >= 1; lr > 0.")
 
 
 @dataclass
@@ -71,22 +82,32 @@ class WarmReport:
     steps: int = 0
     samples: int = 0
     longest_reply: int = 0  # tokens
-    labels_replaced: float = 0.0  # share of labels that are not the oracle's choice of reply
+    max_new_tokens: int = 0  # reply limit that follows from it, or that was given
+    labels_replaced: float = 0.0  # share of labels that are not the oracle's reply
     seconds: float = 0.0
     success: list[tuple[int, float]] = field(default_factory=list)  # (gradient step, validation success)
     loss: float = math.nan
 
 
+class Check(NamedTuple):
+    """Figures of one validation."""
+
+    success: float
+    mean_return: float
+    invalid_rate: float
+
+
 class NoisyOracle:
     """The oracle, except that a share of its actions is replaced by uniformly random legal ones.
 
-    With the thoughts that belong to them.
+    With the thoughts that belong to them. What is to be imitated is each reply's `extra`: the reply, or with
+    `imitate_noise` off what the oracle would have said; None in a state without an oracle's action.
     """
 
     name = "noisy-oracle"
 
-    def __init__(self, noise: float, rng: np.random.Generator) -> None:
-        self.noise, self.rng = noise, rng
+    def __init__(self, noise: float, rng: np.random.Generator, *, imitate_noise: bool = True) -> None:
+        self.noise, self.rng, self.imitate_noise = noise, rng, imitate_noise
         self.replaced = self.given = 0
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
@@ -100,14 +121,20 @@ class NoisyOracle:
                 legal = env.legal_actions()
                 action = legal[int(self.rng.integers(len(legal)))]
                 text = env.parser.format([action], env.think(action))
-            self.given += 1
-            self.replaced += text != right
-            replies.append(Reply(text or ""))
+            label = None if right is None else text if self.imitate_noise else right
+            self.given += label is not None
+            self.replaced += label is not None and label != right
+            replies.append(Reply(text or "", label))
         return replies
 
 
 def collect(
-    env_ids: Sequence[str], config: WarmConfig, seed: int, env_kwargs: dict[str, Any], family: Family
+    env_ids: Sequence[str],
+    config: WarmConfig,
+    seed: int,
+    env_kwargs: dict[str, Any],
+    family: Family,
+    builder: PromptBuilder | None = None,
 ) -> tuple[list[tuple[Prompt, torch.Tensor]], float]:
     """Play the noisy oracle; return (prompt, reply ids) pairs and the share of labels that differ from the oracle's."""
     envs = [make(env_id, **env_kwargs) for env_id in env_ids for _ in range(max(1, 16 // len(env_ids)))]
@@ -119,14 +146,15 @@ def collect(
                 "or an environment that `vlgym show` lists with an oracle."
             )
     runner = Runner(
-        envs, split="train", first_episode=1_000_000 + seed * 100_000
+        envs, split="train", first_episode=1_000_000 + seed * 100_000, builder=builder
     )  # apart from RL's own training episodes
-    policy = NoisyOracle(config.noise, np.random.default_rng([seed, 1]))
+    policy = NoisyOracle(config.noise, np.random.default_rng([seed, 1]), imitate_noise=config.imitate_noise)
     data: list[tuple[Prompt, torch.Tensor]] = []
     try:
         while len(data) < config.samples:
             for record in runner.step(policy):
-                data.append((family.encode(record.messages), torch.tensor(family.encode_reply(record.reply))))
+                if record.extra is not None:
+                    data.append((family.encode(record.messages), torch.tensor(family.encode_reply(record.extra))))
     finally:
         runner.close()
     return data, policy.replaced / policy.given
@@ -140,7 +168,8 @@ def warm_start(
     seed: int,
     env_kwargs: dict[str, Any] | None = None,
     max_new_tokens: int | None = None,
-    on_check: Callable[[int, float, float], None] | None = None,
+    on_check: Callable[[int, float, Check], None] | None = None,
+    builder: PromptBuilder | None = None,
 ) -> WarmReport:
     """Train the whole model, vision tower included, on noisy oracle turns until the validation target or the last step.
 
@@ -151,7 +180,8 @@ def warm_start(
         seed: of the data, the batches and the validation sampler.
         env_kwargs: arguments for every environment.
         max_new_tokens: limit of the replies; None sets the engine's to half as much again as the oracle's longest.
-        on_check: called with (step, mean loss since the last check, validation success).
+        on_check: called with (step, mean loss since the last check, validation).
+        builder: prompt layout; by default each environment's own.
 
     Raises:
         UserError: an environment has no oracle, or a configured value is out of its range.
@@ -163,7 +193,7 @@ def warm_start(
         return report
     start = time.perf_counter()
     family = engine.family
-    data, report.labels_replaced = collect(env_ids, config, seed, env_kwargs or {}, family)
+    data, report.labels_replaced = collect(env_ids, config, seed, env_kwargs or {}, family, builder)
     report.samples = len(data)
     report.longest_reply = max(len(ids) for _, ids in data)
     if max_new_tokens is None:
@@ -173,6 +203,7 @@ def warm_start(
             f"The oracle's replies have up to {report.longest_reply} tokens; "
             f"--max-new-tokens {max_new_tokens} would cut them off."
         )
+    report.max_new_tokens = engine.max_new_tokens
     optimizer = torch.optim.AdamW(
         family.model.parameters(), lr=config.lr, betas=(0.9, 0.95), weight_decay=0.0, foreach=True
     )
@@ -180,7 +211,7 @@ def warm_start(
     losses: list[float] = []
     for step in range(1, steps + 1):
         for group in optimizer.param_groups:
-            group["lr"] = config.lr * min(1.0, step / 50)
+            group["lr"] = config.lr * min(1.0, step / 50) * (1 + (config.final_lr - 1) * step / steps)
         batch = [data[i] for i in torch.randint(len(data), (config.batch,), generator=order).tolist()]
         ids, mask = pad_rows([reply for _, reply in batch], family.pad_id)
         ids, mask = ids.to(family.device), mask.to(family.device)
@@ -194,25 +225,42 @@ def warm_start(
         report.steps = step
         if step % config.check_every == 0 or step == steps:
             report.loss, losses = float(np.mean(losses)), []
-            success = validate(engine, env_ids, seed, env_kwargs or {})
-            report.success.append((step, success))
+            check = validate(engine, env_ids, config.val_episodes, seed, env_kwargs or {}, builder)
+            report.success.append((step, check.success))
             if on_check is not None:
-                on_check(step, report.loss, success)
-            if success >= config.target:
+                on_check(step, report.loss, check)
+            if check.success >= config.target:
                 break
     optimizer.zero_grad(set_to_none=True)
     report.seconds = time.perf_counter() - start
     return report
 
 
-def validate(engine: Engine, env_ids: Sequence[str], seed: int, env_kwargs: dict[str, Any]) -> float:
-    """Mean success over a few validation episodes per environment, sampled at temperature 1."""
+def validate(
+    engine: Engine,
+    env_ids: Sequence[str],
+    episodes: int,
+    seed: int,
+    env_kwargs: dict[str, Any],
+    builder: PromptBuilder | None = None,
+) -> Check:
+    """A few validation episodes per environment, sampled at temperature 1; means over environments."""
     policy = ModelPolicy(engine, torch.Generator().manual_seed(seed))
+    each = max(1, episodes // len(env_ids))
     reports = [
-        evaluate(env_id, policy, episodes=VAL_EPISODES // len(env_ids), split="val", num_envs=32, env_kwargs=env_kwargs)
+        evaluate(env_id, policy, episodes=each, split="val", num_envs=32, env_kwargs=env_kwargs, builder=builder)
         for env_id in env_ids
     ]
-    return float(np.mean([report.success for report in reports]))
+    return Check(*(float(np.mean([getattr(r, name) for r in reports])) for name in Check._fields))
+
+
+def show_check(step: int, loss: float, check: Check) -> None:
+    """Print a validation."""
+    print(
+        f"  step {step:4d}  loss {loss:.3f}  success {check.success:.2f}  return {check.mean_return:+.2f}  "
+        f"invalid {check.invalid_rate:.2f}",
+        flush=True,
+    )
 
 
 @dataclass(frozen=True)
@@ -225,7 +273,7 @@ class Config:
     env: str = "vlgym/NumberLine-v0"
     """Environment id, or several with commas between."""
     model: str = "tiny"
-    """`tiny` (built offline), a folder, or the Hub name of a Qwen2-VL or Qwen2.5-VL model."""
+    """`tiny` (built offline), a folder, or the Hub name of a model of a supported family."""
     out: Path = Path("runs/warm")
     """Folder for the model and the report; must be new or empty."""
     seed: int = 0
@@ -249,11 +297,8 @@ def run(config: Config) -> WarmReport:
     engine = Engine(family, max_new_tokens=config.max_new_tokens or 128)
     print(f"warm start on {', '.join(env_ids)}: {config.warm.noise:.0%} of the labels are random legal actions")
 
-    def show(step: int, loss: float, success: float) -> None:
-        print(f"step {step:4d}  loss {loss:.4f}  validation success {success:.2f}", flush=True)
-
     report = warm_start(
-        engine, env_ids, config.warm, seed=config.seed, max_new_tokens=config.max_new_tokens, on_check=show
+        engine, env_ids, config.warm, seed=config.seed, max_new_tokens=config.max_new_tokens, on_check=show_check
     )
     family.model.save_pretrained(config.out)
     family.tokenizer.save_pretrained(config.out)

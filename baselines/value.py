@@ -29,10 +29,10 @@ class ValueHead(nn.Module):
         nn.init.zeros_(self.outer.weight)
         nn.init.zeros_(self.outer.bias)
 
-    def forward(self, hidden: Tensor) -> Tensor:
+    def forward(self, hidden: Tensor, *, stop_gradient: bool = True) -> Tensor:
         """[B, H] states of the last prompt token -> [B] values, float32.
 
-        The input is detached here, so no caller can forget it.
+        The input is detached here, so no caller can forget it; only the ablation without a stop-gradient asks not to.
         """
-        x = self.norm(hidden.detach().float())
+        x = self.norm((hidden.detach() if stop_gradient else hidden).float())
         return self.outer(torch.nn.functional.silu(self.inner(x))).squeeze(-1)

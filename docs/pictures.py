@@ -1,15 +1,21 @@
-"""Draw docs/images/gallery.png: one frame of each of a dozen environments, as a model sees them. Needs the plugins
-installed."""
+"""Draw the pictures in docs/images: `python docs/pictures.py [gallery sokoban webui football]`, by default all of them.
+
+gallery.png is one frame of each of a dozen environments, as a model sees them; the others are frames of one episode
+each, which the oracle plays (the first WebUI reply leaves the style sheet out). Needs the plugins installed.
+"""
 
 from __future__ import annotations
 
+import argparse
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from vlgym.making import make
+from vlgym.making import make, unwrap
 from vlgym.registry import get_registry
 from vlgym.rendering import fit_image
 from vlgym.seeding import episode_seed
@@ -18,38 +24,127 @@ CHOSEN = (
     "NumberLine", "EZPoints", "Points24", "Blackjack", "OneRoom", "PutNext", "Sign",
     "ALFWorld", "WebShop", "Sokoban", "Football", "WebUI",
 )  # fmt: skip
-TILE, LABEL, COLUMNS = 224, 22, 4
+GROUPS = ("small-v0", "small-v1", "v0", "v1", "v2", "large-v0", "large-v1", "huge-v0")
+TILE, LABEL, COLUMNS, GAP = 224, 22, 4, 8
 LONGEST = 120
+COLORS = 128
+IMAGES = Path(__file__).parent / "images"
+
+Tile = tuple[str, np.ndarray]
+"""Caption, and picture `[H, W, 3] uint8`."""
 
 
 def main() -> None:
-    """Draw what is installed."""
+    """Draw what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=PICTURES, default=[*PICTURES], help="pictures to draw")
+    for name in parser.parse_args().names:
+        PICTURES[name]()
+
+
+def draw_gallery() -> None:
+    """One frame of each of the chosen environments that are installed."""
     titles = {spec.title: env_id for env_id, spec in get_registry().specs.items()}
-    tiles = [(title, draw(titles[title])) for title in CHOSEN if title in titles]
-    rows = -(-len(tiles) // COLUMNS)
-    sheet = Image.new("RGB", (COLUMNS * (TILE + 8) + 8, rows * (TILE + LABEL + 8) + 8), (255, 255, 255))
-    pen = ImageDraw.Draw(sheet)
-    for index, (title, image) in enumerate(tiles):
-        x = 8 + (index % COLUMNS) * (TILE + 8)
-        y = 8 + (index // COLUMNS) * (TILE + LABEL + 8)
-        sheet.paste(Image.fromarray(image), (x, y))
-        pen.text((x, y + TILE + 3), title, fill=(30, 30, 30), font=ImageFont.load_default(14))
-    path = Path(__file__).parent / "images" / "gallery.png"
-    sheet.quantize(128).save(path, optimize=True)
-    print(f"{path.name}: {len(tiles)} environments, {path.stat().st_size // 1024} KiB", file=sys.stderr)
+    save("gallery", [(title, draw(titles[title])) for title in CHOSEN if title in titles], COLUMNS)
+
+
+def draw_sokoban() -> None:
+    """Four frames of a solved level, and the first level of every group."""
+    frames = play("vlgym/Sokoban-v0", {"group": "small-v1", "level": 3}, describe_sokoban)
+    save("sokoban_episode", pick(frames, 4), 4)
+    starts = []
+    for group in GROUPS:
+        env = make("vlgym/Sokoban-v0", group=group, level=0)
+        starts.append((group, fit_image(env.reset(seed=0)[0]["image"], (TILE, TILE))))
+        env.close()
+    save("sokoban_groups", starts, 4)
+
+
+def draw_webui() -> None:
+    """The last two boards of one episode: a page without its style sheet, and the whole page."""
+
+    def without_style(env: Any) -> str:
+        code = {name: text for name, text in env.project.code().items() if name != "style.css"}
+        return "\n".join(f"```{name.rsplit('.')[-1]}\n{text}\n```" for name, text in code.items())
+
+    kwargs = {"project": "login-form", "image_size": (480, 640)}
+    save("webui_episode", play("vlgym/WebUI-v0", kwargs, describe_webui, [without_style])[1:], 2)
+
+
+def draw_football() -> None:
+    """Four frames of an attack from above, and one of the engine's own camera."""
+    frames = play("vlgym/Football-v0", {"scenario": "R6_T_1"}, describe_football)
+    save("football_episode", pick(frames, 4), 2)
+    env = make("vlgym/Football-v0", scenario="R6_T_1", view="camera")
+    save("football_camera", [("the camera view, first frame", env.reset(seed=0)[0]["image"])], 1)
+    env.close()
+
+
+PICTURES: dict[str, Callable[[], None]] = {
+    "gallery": draw_gallery, "sokoban": draw_sokoban, "webui": draw_webui, "football": draw_football,
+}  # fmt: skip
 
 
 def draw(env_id: str) -> np.ndarray:
-    """Return the frame in the middle of the oracle's first test episode, `[TILE, TILE, 3] uint8`."""
-    env = make(env_id)
-    observation, _ = env.reset(seed=episode_seed(env_id, "test", 0))
-    frames, ended = [observation["image"]], False
+    """Return the frame at two thirds of the oracle's first test episode, `[TILE, TILE, 3] uint8`."""
+    frames = play(env_id, {}, lambda info: "", seed=episode_seed(env_id, "test", 0))
+    return fit_image(frames[(len(frames) - 1) * 2 // 3][1], (TILE, TILE))
+
+
+def play(
+    env_id: str,
+    kwargs: dict[str, Any],
+    describe: Callable[[dict[str, Any]], str],
+    first: Sequence[Callable[[Any], str]] = (),
+    seed: int = 0,
+) -> list[Tile]:
+    """Return every frame of an episode: `first` gives the first replies, then the oracle plays."""
+    env = make(env_id, **kwargs)
+    observation, info = env.reset(seed=seed)
+    frames, ended, replies = [(describe(info), observation["image"])], False, list(first)
     while not ended and len(frames) < LONGEST:
-        observation, _, terminated, truncated, _ = env.step(env.solve() or env.action_space.sample())
-        frames.append(observation["image"])
+        reply = replies.pop(0)(unwrap(env)) if replies else env.solve() or env.action_space.sample()
+        observation, _, terminated, truncated, info = env.step(reply)
+        frames.append((describe(info), observation["image"]))
         ended = terminated or truncated
     env.close()
-    return fit_image(frames[(len(frames) - 1) * 2 // 3], (TILE, TILE))
+    return frames
+
+
+def pick(frames: Sequence[Tile], count: int) -> list[Tile]:
+    """Return `count` frames at equal distances, the first and the last among them."""
+    return [frames[round(index * (len(frames) - 1) / (count - 1))] for index in range(count)]
+
+
+def describe_sokoban(info: dict[str, Any]) -> str:
+    """Steps, boxes and score."""
+    return f"step {info['steps']}, {info['boxes_on_target']} of {info['boxes']} boxes, score {info['score']:.1f}"
+
+
+def describe_webui(info: dict[str, Any]) -> str:
+    """What the page is worth."""
+    return f"reply {info['vlgym']['turn']}, score {info['score']:.1f}"
+
+
+def describe_football(info: dict[str, Any]) -> str:
+    """Frame, score and how it ended."""
+    return f"frame {info['frame']}, score {info['score']:.1f}{', ' if info['ending'] else ''}{info['ending']}"
+
+
+def save(name: str, tiles: Sequence[Tile], columns: int) -> None:
+    """Write captioned pictures of one size as a sheet of at most `COLORS` colours."""
+    height, width = tiles[0][1].shape[:2]
+    rows = -(-len(tiles) // columns)
+    sheet = Image.new("RGB", (columns * (width + GAP) + GAP, rows * (height + LABEL + GAP) + GAP), (255, 255, 255))
+    pen = ImageDraw.Draw(sheet)
+    for index, (caption, image) in enumerate(tiles):
+        x = GAP + (index % columns) * (width + GAP)
+        y = GAP + (index // columns) * (height + LABEL + GAP)
+        sheet.paste(Image.fromarray(image), (x, y))
+        pen.text((x, y + height + 3), caption, fill=(30, 30, 30), font=ImageFont.load_default(14))
+    path = IMAGES / f"{name}.png"
+    sheet.quantize(COLORS).save(path, optimize=True)
+    print(f"{path.name}: {len(tiles)} pictures, {path.stat().st_size // 1024} KiB", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -26,10 +26,27 @@ def load(path: Path, name: str):
     return module
 
 
+@pytest.fixture(scope="module")
+def generated() -> dict[str, str]:
+    return load(ROOT / "docs" / "generate.py", "vlgym_docs_generate").generate()
+
+
 @pytest.mark.parametrize("name", ["environments.md", "cli.md", "hooks.md", "errors.md", "write-a-plugin.md"])
-def test_generated_pages_are_fresh(name: str) -> None:
-    generated = load(ROOT / "docs" / "generate.py", "vlgym_docs_generate").generate()
+def test_generated_pages_are_fresh(name: str, generated: dict[str, str]) -> None:
     assert (ROOT / "docs" / name).read_text(encoding="utf-8") == generated[name], "run: make docs"
+
+
+def test_the_learners_pages_are_fresh_and_every_learner_has_one(generated: dict[str, str]) -> None:
+    pages = {name: text for name, text in generated.items() if name.startswith("baselines/")}
+    stale = [name for name, text in pages.items() if (ROOT / "docs" / name).read_text(encoding="utf-8") != text]
+    assert stale == [], "run: make docs"
+    commands = {
+        path.stem for path in (ROOT / "baselines").glob("*.py") if "__main__" in path.read_text(encoding="utf-8")
+    }
+    assert {"vldac", "rl4vlm", "loop", "grpo", "archer", "sft"} <= commands
+    assert {f"baselines/{name}.md" for name in commands} <= pages.keys()
+    assert "| `--kl-coef` | `0.05` |" in pages["baselines/README.md"]
+    assert "| `--thought-weight` | `0.5` | Lambda" in pages["baselines/rl4vlm.md"]
 
 
 def test_every_link_to_a_file_leads_somewhere() -> None:

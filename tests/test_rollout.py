@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from toys import Coin, make_spec, make_walk
+from toys import Coin, Walk, make_spec, make_walk
 
 from vlgym.errors import UserError
 from vlgym.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
@@ -203,3 +203,64 @@ def test_closing_closes_every_environment() -> None:
     runner = Runner([Closing(), Closing()])
     runner.close()
     assert len(closed) == 2
+
+
+def test_without_an_end_every_environment_plays_numbers_of_its_own() -> None:
+    runner = Runner([make_walk(max_turns=1), make_walk(max_turns=2)], first_episode=4)
+    records = [record for _ in range(4) for record in runner.step(ScriptedPolicy(["eh"]))]
+    assert [r.episode for r in records] == [4, 5, 6, 5, 8, 7, 10, 7]
+    shared = Runner([make_walk(max_turns=1)], first_episode=1, stride=3)
+    assert [shared.step(ScriptedPolicy(["eh"]))[0].episode for _ in range(3)] == [1, 4, 7]
+
+
+def test_repeats_share_a_seed() -> None:
+    runner = Runner([make_walk() for _ in range(4)], first_episode=8, episodes=4, repeats=2)
+    assert [turn.seed for turn in runner.turns()] == [episode_seed("vlgym/Walk-v0", "train", n) for n in (4, 4, 5, 5)]
+
+
+def test_a_record_says_where_in_the_reply_the_action_stood() -> None:
+    runner = Runner([make_walk()])
+    (record,) = runner.step(ScriptedPolicy([f"so {RIGHT}"]))
+    assert record.span is not None
+    assert record.reply[slice(*record.span)] == "right"
+    (record,) = runner.step(ScriptedPolicy(["eh"]))
+    assert record.span is None
+
+
+class Fragile(Walk):
+    """Breaks on its second step."""
+
+    steps = 0
+
+    def act(self, action: str):
+        self.steps += 1
+        if self.steps == 2:
+            raise ValueError("out of paper")
+        return super().act(action)
+
+
+def test_an_environment_that_raises_ends_the_run_unless_it_can_be_made_anew() -> None:
+    runner = Runner([Fragile(vlgym_spec=make_spec())])
+    runner.step(ScriptedPolicy([RIGHT]))
+    with pytest.raises(ValueError, match="out of paper"):
+        runner.step(ScriptedPolicy([RIGHT]))
+
+
+def test_a_broken_environment_is_replaced_and_its_episode_ends_as_truncated() -> None:
+    made: list[int] = []
+
+    def remake(index: int):
+        made.append(index)
+        return make_walk()
+
+    runner = Runner([make_walk(), Fragile(vlgym_spec=make_spec())], remake=remake)
+    runner.step(ScriptedPolicy([RIGHT]))
+    good, bad = runner.step(ScriptedPolicy([RIGHT, RIGHT]))
+    assert (good.parse, good.truncated) == ("ok", False)
+    assert (bad.parse, bad.reward, bad.terminated, bad.truncated, bad.invalid) == ("env_error", 0.0, False, True, False)
+    assert bad.final_messages == bad.messages
+    assert made == [1]
+    (failure,) = runner.failures
+    assert (failure["episode"], failure["turn"], failure["reply"]) == (1, 1, RIGHT)
+    assert failure["error"] == "ValueError: out of paper"
+    assert [slot.episode for slot in runner.slots] == [0, 3]

@@ -183,6 +183,7 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Begin an episode. The same seed gives the same episode in any process, after any history."""
         super().reset(seed=seed)
+        self.parsed = Parsed()
         self._begin(dict(options or {}))
         observation = self._observe()
         return observation, self._info(Parsed(), [], "", invalid=False)
@@ -200,7 +201,7 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
             raise UserError(f"An action is the model's reply, a string; got {type(action).__name__}: {action!r:.80}.")
         parsed = self.parser.parse(action[:MAX_REPLY], self.legal_actions())
         executed, outcome, failure = self._execute(parsed)
-        parsed = Parsed(parsed.actions, failure, parsed.span)
+        self.parsed = parsed = Parsed(parsed.actions, failure, parsed.span)
         terminated, truncated = self._conclude(outcome, last=self.planner == "global")
         observation = self._observe()
         info = self._info(parsed, executed, outcome.feedback, invalid=failure is not None)

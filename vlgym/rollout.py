@@ -6,7 +6,7 @@ Read `Runner.step` first; evaluation, imitation and the learner all run through 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,13 +17,16 @@ from .making import unwrap
 from .policies import Policy
 from .prompts import PastTurn, PromptBuilder
 from .seeding import episode_seed
-from .types import StepRecord, Turn
+from .types import Reply, StepRecord, Turn
+
+FAILURES_IN_A_ROW = 3  # of one environment, before its error ends the run
 
 
 @dataclass
 class _Slot:
     """One environment and where its episode stands."""
 
+    index: int
     env: gymnasium.Env[Any, Any]
     env_id: str
     builder: PromptBuilder
@@ -35,13 +38,16 @@ class _Slot:
     history: list[PastTurn] = field(default_factory=list)
     replies: list[str] = field(default_factory=list)
     active: bool = False
+    failures: int = 0  # in a row
 
 
 class Runner:
     """Steps several environments with one policy, batch by batch, and records every turn.
 
-    Episodes get running numbers from `first_episode`; number `n` has the seed `episode_seed(env_id, split, n)`. An
-    environment that ends is reset at once with the next number, until `episodes` have been begun.
+    Episode number `n` has the seed `episode_seed(env_id, split, n // repeats)`, and an environment that ends is reset
+    at once with its next number. With `episodes`, numbers are handed out in the order in which environments become
+    free; without an end, environment `i` plays `first_episode + i`, `first_episode + i + stride`, ..., so that what it
+    plays does not depend on the others.
 
     Args:
         envs: environments, made by `gymnasium.make` or `vlgym.make`; of one id or several.
@@ -49,6 +55,15 @@ class Runner:
         first_episode: number of the first episode.
         episodes: how many to begin in all; `None` for no end.
         builder: prompt layout; by default each environment's own history defaults.
+        repeats: how many consecutive episode numbers share one seed.
+        stride: see above; by default the number of environments. Several runners that share the episodes of one
+            training give the number of all their environments.
+        remake: makes environment `i` anew. With it, an environment that raises ends its episode as truncated (parse
+            `"env_error"`, reward 0), is noted in `failures` and replaced; `FAILURES_IN_A_ROW` of one environment
+            end the run all the same. Without it, its error is raised.
+
+    Attributes:
+        failures: one dictionary per failure: `env_id`, `episode`, `seed`, `turn`, `reply` (`None` in a reset), `error`.
 
     Raises:
         UserError: no environments, or one that is not a `VLEnv`.
@@ -62,13 +77,18 @@ class Runner:
         first_episode: int = 0,
         episodes: int | None = None,
         builder: PromptBuilder | None = None,
+        repeats: int = 1,
+        stride: int | None = None,
+        remake: Callable[[int], gymnasium.Env[Any, Any]] | None = None,
     ) -> None:
         if not envs:
             raise UserError("A Runner needs at least one environment.")
-        self.split = split
-        self._next = first_episode
+        self.split, self.repeats, self.remake = split, repeats, remake
+        self.stride = len(envs) if stride is None else stride
+        self.failures: list[dict[str, Any]] = []
+        self._first = self._next = first_episode
         self._end = None if episodes is None else first_episode + episodes
-        self.slots = [_Slot(env, _name(env), builder or _default_builder(env)) for env in envs]
+        self.slots = [_Slot(i, env, _name(env), builder or _default_builder(env)) for i, env in enumerate(envs)]
         for slot in self.slots:
             self._reset(slot)
 
@@ -83,41 +103,56 @@ class Runner:
 
     def step(self, policy: Policy) -> list[StepRecord]:
         """Let the policy answer every active environment once; return one record each, in slot order."""
-        active = [slot for slot in self.slots if slot.active]
-        turns = [self._turn(slot) for slot in active]
-        replies = policy.reply(turns)
+        turns = self.turns()
+        return self.advance(turns, policy.reply(turns), policy.name)
+
+    def advance(self, turns: Sequence[Turn], replies: Sequence[Reply], name: str = "policy") -> list[StepRecord]:
+        """Step every active environment with its reply to `turns()`: `step` without the policy."""
         if len(replies) != len(turns):
-            raise UserError(f"Policy {policy.name!r} gave {len(replies)} replies to {len(turns)} prompts.")
+            raise UserError(f"Policy {name!r} gave {len(replies)} replies to {len(turns)} prompts.")
+        active = [slot for slot in self.slots if slot.active]
         records = []
         for slot, turn, reply in zip(active, turns, replies, strict=True):
-            before = slot.observation
-            ended_by = self._advance(slot, reply.text)
-            details = slot.info["vlgym"]
-            terminated, truncated, reward = ended_by
-            record = StepRecord(
-                env_id=slot.env_id,
-                episode=slot.episode,
-                seed=slot.seed,
-                turn=turn.turn,
-                messages=turn.messages,
-                image=before["image"],
-                text=before["text"],
-                reply=reply.text,
-                actions=tuple(details["actions"]),
-                parse=details["parse"],
-                reward=reward,
-                terminated=terminated,
-                truncated=truncated,
-                invalid=slot.info["invalid_action"],
-                success=slot.info["success"],
-                score=slot.info.get("score"),
-                extra=reply.extra,
-                final_messages=self._turn(slot).messages if truncated else None,
-            )
+            record = self._record(slot, turn, reply)
             records.append(record)
-            if terminated or truncated:
+            if record.terminated or record.truncated:
                 self._reset(slot)
         return records
+
+    def _record(self, slot: _Slot, turn: Turn, reply: Reply) -> StepRecord:
+        """Act, and say what happened."""
+        before = slot.observation
+        record = StepRecord(
+            env_id=slot.env_id,
+            episode=slot.episode,
+            seed=slot.seed,
+            turn=turn.turn,
+            messages=turn.messages,
+            image=before["image"],
+            text=before["text"],
+            reply=reply.text,
+            actions=(),
+            parse="env_error",
+            reward=0.0,
+            terminated=False,
+            truncated=True,
+            invalid=False,
+            success=False,
+            extra=reply.extra,
+            final_messages=turn.messages,  # an episode that broke off is worth what its last state was worth
+        )
+        try:
+            record.terminated, record.truncated, record.reward = self._advance(slot, reply.text)
+        except Exception as error:
+            self._replace(slot, error, reply.text)
+            return record
+        details = slot.info["vlgym"]
+        record.actions, record.parse = tuple(details["actions"]), details["parse"]
+        record.invalid, record.success = slot.info["invalid_action"], slot.info["success"]
+        record.score, record.span = slot.info.get("score"), unwrap(slot.env).parsed.span
+        record.final_messages = self._turn(slot).messages if record.truncated else None
+        slot.failures = 0
+        return record
 
     def get_state(self) -> dict[str, Any]:
         """Return JSON-able data from which `set_state` restores every episode exactly, in any process."""
@@ -158,14 +193,52 @@ class Runner:
             slot.env.close()
 
     def _reset(self, slot: _Slot) -> None:
-        slot.active = self._end is None or self._next < self._end
-        if slot.active:
-            self._begin(slot, self._next)
-            self._next += 1
+        """Begin the slot's next episode, if there is one."""
+        while True:
+            if self._end is None:
+                slot.active = True
+                episode = self._first + slot.index if slot.episode < 0 else slot.episode + self.stride
+            else:
+                slot.active, episode = self._next < self._end, self._next
+                self._next += slot.active
+            if not slot.active:
+                return
+            try:
+                self._begin(slot, episode)
+                return
+            except Exception as error:
+                self._replace(slot, error, None)
+
+    def _replace(self, slot: _Slot, error: Exception, reply: str | None) -> None:
+        """Note a failure of the environment and put a new one in its place; or raise it."""
+        if self.remake is None:
+            raise error
+        message = f"{type(error).__name__}: {error}"
+        self.failures.append(
+            {
+                "env_id": slot.env_id,
+                "episode": slot.episode,
+                "seed": slot.seed,
+                "turn": slot.turn,
+                "reply": reply,
+                "error": message,
+            }
+        )
+        slot.failures += 1
+        if slot.failures >= FAILURES_IN_A_ROW:
+            raise UserError(
+                f"{slot.env_id} failed {slot.failures} times in a row, last with {message} in episode {slot.episode} "
+                f"(seed {slot.seed}). Play it alone: vlgym play {slot.env_id} --seed {slot.seed}"
+            ) from error
+        try:
+            slot.env.close()
+        except Exception as failure:  # a broken environment may not even close
+            self.failures[-1]["error"] += f"; close: {type(failure).__name__}: {failure}"
+        slot.env = self.remake(slot.index)
 
     def _begin(self, slot: _Slot, episode: int) -> None:
         slot.episode, slot.turn, slot.history, slot.replies = episode, 0, [], []
-        slot.seed = episode_seed(slot.env_id, self.split, episode)
+        slot.seed = episode_seed(slot.env_id, self.split, episode // self.repeats)
         slot.env.action_space.seed(slot.seed % 2**32)
         slot.observation, slot.info = slot.env.reset(seed=slot.seed)
 

@@ -112,7 +112,7 @@ class StepRecord:
         text: text of this turn's observation.
         reply: the policy's text.
         actions: actions that were executed, in order.
-        parse: `"ok"` or the failure code.
+        parse: `"ok"`, the failure code, or `"env_error"` where the environment itself failed (see `Runner`).
         reward: reward of the turn.
         terminated: the episode ended by the task.
         truncated: the episode ended by a limit.
@@ -120,6 +120,8 @@ class StepRecord:
         success: the success flag after the turn.
         score: the benchmark's own score after the turn, where one exists.
         extra: what the policy attached to its reply; not written to disk.
+        span: character range `[start, end)` of the action in the reply; `None` where none was read. Not written to
+            disk.
         final_messages: where the episode was truncated, the prompt that the next turn would have had (for
             bootstrapping a value);
             else `None`. Not written to disk.
@@ -143,3 +145,4 @@ class StepRecord:
     score: float | None = None
     extra: Any = field(default=None, repr=False)
     final_messages: list[Message] | None = field(default=None, repr=False)
+    span: tuple[int, int] | None = None

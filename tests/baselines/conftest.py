@@ -22,12 +22,28 @@ from samples import INSTRUCTIONS, messages, picture  # noqa: E402
 
 from baselines.families import load_family  # noqa: E402
 from baselines.generate import Engine  # noqa: E402
+from baselines.tiny import SMALLEST, build_tiny  # noqa: E402
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread():
     """More threads than idle cores make a small model several times slower."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def model_folder(tmp_path_factory):
+    """Folder of a saved model of a family, by model type: weights, config.json and tokenizer, as published."""
+    folders: dict[str, Path] = {}
+
+    def folder(name: str) -> Path:
+        if name not in folders:
+            folders[name] = tmp_path_factory.mktemp(name)
+            for part in build_tiny(SMALLEST, family=name):
+                part.save_pretrained(folders[name])
+        return folders[name]
+
+    return folder
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ import pytest
 import torch
 from samples import INSTRUCTIONS, messages, picture
 
-from baselines.generate import Engine, common_prefix, draw, length_buckets
+from baselines.generate import Engine, common_prefix, length_buckets
+from baselines.sampling import draw
 from baselines.value import ValueHead
 
 

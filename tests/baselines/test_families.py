@@ -168,54 +168,6 @@ def test_unknown_and_unsupported_models_are_refused_with_the_way_out(tmp_path):
         load_family("tiny", image_tokens=-1)
 
 
-def test_qwen2_5_vl_is_supported_by_the_same_class(family, tmp_path):
-    from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
-
-    from baselines.generate import Engine
-
-    ids = family.tokenizer.convert_tokens_to_ids
-    text = family.model.config.text_config.to_dict() | {
-        "model_type": "qwen2_5_vl_text",
-        "num_hidden_layers": 2,
-        "layer_types": None,
-    }
-    vision = {
-        "depth": 2,
-        "hidden_size": 32,
-        "intermediate_size": 64,
-        "num_heads": 2,
-        "out_hidden_size": 128,
-        "window_size": 56,
-        "fullatt_block_indexes": [1],
-    }
-    config = Qwen2_5_VLConfig(
-        text_config=text,
-        vision_config=vision,
-        image_token_id=ids("<|image_pad|>"),
-        video_token_id=ids("<|video_pad|>"),
-        vision_start_token_id=ids("<|vision_start|>"),
-        vision_end_token_id=ids("<|vision_end|>"),
-    )
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        Qwen2_5_VLForConditionalGeneration(config).save_pretrained(tmp_path)
-    family.tokenizer.save_pretrained(tmp_path)
-    other = load_family(str(tmp_path), image_tokens=12)
-    engine = Engine(other, max_new_tokens=6)
-    prompts = [other.encode(messages(picture(s, (84, 112)), "Now?" * s)) for s in (1, 2)]
-    out = engine.generate(prompts, torch.Generator().manual_seed(0))
-    torch.testing.assert_close(engine.score_flat(prompts, out.ids, out.mask), out.logp, atol=1e-5, rtol=0)
-    full = torch.cat([prompts[0].ids, out.ids[0]])[None]
-    types = torch.cat([types_of(prompts[0]), torch.zeros(1, 6, dtype=torch.int32)], 1)
-    pixels, grid = other.patchify(prompts[0].images[0]), torch.tensor([prompts[0].images[0].grid])
-    logits = other.model(input_ids=full, pixel_values=pixels, image_grid_thw=grid, mm_token_type_ids=types).logits[
-        0, len(prompts[0]) - 1 : -1
-    ]
-    logits[:, list(other.suppressed)] = float("-inf")
-    expected = torch.log_softmax(logits, -1).gather(-1, out.ids[0][:, None])[:, 0]
-    torch.testing.assert_close(out.logp[0], expected.detach(), atol=1e-5, rtol=0)
-
-
 def test_pictures_are_read_as_they_are_given(family):
     image = np.zeros((28, 28, 3), np.uint8)
     image[..., 0] = 255

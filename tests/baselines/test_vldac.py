@@ -8,43 +8,34 @@ import os
 import signal
 import subprocess
 import sys
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
+from stage import ENV, Stage, on_stage
+from stage import SMALL as SETTINGS
 
-from baselines import vldac
+from baselines import training, vldac
 from baselines.checkpoint import checkpoints
-from baselines.collect import Collector
+from baselines.collect import Batch, Collector
 from baselines.families import load_family
 from baselines.generate import Engine
 from baselines.logs import RunLog, read_rows
-from baselines.policy import ModelPolicy
 from baselines.sft import NoisyOracle, WarmConfig, collect, warm_start
-from baselines.value import ValueHead
-from baselines.vldac import VLDAC, Config, train
+from baselines.training import MAX_SKIPS
+from baselines.vldac import VLDAC, Config
 from vlgym import make
 from vlgym.errors import UserError
 from vlgym.rollout import Runner
 
-ENV = "vlgym/NumberLine-v0"
-SMALL = Config(
-    env=ENV,
-    updates=4,
-    num_envs=3,
-    rollout_steps=4,
-    minibatch=6,
-    epochs=2,
-    value_warmup=1,
-    eval_episodes=3,
-    save_every=1,
-    image_tokens=4,
-    max_new_tokens=12,
-    warm=WarmConfig(steps=3, samples=64, batch=8, check_every=50),
-    threads=1,
-)
+SMALL = Config(**{**SETTINGS, "num_envs": 3, "rollout_steps": 4, "value_warmup": 1})
+
+
+def train(config: Config):
+    return training.train(VLDAC, config)
 
 
 @pytest.fixture(scope="module")
@@ -219,65 +210,46 @@ def test_the_command_line_prints_an_error_without_a_traceback():
 def test_help_names_every_option(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["vldac", "--help"])
     with pytest.raises(SystemExit) as ended:
-        vldac.main()
+        training.main(VLDAC, vldac.__doc__)
     assert ended.value.code == 0
     shown = capsys.readouterr().out
     assert all(option in shown for option in ("--env", "--resume", "--kl-coef", "--warm.noise"))
 
 
-class Recorder:
-    """The parts of a session that the learner uses."""
-
-    def __init__(self, config: Config) -> None:
-        self.config = config
-        self.family = load_family("tiny", image_tokens=4)
-        self.family.model.model.visual.requires_grad_(False)
-        self.engine = Engine(self.family, max_new_tokens=6)
-        self.value = ValueHead(128)
-        self.parameters = list(self.family.language_model.parameters())
-        self.order = torch.Generator().manual_seed(0)
-        self.reference = None
-        self.collector = Collector(
-            Runner([make(ENV) for _ in range(4)], split="train"),
-            ModelPolicy(self.engine, torch.Generator().manual_seed(0)),
-            self.value,
-            steps=3,
-            gamma=0.9,
-            gae_lambda=0.95,
-        )
+def set_the_stage(**changes) -> tuple[VLDAC, Batch]:
+    """A learner and a rollout of 12 steps with advantages from -1 to 1."""
+    learner = on_stage(VLDAC, **changes)
+    batch, _ = learner.collector.collect()
+    batch.advantages = torch.linspace(-1, 1, 12)
+    return learner, batch
 
 
-def test_micro_batches_give_the_gradient_of_the_whole_minibatch():
+def gradients_of(learner: VLDAC, batch: Batch, rows: torch.Tensor, size: int) -> list[torch.Tensor]:
+    """What one gradient step of the policy would apply."""
+    found: list[torch.Tensor] = []
+    learner.policy_optimizer.step = lambda: found.extend(
+        p.grad.clone() for p in learner.session.parameters if p.grad is not None
+    )
+    learner.policy_step(batch, rows, size, defaultdict(list))
+    return found
+
+
+@pytest.mark.parametrize("smaller", [{"micro_batch": 5}, {"micro_tokens": 700}])
+@pytest.mark.parametrize("loss", ["token", "step"])
+def test_micro_batches_give_the_gradient_of_the_whole_minibatch(smaller, loss):
     gradients = []
-    for micro in (12, 5):
-        session = Recorder(
-            replace(SMALL, minibatch=12, micro_batch=micro, epochs=1, lr=1e-3, max_grad_norm=1e9).resolve()
-        )
-        batch, _ = session.collector.collect()
-        batch.advantages = torch.linspace(-1, 1, 12)
-        learner = VLDAC(session)
-        grads: list[torch.Tensor] = []
-        learner.policy_optimizer.step = lambda s=session, g=grads: g.extend(
-            p.grad.clone() for p in s.parameters if p.grad is not None
-        )
-        learner._policy_step(
-            batch,
-            torch.arange(12),
-            {
-                k: []
-                for k in ("loss/policy", "loss/clip_fraction", "loss/approx_kl", "loss/ratio_max", "policy/grad_norm")
-            },
-        )
-        gradients.append(grads)
+    for change in ({"micro_batch": 12}, smaller):
+        learner, batch = set_the_stage(policy_loss=loss, lr=1e-3, max_grad_norm=1e9, **change)
+        rows = torch.arange(12)
+        assert (len(learner.micro(batch, rows)) > 1) == (change is smaller)
+        gradients.append(gradients_of(learner, batch, rows, 12))
     for a, b in zip(*gradients, strict=True):
         torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-4)
 
 
 def test_a_non_finite_loss_is_skipped_and_counted_and_three_in_a_row_end_the_run():
-    session = Recorder(replace(SMALL, minibatch=6, micro_batch=6, epochs=1, value_warmup=0, lr=1e-3).resolve())
-    learner = VLDAC(session)
-    batch, _ = session.collector.collect()
-    batch.advantages = torch.linspace(-1, 1, 12)
+    learner, batch = set_the_stage(minibatch=6, micro_batch=6, epochs=1, value_warmup=0, lr=1e-3)
+    session = learner.session
     batch.advantages[0] = math.nan
     before = [p.clone() for p in session.parameters]
     stats = learner.train_on(batch, 1)
@@ -292,12 +264,22 @@ def test_a_non_finite_loss_is_skipped_and_counted_and_three_in_a_row_end_the_run
         learner.train_on(batch, 1)
 
 
+def test_the_value_loss_reaches_the_model_only_without_a_stop_gradient():
+    for stop_gradient in (True, False):
+        learner, batch = set_the_stage(stop_gradient=stop_gradient, value_coef=1.0, lr=1e-3, max_grad_norm=1e9)
+        batch.advantages[:] = 0.0  # the policy loss has no gradient, so whatever comes is the value loss's
+        batch.returns[:] = 1.0
+        torch.nn.init.ones_(learner.session.value.outer.weight)
+        found = gradients_of(learner, batch, torch.arange(12), 12)
+        assert (sum(float(g.abs().sum()) for g in found) > 0) != stop_gradient
+
+
 def test_truncated_episodes_bootstrap_with_the_value_of_their_final_observation_and_terminated_ones_do_not():
-    session = Recorder(SMALL.resolve())
+    session = Stage(SMALL.resolve())
     torch.nn.init.constant_(session.value.outer.bias, 7.0)  # V = 7 everywhere
     envs = [make(ENV, max_turns=1), make(ENV, max_turns=1, invalid_action="terminate")]
     collector = Collector(
-        Runner(envs, split="train"), session.collector.policy, session.value, steps=1, gamma=0.5, gae_lambda=1.0
+        Runner(envs, split="train"), session.policy, session.value, steps=1, gamma=0.5, gae_lambda=1.0
     )
     batch, stats = collector.collect()  # an untrained model's reply is unreadable: truncated there, terminated here
     assert stats["rollout/invalid_rate"] == 1.0
@@ -348,4 +330,4 @@ def test_the_learning_rate_falls_by_a_cosine_after_the_warm_up():
     assert rates[1] == pytest.approx(1.0)
     assert rates[6] == pytest.approx(0.55)
     assert rates[11] == pytest.approx(0.1)
-    assert vldac.MAX_SKIPS == 3
+    assert MAX_SKIPS == 3

@@ -1,5 +1,6 @@
 """The benchmark's own games: found, listed, checked, played. The folder has the real format; its games are ours."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -125,8 +126,18 @@ def test_a_game_that_the_engine_rejects_is_named(data: Path):
     folder = write_game(data, "train", 60, PICK_TWO, pddl_problem="(define (problem broken) (:domain alfred)")
     benchmark._list_games.cache_clear()
     env = gymnasium.make("vlgym/ALFWorldPick2-v0", split="train")
-    with pytest.raises(UserError, match=f"Game {folder.parent.name}"):
+    with pytest.raises(UserError, match=rf"{re.escape(str(folder))}/game\.tw-pddl.*alfworld-download --force"):
         env.reset(seed=0)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.95])
+def test_a_game_file_that_ends_early_is_named_and_not_left_out_of_the_list(data: Path, share: float):
+    path = benchmark.list_games("train", TASKS)[1] / "game.tw-pddl"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    benchmark._list_games.cache_clear()
+    with pytest.raises(UserError, match=rf"{re.escape(str(path))} cannot be read.*alfworld-download --force"):
+        benchmark.list_games("train", TASKS)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -136,6 +137,30 @@ def test_requests_that_leave_the_machine_go_to_a_proxy_that_does_not_exist(servi
         services.browser().driver().get(address)
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "127.0.0.2"])
+def test_other_servers_of_this_machine_are_out_of_reach(services: Services, host: str) -> None:
+    knocks = []
+
+    class Other(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            knocks.append(self.path)
+            self.send_error(404)
+
+        def log_message(self, *args: object) -> None:
+            del args
+
+    class Listener(ThreadingHTTPServer):
+        address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+
+    address = "::1" if ":" in host else "127.0.0.2" if host == "127.0.0.2" else "127.0.0.1"
+    with Listener((address, 0), Other) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(WebDriverException, match="ERR_PROXY_CONNECTION_FAILED"):
+            services.browser().driver().get(f"http://{host}:{server.server_port}/")
+        server.shutdown()
+    assert knocks == []
+
+
 @pytest.mark.parametrize(
     "path",
     ["/", "/shop0/999999/", "/other/0/", "/shop0/0/item/NOPE?q=x", "/shop0/0/item/B0/rumours", "/shop0/0/results/1x"],
@@ -172,12 +197,12 @@ def test_a_killed_driver_is_replaced_and_leaves_no_browser_behind(services: Serv
 
 
 def test_a_hanging_browser_is_replaced_after_the_time_limit(services: Services, shop: Shop) -> None:
-    browser = Browser(page_seconds=1.0)
+    browser = Browser()  # before and after, a browser may take its time on a busy machine
     browser.photograph(services.url(CONFIG, *pages(shop)[0]), VIEWPORT)
+    browser.driver().command_executor.client_config.timeout = 6.0  # type: ignore[union-attr]  # as page_seconds=1 sets it
     family = browser.processes()
     for process in family[1:]:
         with_suppressed_kill(process, signal.SIGSTOP)
-    browser._page_seconds = 30.0  # the new browser may take its time on a busy machine
     browser.photograph(services.url(CONFIG, *pages(shop)[1]), VIEWPORT)
     assert browser.restarts == 1
     browser.close()

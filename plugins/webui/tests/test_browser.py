@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from vlgym_webui.browser import Browser, Render, name_contents
@@ -116,6 +119,35 @@ def test_a_missing_driver_is_named_with_the_packages_to_install(monkeypatch: pyt
     monkeypatch.setenv("PATH", "")
     with pytest.raises(MissingSystemPartError, match="apt-get install chromium chromium-driver"):
         Browser()
+
+
+def fake_driver(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = folder / "chromedriver"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+
+def test_a_driver_that_lost_its_port_is_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = shutil.which("chromedriver")
+    tried = tmp_path / "tried"
+    fake_driver(tmp_path, f'if [ -e {tried} ]; then exec {real} "$@"; fi; touch {tried}; exit 1', monkeypatch)
+    browser = Browser()
+    try:
+        assert tried.exists() and browser.alive
+        assert browser.render({"index.html": b"<p>1</p>"}).failure is None
+    finally:
+        browser.close()
+
+
+def test_a_driver_that_never_starts_is_given_up_with_what_it_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_driver(tmp_path, "echo no such library; exit 127", monkeypatch)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(MissingSystemPartError, match="3 times .status 127, it said 'no such library'"):
+        Browser()
+    assert not list(tmp_path.glob("vlgym-webui-*"))
 
 
 def test_the_pool_reuses_a_browser_and_replaces_a_dead_one() -> None:

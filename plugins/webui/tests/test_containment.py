@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from vlgym_webui.browser import Render
+from vlgym_webui.browser import Browser, Render
+from vlgym_webui.guard import Limits
 from vlgym_webui.pool import BrowserPool
 from vlgym_webui.steps import Interaction, Step
 
@@ -59,6 +60,14 @@ def attack(render: Callable[..., Render], pool: BrowserPool) -> Iterator[Callabl
     assert healthy.failure is None
     assert [element.styles["text"] for element in healthy.tables[0]] == ["fine"]
     assert healthy.blocked == {}
+
+
+@pytest.fixture(scope="module")
+def unhurried() -> Iterator[Browser]:
+    """A browser without the limits on time, for tests whose outcome must not depend on how busy the machine is."""
+    browser = Browser(Limits(wall_s=100, cpu_s=100))
+    yield browser
+    browser.close()
 
 
 def texts(result: Render, moment: int = 0) -> list[str]:
@@ -142,18 +151,45 @@ def test_webrtc_is_switched_off(attack: Callable[..., Render], listener: Listene
     ],
 )
 def test_a_redirect_leads_nowhere_and_loses_the_page(
-    attack: Callable[..., Render], listener: Listener, address: str, way: str
+    unhurried: Browser, listener: Listener, monkeypatch: pytest.MonkeyPatch, address: str, way: str
 ) -> None:
+    asked: list[str] = []
+    answer = unhurried.server.answer
+    monkeypatch.setattr(unhurried.server, "answer", lambda wanted: asked.append(wanted) or answer(wanted))
     address = address.replace("PORT", str(listener.port))
     body = f"{BODY}<meta http-equiv='refresh' content='0; url={address}'>" if way == "META" else BODY
-    result = attack("" if way == "META" else way.replace("URL", address), body=body)
+    script = "" if way == "META" else way.replace("URL", address)
+    page = f"<!DOCTYPE html><html><body>{body}<script>{script}</script></body></html>"
+    result = unhurried.render({"index.html": page.encode()})
     assert listener.knocks == 0
+    assert address not in asked, "the page was not held back: whether it is lost is a matter of who is faster"
     assert result.failure == "left_page"
     assert not result.rendered
+    assert texts(unhurried.render({"index.html": b"<h1>fine</h1>"})) == ["fine"]
 
 
-def test_a_redirect_to_a_local_file_is_refused(attack: Callable[..., Render]) -> None:
-    result = attack("location.href = 'file:///etc/hostname'")
+def test_leaving_by_a_click_loses_that_interaction_and_those_after_it(unhurried: Browser) -> None:
+    page = f"<!DOCTYPE html><html><body>{BODY}<a href='http://example.com/'>away</a></body></html>"
+    stay, leave = (Interaction(name, (Step("click", name),)) for name in ("h1", "a"))
+    result = unhurried.render({"index.html": page.encode()}, (stay, leave, stay))
+    assert result.failure == "left_page"
+    assert texts(result) == texts(result, 1) == ["still here", "away"]
+    assert result.problems == {1: "left_page", 2: "left_page"}
+
+
+def test_moving_about_in_the_page_itself_loses_nothing(unhurried: Browser) -> None:
+    page = (
+        f"<!DOCTYPE html><html><body>{BODY}<script>location.hash = 'part'; history.pushState(0, '', '/other');"
+        "const a = document.createElement('a'); a.href = 'mailto:me@page.invalid'; a.click();</script></body></html>"
+    )
+    result = unhurried.render({"index.html": page.encode()})
+    assert result.failure is None
+    assert texts(result) == ["still here"]
+
+
+def test_a_redirect_to_a_local_file_is_refused(unhurried: Browser) -> None:
+    page = f"<!DOCTYPE html><html><body>{BODY}<script>location.href = 'file:///etc/hostname'</script></body></html>"
+    result = unhurried.render({"index.html": page.encode()})
     assert texts(result) == ["still here"]
     assert result.blocked == {"local_file": 1}
 

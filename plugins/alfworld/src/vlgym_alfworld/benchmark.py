@@ -30,7 +30,7 @@ FOLDER = "json_2.1.1"
 GAME, TRAJECTORY = "game.tw-pddl", "traj_data.json"
 _SOLVABLE = re.compile(rb'"solvable"\s*:\s*(true|false|null)')
 _TAIL = 65536
-"""Bytes at the end of a game file in which the key `solvable` stands; the whole file is read where it does not."""
+"""Bytes at the end of a game file in which the key `solvable` stands as a rule."""
 
 _SENTENCE = re.compile(r"Your task is to: (.*?)\.?(?:\"|\n|$)")
 
@@ -46,7 +46,7 @@ def wants_benchmark(games: str, split: str | None) -> bool:
         root = data_folder() / FOLDER
         if not root.is_dir():
             raise UserError(
-                f"games='benchmark': there are no ALFWorld games in {root}. Run 'alfworld-download' (2 GB) and set "
+                f"games='benchmark': there are no ALFWorld games in {root}. Run 'alfworld-download' and set "
                 f"{VARIABLE} to its folder, or use games='generated'."
             )
         return True
@@ -121,6 +121,7 @@ def load_game(folder: Path) -> Game:
         domain=domain,
         grammar=grammar,
         problem=problem,
+        file=str(folder / GAME),
     )
 
 
@@ -139,9 +140,9 @@ def _is_solvable(path: Path) -> bool:
         file.seek(0, 2)
         file.seek(max(0, file.tell() - _TAIL))
         found = _SOLVABLE.findall(file.read())
-    if not found:
-        found = _SOLVABLE.findall(path.read_bytes())
-    return bool(found) and found[-1] == b"true"
+    # Without the key the file is read whole, so that a damaged one is reported and not left out: that would renumber
+    # the games behind it.
+    return found[-1] == b"true" if found else bool(_read(path).get("solvable"))
 
 
 def _read(path: Path) -> dict[str, Any]:

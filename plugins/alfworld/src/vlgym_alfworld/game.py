@@ -23,6 +23,7 @@ class Game:
         domain: PDDL domain.
         grammar: text grammar, with the task's sentence in it.
         problem: PDDL problem.
+        file: where a benchmark game was read from; empty for a generated one.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Game:
     domain: str
     grammar: str
     problem: str
+    file: str = ""
 
     def data(self) -> dict[str, Any]:
         """Return the content of a `game.tw-pddl` file."""

@@ -3,8 +3,8 @@
 It holds no state of an episode: every photograph begins with a complete address. So one tab serves all environments,
 and a browser that crashed or hangs is killed, started anew and asked again, without any episode noticing.
 
-It sees nothing but the shop: the profile is a temporary folder, every request that is not for the loopback interface
-goes to a proxy that does not exist, and no host name resolves.
+It sees nothing but the shop: the profile is a temporary folder, every request that is not for the shop's server goes to
+a proxy that does not exist, and no host name resolves.
 """
 
 from __future__ import annotations
@@ -57,7 +57,6 @@ _FLAGS = (
     "--disable-sync",
     "--disable-default-apps",
     "--disable-breakpad",
-    ""
     "--disable-features=BackForwardCache,PaintHolding,SpareRendererForSitePerProcess,Translate,OptimizationHints,MediaRouter,"
     "HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,HttpsFirstModeIncognito,HttpsFirstModeV2",
     "--kiosk",  # no tabs and tool bars to draw: a tenth of the work of a page
@@ -73,7 +72,6 @@ _FLAGS = (
     "--disable-lcd-text",
     "--lang=en-US",
     f"--proxy-server={_DEAD_PROXY}",
-    "--proxy-bypass-list=127.0.0.1",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
 
@@ -91,6 +89,7 @@ class Browser:
 
     Args:
         page_seconds: time limit for each page.
+        site: the only place that it can reach, `127.0.0.1:port`; without a port all of this machine's own servers.
 
     Attributes:
         restarts: how often a crashed or hanging browser was replaced.
@@ -100,8 +99,10 @@ class Browser:
         MissingSystemPartError: Chromium or its driver is not installed.
     """
 
-    def __init__(self, page_seconds: float = PAGE_SECONDS) -> None:
+    def __init__(self, page_seconds: float = PAGE_SECONDS, site: str = "127.0.0.1") -> None:
         self._page_seconds = page_seconds
+        # `<-loopback>` takes away Chromium's own rule that this machine is never asked through a proxy.
+        self._bypass = f"--proxy-bypass-list=<-loopback>;{site}"
         self._programs = find_programs()
         self._lock = RLock()
         self._driver: webdriver.Chrome | None = None
@@ -215,7 +216,7 @@ class Browser:
         self._profile = Path(tempfile.mkdtemp(prefix="vlgym-webshop-"))
         options = webdriver.ChromeOptions()
         options.binary_location = chromium
-        for flag in (*_FLAGS, f"--user-data-dir={self._profile}"):
+        for flag in (*_FLAGS, self._bypass, f"--user-data-dir={self._profile}"):
             options.add_argument(flag)
         with warnings.catch_warnings():  # Chrome takes no ClientConfig yet, which is to replace this
             warnings.simplefilter("ignore", DeprecationWarning)

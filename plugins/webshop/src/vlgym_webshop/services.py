@@ -15,7 +15,7 @@ from vlgym.types import Image
 from .browser import Browser
 from .session import Page
 from .shop import Shop, ShopConfig
-from .site.server import ShopServer
+from .site.server import HOST, ShopServer
 
 
 class Services:
@@ -51,17 +51,15 @@ class Services:
     def url(self, config: ShopConfig, goal: int, page: Page) -> str:
         """Return the address of a page, starting the server where none runs."""
         with self._lock:
-            shop = self.shop(config)
-            if self._server is None:
-                self._server = ShopServer()
-            self._server.add(self._shops[config][0], shop)
-            return self._server.url(self._shops[config][0], goal, page)
+            shop, server = self.shop(config), self._serve()
+            server.add(self._shops[config][0], shop)
+            return server.url(self._shops[config][0], goal, page)
 
     def browser(self) -> Browser:
-        """Return the browser; it starts at the first photograph."""
+        """Return the browser, which reaches the server and nothing else; it starts at the first photograph."""
         with self._lock:
             if self._browser is None:
-                self._browser = Browser()
+                self._browser = Browser(site=f"{HOST}:{self._serve().port}")
             return self._browser
 
     def photograph(
@@ -85,6 +83,11 @@ class Services:
                 shop.close()
             self._browser = self._server = None
             self._shops.clear()
+
+    def _serve(self) -> ShopServer:
+        if self._server is None:
+            self._server = ShopServer()
+        return self._server
 
 
 _current: tuple[int, Services] | None = None

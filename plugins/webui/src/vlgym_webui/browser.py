@@ -64,6 +64,8 @@ _SWITCHES = (
     "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,NetworkTimeServiceQuerying,"
     "InterestFeedContentSuggestions,CertificateTransparencyComponentUpdater,AutofillServerCommunication",
 )  # fmt: skip
+_DRIVER_ATTEMPTS = 3
+"""Drivers started before one is given up: the port that one chose may be taken before it listens there."""
 _DRIVER_ERRORS = (WebDriverException, urllib3.exceptions.HTTPError, OSError, ValueError, KeyError)
 
 
@@ -120,7 +122,12 @@ class Browser:
         _sweep_profiles()
         self._profile = tempfile.mkdtemp(prefix=f"{_PREFIX}{self.owner}-")
         self.server = PageServer()
-        self._process, address = _start_driver(self._profile)
+        try:
+            self._process, address = _start_driver(self._profile)
+        except MissingSystemPartError:
+            self.server.close()
+            shutil.rmtree(self._profile, ignore_errors=True)
+            raise
         self._driver = self._start_session(address)
         self._home = self._driver.current_window_handle
 
@@ -163,7 +170,7 @@ class Browser:
         shots: list[bytes | None] = [None] * moments
         problems: dict[int, str] = {}
         blocked: dict[str, int] = {}
-        failure: str | None = None
+        failure = error_name = None
         self.server.show(files)
         stuck = False
         with Guard(self._process.pid, self.limits) as guard:
@@ -183,9 +190,10 @@ class Browser:
                 blocked["local_file"] = self._count_local_files()
                 self._leave()
             except _DRIVER_ERRORS as error:
-                failure, stuck = failure or _name_failure(error), True
+                error_name, stuck = _name_failure(error), True
         if guard.reason or stuck:
-            failure = guard.reason or failure
+            # What the page itself did is the cause, even if a limit was passed while its tab was being closed.
+            failure = failure or guard.reason or error_name
             kill_tree(self._process.pid)
             self._process.wait()
         if failure:
@@ -253,9 +261,12 @@ class Browser:
         if answer is None:
             raise PageFailure("left_page")
         try:
-            return {str(kind): int(count) for kind, count in json.loads(answer).items()}
+            counts = {str(kind): int(count) for kind, count in json.loads(answer).items()}
         except (TypeError, ValueError, AttributeError, OverflowError):
             raise PageFailure("crash") from None  # the page has broken what its own scripts run on
+        if counts.get("left_page"):
+            raise PageFailure("left_page")
+        return counts
 
     def _look(self, files: Mapping[str, bytes], annotated: bool, pictures: bool) -> tuple[Table, bytes | None]:
         seen = self._ask("read", list(CSS_PROPERTIES), self.limits.elements, annotated)
@@ -365,25 +376,29 @@ def _start_driver(profile: str) -> tuple[subprocess.Popen[bytes], str]:
         "LANG": "C.UTF-8",
     }
     log = Path(profile) / "driver.log"
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            env=environment,
-        )
-    for _ in range(400):
-        found = re.search(r"successfully on port (\d+)", log.read_text(errors="replace"))
-        if found:
-            return process, f"http://127.0.0.1:{found[1]}"
-        if process.poll() is not None:
-            break
-        time.sleep(0.05)
-    kill_tree(process.pid)
+    for _ in range(_DRIVER_ATTEMPTS):
+        with log.open("w") as output:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=environment,
+            )
+        for _ in range(400):
+            found = re.search(r"successfully on port (\d+)", log.read_text(errors="replace"))
+            if found:
+                return process, f"http://127.0.0.1:{found[1]}"
+            if process.poll() is not None:
+                break
+            time.sleep(0.05)
+        kill_tree(process.pid)
+        process.wait()
+    said = " ".join(log.read_text(errors="replace").split())[-200:]
     raise MissingSystemPartError(
-        f"chromedriver ended or hung before it listened (status {process.wait()}); reinstall it: {APT}"
+        f"chromedriver ended or hung before it listened, {_DRIVER_ATTEMPTS} times (status {process.returncode}, "
+        f"it said {said!r}); reinstall it: {APT}"
     )
 
 

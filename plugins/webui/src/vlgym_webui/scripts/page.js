@@ -1,9 +1,9 @@
 // Runs in every document before the page's own scripts. Makes time and chance of the page deterministic and keeps dialogs, pop-ups,
-// workers and downloads from having an effect; all are counted. `__NAME__` is replaced by a name that is new for each browser.
+// workers, downloads and ways out from having an effect; all are counted. `__NAME__` is replaced by a name that is new for each browser.
 (() => {
   "use strict";
   const above = (() => { try { return window === window.top ? null : window.top["__NAME__"].counts; } catch { return null; } })();
-  const counts = above || { dialog: 0, popup: 0, worker: 0, download: 0, network: 0, script_error: 0, timer_storm: 0 };
+  const counts = above || { dialog: 0, popup: 0, worker: 0, download: 0, network: 0, script_error: 0, timer_storm: 0, left_page: 0 };
   const natives = {
     finish: Animation.prototype.finish,
     pause: Animation.prototype.pause,
@@ -106,6 +106,22 @@
     if (event instanceof ErrorEvent) counts.script_error += 1;
   }, true);
   window.addEventListener("unhandledrejection", () => { counts.script_error += 1; });
+
+  // A page that leaves is lost by that. It is held back, so that this is known from the event, whatever the machine is doing, and not
+  // from a race between the new document and the reading of the old one; nor has the browser to start a process for an error page.
+  const home = location.origin;
+  const Address = URL;
+  const Form = HTMLFormElement;
+  if (!above) {
+    navigation.addEventListener("navigate", (event) => {
+      const { protocol, origin } = new Address(event.destination.url);
+      const source = event.sourceElement;
+      // Other schemes (file, data, mailto) and forms sent elsewhere lead nowhere: the browser refuses them and the page stays.
+      const form = source instanceof Form || Boolean(source && source.form);
+      const leaves = protocol === "http:" || protocol === "https:" || protocol === "about:";
+      if (leaves && !form && origin !== home) { counts.left_page += 1; event.preventDefault(); }
+    });
+  }
 
   // ---- what the harness calls --------------------------------------------------------------------------------------
   const settle = async () => {

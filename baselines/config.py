@@ -1,0 +1,241 @@
+"""The options that every learner has, and the rules for resuming with them.
+
+Each learner's `Config` extends `RunConfig` by its own options. A frozen dataclass holds the resolved values; `tyro`
+makes the command line of it; `run.json` stores it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+import yaml
+
+from vlgym.errors import UserError
+
+from . import losses, runs
+from .lora import LoraOptions
+from .rewards import RewardOptions
+from .sft import WarmConfig
+
+FREE_ON_RESUME = frozenset(
+    {
+        "out", "resume", "updates", "env_steps", "save_every", "eval_every", "eval_episodes", "threads", "track",
+        "micro_batch", "micro_tokens", "export",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Options of every learner."""
+
+    env: str | None = None
+    """Environment id, or several with commas between (mixed evenly); default vlgym/NumberLine-v0.
+
+    All ids: `vlgym list`.
+    """
+    model: str | None = None
+    """tiny (built offline; the default), a folder, or the Hub name of a model of a supported family."""
+    out: Path | None = None
+    """Folder of the run, new or empty; default runs/<environment>-<number>."""
+    resume: bool = False
+    """Go on with the run in --out, exactly where its newest checkpoint stands."""
+    preset: str = "none"
+    """A named set of values, for example paper-miniworld; options beside it win. All: docs/baselines/README.md."""
+    seed: int = 0
+    """Seed of weights, warm start, sampling and minibatches."""
+    updates: int = 80
+    """Updates in all."""
+    env_steps: int | None = None
+    """End after the update that reaches this many environment steps, whatever --updates says."""
+    num_envs: int = 32
+    """Environments played side by side."""
+    rollout_steps: int = 8
+    """Steps of each environment per update."""
+    epochs: int = 2
+    """Passes over a rollout."""
+    minibatch: int = 64
+    """Environment steps per gradient step."""
+    micro_batch: int = 64
+    """Environment steps per forward pass; smaller takes less memory and gives the same gradient."""
+    micro_tokens: int | None = None
+    """Fill forward passes up to this many tokens instead, replies of similar length together."""
+    lr: float | None = None
+    """First learning rate of the policy; default 3e-4 for tiny, 1e-6 for published models, 5e-5 for their adapters."""
+    final_lr: float = 0.05
+    """Last learning rate as a share of the first (cosine)."""
+    kl_coef: float = 0.05
+    """Weight of the KL to the reference (beta of eq. 6); 0 keeps no reference model."""
+    kl_estimator: losses.KLEstimator = "k3"
+    """Estimator of the per-token KL."""
+    max_grad_norm: float = 1.0
+    """Gradient norm limit of the policy."""
+    max_new_tokens: int | None = None
+    """Longest reply in tokens.
+
+    Default half as much again as the oracle's longest in the warm start, 128 without one.
+    """
+    image_tokens: int | None = None
+    """Most tokens per image; default 16 for tiny, 256 for published models."""
+    history_turns: int | None = None
+    """Past turns in the prompt; default each environment's own."""
+    history_images: int | None = None
+    """Images in the prompt, the current one included; default each environment's own (the paper: 4)."""
+    parser: str | None = None
+    """Reply style; default each environment's own."""
+    env_kwargs: tuple[str, ...] = ()
+    """Further constructor arguments of the environments, as name=value (YAML values)."""
+    invalid_action: str = "noop"
+    """What an unreadable or illegal reply does: noop, random or terminate."""
+    invalid_penalty: float = 0.0
+    """Subtracted from the reward of such a reply."""
+    reward: RewardOptions = field(default_factory=RewardOptions)
+    """What training makes of the environments' rewards; evaluations show them as they are."""
+    warm: WarmConfig = field(default_factory=WarmConfig)
+    """Supervised warm start; by default for tiny only (a published model needs none)."""
+    lora: LoraOptions = field(default_factory=LoraOptions)
+    """Low-rank adapters instead of all weights of the language model."""
+    train_vision: bool = False
+    """Train the vision tower too; its features are then computed anew in every pass."""
+    scoring: str = "auto"
+    """How replies are scored.
+
+    Shared (each distinct prompt once), flat (the library's forward pass) or auto (shared on CPU).
+    """
+    double_buffer: bool = False
+    """Step one half of the environments while the model answers the other half."""
+    eval_episodes: int = 200
+    """Held-out episodes (split test) per environment, before and after; 0 for none."""
+    eval_every: int = 0
+    """Updates between further held-out evaluations; 0 for none."""
+    save_every: int = 10
+    """Updates between checkpoints."""
+    export: Path | None = None
+    """Write the trained model here too, as a plain Hugging Face checkpoint with adapters merged."""
+    device: str = "cpu"
+    """Torch device."""
+    dtype: str = "float32"
+    """float32 or bfloat16 weights; log-probabilities are float32 always."""
+    threads: int = 0
+    """CPU threads of torch; 0 leaves torch's choice. Another number may change the last bits."""
+    track: str = "none"
+    """none, wandb or trackio."""
+
+    def resolve(self) -> Any:
+        """Fill in what depends on the model, and check ranges.
+
+        Raises:
+            UserError: a value is out of its range.
+        """
+        model = self.model or "tiny"
+        tiny = model == "tiny"
+        warm_steps = self.warm.steps if self.warm.steps is not None else (600 if tiny else 0)
+        default_lr = 3e-4 if tiny else 5e-5 if self.lora.rank else 1e-6
+        config = replace(
+            self,
+            env=self.env or "vlgym/NumberLine-v0",
+            model=model,
+            lr=self.lr if self.lr is not None else default_lr,
+            warm=replace(self.warm, steps=warm_steps),
+        )
+        config.require_positive(
+            "updates", "num_envs", "rollout_steps", "epochs", "minibatch", "micro_batch", "lr", "save_every"
+        )
+        config.require_share("final_lr")
+        config.require_one_of("scoring", "auto", "shared", "flat")
+        if config.eval_episodes < 0:
+            raise UserError(f"--eval-episodes {config.eval_episodes} must be >= 0.")
+        if config.device != "cpu" and not torch.cuda.is_available():
+            raise UserError(f"--device {config.device}: no such accelerator here; use --device cpu.")
+        if config.train_vision and config.lora.rank:
+            raise UserError("--train-vision trains all weights; it does not go with --lora.rank. Leave one out.")
+        for options in (config.warm, config.lora, config.reward):
+            options.validate()
+        config.environment_arguments()
+        return config
+
+    def require_positive(self, *names: str) -> None:
+        """Raise `UserError` unless the named values are > 0."""
+        for name in names:
+            if not getattr(self, name) > 0:
+                raise UserError(f"{_flag(name)} {getattr(self, name)} must be > 0.")
+
+    def require_share(self, *names: str) -> None:
+        """Raise `UserError` unless the named values are in [0, 1]."""
+        for name in names:
+            if not 0 <= getattr(self, name) <= 1:
+                raise UserError(f"{_flag(name)} {getattr(self, name)} must be in [0, 1].")
+
+    def require_one_of(self, name: str, *choices: str) -> None:
+        """Raise `UserError` unless the named value is one of the choices."""
+        if getattr(self, name) not in choices:
+            raise UserError(f"{_flag(name)} {getattr(self, name)} is not one of {', '.join(choices)}.")
+
+    def environment_arguments(self) -> dict[str, Any]:
+        """Constructor arguments of the environments.
+
+        Raises:
+            UserError: an --env-kwargs entry is not name=value.
+        """
+        arguments: dict[str, Any] = {
+            "invalid_action": self.invalid_action,
+            "invalid_penalty": self.invalid_penalty,
+        }
+        if self.parser is not None:
+            arguments["parser"] = self.parser
+        for entry in self.env_kwargs:
+            name, equals, value = entry.partition("=")
+            if not equals or not name.isidentifier():
+                raise UserError(f"--env-kwargs {entry}: write name=value, for example --env-kwargs planner=global")
+            try:
+                arguments[name] = yaml.safe_load(value)
+            except yaml.YAMLError as error:
+                raise UserError(f"--env-kwargs {entry}: the value is not YAML ({error}).") from None
+        return arguments
+
+
+C = TypeVar("C", bound=RunConfig)
+
+
+def saved_config(asked: C) -> C:
+    """The configuration of the run to resume; what was asked for beyond it must be free to change.
+
+    Raises:
+        UserError: no --out, no run there, or an option that differs from the run's.
+    """
+    if asked.out is None:
+        raise UserError("--resume needs the folder of the run: --resume --out runs/...")
+    kind, default = type(asked), type(asked)()
+    saved = runs.read_run(asked.out)["config"]
+    values: dict[str, Any] = {}
+    for item in fields(kind):
+        value, standard = getattr(asked, item.name), getattr(default, item.name)
+        before = _revive(standard, saved.get(item.name, standard))
+        if value == standard:
+            values[item.name] = before
+        elif item.name in FREE_ON_RESUME or value == before:
+            values[item.name] = value
+        else:
+            raise UserError(
+                f"The run in {asked.out} has {_flag(item.name)} {before}, but {value} "
+                "was asked for. Leave that option out to go on with the run as it was, "
+                "or start a new run in another --out."
+            )
+    return replace(kind(**values), out=asked.out, resume=True)
+
+
+def _revive(standard: Any, saved: Any) -> Any:
+    """A value from JSON as the dataclass had it."""
+    if is_dataclass(standard) and isinstance(saved, dict):
+        kind: Any = type(standard)
+        return kind(**saved)
+    if isinstance(standard, tuple) and isinstance(saved, list):
+        return tuple(saved)
+    return saved
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

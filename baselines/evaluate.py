@@ -1,0 +1,119 @@
+"""Evaluate a model on held-out episodes of any environments.
+
+    python -m baselines.evaluate --model runs/NumberLine-001/model --env vlgym/NumberLine-v0,vlgym/EZPoints-v0
+
+Replies are sampled at temperature 1, as in training, or taken greedily; every figure has its 95 % interval.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from vlgym.errors import UserError
+from vlgym.evaluation import Report, evaluate
+
+from .config import RunConfig
+from .families import load_family
+from .generate import Engine
+from .policy import ModelPolicy
+from .runs import environment_ids, write_json
+from .session import prompt_builder
+
+
+@dataclass(frozen=True)
+class Config:
+    """Evaluate a model on held-out episodes."""
+
+    model: str
+    """tiny (untrained), a folder, or the Hub name of a model of a supported family."""
+    env: str = "vlgym/NumberLine-v0"
+    """Environment id, or several with commas between."""
+    episodes: int = 200
+    """Episodes per environment."""
+    split: str = "test"
+    """train, val or test."""
+    seed: int = 0
+    """Seed of the sampler."""
+    greedy: bool = False
+    """Take the likeliest tokens instead of sampling."""
+    num_envs: int = 32
+    """Environments played side by side."""
+    max_new_tokens: int = 128
+    """Longest reply in tokens."""
+    image_tokens: int | None = None
+    """Most tokens per image; default 16 for tiny, 256 for published models."""
+    history_turns: int | None = None
+    """Past turns in the prompt; default each environment's own."""
+    history_images: int | None = None
+    """Images in the prompt, the current one included; default each environment's own."""
+    parser: str | None = None
+    """Reply style; default each environment's own."""
+    env_kwargs: tuple[str, ...] = ()
+    """Further constructor arguments of the environments, as name=value (YAML values)."""
+    out: Path | None = None
+    """Write the reports here as JSON."""
+    device: str = "cpu"
+    """Torch device."""
+    dtype: str = "float32"
+    """float32 or bfloat16."""
+    threads: int = 0
+    """CPU threads of torch; 0 leaves torch's choice."""
+
+
+def run(config: Config) -> list[Report]:
+    """Evaluate, print a table and write the reports.
+
+    Raises:
+        UserError: an option is out of range, or names nothing.
+    """
+    if config.episodes < 1 or config.num_envs < 1 or config.max_new_tokens < 1:
+        raise UserError("--episodes, --num-envs and --max-new-tokens must be >= 1.")
+    if config.split not in ("train", "val", "test"):
+        raise UserError(f"--split {config.split} is not one of train, val, test.")
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    env_ids = environment_ids(config.env)
+    arguments = RunConfig(parser=config.parser, env_kwargs=config.env_kwargs).environment_arguments()
+    family = load_family(
+        config.model, image_tokens=config.image_tokens, seed=config.seed, dtype=config.dtype, device=config.device
+    )
+    engine = Engine(family, max_new_tokens=config.max_new_tokens)
+    builder = prompt_builder(config.history_turns, config.history_images)
+    table = Table("environment", "success", "95 %", "return", "invalid", "turns")
+    reports = []
+    for env_id in env_ids:
+        policy = ModelPolicy(
+            engine, torch.Generator().manual_seed(config.seed), greedy=config.greedy, name=config.model
+        )
+        report = evaluate(
+            env_id, policy, episodes=config.episodes, split=config.split, num_envs=config.num_envs,
+            env_kwargs=arguments, builder=builder,
+        )  # fmt: skip
+        reports.append(report)
+        table.add_row(
+            env_id, f"{report.success:.3f}", f"{report.success_low:.3f} to {report.success_high:.3f}",
+            f"{report.mean_return:+.3f}", f"{report.invalid_rate:.3f}", f"{report.mean_turns:.1f}",
+        )  # fmt: skip
+    Console().print(table)
+    if config.out is not None:
+        write_json(config.out, [report.to_dict() for report in reports])
+    return reports
+
+
+def main() -> None:
+    """Command line."""
+    try:
+        run(tyro.cli(Config, description=__doc__))
+    except UserError as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,326 @@
+"""What all model families share: prompts as token ids, images by content, the layout's bookkeeping, float32 logits.
+
+Prompts are laid out by token ids, never by text: an environment whose text spells a special token gets the letters, not
+the token. A family (`qwen.py`, `gemma.py`) says in which pieces it writes a conversation, how images are resized and
+encoded, and which decoder runs its layers.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from PIL import Image as PillowImage
+from torch import Tensor, nn
+
+from vlgym.errors import UserError
+from vlgym.types import Message
+
+from .decoder import Qwen2Decoder
+from .states import ImageTokens
+
+Triple = tuple[float, float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class ImageInput:
+    """A resized image, ready for the vision tower."""
+
+    digest: bytes
+    pixels: np.ndarray  # [h, w, 3] uint8; the sides are what the family asks for
+    grid: tuple[int, int, int]  # (1, h, w) in patches
+    tokens: int  # tokens in the prompt
+
+
+@dataclass(frozen=True, eq=False)
+class Prompt:
+    """A prompt as the model reads it. Equal prompts have equal keys."""
+
+    ids: Tensor  # [P] int64
+    positions: Tensor  # [3, P] int64; the three rows are equal where a family has one-dimensional positions
+    next_position: int  # position of the first reply token, in all three dimensions
+    image_slots: Tensor  # [tokens of all images] int64, indices into ids
+    images: tuple[ImageInput, ...]
+    key: bytes
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+Piece = str | int | ImageInput
+"""A part of a prompt: text, the id of a special token, or an image."""
+
+
+class Lru(OrderedDict[Any, Any]):
+    """A dictionary that forgets its oldest entries beyond `limit`."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self.limit = limit
+
+    def put(self, key: Any, value: Any) -> Any:
+        """Store and return `value`."""
+        self[key] = value
+        if len(self) > self.limit:
+            self.popitem(last=False)
+        return value
+
+
+class Family:
+    """A model, its tokenizer, and what its family needs. Subclasses write `_pieces`, `_fit`, `encode_images`,
+    `_vision_modules` and, where they differ, the rest.
+
+    Args:
+        model: the library's model for conditional generation, in eval mode.
+        tokenizer: its tokenizer.
+        image_tokens: most tokens per image; None: the family's default.
+        images_last: put the images of a turn after its text instead of where the message has them, so that equal
+            instructions are a common prefix.
+        turn_end: the token that ends a turn.
+        stops: further tokens that end a reply.
+        pad: the padding token; it is never sampled.
+        media: ids of placeholders that no reply may hold, the image placeholder first.
+
+    Attributes:
+        language_model: the library's text model; decoder: its functional view.
+        stop_ids: tokens that end a reply; turn_end: the one that stored replies end with.
+        suppressed: ids that are never sampled: special tokens except `stop_ids`, and ids that no text has.
+        mean, std: per channel, of pixels in [0, 1].
+    """
+
+    decoder_class: ClassVar[type[Qwen2Decoder]] = Qwen2Decoder
+    default_image_tokens: ClassVar[int] = 256
+    resample: ClassVar[PillowImage.Resampling] = PillowImage.Resampling.BICUBIC
+    mean: Triple = (0.5, 0.5, 0.5)
+    std: Triple = (0.5, 0.5, 0.5)
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        image_tokens: int | None,
+        images_last: bool,
+        turn_end: str,
+        pad: str,
+        media: Sequence[int],
+        stops: Sequence[str] = (),
+    ) -> None:
+        self.image_tokens = self.default_image_tokens if image_tokens is None else image_tokens
+        if self.image_tokens < 1:
+            raise UserError(f"image_tokens={image_tokens} must be >= 1.")
+        self.tokenizer, self.images_last = tokenizer, images_last
+        ids = tokenizer.convert_tokens_to_ids
+        self.image_pad, self.turn_end = media[0], ids(turn_end)
+        self.pad_id: int = ids(pad)
+        self.stop_ids: tuple[int, ...] = (self.turn_end, *(ids(stop) for stop in stops))
+        rows = model.lm_head.weight.shape[0]
+        special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
+        special |= {*tokenizer.all_special_ids, *media, *range(1 + max(tokenizer.get_vocab().values()), rows)}
+        self.suppressed: tuple[int, ...] = tuple(sorted(special - set(self.stop_ids)))
+        self._texts: Lru = Lru(4096)
+        self._prepared: Lru = Lru(4096)
+        self._prompts: Lru = Lru(4096)
+        self._adopt(model)
+
+    # ---- what a family says ------------------------------------------------------------------------------------------
+
+    def _pieces(self, spelling: Sequence[tuple[str, Any]], images: Iterable[ImageInput]) -> Iterable[Piece]:
+        """A conversation in pieces, ending where the reply begins.
+
+        Args:
+            spelling: ("role", name), ("text", text) and ("image", digest) in order.
+            images: the images in order.
+        """
+        raise NotImplementedError
+
+    def _fit(self, height: int, width: int) -> tuple[tuple[int, int], tuple[int, int, int], int]:
+        """For an image of that many pixels: the (height, width) to resize it to, its patch grid, and its tokens."""
+        raise NotImplementedError
+
+    def encode_images(self, images: Sequence[ImageInput]) -> list[Tensor]:
+        """Vision features, one [tokens, H or a multiple] tensor per image; differentiable unless the caller says
+        otherwise. What exceeds H is `ImageTokens.deep`, layer after layer.
+        """
+        raise NotImplementedError
+
+    def _vision_modules(self, model: Any) -> list[nn.Module]:
+        raise NotImplementedError
+
+    def _positions(self, length: int, starts: Sequence[tuple[int, ImageInput]]) -> tuple[Tensor, int]:
+        """Positions [3, length] of a prompt whose images begin at those indices, and the reply's first position."""
+        return torch.arange(length).expand(3, -1).contiguous(), length
+
+    def flat_hidden(self, x: Tensor, positions: Tensor, images: ImageTokens | None) -> Tensor:
+        """The library's own pass over whole rows without a padding mask, after the final norm.
+
+        Args:
+            x: [B, T, H] embeddings, right-padded; positions: [3, B, T].
+            images: the image tokens in them, if any.
+        """
+        return self.language_model(inputs_embeds=x, position_ids=positions, use_cache=False).last_hidden_state
+
+    # ---- the model ---------------------------------------------------------------------------------------------------
+
+    def _adopt(self, model: Any) -> None:
+        self.model = model
+        self.language_model: Any = model.model.language_model
+        self.decoder = self.decoder_class(self.language_model)
+
+    def vision_parameters(self) -> list[nn.Parameter]:
+        """Parameters of the vision tower and of what projects its features into the language model."""
+        return [p for module in self._vision_modules(self.model) for p in module.parameters()]
+
+    def frozen_copy(self, *, share_vision: bool = True) -> Family:
+        """A copy that no longer changes: the reference of the KL penalty.
+
+        Args:
+            share_vision: keep one vision tower for both, which must then be frozen.
+        """
+        shared = {id(module): module for module in self._vision_modules(self.model)} if share_vision else {}
+        twin = copy.copy(self)
+        twin._adopt(copy.deepcopy(self.model, dict(shared)))
+        kept = {id(p) for module in shared.values() for p in module.parameters()}
+        for parameter in twin.model.parameters():
+            if id(parameter) not in kept:
+                parameter.requires_grad_(False)
+        return twin
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.language_model.embed_tokens.weight.device
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """[..., H] of the model's type -> [..., V] float32, also where the weights are bfloat16.
+
+        A logit of 20 rounded to bfloat16 is off by up to 1/16, and so would be its log-probability.
+        """
+        weight = self.model.lm_head.weight
+        if weight.dtype == torch.float32:
+            return F.linear(hidden, weight)
+        return _Float32Product.apply(hidden.flatten(0, -2), weight).unflatten(0, hidden.shape[:-1])
+
+    # ---- text ------------------------------------------------------------------------------------------------------
+
+    def encode_text(self, text: str) -> list[int]:
+        """Token ids of plain text; special tokens spelt in it stay letters."""
+        found = self._texts.get(text)
+        if found is None:
+            found = self._texts.put(
+                text, self.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
+            )
+        return list(found)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of a reply's ids, without special tokens."""
+        return self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+
+    def encode_reply(self, text: str) -> list[int]:
+        """Ids of a reply as a policy would have sampled it: its text and the end-of-turn token."""
+        return [*self.encode_text(text), self.turn_end]
+
+    # ---- prompts ---------------------------------------------------------------------------------------------------
+
+    def encode(self, messages: Sequence[Message]) -> Prompt:
+        """Lay out neutral chat messages, ending where the reply begins.
+
+        Equal messages give the same object while it is remembered.
+        """
+        images: list[ImageInput] = []
+        spelling: list[tuple[str, Any]] = []
+        for message in messages:
+            parts = list(message["content"])
+            if self.images_last:
+                parts.sort(key=lambda part: part["type"] == "image")  # stable: keeps the order within each kind
+            spelling.append(("role", message["role"]))
+            for part in parts:
+                if part["type"] == "image":
+                    images.append(self.prepare_image(part["image"]))
+                    spelling.append(("image", images[-1].digest))
+                else:
+                    spelling.append(("text", part["text"]))
+        key = tuple(spelling)
+        known = self._prompts.get(key)
+        return known if known is not None else self._prompts.put(key, self._lay_out(spelling, images))
+
+    def _lay_out(self, spelling: Sequence[tuple[str, Any]], images: Sequence[ImageInput]) -> Prompt:
+        ids: list[int] = []
+        starts: list[tuple[int, ImageInput]] = []  # (index of the image's first token, image)
+        for piece in self._pieces(spelling, images):
+            if isinstance(piece, str):
+                ids += self.encode_text(piece)
+            elif isinstance(piece, int):
+                ids.append(piece)
+            else:
+                starts.append((len(ids), piece))
+                ids += [self.image_pad] * piece.tokens
+        positions, next_position = self._positions(len(ids), starts)
+        slots = [torch.arange(start, start + image.tokens) for start, image in starts]
+        array = np.asarray(ids, dtype=np.int64)
+        key = hashlib.sha256(array.tobytes() + b"".join(image.digest for image in images)).digest()
+        return Prompt(
+            torch.from_numpy(array), positions, next_position,
+            torch.cat(slots) if slots else torch.zeros(0, dtype=torch.int64), tuple(images), key,
+        )  # fmt: skip
+
+    # ---- images ----------------------------------------------------------------------------------------------------
+
+    def prepare_image(self, image: np.ndarray) -> ImageInput:
+        """Resize an image `[H, W, 3] uint8` as the family asks for. Remembered by content."""
+        digest = (
+            hashlib.sha256(np.ascontiguousarray(image).data).digest()
+            + np.asarray(image.shape, dtype=np.int32).tobytes()
+        )
+        known = self._prepared.get(digest)
+        if known is not None:
+            return known
+        (height, width), grid, tokens = self._fit(image.shape[0], image.shape[1])
+        if image.shape[:2] != (height, width):
+            image = np.asarray(PillowImage.fromarray(image).resize((width, height), self.resample))
+        return self._prepared.put(digest, ImageInput(digest, np.array(image), grid, tokens))
+
+    def normalise(self, image: ImageInput) -> Tensor:
+        """Pixels as the vision tower was trained on them, [3, h, w] float32."""
+        x = torch.from_numpy(image.pixels).to(self.device)  # as bytes; the arithmetic is the device's
+        mean, std = (torch.tensor(values, device=x.device) for values in (self.mean, self.std))
+        return ((x / 255.0 - mean) / std).permute(2, 0, 1)
+
+
+def fit_grid(height: int, width: int, unit: int, budget: int) -> tuple[int, int]:
+    """Rows and columns of `unit`-pixel cells for an image.
+
+    At most `budget` cells, never enlarged, aspect kept as far as whole cells allow.
+    """
+    rows, columns = max(1.0, height / unit), max(1.0, width / unit)
+    scale = min(1.0, (budget / (rows * columns)) ** 0.5)
+    best = (max(1, int(rows * scale + 1e-6)), max(1, int(columns * scale + 1e-6)))
+    while best[0] * best[1] > budget:  # a very long image: the short side is already one cell
+        best = (best[0] - 1, best[1]) if best[0] > best[1] else (best[0], best[1] - 1)
+    return best
+
+
+class _Float32Product(torch.autograd.Function):
+    """`x @ weight.T` of 16-bit numbers, [M, H] and [V, H] -> [M, V] float32, without a float32 copy of the weights on
+    CUDA. Gradients are of the weights' type, as those of `F.linear` are.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        if x.is_cuda:
+            return torch.mm(x, weight.t(), out_dtype=torch.float32)
+        return F.linear(x.float(), weight.float())
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        (x, weight), gradient = ctx.saved_tensors, gradients[0].to(ctx.saved_tensors[1].dtype)
+        needs_x, needs_weight = ctx.needs_input_grad
+        return gradient @ weight if needs_x else None, gradient.t() @ x if needs_weight else None

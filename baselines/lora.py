@@ -1,0 +1,223 @@
+"""LoRA: adapters on the language model, the same model without them for sampling and as reference, plain checkpoints.
+
+The adapters (Hu et al., 2021, arXiv 2106.09685) are the layers of the `peft` library, put into the model in place: the
+family, its decoder and its engine go on with the same module paths. Three views of one model share all its other
+weights:
+- the model itself, base and adapters apart, is what is trained;
+- `merged_copy` has their sum as ordinary linear layers, for sampling at full speed;
+- `reference` has the base alone, for the KL penalty, and holds no weights of its own.
+
+Merged weights are always computed anew from the base, which never changes: adding an update to them and taking it off
+again would round twice in bfloat16 and drift.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from peft import LoraConfig, inject_adapter_in_model
+from peft.tuners.lora import Linear as Adapted
+from torch import Tensor, nn
+from transformers.image_processing_base import ImageProcessingMixin
+
+from vlgym.errors import UserError
+
+from .families import Family
+
+NAME = "default"  # peft can hold several adapters by name; here there is one
+TARGETS = r"layers\.\d+\.(self_attn|mlp)\.\w+_proj"  # paths in the language model: all its linear layers
+
+
+@dataclass(frozen=True)
+class LoraOptions:
+    """LoRA adapters on all linear layers of the language model, or full fine-tuning.
+
+    There is no dropout: it would make the probabilities at sampling and at scoring differ.
+    """
+
+    rank: int = 0
+    """Rank of the adapters; 0 trains all weights of the language model instead."""
+    alpha: float | None = None
+    """The adapters' product is scaled by alpha / rank; default twice the rank."""
+
+    def validate(self) -> None:
+        """Check ranges.
+
+        Raises:
+            UserError: a value is out of its range, or alpha is given without a rank.
+        """
+        if self.rank < 0:
+            raise UserError(f"--lora.rank {self.rank} must be >= 0 (0 trains all weights).")
+        if self.alpha is not None and self.rank == 0:
+            raise UserError(f"--lora.alpha {self.alpha} means nothing without adapters; add, say, --lora.rank 32.")
+        if self.alpha is not None and not self.alpha > 0:
+            raise UserError(f"--lora.alpha {self.alpha} must be > 0; leave it out for twice the rank.")
+
+
+class Factor(nn.Linear):
+    """One of an adapter's two matrices.
+
+    Kept in float32, so that small steps are not lost; applied in the precision of its input, so that a bfloat16 model
+    does no float32 products.
+    """
+
+    def __init__(self, inputs: int, outputs: int, device: torch.device) -> None:
+        super().__init__(inputs, outputs, bias=False, device="meta")  # meta: draws nothing from a global generator
+        self.weight = nn.Parameter(torch.zeros(outputs, inputs, device=device))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., inputs] of any float type -> [..., outputs] of the same type."""
+        return F.linear(x, self.weight.to(x.dtype))
+
+
+# ---- adapters --------------------------------------------------------------------------------------------------------
+
+
+def add_adapters(family: Family, options: LoraOptions, *, seed: int) -> None:
+    """Freeze every weight of the model and put an adapter around each linear layer of its language model, in place.
+
+    The model computes what it did before: the second factor begins at 0, the first uniform in +-1 / sqrt(inputs). Build
+    the `Engine` afterwards: it lists the weights it watches when it is made.
+
+    Args:
+        family: the model, warm start done: what its weights are now is the base and the reference.
+        options: rank and scale.
+        seed: of the first factors; no global generator is read or moved.
+
+    Raises:
+        UserError: rank 0, or another value out of its range.
+    """
+    options.validate()
+    if options.rank == 0:
+        raise UserError("--lora.rank 0 trains all weights, without adapters; for adapters give, say, --lora.rank 32.")
+    if next(_adapted(family), None) is not None:
+        raise ValueError("The model has adapters already.")
+    family.model.requires_grad_(False)
+    alpha: Any = 2 * options.rank if options.alpha is None else options.alpha
+    config = LoraConfig(r=options.rank, lora_alpha=alpha, target_modules=TARGETS, lora_dropout=0.0)
+    # On the meta device peft initialises nothing, and so moves no global generator.
+    inject_adapter_in_model(config, family.language_model, NAME, low_cpu_mem_usage=True)
+    del family.language_model.peft_config  # the layers do not need it, and the copies without adapters must not have it
+    generator = torch.Generator().manual_seed(seed)
+    for _, layer in _adapted(family):
+        layer.cast_input_dtype_enabled = False  # see Factor
+        down = Factor(layer.in_features, options.rank, family.device)
+        up = Factor(options.rank, layer.out_features, family.device)
+        bound = layer.in_features**-0.5
+        initial = torch.empty(down.weight.shape).uniform_(-bound, bound, generator=generator)
+        with torch.no_grad():
+            down.weight.copy_(initial)
+        layer.lora_A[NAME], layer.lora_B[NAME] = down, up
+
+
+def _adapted(family: Family) -> Iterator[tuple[str, Any]]:
+    """(path in the language model, layer) of all linear layers with adapters, in the model's order."""
+    for path, module in family.language_model.named_modules():
+        if isinstance(module, Adapted):
+            yield path, module
+
+
+def adapters(family: Family) -> nn.ModuleDict:
+    """All factors by name, such as `layers/0/self_attn/q_proj/A`.
+
+    It is what an optimizer trains and, by `checkpoint.module_tensors` and `load_module`, what a checkpoint holds.
+    """
+    factors = {}
+    for path, layer in _adapted(family):
+        key = path.replace(".", "/")
+        factors[f"{key}/A"], factors[f"{key}/B"] = layer.lora_A[NAME], layer.lora_B[NAME]
+    return nn.ModuleDict(factors)
+
+
+def trainable_parameters(family: Family) -> list[nn.Parameter]:
+    """The adapters' parameters, float32, in the model's order."""
+    return list(adapters(family).parameters())
+
+
+# ---- the same model without adapters ---------------------------------------------------------------------------------
+
+
+def reference(family: Family) -> Family:
+    """The model with its adapters left out: the same base weights, none copied. Give it an engine of its own.
+
+    It stays what it is while the adapters learn.
+    """
+    return _rebuilt(family, lambda layer: layer.base_layer)
+
+
+def merged_copy(family: Family) -> Family:
+    """The model with plain linear layers, base + scale * B A, in memory of their own; all the rest is shared.
+
+    Call `refresh` after each change of the adapters.
+    """
+
+    def plain(layer: Any) -> nn.Linear:
+        bias = layer.base_layer.bias
+        return copy.deepcopy(layer.base_layer, {id(bias): bias})
+
+    merged = _rebuilt(family, plain)
+    refresh(merged, family)
+    return merged
+
+
+@torch.no_grad()
+def refresh(merged: Family, family: Family) -> None:
+    """Compute every merged weight anew from base and adapters: in float32, then rounded to the base's type.
+
+    In place, so captured graphs stay valid and an `Engine` notices.
+    """
+    for path, layer in _adapted(family):
+        base, up, down = layer.base_layer.weight, layer.lora_B[NAME].weight, layer.lora_A[NAME].weight
+        total = torch.addmm(base.float(), up, down, alpha=layer.scaling[NAME])
+        merged.language_model.get_submodule(path).weight.copy_(total)
+
+
+def _rebuilt(family: Family, plain: Callable[[Any], nn.Linear]) -> Family:
+    """A second tree of modules with `plain(layer)` in place of each adapted layer.
+
+    All tensors outside those layers are the very same in both.
+    """
+    model = family.model
+    shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+    shared |= {id(layer): plain(layer) for _, layer in _adapted(family)}
+    twin = copy.copy(family)
+    twin._adopt(copy.deepcopy(model, shared))
+    return twin
+
+
+# ---- checkpoints -----------------------------------------------------------------------------------------------------
+
+
+def export_merged(family: Family, folder: Path) -> Path:
+    """Write the model, adapters merged if it has any, for `--model` and for transformers' `from_pretrained`.
+
+    It is written whole or not at all, and replaces an older model there. The settings of the image processor go along
+    where the model was loaded with some.
+
+    Raises:
+        UserError: the folder holds something else than a model.
+    """
+    if folder.exists() and any(folder.iterdir()) and not (folder / "config.json").is_file():
+        raise UserError(f"{folder} holds files that are no model; choose a new or empty folder for the model.")
+    part = folder.parent / f".{folder.name}.part"
+    shutil.rmtree(part, ignore_errors=True)
+    merged_copy(family).model.save_pretrained(part)  # without adapters the copy has the model's very weights
+    family.tokenizer.save_pretrained(part)
+    try:
+        settings, _ = ImageProcessingMixin.get_image_processor_dict(family.model.name_or_path, local_files_only=True)
+    except (OSError, ValueError):
+        settings = None  # the model came without any, as tiny does; `load_family` then takes the family's own
+    if settings is not None:
+        (part / "preprocessor_config.json").write_text(json.dumps(settings, indent=2))
+    shutil.rmtree(folder, ignore_errors=True)
+    os.replace(part, folder)
+    return folder

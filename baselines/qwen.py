@@ -1,0 +1,191 @@
+"""Qwen2-VL, Qwen2.5-VL and Qwen3-VL: merged patches in any aspect, multimodal rotary positions, ChatML layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .decoder import QkNormDecoder
+from .layout import Family, ImageInput, Piece, fit_grid
+from .states import ImageTokens
+
+CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
+
+
+class QwenVL(Family):
+    """Qwen2-VL and Qwen2.5-VL: 14-pixel patches merged 2 x 2.
+
+    Args:
+        model: `Qwen2VLForConditionalGeneration` or `Qwen2_5_VLForConditionalGeneration`, in eval mode.
+        tokenizer: its tokenizer.
+        image_tokens: most tokens per image; larger images are shrunk, keeping their aspect as far as whole patches
+            allow.
+        system: the system message, or None for none; the default is that of the published chat templates.
+        images_last: see `Family`.
+    """
+
+    mean, std = CLIP_MEAN, CLIP_STD
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        image_tokens: int | None = None,
+        system: str | None = "You are a helpful assistant.",
+        images_last: bool = False,
+    ) -> None:
+        ids = tokenizer.convert_tokens_to_ids
+        self.system, self.turn_start = system, ids("<|im_start|>")
+        self.vision_start, self.vision_end = ids("<|vision_start|>"), ids("<|vision_end|>")
+        vision = model.config.vision_config
+        self.patch, self.merge, self.frames = vision.patch_size, vision.spatial_merge_size, vision.temporal_patch_size
+        self.unit = self.patch * self.merge
+        media = (model.config.image_token_id, model.config.video_token_id, self.vision_start, self.vision_end)
+        # <|endoftext|>, at which published models also stop, is suppressed: a turn has one end, and the pad id is never
+        # sampled.
+        super().__init__(
+            model, tokenizer, image_tokens=image_tokens, images_last=images_last,
+            turn_end="<|im_end|>", pad="<|endoftext|>", media=media,
+        )  # fmt: skip
+
+    def _adopt(self, model: Any) -> None:
+        super()._adopt(model)
+        _use_linear_patch_embedding(model.model.visual.patch_embed)
+
+    def _vision_modules(self, model: Any) -> list[nn.Module]:
+        return [model.model.visual]
+
+    def _pieces(self, spelling: Sequence[tuple[str, Any]], images: Iterable[ImageInput]) -> Iterator[Piece]:
+        if self.system is not None:
+            yield from (self.turn_start, f"system\n{self.system}", self.turn_end, "\n")
+        pending = iter(images)
+        for i, (kind, value) in enumerate(spelling):
+            if kind == "role":
+                if i > 0:
+                    yield from (self.turn_end, "\n")
+                yield from (self.turn_start, f"{value}\n")
+            elif kind == "image":
+                yield from (self.vision_start, next(pending), self.vision_end)
+            else:
+                yield value
+        yield from (self.turn_end, "\n", self.turn_start, "assistant\n")
+
+    def _positions(self, length: int, starts: Sequence[tuple[int, ImageInput]]) -> tuple[Tensor, int]:
+        """Multimodal rotary positions [3, length].
+
+        Text counts on in all three; an image spans (0, row, column) and then the count jumps over its longer side.
+        """
+        positions = torch.empty(3, length, dtype=torch.int64)
+        done, count = 0, 0
+        for start, image in starts:
+            positions[:, done:start] = torch.arange(count, count + start - done)
+            count += start - done
+            rows, columns = image.grid[1] // self.merge, image.grid[2] // self.merge
+            row, column = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
+            done = start + image.tokens
+            positions[:, start:done] = count + torch.stack(
+                [torch.zeros(rows * columns, dtype=torch.int64), row.flatten(), column.flatten()]
+            )
+            count += max(rows, columns)
+        positions[:, done:] = torch.arange(count, count + length - done)
+        return positions, count + length - done
+
+    def _fit(self, height: int, width: int) -> tuple[tuple[int, int], tuple[int, int, int], int]:
+        rows, columns = fit_grid(height, width, self.unit, self.image_tokens)
+        size = (rows * self.unit, columns * self.unit)
+        return size, (1, rows * self.merge, columns * self.merge), rows * columns
+
+    def patchify(self, image: ImageInput) -> Tensor:
+        """Normalised patches [patches, 3 * frames * patch * patch] float32 in merge-block order.
+
+        A still image is repeated over the frames.
+        """
+        p, m = self.patch, self.merge
+        _, h, w = image.grid
+        x = (
+            self.normalise(image).reshape(3, h // m, m, p, w // m, m, p).permute(1, 4, 2, 5, 0, 3, 6)
+        )  # block row, block column, row, column, channel, y, x
+        x = x.reshape(h * w, 3, 1, p, p).expand(-1, -1, self.frames, -1, -1)
+        return x.reshape(h * w, 3 * self.frames * p * p)
+
+    def encode_images(self, images: Sequence[ImageInput]) -> list[Tensor]:
+        """Vision features, one [tokens, H] tensor per image; differentiable unless the caller says otherwise."""
+        return list(self._see(images).pooler_output)
+
+    def _see(self, images: Sequence[ImageInput]) -> Any:
+        pixels = torch.cat([self.patchify(image) for image in images]).to(self.device)
+        grid = torch.tensor([image.grid for image in images], device=self.device)
+        return self.model.model.get_image_features(pixels, grid)
+
+
+class TinyQwen2VL(QwenVL):
+    """The tiny default.
+
+    No system message, text before images, so that all environments of a batch share the instructions' keys and values.
+    """
+
+    default_image_tokens = 16
+
+    def __init__(self, model: Any, tokenizer: Any, *, image_tokens: int | None = None) -> None:
+        super().__init__(model, tokenizer, image_tokens=image_tokens, system=None, images_last=True)
+
+
+class Qwen3VL(QwenVL):
+    """Qwen3-VL: 16-pixel patches merged 2 x 2, normalised queries and keys, features of several depths of the vision
+    tower added to the first layers (DeepStack, Meng et al., 2024, arXiv 2406.04334).
+
+    Its published chat template has no system message.
+
+    Args:
+        model: `Qwen3VLForConditionalGeneration`, in eval mode.
+        tokenizer, image_tokens, system, images_last: see `QwenVL`.
+    """
+
+    decoder_class = QkNormDecoder
+    mean, std = (0.5, 0.5, 0.5), (0.5, 0.5, 0.5)
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        image_tokens: int | None = None,
+        system: str | None = None,
+        images_last: bool = False,
+    ) -> None:
+        super().__init__(model, tokenizer, image_tokens=image_tokens, system=system, images_last=images_last)
+
+    def encode_images(self, images: Sequence[ImageInput]) -> list[Tensor]:
+        """Vision features, one [tokens, (1 + layers with deep features) * H] tensor per image."""
+        seen = self._see(images)
+        sizes = [image.tokens for image in images]
+        # Transformers 5.3 gives a layer's deep features as one tensor, 5.23 as one per image.
+        deep = [x if isinstance(x, Tensor) else torch.cat(list(x)) for x in seen.deepstack_features]
+        return list(torch.cat([torch.cat(list(seen.pooler_output)), *deep], dim=-1).split(sizes))
+
+    def flat_hidden(self, x: Tensor, positions: Tensor, images: ImageTokens | None) -> Tensor:
+        """The library's own pass; see `Family.flat_hidden`."""
+        deep: dict[str, Any] = {}
+        if images is not None:
+            where = torch.zeros(x.shape[:2], dtype=torch.bool, device=x.device)
+            where[images.rows, images.columns] = True
+            deep = {"visual_pos_masks": where, "deepstack_visual_embeds": list(images.deep)}
+        return self.language_model(inputs_embeds=x, position_ids=positions, use_cache=False, **deep).last_hidden_state
+
+
+def _use_linear_patch_embedding(module: Any) -> None:
+    """Compute the patch embedding as the matrix product that it is (its stride equals its kernel).
+
+    The 3-D convolution is several times slower on a CPU.
+    """
+
+    def forward(patches: Tensor) -> Tensor:
+        weight = module.proj.weight
+        return F.linear(patches.to(weight.dtype), weight.flatten(1), module.proj.bias)
+
+    module.forward = forward

@@ -1,0 +1,52 @@
+"""Which tokens of a reply are its action: RL4VLM weighs them differently from the thoughts before them.
+
+By character offsets, so it holds for every parser and tokenizer; the published code looks for the token ids of one
+tokenizer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from .families import Family
+from .policy import Sample
+
+
+def action_mask(
+    family: Family, samples: Sequence[Sample], spans: Sequence[tuple[int, int] | None], width: int
+) -> Tensor:
+    """True on the tokens from the one in which the action begins to the end of the turn, [B, width] bool.
+
+    What comes after the action (a closing tag, the end of turn) belongs to it, as in RL4VLM. A reply in which no action
+    was read is all thoughts.
+
+    Args:
+        samples: the replies.
+        spans: character range of the action in each reply's text, or None.
+        width: columns of the mask.
+    """
+    mask = torch.zeros(len(samples), width, dtype=torch.bool)
+    for row, (sample, span) in enumerate(zip(samples, spans, strict=True)):
+        if span is not None:
+            ids = sample.ids.tolist()
+            mask[row, first_token(family, ids, span[0]) : len(ids)] = True
+    return mask
+
+
+def first_token(family: Family, ids: Sequence[int], character: int) -> int:
+    """Index of the first token after which the decoded text is longer than `character` characters.
+
+    Decoding prefixes handles characters that are split over tokens; the text grows with its tokens, so a bisection
+    finds the place.
+    """
+    low, high = 0, len(ids) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if len(family.decode(ids[: middle + 1])) > character:
+            high = middle
+        else:
+            low = middle + 1
+    return low

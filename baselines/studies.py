@@ -1,0 +1,124 @@
+"""The studies as data: environments, arms, budgets. `baselines/study.py` runs them.
+
+All use the tiny model, warm-started from a noisy oracle as the learners' default is. Rates, clip range and batch sizes
+are the learners' defaults in every arm; an arm sets what it is named after and nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+TINY = ("--lr", "3e-4", "--gamma", "0.9", "--eval-episodes", "200", "--save-every", "10")
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One learner with its options; `module` None evaluates the warm start alone."""
+
+    label: str
+    module: str | None
+    options: tuple[str, ...] = ()
+    env: str | None = None  # trained on; the study's by default
+
+    @property
+    def slug(self) -> str:
+        """The label as part of a folder's name."""
+        return "".join(c if c.isalnum() or c in ".-" else "_" for c in self.label.lower())
+
+
+@dataclass(frozen=True)
+class Study:
+    """A figure's worth of runs.
+
+    Attributes:
+        title, question: what the page says.
+        env: trained on; warm_env: environments of the warm start, by default the same.
+        arms: what is compared; env_steps: budget of each run; seeds: runs per arm.
+        options: for every run; warm_options: for every warm start.
+        runs_in: a study with the same environment, budget and options, whose runs are used where the arms are equal.
+        judged_on: environments on which the trained models are judged afterwards; None takes the runs' own held-out
+            evaluations.
+    """
+
+    title: str
+    question: str
+    env: str
+    arms: tuple[Arm, ...]
+    env_steps: int
+    seeds: int = 4
+    options: tuple[str, ...] = TINY
+    warm_env: str | None = None
+    warm_options: tuple[str, ...] = field(default=())
+    runs_in: str | None = None
+    judged_on: str | None = None
+
+
+def _rl4vlm(weight: float) -> Arm:
+    return Arm(f"RL4VLM {weight:g}", "baselines.rl4vlm", ("--thought-weight", f"{weight:g}"))
+
+
+VLDAC, LOOP, GRPO = Arm("VL-DAC", "baselines.vldac"), Arm("LOOP", "baselines.loop"), Arm("GRPO", "baselines.grpo")
+LADDER = ("baselines.rl4vlm", ("--thought-weight", "0.3"))
+WARM_UP, STOP, KL = ("--value-warmup", "2"), ("--stop-gradient",), ("--kl-coef", "0.05")
+MIX = "vlgym/NumberLine-v0,vlgym/EZPoints-v0,vlgym/Blackjack-v0"
+
+STUDIES: dict[str, Study] = {
+    "numberline": Study(
+        title="NumberLine: VL-DAC, RL4VLM at three lambdas, LOOP, GRPO",
+        question="Does the order of the paper's figures 3 and 5 hold for a tiny model on an easy task?",
+        env="vlgym/NumberLine-v0",
+        arms=(VLDAC, _rl4vlm(0.1), _rl4vlm(0.3), _rl4vlm(0.9), LOOP, GRPO),
+        env_steps=6_144,
+    ),
+    "ablation": Study(
+        title="NumberLine: from RL4VLM to VL-DAC, one change at a time",
+        question="The paper's figure 4 (OneRoom there): what do KL, value warm-up and stop-gradient each do?",
+        env="vlgym/NumberLine-v0",
+        arms=(
+            _rl4vlm(0.3),
+            Arm("+ warm-up", LADDER[0], (*LADDER[1], *WARM_UP)),
+            Arm("+ stop-gradient", LADDER[0], (*LADDER[1], *STOP)),
+            Arm("+ KL", LADDER[0], (*LADDER[1], *KL)),
+            Arm("+ all three", LADDER[0], (*LADDER[1], *WARM_UP, *STOP, *KL)),
+            VLDAC,
+        ),
+        env_steps=6_144,
+        seeds=2,
+        runs_in="numberline",
+    ),
+    "ezpoints": Study(
+        title="EZPoints: VL-DAC, RL4VLM, LOOP",
+        question="The same on arithmetic with two cards, where the thoughts carry the reasoning.",
+        env="vlgym/EZPoints-v0",
+        arms=(VLDAC, _rl4vlm(0.5), LOOP),
+        env_steps=4_096,
+        seeds=2,
+        warm_options=("--warm.noise", "0.2", "--warm.check-every", "50"),
+    ),
+    "oneroom": Study(
+        title="OneRoom at a reduced resolution: VL-DAC and RL4VLM",
+        question="Sparse reward over longer episodes in a 3-D room.",
+        env="vlgym/OneRoom-v0",
+        arms=(VLDAC, _rl4vlm(0.3)),
+        env_steps=2_048,
+        seeds=2,
+        warm_options=("--warm.noise", "0.2", "--warm.check-every", "50", "--warm.val-episodes", "48"),
+        options=(*TINY, "--gamma", "0.99"),
+    ),
+    "transfer": Study(
+        title="One environment or a mixture: the transfer matrix",
+        question="Trained on one environment or on a mixture with the same budget, how well does the model play each?",
+        env=MIX,
+        arms=(
+            Arm("warm start only", None),
+            Arm("NumberLine", "baselines.vldac", env="vlgym/NumberLine-v0"),
+            Arm("EZPoints", "baselines.vldac", env="vlgym/EZPoints-v0"),
+            Arm("Blackjack", "baselines.vldac", env="vlgym/Blackjack-v0"),
+            Arm("mixture", "baselines.vldac"),
+        ),
+        env_steps=2_560,
+        seeds=2,
+        warm_options=("--warm.noise", "0.3", "--warm.check-every", "50"),
+        judged_on=MIX,
+    ),
+}

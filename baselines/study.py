@@ -1,0 +1,212 @@
+"""Studies: several learners, several seeds, one command, one table and one figure.
+
+    python -m baselines.study numberline --workers 2
+    python -m baselines.study ablation --seeds 2 --env-steps 2048
+    python -m baselines.study transfer --write
+
+Every run is an ordinary run of a learner in its own process and folder, from a warm start that all arms of a seed
+share, with the same number of environment steps. The command can be stopped (Ctrl-C) and given again: finished runs
+are kept, others go on from their newest checkpoint. What the studies are is in `baselines/studies.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from vlgym.errors import UserError, nearest
+
+from .checkpoint import checkpoints
+from .logs import LOG_FILE, read_rows
+from .runs import claim, write_json
+from .studies import STUDIES, Arm, Study
+from .study_report import draw, write_page
+
+DONE, WARM_REPORT = "done.json", "warm.json"
+
+
+@dataclass(frozen=True)
+class Config:
+    """Run a study, or go on with it, and write its table, figure and raw runs."""
+
+    name: Annotated[str, tyro.conf.Positional]
+    """Which study: numberline, ablation, ezpoints, oneroom or transfer."""
+    out: Path = Path("runs/studies")
+    """The study's folder is made in here."""
+    workers: int = 2
+    """Runs side by side, each with one thread."""
+    seeds: int | None = None
+    """Seeds per arm; default the study's."""
+    env_steps: int | None = None
+    """Environment steps per run; default the study's."""
+    options: tuple[str, ...] = field(default=())
+    """Further options for every run, as --options=--eval-episodes=20."""
+    write: bool = False
+    """Copy page, figure and raw runs to docs/studies/."""
+
+
+class Runs:
+    """The processes of one study, and how to stop them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.stopping = threading.Event()
+        self.failures: list[str] = []
+
+    def call(self, arguments: Sequence[str], log: Path) -> bool:
+        """Run one command of this package, its output in a file; whether it ended well."""
+        if self.stopping.is_set():
+            return False
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("a") as file:
+            code = subprocess.run([sys.executable, "-m", *arguments], stdout=file, stderr=file, check=False).returncode
+        if code != 0 and not self.stopping.is_set():
+            self.failures.append(f"{' '.join(arguments)} ended with code {code}; see {log}")
+        return code == 0
+
+    def warm(self, study: Study, seed: int) -> Path:
+        """The folder of the warm start that all arms of a seed share; made if missing."""
+        out = self.folder / "warm" / f"seed-{seed}"
+        if not (out / WARM_REPORT).is_file():
+            shutil.rmtree(out, ignore_errors=True)
+            arguments = ["baselines.sft", "--env", study.warm_env or study.env, "--seed", str(seed), "--out", str(out)]
+            self.call([*arguments, *study.warm_options], self.folder / "logs" / f"warm-{seed}.txt")
+        return out
+
+    def train(self, study: Study, arm: Arm, seed: int, steps: int, options: Sequence[str]) -> None:
+        """One run of one arm, unless it is done."""
+        out, warm = self.folder / "runs" / f"{arm.slug}-{seed}", self.folder / "warm" / f"seed-{seed}"
+        log = self.folder / "logs" / f"{arm.slug}-{seed}.txt"
+        if (out / DONE).is_file() or not (warm / WARM_REPORT).is_file() or self.stopping.is_set():
+            return
+        if arm.module is not None:
+            if checkpoints(out / "checkpoints"):
+                arguments = [arm.module, "--resume", "--out", str(out), "--env-steps", str(steps)]
+            else:
+                shutil.rmtree(out, ignore_errors=True)
+                limit = json.loads((warm / WARM_REPORT).read_text())["report"]["max_new_tokens"]
+                arguments = [
+                    arm.module, "--env", arm.env or study.env, "--model", str(warm), "--seed", str(seed),
+                    "--out", str(out), "--max-new-tokens", str(limit), "--updates", "1000000",
+                    "--env-steps", str(steps), "--threads", "1",
+                    *study.options, *arm.options, *options,
+                ]  # fmt: skip
+            if not self.call(arguments, log) or not (out / "model" / "config.json").is_file():
+                return  # failed, or stopped and resumable
+        out.mkdir(parents=True, exist_ok=True)
+        if study.judged_on:
+            model = out / "model" if arm.module is not None else warm
+            limit = json.loads((warm / WARM_REPORT).read_text())["report"]["max_new_tokens"]
+            arguments = [
+                "baselines.evaluate", "--model", str(model), "--env", study.judged_on, "--max-new-tokens", str(limit),
+                "--out", str(out / "judged.json"), "--threads", "1",
+            ]  # fmt: skip
+            if not self.call(arguments, log):
+                return
+        write_json(out / DONE, {"arm": arm.label, "seed": seed})
+
+
+def collect(folder: Path, study: Study, seeds: int) -> list[dict[str, Any]]:
+    """The raw runs: per arm and seed the training curve, the last held-out evaluations, and the judgements."""
+    found = []
+    for arm in study.arms:
+        for seed in range(seeds):
+            out = folder / "runs" / f"{arm.slug}-{seed}"
+            if not (out / DONE).is_file():
+                continue
+            names = ("env_steps", "episode/success", "episode/return", "rollout/invalid_rate", "episode/count")
+            curve = [[row.get(name) for name in names] for row in read_rows(out / LOG_FILE)]
+            evaluation = out / "evaluation.json"
+            evaluations = json.loads(evaluation.read_text()) if evaluation.is_file() else []
+            judged = json.loads((out / "judged.json").read_text()) if study.judged_on else []
+            found.append(
+                {
+                    "arm": arm.label, "seed": seed, "curve_columns": list(names), "curve": curve,
+                    "evaluations": evaluations, "judged": judged,
+                }
+            )  # fmt: skip
+    return found
+
+
+def run(config: Config) -> Path:
+    """Run what is missing of a study; return its folder.
+
+    Raises:
+        UserError: no such study, an option out of range, or runs that failed.
+    """
+    if config.name not in STUDIES:
+        near = nearest(config.name, list(STUDIES))
+        raise UserError(f"No study {config.name!r}.{near} There are: {', '.join(STUDIES)}.")
+    study = STUDIES[config.name]
+    seeds, steps = config.seeds or study.seeds, config.env_steps or study.env_steps
+    if config.workers < 1 or seeds < 1 or steps < 1:
+        raise UserError("--workers, --seeds and --env-steps must be >= 1.")
+    folder = config.out / config.name
+    plan = {"study": config.name, "env_steps": steps, "options": list(config.options)}
+    if (folder / "study.json").is_file() and json.loads((folder / "study.json").read_text()) != plan:
+        raise UserError(f"{folder} holds this study with other options; take another --out, or remove that folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / "study.json", plan)
+    shared = config.out / (study.runs_in or config.name)  # warm starts and runs
+    shared.mkdir(parents=True, exist_ok=True)
+    lock = claim(shared)
+    runs, jobs = Runs(shared), [(arm, seed) for seed in range(seeds) for arm in study.arms]
+    with (
+        Progress(
+            TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn()
+        ) as bar,
+        ThreadPoolExecutor(config.workers) as pool,
+    ):
+        warming = bar.add_task("warm starts", total=seeds)
+        training = bar.add_task("runs", total=len(jobs))
+        try:
+            for _ in pool.map(lambda seed: runs.warm(study, seed), range(seeds)):
+                bar.advance(warming)
+            for _ in pool.map(lambda job: runs.train(study, job[0], job[1], steps, config.options), jobs):
+                bar.advance(training)
+        except KeyboardInterrupt:
+            runs.stopping.set()
+            bar.console.print("stopping; the running ones save and end. Give the same command again to go on.")
+    lock.close()
+    found = collect(shared, study, seeds)
+    if not found:
+        raise UserError(f"No run of {config.name} has ended yet; nothing to report. {'; '.join(runs.failures)}")
+    write_json(folder / "runs.json", found)
+    draw(folder / f"{config.name}.png", study, found)
+    complete = len(found) == len(jobs)
+    write_page(folder / f"{config.name}.md", study, found, seeds=seeds, steps=steps, complete=complete)
+    print((folder / f"{config.name}.md").read_text())
+    if runs.failures:
+        raise UserError("Some runs failed:\n" + "\n".join(runs.failures))
+    if config.write:
+        if not complete:
+            raise UserError(f"--write needs all {len(jobs)} runs; {len(found)} have ended. Give the command again.")
+        target = Path(__file__).parents[1] / "docs" / "studies"
+        target.mkdir(parents=True, exist_ok=True)
+        for name in (f"{config.name}.png", f"{config.name}.md"):
+            shutil.copyfile(folder / name, target / name)
+        (target / f"{config.name}.json").write_text(json.dumps(found, separators=(",", ":")) + "\n")
+    return folder
+
+
+def main() -> None:
+    """Command line."""
+    try:
+        run(tyro.cli(Config, description=__doc__))
+    except UserError as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()

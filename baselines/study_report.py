@@ -1,0 +1,146 @@
+"""Tables and figures of studies: mean, standard deviation and 95 % interval over seeds.
+
+Intervals are Student's t over seeds, so they speak about runs, not about episodes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .studies import Study
+
+BIN = 512  # environment steps per point of the figure
+# 97.5 % quantiles of Student's t by degrees of freedom; beyond, the normal one.
+T975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+
+
+def spread(values: Sequence[float]) -> tuple[float, float, float]:
+    """(mean, standard deviation, half-width of the 95 % interval); NaN for what too few values cannot say."""
+    if not values:
+        return math.nan, math.nan, math.nan
+    n, mean = len(values), sum(values) / len(values)
+    if n < 2:
+        return mean, math.nan, math.nan
+    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (n - 1))
+    quantile = T975[n - 2] if n - 2 < len(T975) else 1.96
+    return mean, deviation, quantile * deviation / math.sqrt(n)
+
+
+def binned(run: dict[str, Any]) -> list[tuple[float, float]]:
+    """(environment steps, success of the episodes that ended in that bin) of one run's training."""
+    sums: dict[int, list[float]] = {}
+    for steps, success, _, _, count in run["curve"]:
+        if success is not None and count:
+            entry = sums.setdefault((steps - 1) // BIN, [0.0, 0.0])
+            entry[0] += success * count
+            entry[1] += count
+    return [((at + 0.5) * BIN, total / count) for at, (total, count) in sorted(sums.items())]
+
+
+def draw(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> None:
+    """Write the figure: curves with the standard deviation over seeds, or the transfer matrix."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.8))
+    FigureCanvasAgg(figure)
+    axis = figure.subplots()
+    if study.judged_on:
+        _draw_matrix(figure, axis, study, found)
+    else:
+        for arm in study.arms:
+            _draw_arm(axis, arm.label, [binned(run) for run in found if run["arm"] == arm.label])
+        axis.set(xlabel="environment steps", ylabel="success of training episodes", ylim=(-0.03, 1.05))
+        axis.grid(alpha=0.2)
+        axis.legend(loc="lower right", fontsize=8)
+    axis.set_title(study.title, fontsize=10)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+
+
+def _draw_arm(axis: Any, label: str, curves: Sequence[Sequence[tuple[float, float]]]) -> None:
+    places = sorted({x for curve in curves for x, _ in curve})
+    columns = [[y for curve in curves for at, y in curve if at == x] for x in places]
+    if not columns:
+        return
+    means = [sum(column) / len(column) for column in columns]
+    deviations = [spread(column)[1] if len(column) > 1 else 0.0 for column in columns]
+    (line,) = axis.plot(places, means, label=label)
+    low = [m - d for m, d in zip(means, deviations, strict=True)]
+    high = [m + d for m, d in zip(means, deviations, strict=True)]
+    axis.fill_between(places, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
+
+
+def _draw_matrix(figure: Any, axis: Any, study: Study, found: Sequence[dict[str, Any]]) -> None:
+    labels, columns = [arm.label for arm in study.arms], (study.judged_on or "").split(",")
+    cells = [[_judged(found, label, env_id) for env_id in columns] for label in labels]
+    means = [[spread(values)[0] if values else math.nan for values in row] for row in cells]
+    picture = axis.imshow(means, vmin=0, vmax=1, cmap="viridis", aspect="auto")
+    for i, row in enumerate(means):
+        for j, value in enumerate(row):
+            axis.text(j, i, f"{value:.2f}", ha="center", va="center", color="white" if value < 0.6 else "black")
+    axis.set_xticks(range(len(columns)), [env_id.split("/")[-1] for env_id in columns])
+    axis.set_yticks(range(len(labels)), labels)
+    axis.set(xlabel="judged on", ylabel="trained on")
+    figure.colorbar(picture, label="success")
+
+
+def _judged(found: Sequence[dict[str, Any]], label: str, env_id: str) -> list[float]:
+    return [r["success"] for run in found if run["arm"] == label for r in run["judged"] if r["env_id"] == env_id]
+
+
+def write_page(
+    path: Path, study: Study, found: Sequence[dict[str, Any]], *, seeds: int, steps: int, complete: bool
+) -> None:
+    """Write the page: question, table, figure."""
+    name = path.stem
+    lines = [f"# {study.title}", "", study.question, ""]
+    lines += [
+        f"`python -m baselines.study {name}`: the tiny model, {seeds} seeds per arm, {steps:,} environment steps each.",
+        "Intervals are 95 %, Student's t over seeds. Raw runs: the JSON file beside this page.",
+        "",
+    ]
+    if not complete:
+        lines += ["**Incomplete: some runs have not ended.**", ""]
+    lines += _matrix_table(study, found) if study.judged_on else _arms_table(study, found)
+    lines += ["", f"![{study.title}]({name}.png)", ""]
+    path.write_text("\n".join(lines))
+
+
+def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
+    lines = [
+        "| arm | held-out success | sd | 95 % | worst seed | success while training | return | invalid |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for arm in study.arms:
+        runs = [run for run in found if run["arm"] == arm.label]
+        if not runs:
+            continue
+        last = [run["evaluations"][-1] for run in runs]
+        mean, deviation, half = spread([e["success"] for e in last])
+        along = spread([sum(y for _, y in curve) / len(curve) for curve in map(binned, runs) if curve])[0]
+        lines.append(
+            f"| {arm.label} | {mean:.3f} | {deviation:.3f} | +-{half:.3f} | {min(e['success'] for e in last):.3f} | "
+            f"{along:.3f} | {spread([e['mean_return'] for e in last])[0]:+.2f} | "
+            f"{spread([e['invalid_rate'] for e in last])[0]:.3f} |"
+        )
+    first = [run["evaluations"][0]["success"] for run in found if run["arm"] == study.arms[0].label]
+    if first:
+        mean, deviation, _ = spread(first)
+        lines += ["", f"Before reinforcement learning all arms are the same models: {mean:.3f} (sd {deviation:.3f})."]
+    return lines
+
+
+def _matrix_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
+    columns = (study.judged_on or "").split(",")
+    lines = ["| trained on | " + " | ".join(columns) + " | mean |", "|---" * (len(columns) + 2) + "|"]
+    for arm in study.arms:
+        cells = [_judged(found, arm.label, env_id) for env_id in columns]
+        if all(cells):
+            texts = ["{:.3f} +-{:.3f}".format(*(lambda s: (s[0], s[2]))(spread(values))) for values in cells]
+            total = spread([v for values in cells for v in values])[0]
+            lines.append(f"| {arm.label} | " + " | ".join(texts) + f" | {total:.3f} |")
+    return lines

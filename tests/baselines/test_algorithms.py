@@ -1,0 +1,216 @@
+"""RL4VLM, LOOP and GRPO: what each does differently, and exact resumption of all."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from samples import messages, picture
+from stage import ENV, SMALL, on_stage
+
+from baselines import losses, training
+from baselines.checkpoint import checkpoints
+from baselines.grpo import GRPO
+from baselines.logs import read_rows
+from baselines.loop import LOOP
+from baselines.policy import Sample
+from baselines.rl4vlm import RL4VLM
+from baselines.spans import action_mask, first_token
+from baselines.vldac import VLDAC
+from vlgym.errors import UserError
+from vlgym.seeding import episode_seed
+
+# -- spans --
+
+
+def sample_of(family, text: str) -> Sample:
+    ids = torch.tensor(family.encode_reply(text))
+    return Sample(family.encode(messages(picture(1), "?")), ids, torch.zeros(len(ids)), torch.zeros(128), False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I see 3, the target is 5. <action>+</action>",
+        '{"thoughts": "größer \u2192 \u4e2d", "action": "+"}',
+        "+",
+    ],
+)
+def test_the_action_begins_with_the_token_that_holds_its_first_character_and_lasts_to_the_end_of_turn(family, text):
+    sample, at = sample_of(family, text), text.index("+")
+    mask = action_mask(family, [sample], [(at, at + 1)], len(sample.ids) + 2)[0]
+    chosen = mask.nonzero().squeeze(-1).tolist()
+    assert chosen == list(range(chosen[0], len(sample.ids)))
+    assert not mask[len(sample.ids) :].any()
+    before = family.decode(sample.ids[: chosen[0]].tolist())
+    through = family.decode(sample.ids[: chosen[0] + 1].tolist())
+    assert len(before) <= at < len(through)
+    assert int(sample.ids[chosen[-1]]) == family.turn_end
+
+
+def test_a_reply_without_a_readable_action_is_all_thoughts(family):
+    assert not action_mask(family, [sample_of(family, "no idea")], [None], 9).any()
+
+
+def test_the_first_token_is_found_as_by_decoding_every_prefix(family):
+    ids = sample_of(family, "caf\u00e9 \u2192 turn left <action>\u00fc</action>").ids.tolist()
+    lengths = [len(family.decode(ids[: i + 1])) for i in range(len(ids))]
+    for character in range(lengths[-2]):
+        assert first_token(family, ids, character) == next(i for i, n in enumerate(lengths) if n > character)
+
+
+# -- RL4VLM --
+
+
+def test_rl4vlm_is_vldac_with_its_own_defaults():
+    config = RL4VLM.Config().resolve()
+    assert (config.policy_loss, config.kl_coef, config.value_warmup, config.stop_gradient) == ("step", 0.0, 0, False)
+    assert issubclass(RL4VLM, VLDAC)
+
+
+def test_rl4vlms_loss_weighs_thoughts_by_lambda():
+    learner = on_stage(RL4VLM, thought_weight=0.25)
+    batch, _ = learner.collector.collect()
+    rows = torch.arange(3)
+    batch.spans[:3] = [(0, 1), None, (0, 1)]  # from the first character on: all action; none; all action
+    batch.advantages[:3] = torch.tensor([1.0, 1.0, -1.0])
+    new = (batch.old[:3] + 0.01).where(batch.mask[:3], torch.zeros(()))
+    tokens = batch.mask[:3].sum(-1).double()
+    ratios = torch.exp(0.01 * tokens * torch.tensor([1.0, 0.25, 1.0]))
+    expected = -(min(ratios[0], 1.2) + min(ratios[1], 1.2) - max(ratios[2], 0.8)) / 3
+    got = learner.policy_loss(new, batch, rows, torch.full((3,), 1 / 3)).loss
+    assert float(got) == pytest.approx(float(expected), rel=1e-4)
+
+
+# -- LOOP and GRPO --
+
+
+def test_a_groups_episodes_begin_alike_and_groups_differ():
+    learner = on_stage(LOOP, num_envs=4, group=2)
+    batch, row = learner.collector.collect()
+    first = [batch.samples[unit[0]].prompt.key for unit in batch.units]
+    assert first[0] == first[1] != first[2] == first[3]
+    assert row["episode/count"] == 4
+    assert learner.collector.next == 4
+    again, _ = learner.collector.collect()
+    assert again.samples[again.units[0][0]].prompt.key not in first
+
+
+def test_every_step_of_an_episode_has_the_episodes_advantage_and_groups_sum_to_zero():
+    learner = on_stage(LOOP, num_envs=4, group=2)
+    learner.collector.advantage = lambda returns: losses.leave_one_out(torch.tensor([[3.0, 1.0], [0.0, 4.0]]))
+    batch, _ = learner.collector.collect()
+    expected = [2.0, -2.0, -4.0, 4.0]  # K / (K - 1) = 2 times the distance from the mean
+    for unit, advantage in zip(batch.units, expected, strict=True):
+        assert len(unit) >= 1
+        assert batch.advantages[unit].tolist() == [advantage] * len(unit)
+    assert sorted(row for unit in batch.units for row in unit) == list(range(len(batch.samples)))
+
+
+def test_the_environments_seed_depends_on_the_group_alone():
+    learner = on_stage(LOOP, num_envs=4, group=2)
+    seen: list[int] = []
+    for env in learner.collector.envs:
+        reset = env.reset
+        env.reset = lambda seed=None, options=None, reset=reset: (seen.append(seed), reset(seed=seed))[1]
+    learner.collector.collect()
+    assert seen == [episode_seed(ENV, "train", n) for n in (0, 0, 1, 1)]
+
+
+def test_returns_are_discounted_within_an_episode():
+    learner = on_stage(LOOP, num_envs=2, group=2, gamma=0.5, invalid_penalty=1.0)
+    for env in learner.collector.envs:
+        env.invalid_penalty, env.max_turns = 1.0, 3
+    batch, row = learner.collector.collect()  # an untrained model is never readable: -1 each turn
+    assert batch.returns.tolist() == [-(1 + 0.5 + 0.25)] * 6
+    assert row["episode/return"] == -3.0
+
+
+def test_every_token_of_an_episode_counts_alike():
+    learner = on_stage(LOOP, num_envs=2, group=2)
+    batch, _ = learner.collector.collect()
+    batch.advantages[:] = 1.0
+    learner.policy_step = lambda batch, rows, size, stats: stats["policy/grad_norm"].append(
+        float(learner.weights(batch, rows, size).sum())
+    )
+    stats = learner.train_on(batch, 1)
+    assert stats["policy/grad_norm"] == pytest.approx(1.0)  # both episodes are in the one minibatch
+    weights = learner.weights(batch, torch.tensor(batch.units[0]), 2)
+    tokens = batch.mask[batch.units[0]].sum(-1)
+    assert weights.tolist() == pytest.approx((tokens / tokens.sum() / 2).tolist())
+
+
+def test_loop_leaves_out_episodes_without_an_advantage_and_grpo_keeps_them():
+    for learner_class, used in ((LOOP, 0.5), (GRPO, 1.0)):
+        learner = on_stage(learner_class, num_envs=4, group=2, kl_coef=0.0)
+        batch, _ = learner.collector.collect()
+        for unit, advantage in zip(batch.units, (1.0, -1.0, 0.0, 0.0), strict=True):
+            batch.advantages[unit] = advantage
+        assert learner.train_on(batch, 1)["rollout/used_episodes"] == used
+
+
+def test_grpos_advantages_are_divided_by_the_groups_deviation():
+    returns = torch.tensor([[1.0, 3.0], [5.0, 5.0]])
+    assert losses.group_relative(returns).flatten().tolist() == pytest.approx(
+        [-(0.5**0.5), 0.5**0.5, 0.0, 0.0], abs=1e-5
+    )
+    with pytest.raises(ValueError, match="at least 2"):
+        losses.group_relative(torch.zeros(3, 1))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"group": 1}, "--group 1"), ({"num_envs": 5}, "evenly over 2 groups"), ({"double_buffer": True}, "leave it out")],
+)
+def test_options_that_make_no_groups_are_refused(change, words):
+    with pytest.raises(UserError, match=words):
+        LOOP.Config(**{**SMALL, "group": 2, **change}).resolve()
+
+
+# -- all --
+
+
+@pytest.mark.parametrize(
+    ("learner", "more"),
+    [
+        (RL4VLM, {"reward": replace(VLDAC.Config().reward, normalise=True)}),
+        (LOOP, {"group": 2, "kl_coef": 0.05}),
+        (GRPO, {"group": 2}),
+    ],
+)
+def test_two_updates_equal_one_and_a_resumed_one_bit_for_bit(tmp_path, learner, more):
+    config = learner.Config(**{**SMALL, "updates": 2, "invalid_penalty": 0.1, **more})
+    training.train(learner, replace(config, out=tmp_path / "stopped", updates=1, final_lr=1.0, lr=3e-4))
+    training.train(learner, replace(config, out=tmp_path / "whole", updates=2, final_lr=1.0, lr=3e-4))
+    training.train(learner, learner.Config(out=tmp_path / "stopped", resume=True, updates=2))
+    first, second = (checkpoints(tmp_path / name / "checkpoints")[-1] for name in ("whole", "stopped"))
+    a, b = load_file(first / "tensors.safetensors"), load_file(second / "tensors.safetensors")
+    assert a.keys() == b.keys()
+    assert all(torch.equal(a[name], b[name]) for name in a)
+    states = [json.loads((folder / "state.json").read_text()) for folder in (first, second)]
+    assert states[0]["collectors"] == states[1]["collectors"]
+    assert (
+        states[0]["env_steps"] == states[1]["env_steps"] == read_rows(tmp_path / "whole" / "log.jsonl")[-1]["env_steps"]
+    )
+
+
+def test_a_budget_in_environment_steps_ends_the_run(tmp_path):
+    config = VLDAC.Config(**{**SMALL, "updates": 50, "eval_episodes": 0})
+    session = training.train(VLDAC, replace(config, env_steps=20, out=tmp_path / "run"))
+    assert (session.update, session.env_steps) == (2, 24)
+
+
+def test_the_ablation_switches_do_what_they_say():
+    plain = on_stage(VLDAC, value_warmup=0)
+    assert not plain.warming_up(1)
+    assert on_stage(VLDAC, value_warmup=2).warming_up(2)
+    batch, _ = plain.collector.collect()
+    batch.advantages = torch.linspace(-1, 1, 12)
+    batch.ref = batch.old - batch.mask * 0.5
+    stats: dict[str, list[float]] = defaultdict(list)
+    plain.policy_step(batch, torch.arange(12), 12, stats)
+    assert stats["loss/kl"][0] == pytest.approx(2.718281828**-0.5 + 0.5 - 1, rel=1e-3)  # k3 of d = -0.5

@@ -1,0 +1,44 @@
+"""The learner trains on an environment of every family: two updates each, warm-started from the oracle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from stage import SMALL
+
+from baselines import training
+from baselines.logs import read_rows
+from baselines.sft import WarmConfig
+from baselines.vldac import VLDAC, Config
+
+CASES = [
+    pytest.param("vlgym/ALFWorld-v0", ("image_size=[112, 112]", "max_turns=4"), id="alfworld"),
+    pytest.param("vlgym/WebShop-v0", ("max_turns=4",), id="webshop", marks=pytest.mark.xdist_group("browser")),
+    pytest.param("vlgym/Sokoban-v0", ("group=small-v0", "max_turns=4"), id="sokoban-online"),
+    pytest.param("vlgym/Sokoban-v0", ("group=small-v0", "planner=global"), id="sokoban-global"),
+    pytest.param("vlgym/Football-v0", ("max_turns=3",), id="football"),
+    pytest.param("vlgym/WebUI-v0", ("max_turns=2",), id="webui", marks=pytest.mark.xdist_group("browser")),
+    pytest.param("vlgym/OneRoom-v0", ("max_turns=4",), id="miniworld"),
+    pytest.param("vlgym/EZPoints-v0", ("max_turns=4",), id="cards"),
+]
+
+
+@pytest.mark.parametrize(("env_id", "arguments"), CASES)
+def test_two_updates_run_and_sampling_agrees_with_scoring(tmp_path, env_id, arguments):
+    config = Config(
+        **{
+            **SMALL, "env": env_id, "env_kwargs": arguments, "updates": 2, "num_envs": 2, "rollout_steps": 2,
+            "minibatch": 2, "value_warmup": 1, "eval_episodes": 2, "max_new_tokens": None,
+            "warm": WarmConfig(steps=2, samples=8, batch=4, check_every=50, val_episodes=1),
+        }
+    )  # fmt: skip
+    session = training.train(VLDAC, replace(config, out=tmp_path / "run"))
+    rows = read_rows(session.out / "log.jsonl")
+    assert [row["env_steps"] for row in rows] == [4, 8]
+    assert [row["env/failures"] for row in rows] == [0, 0]
+    assert all(row["rollout/logp_diff_max"] < 1e-4 for row in rows)
+    assert rows[1]["policy/grad_norm"] >= 0
+    assert [e["episodes"] for e in session.evaluations] == [2, 2]
+    assert session.warm.longest_reply > 0
+    assert (session.out / "curve.png").is_file()

@@ -1,0 +1,50 @@
+"""Presets: known, complete, sourced, and second to what is asked for."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from baselines import grpo, loop, presets, rl4vlm, training, vldac
+from vlgym.errors import UserError
+
+CONFIGS = {"vldac": vldac.Config, "rl4vlm": rl4vlm.Config, "loop": loop.Config, "grpo": grpo.Config}
+
+
+def test_every_preset_suits_a_learner_and_its_values_are_in_range():
+    for name in presets.PRESETS:
+        suited = [config for config in CONFIGS.values() if presets.suits(config(), name)]
+        assert suited
+        for config in suited:
+            assert presets.apply(config(), name).resolve().preset == name
+
+
+def test_every_value_names_its_source():
+    known = ("D.2", "code", "C", "LOOP", "fig. 6", "ours", "section", "51,200", "2,000", "15,000", "64 x")
+    for values in presets.PRESETS.values():
+        assert all(source.startswith(known) for _, source in values.values())
+
+
+def test_a_preset_sets_what_the_paper_says():
+    config = presets.apply(vldac.Config(), "paper-miniworld")
+    assert (config.lr, config.kl_coef, config.epochs, config.history_images, config.lora.rank) == (5e-5, 0.05, 2, 4, 16)
+    assert config.num_envs * config.rollout_steps * config.updates == config.env_steps == 51_200
+
+
+def test_options_beside_a_preset_win(monkeypatch):
+    asked = {}
+    monkeypatch.setattr(training, "train", lambda learner, config: asked.update(config=config))
+    monkeypatch.setattr(sys, "argv", ["vldac", "--preset", "paper-ezpoints", "--gamma", "0.5", "--lora.rank", "4"])
+    training.main(vldac.VLDAC, "")
+    assert (asked["config"].preset, asked["config"].gamma, asked["config"].lora.rank) == ("paper-ezpoints", 0.5, 4)
+    assert asked["config"].lora.alpha == 32.0
+
+
+def test_unknown_presets_and_those_of_other_learners_are_refused():
+    with pytest.raises(UserError, match="paper-miniworld"):
+        presets.apply(vldac.Config(), "paper-miniwrld")
+    with pytest.raises(UserError, match="group, which this learner does not have"):
+        presets.apply(vldac.Config(), "paper-loop")
+    assert presets.chosen(loop.Config, ["--preset=paper-loop"]).group == 6
+    assert presets.chosen(vldac.Config, ["--seed", "1"]) == vldac.Config()

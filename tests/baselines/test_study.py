@@ -1,0 +1,140 @@
+"""Studies: statistics by hand, and a small one run, stopped, resumed and reported."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+from stage import ENV
+
+from baselines import evaluate, studies, study, study_report
+from vlgym.errors import UserError
+
+SMALL = (
+    "--num-envs", "4", "--rollout-steps", "2", "--minibatch", "8", "--eval-episodes", "4", "--image-tokens", "4",
+    "--save-every", "1", "--lr", "3e-4",
+)  # fmt: skip
+WARM = (
+    "--warm.steps", "2", "--warm.samples", "64", "--warm.batch", "8", "--warm.check-every", "50",
+    "--warm.val-episodes", "4", "--image-tokens", "4",
+)  # fmt: skip
+
+
+def test_spread_is_students_interval_over_seeds():
+    mean, deviation, half = study_report.spread([0.5, 0.7, 0.9, 0.9])
+    assert mean == pytest.approx(0.75)
+    assert deviation == pytest.approx(math.sqrt((0.0625 + 0.0025 + 0.0225 + 0.0225) / 3))
+    assert half == pytest.approx(3.182 * deviation / 2)
+    assert math.isnan(study_report.spread([0.5])[1])
+    assert math.isnan(study_report.spread([])[0])
+
+
+def test_a_curve_is_binned_by_episodes():
+    curve = [[256, 0.5, 0, 0, 10], [512, 1.0, 0, 0, 30], [768, None, 0, 0, 0], [1024, 0.25, 0, 0, 4]]
+    assert study_report.binned({"curve": curve}) == [(256.0, pytest.approx(35 / 40)), (768.0, 0.25)]
+
+
+def test_every_study_has_arms_of_its_own_and_shared_runs_are_alike():
+    for name, item in studies.STUDIES.items():
+        assert len({arm.slug for arm in item.arms}) == len(item.arms), name
+        if item.runs_in:
+            base = studies.STUDIES[item.runs_in]
+            assert (item.env, item.env_steps, item.options) == (base.env, base.env_steps, base.options)
+            by_slug = {arm.slug: arm for arm in base.arms}
+            assert all(by_slug.get(arm.slug, arm) == arm for arm in item.arms)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """A study of two arms that takes seconds."""
+    item = studies.Study(
+        title="Small",
+        question="Does it run?",
+        env=ENV,
+        arms=(studies.VLDAC, studies.LOOP),
+        env_steps=16,
+        seeds=1,
+        options=SMALL,
+        warm_options=WARM,
+    )
+    monkeypatch.setitem(studies.STUDIES, "small", item)
+    return item
+
+
+def test_a_study_runs_reports_and_keeps_what_is_done(tmp_path, small, monkeypatch, capsys):
+    calls: list[list[str]] = []
+    call = study.Runs.call
+    monkeypatch.setattr(study.Runs, "call", lambda self, a, log: (calls.append(list(a)), call(self, a, log))[1])
+    folder = study.run(study.Config("small", out=tmp_path, workers=1))
+    assert [a[0] for a in calls] == ["baselines.sft", "baselines.vldac", "baselines.loop"]
+    page = (folder / "small.md").read_text()
+    assert "| VL-DAC | " in page
+    assert "| LOOP | " in page
+    assert "Incomplete" not in page
+    assert (folder / "small.png").read_bytes().startswith(b"\x89PNG")
+    runs = json.loads((folder / "runs.json").read_text())
+    assert [(run["arm"], run["seed"]) for run in runs] == [("VL-DAC", 0), ("LOOP", 0)]
+    assert all(run["curve"][-1][0] >= 16 and len(run["evaluations"]) == 2 for run in runs)
+    first = [run["evaluations"][0]["success"] for run in runs]
+    assert first[0] == first[1]  # one warm start for all arms
+    calls.clear()
+    (folder / "runs" / "loop-0" / "done.json").unlink()
+    study.run(study.Config("small", out=tmp_path, workers=1))
+    assert [a[:2] for a in calls] == [["baselines.loop", "--resume"]]
+    with pytest.raises(UserError, match="other options"):
+        study.run(study.Config("small", out=tmp_path, env_steps=8))
+
+
+def test_a_transfer_study_judges_every_model_on_every_environment(tmp_path, small, monkeypatch):
+    both = f"{ENV},vlgym/Blackjack-v0"
+    item = replace(
+        small, env=both, arms=(studies.Arm("warm start only", None), studies.Arm("one", "baselines.vldac", env=ENV)),
+        judged_on=both,
+    )  # fmt: skip
+    monkeypatch.setitem(studies.STUDIES, "small", item)
+    call = study.Runs.call
+
+    def fewer(self, arguments, log):
+        more = ["--episodes", "2", "--image-tokens", "4"] if arguments[0] == "baselines.evaluate" else []
+        return call(self, [*arguments, *more], log)
+
+    monkeypatch.setattr(study.Runs, "call", fewer)
+    folder = study.run(study.Config("small", out=tmp_path))
+    runs = json.loads((folder / "runs.json").read_text())
+    assert [[r["env_id"] for r in run["judged"]] for run in runs] == [both.split(","), both.split(",")]
+    assert runs[0]["curve"] == []
+    assert f"| trained on | {ENV} | vlgym/Blackjack-v0 | mean |" in (folder / "small.md").read_text()
+
+
+def test_a_failed_run_is_named_with_its_log(tmp_path, small, monkeypatch):
+    monkeypatch.setitem(studies.STUDIES, "small", replace(small, warm_options=("--warm.steps", "-1")))
+    with pytest.raises(UserError, match=r"warm-0\.txt"):
+        study.run(study.Config("small", out=tmp_path))
+
+
+def test_unknown_studies_and_bad_numbers_are_refused(tmp_path):
+    with pytest.raises(UserError, match="numberline"):
+        study.run(study.Config("numbrline", out=tmp_path))
+    with pytest.raises(UserError, match="--workers"):
+        study.run(study.Config("numberline", out=tmp_path, workers=0))
+
+
+def test_an_evaluation_reports_every_environment_and_writes_json(tmp_path, capsys):
+    out = tmp_path / "report.json"
+    config = evaluate.Config(
+        "tiny", env=f"{ENV},vlgym/Blackjack-v0", episodes=2, image_tokens=4, max_new_tokens=4, out=out
+    )
+    reports = evaluate.run(config)
+    assert [report.env_id for report in reports] == [ENV, "vlgym/Blackjack-v0"]
+    assert [entry["episodes"] for entry in json.loads(out.read_text())] == [2, 2]
+    assert "Blackjack" in capsys.readouterr().out
+    with pytest.raises(UserError, match="--split"):
+        evaluate.run(replace(config, split="all"))
+
+
+def test_a_first_report_without_a_finished_run_says_so(tmp_path, small, monkeypatch):
+    monkeypatch.setattr(study.Runs, "call", lambda self, arguments, log: False)
+    with pytest.raises(UserError, match="No run of small has ended"):
+        study.run(study.Config("small", out=tmp_path))

@@ -1,0 +1,449 @@
+"""Speed of the learner on one GPU: the architecture of Qwen2-VL-7B with random weights, in parts of some minutes.
+
+    for part in decode prefill vision update loop; do
+        python tests/benchmarks/gpu_speed.py --part $part --write
+    done
+
+A part adds its figures to docs/benchmarks/gpu_speed.json; `--write` makes the page of all that are there. Speed depends
+on shapes, not on what the weights know, so they are drawn on the device and nothing is downloaded. Without CUDA the
+tiny model is measured, to see that every part runs: those figures have a section of their own and say nothing about a
+GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from report import PAGES, describe_machine, finish, parse_write, table
+from torch import Tensor
+from transformers import Qwen2VLConfig, Qwen2VLForConditionalGeneration
+
+from baselines import lora, session, training
+from baselines.families import Family, Prompt, QwenVL, load_family
+from baselines.generate import Engine
+from baselines.sft import WarmConfig
+from baselines.tokenizer import EOS, IMAGE_PAD, PAD, VIDEO_PAD, VISION_END, VISION_START, build_tokenizer
+from baselines.vldac import VLDAC, Config
+
+PARTS = ("decode", "prefill", "vision", "update", "loop")
+RESULTS = PAGES / "gpu_speed.json"
+ENV = "vlgym/NumberLine-v0"
+SIDE = 336  # pixels
+PROMPT = 300  # tokens, image included
+RANK = 64
+LOOP_TARGET, DECODE_TARGET = 6.0, 1.7  # env steps per second; times the floor
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is measured at a size."""
+
+    batches: tuple[int, ...]
+    new_tokens: int
+    images: int
+    micro: tuple[int, ...]
+    num_envs: int
+    rollout_steps: int
+    updates: int
+    copy_bytes: int
+    product: int
+
+
+SCALES = {
+    "7b": Scale((16, 64, 128), 128, 64, (8, 16, 24), 64, 4, 3, 2**31, 8192),
+    "tiny": Scale((16, 64), 32, 16, (8, 16, 24), 16, 2, 2, 2**26, 1024),
+}
+
+
+# ---- the model -------------------------------------------------------------------------------------------------------
+
+
+def qwen2_vl_7b(device: torch.device) -> Qwen2VLForConditionalGeneration:
+    """The published architecture (8.29 billion parameters, bfloat16) with random weights drawn on the device.
+
+    Special tokens have the offline tokenizer's ids; the rest of the vocabulary is padding, which is never sampled.
+    """
+    ids: Any = build_tokenizer().convert_tokens_to_ids
+    text: dict[str, Any] = {
+        "vocab_size": 152064,
+        "hidden_size": 3584,
+        "intermediate_size": 18944,
+        "num_hidden_layers": 28,
+        "num_attention_heads": 28,
+        "num_key_value_heads": 4,
+        "max_position_embeddings": 32768,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [16, 24, 24]},
+        "bos_token_id": None,
+        "eos_token_id": ids(EOS),
+        "pad_token_id": ids(PAD),
+    }
+    vision = {"depth": 32, "embed_dim": 1280, "hidden_size": 3584, "num_heads": 16, "mlp_ratio": 4}
+    config = Qwen2VLConfig(
+        text_config=text, vision_config=vision, tie_word_embeddings=False,
+        image_token_id=ids(IMAGE_PAD), video_token_id=ids(VIDEO_PAD),
+        vision_start_token_id=ids(VISION_START), vision_end_token_id=ids(VISION_END),
+    )  # fmt: skip
+    with device:
+        model = Qwen2VLForConditionalGeneration._from_config(config, dtype=torch.bfloat16)
+    return model.eval().requires_grad_(False)
+
+
+class Bench:
+    """A size on a device, and what its speed is held against.
+
+    Args:
+        size: `7b` or `tiny`.
+        device: where.
+    """
+
+    def __init__(self, size: str, device: torch.device) -> None:
+        self.size, self.device, self.scale = size, device, SCALES[size]
+        self.cuda = device.type == "cuda"
+        if size == "7b":
+            model = qwen2_vl_7b(device)
+            self.family: Family = QwenVL(model, build_tokenizer(), image_tokens=(SIDE // 28) ** 2)
+        else:
+            self.family = load_family("tiny", device=str(device), dtype="bfloat16" if self.cuda else "float32")
+            self.family.model.requires_grad_(False)
+        self.itemsize = self.family.language_model.embed_tokens.weight.itemsize
+        layers = self.family.language_model.layers
+        self.linear = sum(p.numel() for p in layers.parameters() if p.dim() == 2)
+        self.head = self.family.model.lm_head.weight.numel()
+
+    def seconds(self, work: Callable[[], Any], repeat: int = 3) -> float:
+        """Best time of one call, after one that warms up: of the clock on CUDA, of the processor on a shared CPU."""
+        work()
+        return min(self.once(work) for _ in range(repeat))
+
+    def once(self, work: Callable[[], Any]) -> float:
+        """Time of one call."""
+        clock = time.perf_counter if self.cuda else time.process_time
+        self._wait()
+        start = clock()
+        work()
+        self._wait()
+        return clock() - start
+
+    def _wait(self) -> None:
+        if self.cuda:
+            torch.cuda.synchronize(self.device)
+
+    def bandwidth(self) -> float:
+        """Bytes per second that a copy reads and writes."""
+        source = torch.zeros(self.scale.copy_bytes // 4, device=self.device)
+        target = torch.empty_like(source)
+        return 2 * self.scale.copy_bytes / self.seconds(lambda: target.copy_(source), 5)
+
+    def peak(self) -> float:
+        """Floating-point operations per second of a large matrix product in the model's precision."""
+        n, dtype = self.scale.product, self.family.language_model.embed_tokens.weight.dtype
+        a = torch.randn(n, n, device=self.device, generator=torch.Generator(self.device).manual_seed(0)).to(dtype)
+        return 2 * n**3 / self.seconds(lambda: a @ a, 5)
+
+    def memory(self) -> float:
+        """Most memory so far, in GiB: of the device, or of the process."""
+        if self.cuda:
+            return torch.cuda.max_memory_allocated(self.device) / 2**30
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+    def prompts(self, number: int) -> list[Prompt]:
+        """Different pictures of `SIDE` pixels and different texts, each `PROMPT` tokens together: nothing to share."""
+        rng = np.random.default_rng(0)
+
+        def layout(name: int, picture: np.ndarray, words: int) -> Prompt:
+            content = [{"type": "image", "image": picture}, {"type": "text", "text": f"{name}" + " move" * words}]
+            return self.family.encode([{"role": "user", "content": content}])
+
+        pictures = rng.integers(0, 256, (number, SIDE, SIDE, 3), dtype=np.uint8)
+        return [layout(i, x, PROMPT - len(layout(i, x, 0))) for i, x in enumerate(pictures)]
+
+    def adapted(self) -> tuple[Engine, Engine]:
+        """An engine with adapters that change the output, and the sampler with their sum (as in training)."""
+        lora.add_adapters(self.family, lora.LoraOptions(rank=RANK), seed=0)
+        generator = torch.Generator(self.device).manual_seed(0)
+        with torch.no_grad():
+            for name, factor in lora.adapters(self.family).items():
+                if name.endswith("/B"):
+                    factor.weight.normal_(0.0, 1e-3, generator=generator)
+        merged = lora.merged_copy(self.family)
+        engine = Engine(self.family, max_new_tokens=self.scale.new_tokens)
+        return engine, Engine(merged, max_new_tokens=self.scale.new_tokens, vision_of=engine)
+
+
+# ---- parts -----------------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def measure_decode(bench: Bench) -> dict[str, Any]:
+    """Milliseconds per token, with the floor of reading weights, keys and values once."""
+    bandwidth, limit = bench.bandwidth(), bench.scale.new_tokens
+    engine, sampler = bench.adapted()
+    adapters = sum(p.numel() for p in lora.trainable_parameters(bench.family))
+    decoder = bench.family.decoder
+    per_token = 2 * len(decoder.layers) * decoder.kv_heads * decoder.head_dim * bench.itemsize
+    rows = []
+    for name, one in (("merged", sampler), ("adapters apart", engine)):
+        weights = (bench.linear + bench.head) * bench.itemsize + (0 if one is sampler else 4 * adapters)
+        for batch in bench.scale.batches:
+            prompts = bench.prompts(batch)
+            entries = one._prefill_cached(prompts)
+            uniforms = torch.rand(limit, batch, generator=torch.Generator().manual_seed(0)).to(bench.device)
+            begin = torch.tensor([prompt.next_position for prompt in prompts], device=bench.device)
+            hidden, past = torch.stack([entry[2] for entry in entries]), [entry[:2] for entry in entries]
+            never = torch.tensor([one.family.pad_id], device=bench.device)  # no reply ends early
+
+            def decode(
+                one: Engine = one, past: Any = past, hidden: Tensor = hidden, begin: Tensor = begin,
+                uniforms: Tensor = uniforms, never: Tensor = never,
+            ) -> None:  # fmt: skip
+                one.sampler.decode(past, hidden, begin, uniforms, never)
+
+            first = bench.once(decode)
+            seconds = bench.seconds(decode) / limit
+            floor = (weights + batch * (PROMPT + limit / 2) * per_token) / bandwidth
+            plain = None
+            if bench.cuda:  # what the graphs are worth
+                one.sampler.capture, graphs = False, one.sampler._graphs
+                one.sampler._graphs = {}
+                plain = 1e3 * bench.once(decode) / limit
+                one.sampler.capture, one.sampler._graphs = True, graphs
+            rows.append(
+                {
+                    "weights": name, "batch": batch, "ms": 1e3 * seconds, "floor_ms": 1e3 * floor,
+                    "ratio": seconds / floor, "without_graphs_ms": plain, "first_call_s": first,
+                }
+            )  # fmt: skip
+    return {
+        "rows": rows,
+        "bandwidth_gb_s": bandwidth / 1e9,
+        "prompt": PROMPT,
+        "new": limit,
+        "memory_gib": bench.memory(),
+    }
+
+
+@torch.no_grad()
+def measure_prefill(bench: Bench) -> dict[str, Any]:
+    """Keys and values of distinct prompts whose images are encoded already."""
+    peak, engine = bench.peak(), Engine(bench.family, max_new_tokens=bench.scale.new_tokens)
+    rows = []
+    for batch in bench.scale.batches:
+        prompts = bench.prompts(batch)
+        engine.last_hidden(prompts)
+
+        def prefill(prompts: list[Prompt] = prompts) -> None:
+            engine._entries.clear()
+            engine.last_hidden(prompts)
+
+        seconds = bench.seconds(prefill)
+        tokens = sum(map(len, prompts))
+        rows.append(
+            {
+                "batch": batch, "tokens": tokens, "s": seconds, "tokens_per_s": tokens / seconds,
+                "mfu": 2 * bench.linear * tokens / seconds / peak,
+            }
+        )  # fmt: skip
+    return {"rows": rows, "peak_tflops": peak / 1e12, "memory_gib": bench.memory()}
+
+
+@torch.no_grad()
+def measure_vision(bench: Bench) -> dict[str, Any]:
+    """Milliseconds per image, from pixels in host memory to features, and of that the preparation of patches."""
+    images = [prompt.images[0] for prompt in bench.prompts(bench.scale.images)]
+    whole = bench.seconds(lambda: bench.family.encode_images(images)) / len(images)
+    patches = bench.seconds(lambda: [bench.family.patchify(image).to(bench.device) for image in images]) / len(images)
+    row = {"images": len(images), "tokens": images[0].tokens, "ms": 1e3 * whole, "patches_ms": 1e3 * patches}
+    return {"rows": [row], "memory_gib": bench.memory()}
+
+
+def measure_update(bench: Bench) -> dict[str, Any]:
+    """One forward and backward pass over replies by micro-batch, and how far the scorer is from the sampler."""
+    peak, limit = bench.peak(), bench.scale.new_tokens
+    engine, sampler = bench.adapted()
+    sampler.stop = torch.tensor([bench.family.pad_id], device=bench.device)
+    prompts = bench.prompts(max(bench.scale.micro))
+    with torch.no_grad():
+        out = sampler.generate(prompts, torch.Generator().manual_seed(0))
+        gaps = {
+            name: (score(prompts, out.ids, out.mask) - out.logp).abs()[out.mask]
+            for name, score in (("flat", engine.score_flat), ("shared", engine.score))
+        }
+    parameters = lora.trainable_parameters(bench.family)
+    rows = []
+    for micro in bench.scale.micro:
+        if bench.cuda:
+            torch.cuda.reset_peak_memory_stats(bench.device)
+
+        def update(micro: int = micro) -> None:
+            engine.score_flat(prompts[:micro], out.ids[:micro], out.mask[:micro]).sum().backward()
+            for parameter in parameters:
+                parameter.grad = None
+
+        seconds = bench.seconds(update)
+        tokens = micro * (PROMPT + limit)
+        # Forward, and backward for the activations alone: the frozen weights take no gradient.
+        operations = 2 * 2 * (bench.linear * tokens + bench.head * micro * limit)
+        rows.append(
+            {
+                "micro": micro, "tokens_per_s": tokens / seconds, "mfu": operations / seconds / peak,
+                "memory_gib": bench.memory(),
+            }
+        )  # fmt: skip
+    difference = [
+        {"scorer": name, "mean": float(gap.mean()), "p95": float(gap.quantile(0.95)), "max": float(gap.max())}
+        for name, gap in gaps.items()
+    ]
+    return {"rows": rows, "difference": difference, "peak_tflops": peak / 1e12, "rank": RANK}
+
+
+def measure_loop(bench: Bench) -> dict[str, Any]:
+    """Environment steps per second of VL-DAC: rollout, reference, two epochs of updates, with adapters."""
+    scale, family = bench.scale, bench.family
+    with tempfile.TemporaryDirectory() as folder:
+        config = Config(
+            env=ENV, env_kwargs=(f"image_size=[{SIDE}, {SIDE}]",), model=bench.size, out=Path(folder) / "run",
+            num_envs=scale.num_envs, rollout_steps=scale.rollout_steps, epochs=2, minibatch=scale.num_envs,
+            micro_batch=16, max_new_tokens=scale.new_tokens, lora=lora.LoraOptions(rank=RANK), value_warmup=0,
+            lr=1e-6, updates=100, eval_episodes=0, warm=WarmConfig(steps=0), device=str(bench.device),
+            dtype="bfloat16" if bench.cuda else "float32",
+        ).resolve()  # fmt: skip
+        session.load_family = lambda *args, **kwargs: family  # the model is made here, not loaded
+        run = session.Session(config, VLDAC.name, VLDAC.command)
+        for engine in (run.engine, run.sampler):  # replies ramble to the limit, the costliest case
+            engine.stop = torch.tensor([family.pad_id], device=bench.device)
+        learner = VLDAC(run)
+        run.begin(learner)
+        first = bench.once(lambda: training.one_update(run, learner))
+        rows = []
+        for _ in range(scale.updates):
+            rows.append({"s": bench.once(lambda: training.one_update(run, learner))})
+        logged = [json.loads(line) for line in (run.out / "log.jsonl").read_text().splitlines()][-scale.updates :]
+        run.close()
+    steps = scale.num_envs * scale.rollout_steps
+    for row, line in zip(rows, logged, strict=True):
+        row |= {"env_steps_per_s": steps / row["s"], "reply_tokens": line["rollout/reply_tokens"]}
+        if bench.cuda:  # phases are timed by the clock, which means nothing on a shared CPU
+            row |= {name.removeprefix("seconds/") + "_s": x for name, x in line.items() if name.startswith("seconds/")}
+        row |= {name.split("_")[-1]: x for name, x in line.items() if name.startswith("rollout/logp_diff_")}
+    return {
+        "rows": rows, "first_update_s": first, "num_envs": scale.num_envs, "rollout_steps": scale.rollout_steps,
+        "new": scale.new_tokens, "memory_gib": bench.memory(),
+    }  # fmt: skip
+
+
+# ---- the page --------------------------------------------------------------------------------------------------------
+
+TABLES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "decode": (
+        "Decoding",
+        ("weights", "batch", "ms", "floor_ms", "ratio", "without_graphs_ms", "first_call_s"),
+    ),
+    "prefill": ("Prefill (images encoded before)", ("batch", "tokens", "s", "tokens_per_s", "mfu")),
+    "vision": ("Vision tower", ("images", "tokens", "ms", "patches_ms")),
+    "update": ("Update (forward and backward)", ("micro", "tokens_per_s", "mfu", "memory_gib")),
+    "loop": (
+        "Whole loop",
+        (
+            "env_steps_per_s", "rollout_s", "reference_s", "check_s", "update_s", "reply_tokens", "mean", "p95", "max",
+        ),
+    ),
+}  # fmt: skip
+DIFFERENCE = ("scorer", "mean", "p95", "max")
+
+
+def show(value: Any) -> str:
+    """A figure in three digits, or a dash."""
+    if isinstance(value, float):
+        return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    return "-" if value is None else str(value)
+
+
+def lines(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> str:
+    """A table; one row of dashes where nothing has been measured."""
+    return table(columns, [[show(row.get(name)) for name in columns] for row in rows or [{}]])
+
+
+def section(found: dict[str, Any]) -> str:
+    """The tables of one size on one device."""
+    text = []
+    for part, (title, columns) in TABLES.items():
+        result = found.get(part, {})
+        text.append(f"### {title}\n\n{lines(result.get('rows', []), columns)}")
+        if part == "update":
+            text.append(
+                "Difference between the sampler's log-probs and the scorer's:\n\n"
+                + lines(result.get("difference", []), DIFFERENCE)
+            )
+        single = {name: x for name, x in result.items() if name not in ("rows", "difference", "machine")}
+        if result:
+            text.append(", ".join(f"{name} {show(x)}" for name, x in single.items()) + f".\n\n{result['machine']}")
+    return "\n\n".join(text)
+
+
+def page(results: dict[str, Any]) -> str:
+    """The page's body."""
+    gpu, cpu = results.get("cuda/7b", {}), results.get("cpu/tiny", {})
+    runs = "```\n" + (__doc__ or "").split("\n\n")[1].replace("    for", "for", 1).replace("\n    ", "\n") + "\n```"
+    made = (
+        f"Parts measured: {', '.join(part for part in PARTS if part in gpu)}."
+        if gpu
+        else "No GPU run has been made yet: the tables are empty, and nothing on this page says how fast a GPU is."
+    )
+    return "\n\n".join(
+        [
+            "The learner on one GPU with the architecture of Qwen2-VL-7B (8.29 billion parameters, bfloat16, random "
+            f"weights), adapters of rank {RANK}, pictures of {SIDE} pixels, prompts of {PROMPT} tokens, replies of "
+            "128. `floor_ms` is the time in which the weights and the keys and values of a step can be read at the "
+            "bandwidth of a copy measured in the same run; `mfu` is the share of the speed of a large matrix product "
+            "measured in the same run; memory is the most that was allocated.",
+            f"Targets: the whole loop makes at least {LOOP_TARGET:g} environment steps per second (64 environments, "
+            f"2 epochs, 128 new tokens); decoding takes at most {DECODE_TARGET:g} times its floor.",
+            f"## One GPU, Qwen2-VL-7B\n\n{made} The command that fills them:\n\n{runs}",
+            section(gpu),
+            "## CPU, tiny model\n\nThe 1.2-million-parameter model on a CPU at smaller batches, plain decoding loop, "
+            "processor time of a machine under load: it shows that every part of the script runs. These figures are "
+            "not a measure of the learner's speed on a GPU, nor of the 7B model.",
+            section(cpu),
+        ]
+    )
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--part", choices=PARTS, action="append", help="what to measure; all parts if not given")
+    parser.add_argument("--size", choices=tuple(SCALES), help="default 7b on CUDA, else tiny")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="file that the figures are added to")
+    parser.add_argument("--render", action="store_true", help="measure nothing, make the page of what is there")
+    args = parse_write(__doc__ or "", parser)
+    torch.manual_seed(0)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    size = args.size or ("7b" if device.type == "cuda" else "tiny")
+    measures = {
+        "decode": measure_decode, "prefill": measure_prefill, "vision": measure_vision, "update": measure_update,
+        "loop": measure_loop,
+    }  # fmt: skip
+    packages = ["vlgym", "torch", "transformers", "peft"]
+    for part in () if args.render else args.part or PARTS:
+        result = measures[part](Bench(size, device))
+        machine = describe_machine(packages)
+        if device.type == "cuda":
+            machine = f"{torch.cuda.get_device_name(device)}, CUDA {torch.version.cuda}; {machine}"
+        results = json.loads(args.results.read_text()) if args.results.exists() else {}
+        results.setdefault(f"{device.type}/{size}", {})[part] = result | {"machine": machine}
+        args.results.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    finish("gpu_speed", "Speed on one GPU", page(json.loads(args.results.read_text())), packages, args.write)
+
+
+if __name__ == "__main__":
+    main()
