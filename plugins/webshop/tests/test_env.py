@@ -139,6 +139,20 @@ def test_the_oracle_wins_a_hundred_test_goals() -> None:
     env.close()
 
 
+def test_the_oracle_searches_the_words_of_the_instruction_where_they_list_the_product() -> None:
+    env = build(image_size=(84, 112))
+    copied = 0
+    for index in range(60):
+        env.start(np.random.default_rng(index), {"split": "test", "goal": index})
+        suggestion, chosen = env.legal_actions()[0], env.oracle()
+        listed = env.act(suggestion)
+        page_one = f"click[{env._wish().asin.lower()}]" in env.legal_actions()
+        assert not listed.terminated and (chosen == suggestion) == page_one, index
+        copied += page_one
+    assert 25 <= copied <= 50
+    env.close()
+
+
 def test_the_oracle_recovers_from_any_page() -> None:
     env = build()
     rng = np.random.default_rng(0)

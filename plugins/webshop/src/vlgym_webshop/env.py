@@ -219,7 +219,8 @@ class WebShop(VLEnv):
         """Why the oracle does that, in a line."""
         kind, argument = read_action(action) or ("click", "")
         if kind == "search":
-            return "I search for the product by its name."
+            told = argument == suggest_search(self._wish().instruction)
+            return f"I search for {'what the instruction says' if told else 'the product by its name'}."
         if argument == self._wish().asin.lower():
             return f"{argument} fits the instruction."
         if argument == "buy now":

@@ -9,6 +9,7 @@ from .reward import count_options
 from .search import PAGE
 from .session import BACK, BUY, DETAIL, DONE, ITEM, NEXT, PREVIOUS, RESULTS, Page
 from .shop import Shop
+from .suggestion import suggest_search
 
 
 def plan_action(shop: Shop, goal: Goal, page: Page) -> str | None:
@@ -42,7 +43,8 @@ def missing_option(product: Product, goal: Goal, page: Page) -> str | None:
 
 
 def best_query(shop: Shop, goal: Goal) -> str | None:
-    """Return the first search that lists the goal's product early (on page 1 if any does)."""
+    """Return the first search that lists the goal's product early (on page 1 if any does): the instruction's telling
+    words, else the product's name, else more of its text."""
     reachable = None
     for query in _queries(shop, goal):
         found = shop.search(query)
@@ -57,6 +59,7 @@ def _queries(shop: Shop, goal: Goal) -> Iterator[str]:
     product = shop.catalogue.product(goal.asin)
     if product is None:
         return
+    yield suggest_search(goal.instruction)  # what a shopper could know; a learner can imitate it
     for text in (product.title, f"{product.title} {' '.join(product.bullets[:1])}", product.document()):
         words = "".join(letter if letter.isalnum() or letter in ".'" else " " for letter in text.lower()).split()
         query = " ".join(words)[:280]
