@@ -23,7 +23,7 @@ from .sft import WarmConfig
 FREE_ON_RESUME = frozenset(
     {
         "out", "resume", "updates", "env_steps", "save_every", "eval_every", "eval_episodes", "threads", "track",
-        "micro_batch", "micro_tokens", "export",
+        "micro_batch", "micro_tokens", "recompute", "export",
     }
 )  # fmt: skip
 
@@ -63,6 +63,8 @@ class RunConfig:
     """Environment steps per forward pass; smaller takes less memory and gives the same gradient."""
     micro_tokens: int | None = None
     """Fill forward passes up to this many tokens instead, replies of similar length together."""
+    recompute: bool = False
+    """Gradient checkpointing: less memory and slower updates, the same gradient."""
     lr: float | None = None
     """First learning rate of the policy; default 3e-4 for tiny, 1e-6 for published models, 5e-5 for their adapters."""
     final_lr: float = 0.05

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from .states import KV, DecodeState, ImageTokens, Rotary, Segment
 
@@ -48,6 +49,8 @@ class Qwen2Decoder:
         # Per layer: which of the rotation angles it uses, and how many tokens back it sees, itself included.
         self.kinds: list[int] = [0] * len(self.layers)
         self.windows: list[int | None] = [None] * len(self.layers)
+        self.recompute = False
+        """Keep of each layer only its input for the backward pass (see `Family.recompute_activations`)."""
         self._fused: list[tuple[Tensor, Tensor | None, Tensor]] | None = None
 
     # ---- what a family may override ----------------------------------------------------------------------------------
@@ -113,20 +116,41 @@ class Qwen2Decoder:
         """
         masks = {window: self._mask(x, rotary, past, visible, images, window) for window in set(self.windows)}
         new: KV = []
-        for i, layer in enumerate(self.layers):
-            q, k, v = self._project(layer.self_attn, self._norm(layer.input_layernorm, x), rotary.angles[self.kinds[i]])
-            new.append((k, v))
-            mask = masks[self.windows[i]]
-            if mask is None:
-                grouped = self.heads > self.kv_heads
-                y = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.scale, enable_gqa=grouped)
+        for i in range(len(self.layers)):
+            biases, own = masks[self.windows[i]] or ([], None)
+            before = [(*segment.kv[i], bias) for segment, bias in zip(past, biases, strict=True)]
+            run = partial(self._layer, i, angles=rotary.angles[self.kinds[i]], past=before, own=own)
+            if self.recompute and torch.is_grad_enabled():
+                x, kv = checkpoint(run, x, use_reentrant=False)
             else:
-                before = [(*segment.kv[i], bias) for segment, bias in zip(past, mask[0], strict=True)]
-                attend = self._attend_long if x.shape[1] >= LONG else self._attend
-                y = attend(q, before, (k, v, mask[1]))
-            x = self._residuals(layer, x, y.transpose(1, 2).flatten(2), layer.mlp)
+                x, kv = run(x)
+            new.append(kv)
             x = self._deepen(i, x, images)
         return self._norm(self.model.norm, x), new
+
+    def _layer(
+        self,
+        i: int,
+        x: Tensor,
+        *,
+        angles: tuple[Tensor, Tensor],
+        past: Sequence[tuple[Tensor, Tensor, Tensor | None]],
+        own: Tensor | None,
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Layer `i` on [B, T, H], and its new keys and values.
+
+        Args:
+            past: keys, values and bias of each segment before; own: bias among the new tokens, None where plain causal
+                attention without a past will do.
+        """
+        layer = self.layers[i]
+        q, k, v = self._project(layer.self_attn, self._norm(layer.input_layernorm, x), angles)
+        if own is None:
+            grouped = self.heads > self.kv_heads
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.scale, enable_gqa=grouped)
+        else:
+            y = (self._attend_long if x.shape[1] >= LONG else self._attend)(q, past, (k, v, own))
+        return self._residuals(layer, x, y.transpose(1, 2).flatten(2), layer.mlp), (k, v)
 
     def _deepen(self, i: int, x: Tensor, images: ImageTokens | None) -> Tensor:
         """Add the images' deeper features, where a family has them, to the output of layer `i`."""

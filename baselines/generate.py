@@ -24,6 +24,7 @@ from .graphs import StaticDecoder
 from .sampling import PlainDecoder
 from .states import ImageTokens, Segment
 
+PREFILL_TOKENS = 2**15  # prompt tokens of one prefill pass while sampling, padding counted
 LOGIT_CHUNK = 2**26  # logits held at once while scoring (256 MB in float32)
 
 
@@ -309,7 +310,7 @@ class Engine:
         self._forget_stale()
         found = {prompt.key: self._entries[prompt.key] for prompt in prompts if prompt.key in self._entries}
         distinct = list({prompt.key: prompt for prompt in prompts if prompt.key not in found}.values())
-        for rows in length_buckets([len(prompt) for prompt in distinct]):
+        for rows in _passes([len(prompt) for prompt in distinct]):
             missing = [distinct[row] for row in rows]
             segments, last = self._prefill(missing, train_vision=False)
             for row, prompt in enumerate(missing):
@@ -382,3 +383,12 @@ class Engine:
             self._entries.clear()
             self.decoder.refresh()
             self._vision_stamp, self._text_stamp = vision, text
+
+
+def _passes(lengths: Sequence[int]) -> list[list[int]]:
+    """Rows of similar length, few enough at once to bound the memory of a prefill pass."""
+    passes = []
+    for rows in length_buckets(lengths):
+        size = max(1, PREFILL_TOKENS // max(lengths[row] for row in rows))
+        passes += [rows[at : at + size] for at in range(0, len(rows), size)]
+    return passes

@@ -166,6 +166,8 @@ class Session:
                 frozen = self.family.frozen_copy(share_vision=not c.train_vision)
                 shared = None if c.train_vision else self.engine
                 self.reference = Engine(frozen, max_new_tokens=limit, vision_of=shared)
+        if c.recompute:
+            self.family.recompute_activations()
         self.policy = ModelPolicy(self.sampler, self.sampling, name=f"{self.algorithm} ({c.model})", world=self.world)
 
     def begin(self, learner: Trainable) -> None:

@@ -283,6 +283,8 @@ def one_update(session: Session, learner: Learner) -> None:
         batch, row = learner.collector.collect()
     failures = learner.collector.failures()
     smaller = f"go on with less at once: {resume} --micro-batch {max(1, c.micro_batch // 2)}"
+    if not c.recompute:
+        smaller += ", or with --recompute"
     with memory_advice(smaller):
         with clock.phase("reference"):
             learner.add_reference(batch)

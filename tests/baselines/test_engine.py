@@ -6,6 +6,7 @@ import pytest
 import torch
 from samples import INSTRUCTIONS, messages, picture
 
+from baselines import generate
 from baselines.generate import Engine, common_prefix, length_buckets
 from baselines.sampling import draw
 from baselines.value import ValueHead
@@ -234,3 +235,15 @@ def test_length_buckets_hold_every_row_once(lengths):
     if max(lengths) > 20:
         assert len(buckets) == 2
         assert max(lengths[row] for row in buckets[0]) < 10
+
+
+@torch.no_grad()
+def test_prompts_beyond_one_pass_of_prefill_get_the_same_states(family, prompts, monkeypatch):
+    whole = Engine(family, max_new_tokens=4).last_hidden(prompts)
+    monkeypatch.setattr(generate, "PREFILL_TOKENS", len(prompts[0]))
+    engine, widths = Engine(family, max_new_tokens=4), []
+    plain = engine._prefill
+    monkeypatch.setattr(engine, "_prefill", lambda rows, *a, **k: widths.append(len(rows)) or plain(rows, *a, **k))
+    torch.testing.assert_close(engine.last_hidden(prompts), whole, atol=1e-5, rtol=0)
+    assert len(widths) > 1
+    assert sum(widths) == len({prompt.key for prompt in prompts})

@@ -102,6 +102,34 @@ def test_left_and_right_padded_scoring_have_the_same_gradients(family, prompts):
         torch.testing.assert_close(gradient, gradients[1][name], atol=3e-4, rtol=2e-3, msg=name)
 
 
+@pytest.mark.parametrize("scorer", ["score", "score_flat"])
+def test_recomputed_activations_give_the_same_gradients_and_keep_less(family, prompts, scorer):
+    engine = Engine(family, max_new_tokens=8)
+    ids, mask = stored(family, len(prompts))
+
+    def measure() -> tuple[dict[str, torch.Tensor], int]:
+        kept = {}
+
+        def note(x: torch.Tensor) -> torch.Tensor:
+            kept[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
+            return x
+
+        family.model.zero_grad()
+        with torch.autograd.graph.saved_tensors_hooks(note, lambda x: x):
+            loss = getattr(engine, scorer)(prompts, ids, mask).sum()
+        loss.backward()
+        weights = {p.untyped_storage().data_ptr() for p in family.model.parameters()}
+        held = sum(size for at, size in kept.items() if at not in weights)
+        return {n: p.grad.clone() for n, p in family.model.named_parameters() if p.grad is not None}, held
+
+    (plain, much), _ = measure(), family.recompute_activations()
+    again, little = measure()
+    assert plain.keys() == again.keys()
+    for name, gradient in plain.items():
+        torch.testing.assert_close(again[name], gradient, atol=1e-6, rtol=1e-5, msg=name)
+    assert little < 0.6 * much
+
+
 @torch.no_grad()
 def test_permuting_the_pictures_changes_the_log_probs(family):
     engine = Engine(family, max_new_tokens=8)

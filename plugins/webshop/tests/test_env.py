@@ -147,7 +147,8 @@ def test_the_oracle_searches_the_words_of_the_instruction_where_they_list_the_pr
         suggestion, chosen = env.legal_actions()[0], env.oracle()
         listed = env.act(suggestion)
         page_one = f"click[{env._wish().asin.lower()}]" in env.legal_actions()
-        assert not listed.terminated and (chosen == suggestion) == page_one, index
+        assert not listed.terminated
+        assert (chosen == suggestion) == page_one, index
         copied += page_one
     assert 25 <= copied <= 50
     env.close()

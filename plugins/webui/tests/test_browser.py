@@ -134,7 +134,8 @@ def test_a_driver_that_lost_its_port_is_started_again(tmp_path: Path, monkeypatc
     fake_driver(tmp_path, f'if [ -e {tried} ]; then exec {real} "$@"; fi; touch {tried}; exit 1', monkeypatch)
     browser = Browser()
     try:
-        assert tried.exists() and browser.alive
+        assert tried.exists()
+        assert browser.alive
         assert browser.render({"index.html": b"<p>1</p>"}).failure is None
     finally:
         browser.close()
@@ -145,7 +146,7 @@ def test_a_driver_that_never_starts_is_given_up_with_what_it_said(
 ) -> None:
     fake_driver(tmp_path, "echo no such library; exit 127", monkeypatch)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with pytest.raises(MissingSystemPartError, match="3 times .status 127, it said 'no such library'"):
+    with pytest.raises(MissingSystemPartError, match=r"3 times .status 127, it said 'no such library'"):
         Browser()
     assert not list(tmp_path.glob("vlgym-webui-*"))
 
