@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
+import struct
 import tempfile
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from vlgym_webui.browser import Browser, Render, name_contents
 from vlgym_webui.pool import BrowserPool
+from vlgym_webui.server import PageServer
 from vlgym_webui.steps import Interaction, Step
 from vlgym_webui.tables import Element
 
@@ -149,6 +154,22 @@ def test_a_driver_that_never_starts_is_given_up_with_what_it_said(
     with pytest.raises(MissingSystemPartError, match=r"3 times .status 127, it said 'no such library'"):
         Browser()
     assert not list(tmp_path.glob("vlgym-webui-*"))
+
+
+def test_a_browser_killed_while_it_is_answered_prints_no_traceback(capfd: pytest.CaptureFixture[str]) -> None:
+    server = PageServer()
+    server.show({"index.html": b"x" * 50_000_000})
+    try:
+        with socket.create_connection(("127.0.0.1", server.port)) as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close by a reset
+            client.sendall(b"GET http://page.invalid/index.html HTTP/1.1\r\nHost: page.invalid\r\n\r\n")
+            assert client.recv(15) == b"HTTP/1.1 200 OK"
+        deadline = time.monotonic() + 10
+        while any("process_request" in thread.name for thread in threading.enumerate()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+    finally:
+        server.close()
+    assert capfd.readouterr().err == ""
 
 
 def test_the_pool_reuses_a_browser_and_replaces_a_dead_one() -> None:

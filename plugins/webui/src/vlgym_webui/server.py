@@ -7,6 +7,7 @@ The browser is told to send everything, loopback included, through this proxy. A
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -78,6 +79,10 @@ class PageServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+
+            def handle(self) -> None:
+                with contextlib.suppress(ConnectionError):  # the browser was killed while it was answered
+                    super().handle()
 
             def do_GET(self) -> None:
                 try:
