@@ -22,8 +22,8 @@ FOOTBALL = EnvSpec(
     history_images=1,
     image_size=(336, 448),
     oracle="planner",
-    oracle_success=0.2,
-    random_success_below=0.5,
+    oracle_success=0.3,
+    random_success_below=0.2,
     system_requirements=(
         "build-essential", "cmake", "libgl1-mesa-dev", "libegl-dev", "libgl1-mesa-dri", "libboost-python-dev",
         "libboost-thread-dev", "libboost-system-dev", "libboost-filesystem-dev", "libsdl2-dev",
