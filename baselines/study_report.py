@@ -53,7 +53,7 @@ def draw(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> None:
     else:
         for arm in study.arms:
             _draw_arm(axis, arm.label, [binned(run) for run in found if run["arm"] == arm.label])
-        axis.set(xlabel="environment steps", ylabel="success of training episodes", ylim=(-0.03, 1.05))
+        axis.set(xlabel="environment steps", ylabel="success of training episodes (mean, sd over seeds)", ylim=(-0.03, 1.05))
         axis.grid(alpha=0.2)
         axis.legend(loc="lower right", fontsize=8)
     axis.set_title(study.title, fontsize=10)
@@ -69,8 +69,8 @@ def _draw_arm(axis: Any, label: str, curves: Sequence[Sequence[tuple[float, floa
     means = [sum(column) / len(column) for column in columns]
     deviations = [spread(column)[1] if len(column) > 1 else 0.0 for column in columns]
     (line,) = axis.plot(places, means, label=label)
-    low = [m - d for m, d in zip(means, deviations, strict=True)]
-    high = [m + d for m, d in zip(means, deviations, strict=True)]
+    low = [max(0.0, m - d) for m, d in zip(means, deviations, strict=True)]
+    high = [min(1.0, m + d) for m, d in zip(means, deviations, strict=True)]
     axis.fill_between(places, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
 
 
