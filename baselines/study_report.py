@@ -53,7 +53,8 @@ def draw(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> None:
     else:
         for arm in study.arms:
             _draw_arm(axis, arm.label, [binned(run) for run in found if run["arm"] == arm.label])
-        axis.set(xlabel="environment steps", ylabel="success of training episodes (mean, sd over seeds)", ylim=(-0.03, 1.05))
+        shown = "success of training episodes (mean, sd over seeds)"
+        axis.set(xlabel="environment steps", ylabel=shown, ylim=(-0.03, 1.05))
         axis.grid(alpha=0.2)
         axis.legend(loc="lower right", fontsize=8)
     axis.set_title(study.title, fontsize=10)
