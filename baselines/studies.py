@@ -102,8 +102,18 @@ STUDIES: dict[str, Study] = {
         arms=(VLDAC, _rl4vlm(0.3)),
         env_steps=2_048,
         seeds=2,
-        warm_options=("--warm.noise", "0.2", "--warm.check-every", "50", "--warm.val-episodes", "48"),
-        options=(*TINY, "--gamma", "0.99"),
+        # Imitation alone saturates near 0.4, so the warm start ends before that.
+        warm_options=(
+            "--warm.noise",
+            "0.2",
+            "--warm.check-every",
+            "50",
+            "--warm.val-episodes",
+            "48",
+            "--warm.target",
+            "0.3",
+        ),  # fmt: skip
+        options=(*TINY, "--gamma", "0.99", "--eval-episodes", "100"),
     ),
     "transfer": Study(
         title="One environment or a mixture: the transfer matrix",
