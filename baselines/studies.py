@@ -60,6 +60,7 @@ def _rl4vlm(weight: float) -> Arm:
 VLDAC, LOOP, GRPO = Arm("VL-DAC", "baselines.vldac"), Arm("LOOP", "baselines.loop"), Arm("GRPO", "baselines.grpo")
 LADDER = ("baselines.rl4vlm", ("--thought-weight", "0.3"))
 WARM_UP, STOP, KL = ("--value-warmup", "2"), ("--stop-gradient",), ("--kl-coef", "0.05")
+ROOM = ("--warm.noise", "0.2", "--warm.target", "0.3")
 MIX = "vlgym/NumberLine-v0,vlgym/EZPoints-v0,vlgym/Blackjack-v0"
 
 STUDIES: dict[str, Study] = {
@@ -103,16 +104,7 @@ STUDIES: dict[str, Study] = {
         env_steps=2_048,
         seeds=2,
         # Imitation alone saturates near 0.4, so the warm start ends before that.
-        warm_options=(
-            "--warm.noise",
-            "0.2",
-            "--warm.check-every",
-            "50",
-            "--warm.val-episodes",
-            "48",
-            "--warm.target",
-            "0.3",
-        ),  # fmt: skip
+        warm_options=(*ROOM, "--warm.check-every", "50", "--warm.val-episodes", "48"),
         options=(*TINY, "--gamma", "0.99", "--eval-episodes", "100"),
     ),
     "transfer": Study(
