@@ -1,6 +1,4 @@
-"""The picture: no two labels overlap in any room, hidden things stay hidden, doors show, and it is drawn in time."""
-
-import time
+"""The picture: no two labels overlap in any room, hidden things stay hidden, doors show."""
 
 import numpy as np
 import pytest
@@ -137,14 +135,3 @@ def test_pictures_have_the_size_asked_for_and_are_fresh(kitchen: TextGame, size:
     assert picture.dtype == np.uint8
     assert not np.shares_memory(picture, made.draw(kitchen.world()))
     assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 8
-
-
-def test_a_picture_is_drawn_in_under_10_milliseconds(kitchen: TextGame):
-    kitchen.command("go to fridge 1")
-    made, _ = draw(kitchen)
-    world, times = kitchen.world(), []
-    for _ in range(30):
-        begun = time.process_time()
-        made.draw(world)
-        times.append(time.process_time() - begun)
-    assert np.median(times) < 0.010

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -266,21 +264,3 @@ def test_a_target_that_cannot_do_its_own_interactions_is_named(make_env: Callabl
     env = make_env(project=f"{tmp_path}/")
     with pytest.raises(UserError, match=r"interaction 1 \('press'\) fails on the ground truth: not_found: \.gone"):
         env.reset(seed=1)
-
-
-def test_a_page_is_scored_in_under_two_seconds_in_the_median() -> None:
-    medians = []
-    for attempt in range(3):  # a machine that is busy with other things for a while shall not fail it
-        seconds = []
-        for name in list_projects("test"):
-            project = load_project(name)
-            STUDIO.target(project)
-            code = project.code()
-            code["script.js"] += f"// not seen before {attempt}\n"
-            begun = time.perf_counter()
-            STUDIO.evaluate(project, code)
-            seconds.append(time.perf_counter() - begun)
-        medians.append(statistics.median(seconds))
-        if medians[-1] < 2:
-            break
-    assert min(medians) < 2
