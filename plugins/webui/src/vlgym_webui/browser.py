@@ -16,9 +16,7 @@ import os
 import re
 import secrets
 import shutil
-import subprocess
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +32,7 @@ from selenium.webdriver.remote.webdriver import WebDriver
 
 from vlgym.errors import MissingSystemPartError
 
+from .driver import APT, start_driver
 from .guard import Guard, Limits, kill_tree
 from .server import ORIGIN, PageServer
 from .steps import Interaction, Step
@@ -43,7 +42,6 @@ from .tables import Table, read_table
 SETTLE_MS = 1000
 """How far the page's clock moves after loading and after every step, in milliseconds."""
 
-APT = "apt-get install chromium chromium-driver fonts-liberation fonts-dejavu-core"
 SANDBOX_SWITCH = "VLGYM_WEBUI_SANDBOX"
 
 _SCRIPTS = Path(__file__).parent / "scripts"
@@ -64,8 +62,6 @@ _SWITCHES = (
     "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,NetworkTimeServiceQuerying,"
     "InterestFeedContentSuggestions,CertificateTransparencyComponentUpdater,AutofillServerCommunication",
 )  # fmt: skip
-_DRIVER_ATTEMPTS = 3
-"""Drivers started before one is given up: the port that one chose may be taken before it listens there."""
 _DRIVER_ERRORS = (WebDriverException, urllib3.exceptions.HTTPError, OSError, ValueError, KeyError)
 
 
@@ -123,7 +119,7 @@ class Browser:
         self._profile = tempfile.mkdtemp(prefix=f"{_PREFIX}{self.owner}-")
         self.server = PageServer()
         try:
-            self._process, address = _start_driver(self._profile)
+            self._process, address = start_driver(self._profile)
         except MissingSystemPartError:
             self.server.close()
             shutil.rmtree(self._profile, ignore_errors=True)
@@ -359,47 +355,6 @@ def _digest(address: str, files: Mapping[str, bytes]) -> str:
 def _name_failure(error: Exception) -> str:
     text = str(error).lower()
     return "timeout" if "timed out" in text or "timeout" in text else "crash"
-
-
-def _start_driver(profile: str) -> tuple[subprocess.Popen[bytes], str]:
-    program = shutil.which("chromedriver")
-    if program is None:
-        raise MissingSystemPartError(f"chromedriver is not installed; WebUI needs Chromium and its driver: {APT}")
-    command = [program, "--port=0"]
-    if shutil.which("setpriv"):  # so that no browser outlives a process that was killed
-        command = ["setpriv", "--pdeathsig", "KILL", *command]
-    environment = {
-        "PATH": os.environ.get("PATH", os.defpath),
-        "HOME": profile,
-        "TMPDIR": profile,
-        "TZ": "UTC",
-        "LANG": "C.UTF-8",
-    }
-    log = Path(profile) / "driver.log"
-    for _ in range(_DRIVER_ATTEMPTS):
-        with log.open("w") as output:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                env=environment,
-            )
-        for _ in range(400):
-            found = re.search(r"successfully on port (\d+)", log.read_text(errors="replace"))
-            if found:
-                return process, f"http://127.0.0.1:{found[1]}"
-            if process.poll() is not None:
-                break
-            time.sleep(0.05)
-        kill_tree(process.pid)
-        process.wait()
-    said = " ".join(log.read_text(errors="replace").split())[-200:]
-    raise MissingSystemPartError(
-        f"chromedriver ended or hung before it listened, {_DRIVER_ATTEMPTS} times (status {process.returncode}, "
-        f"it said {said!r}); reinstall it: {APT}"
-    )
 
 
 def _sweep_profiles() -> None:
