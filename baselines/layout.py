@@ -179,7 +179,8 @@ class Family:
         checkpointing): the same gradients, far less memory, about a third more time per update.
         """
         self.decoder.recompute = True
-        new_name, old_name = "activation_checkpointing_enable", "gradient_checkpointing_enable"  # transformers 5.20
+        # Renamed within transformers 5.
+        new_name, old_name = "activation_checkpointing_enable", "gradient_checkpointing_enable"
         (getattr(self.model, new_name, None) or getattr(self.model, old_name))({"use_reentrant": False})
         for layer in self.language_model.layers:
             layer.training = True  # the library recomputes only where this is set; its parts stay in eval mode

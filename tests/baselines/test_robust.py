@@ -185,11 +185,21 @@ def test_running_out_of_memory_names_the_micro_batch_to_try(tmp_path, monkeypatc
 
     monkeypatch.setattr(VLDAC, "train_on", fail)
     out = tmp_path / "run"
-    with pytest.raises(UserError, match=r"Out of memory .*--resume --out .* --micro-batch 32"):
+    with pytest.raises(UserError, match=r"Out of memory .*--resume --out .* --micro-batch 32, or with --recompute"):
         training.train(VLDAC, replace(Config(**SMALL), eval_episodes=0, micro_batch=64, out=out))
     monkeypatch.undo()
     session = training.train(VLDAC, Config(out=out, resume=True, micro_batch=32, updates=1))
     assert session.config.micro_batch == 32
+
+
+def test_a_run_that_recomputes_activations_ends_with_the_same_weights(tmp_path):
+    config = replace(Config(**SMALL), updates=1, value_warmup=0, eval_episodes=0)
+    kept = training.train(VLDAC, replace(config, out=tmp_path / "kept"))
+    again = training.train(VLDAC, replace(config, recompute=True, out=tmp_path / "again"))
+    assert again.family.decoder.recompute
+    assert not kept.family.decoder.recompute
+    for one, other in zip(kept.parameters, again.parameters, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
 
 
 def test_other_errors_are_not_taken_for_a_lack_of_memory():
