@@ -130,6 +130,8 @@ def collect(folder: Path, study: Study, seeds: int) -> list[dict[str, Any]]:
             evaluation = out / "evaluation.json"
             evaluations = json.loads(evaluation.read_text()) if evaluation.is_file() else []
             judged = json.loads((out / "judged.json").read_text()) if study.judged_on else []
+            for entry in (*evaluations, *judged):
+                entry.pop("policy", None)  # it names a folder of this machine
             found.append(
                 {
                     "arm": arm.label, "seed": seed, "curve_columns": list(names), "curve": curve,
