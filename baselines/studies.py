@@ -38,6 +38,8 @@ class Study:
         runs_in: a study with the same environment, budget and options, whose runs are used where the arms are equal.
         judged_on: environments on which the trained models are judged afterwards; None takes the runs' own held-out
             evaluations.
+        long_episodes: so long that within a run hardly any ends but the early winners: figure and table then leave
+            training episodes out and show held-out evaluations.
     """
 
     title: str
@@ -51,6 +53,7 @@ class Study:
     warm_options: tuple[str, ...] = field(default=())
     runs_in: str | None = None
     judged_on: str | None = None
+    long_episodes: bool = False
 
 
 def _rl4vlm(weight: float) -> Arm:
@@ -106,6 +109,7 @@ STUDIES: dict[str, Study] = {
         # Imitation alone saturates near 0.4, so the warm start ends before that.
         warm_options=(*ROOM, "--warm.check-every", "50", "--warm.val-episodes", "48"),
         options=(*TINY, "--gamma", "0.99", "--eval-episodes", "100"),
+        long_episodes=True,
     ),
     "transfer": Study(
         title="One environment or a mixture: the transfer matrix",

@@ -40,6 +40,11 @@ def binned(run: dict[str, Any]) -> list[tuple[float, float]]:
     return [((at + 0.5) * BIN, total / count) for at, (total, count) in sorted(sums.items())]
 
 
+def held_out(run: dict[str, Any]) -> list[tuple[float, float]]:
+    """(environment steps, success) of one run's held-out evaluations."""
+    return [(e["env_steps"], e["success"]) for e in run["evaluations"]]
+
+
 def draw(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> None:
     """Write the figure: curves with the standard deviation over seeds, or the transfer matrix."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -52,9 +57,10 @@ def draw(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> None:
         _draw_matrix(figure, axis, study, found)
     else:
         for arm in study.arms:
-            _draw_arm(axis, arm.label, [binned(run) for run in found if run["arm"] == arm.label])
-        shown = "success of training episodes (mean, sd over seeds)"
-        axis.set(xlabel="environment steps", ylabel=shown, ylim=(-0.03, 1.05))
+            curve = held_out if study.long_episodes else binned
+            _draw_arm(axis, arm.label, [curve(run) for run in found if run["arm"] == arm.label])
+        what = "held-out success" if study.long_episodes else "success of training episodes"
+        axis.set(xlabel="environment steps", ylabel=f"{what} (mean, sd over seeds)", ylim=(-0.03, 1.05))
         axis.grid(alpha=0.2)
         axis.legend(loc="lower right", fontsize=8)
     axis.set_title(study.title, fontsize=10)
@@ -122,10 +128,15 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
             continue
         last = [run["evaluations"][-1] for run in runs]
         mean, deviation, half = spread([e["success"] for e in last])
-        along = spread([sum(y for _, y in curve) / len(curve) for curve in map(binned, runs) if curve])[0]
+        along = (
+            math.nan
+            if study.long_episodes
+            else spread([sum(y for _, y in curve) / len(curve) for curve in map(binned, runs) if curve])[0]
+        )
+        trained = "-" if math.isnan(along) else f"{along:.3f}"
         lines.append(
             f"| {arm.label} | {mean:.3f} | {deviation:.3f} | +-{half:.3f} | {min(e['success'] for e in last):.3f} | "
-            f"{along:.3f} | {spread([e['mean_return'] for e in last])[0]:+.2f} | "
+            f"{trained} | {spread([e['mean_return'] for e in last])[0]:+.2f} | "
             f"{spread([e['invalid_rate'] for e in last])[0]:.3f} |"
         )
     first = [run["evaluations"][0]["success"] for run in found if run["arm"] == study.arms[0].label]

@@ -31,6 +31,18 @@ def test_spread_is_students_interval_over_seeds():
     assert math.isnan(study_report.spread([])[0])
 
 
+def test_where_only_winners_end_in_time_the_table_leaves_training_episodes_out():
+    curve = [[256, 1.0, 1.0, 0.1, 2.0]]
+    evaluations = [
+        {"env_steps": n, "success": y, "mean_return": y, "invalid_rate": 0.0} for n, y in ((0, 0.2), (9, 0.5))
+    ]
+    found = [{"arm": "VL-DAC", "curve": curve, "evaluations": evaluations}]
+    assert study_report.held_out(found[0]) == [(0, 0.2), (9, 0.5)]
+    oneroom, ezpoints = studies.STUDIES["oneroom"], studies.STUDIES["ezpoints"]
+    assert "| 0.500 | - | +0.50 |" in "\n".join(study_report._arms_table(oneroom, found))
+    assert "| 0.500 | 1.000 | +0.50 |" in "\n".join(study_report._arms_table(ezpoints, found))
+
+
 def test_a_curve_is_binned_by_episodes():
     curve = [[256, 0.5, 0, 0, 10], [512, 1.0, 0, 0, 30], [768, None, 0, 0, 0], [1024, 0.25, 0, 0, 4]]
     assert study_report.binned({"curve": curve}) == [(256.0, pytest.approx(35 / 40)), (768.0, 0.25)]
