@@ -284,6 +284,8 @@ class Config:
     """Most tokens per image; default 16 for tiny, 256 for published models."""
     device: str = "cpu"
     """Torch device."""
+    threads: int = 0
+    """CPU threads of torch; 0 leaves torch's choice."""
     warm: WarmConfig = field(default_factory=WarmConfig)
     """The training itself."""
 
@@ -292,6 +294,8 @@ def run(config: Config) -> WarmReport:
     """Train and save; return the report."""
     env_ids = environment_ids(config.env)
     config.warm.validate()
+    if config.threads:
+        torch.set_num_threads(config.threads)
     family = load_family(config.model, image_tokens=config.image_tokens, seed=config.seed, device=config.device)
     prepare_folder(config.out)
     engine = Engine(family, max_new_tokens=config.max_new_tokens or 128)

@@ -91,12 +91,11 @@ STUDIES: dict[str, Study] = {
         runs_in="numberline",
     ),
     "ezpoints": Study(
-        title="EZPoints: VL-DAC, RL4VLM, LOOP",
+        title="EZPoints: VL-DAC, RL4VLM at three lambdas, LOOP, GRPO",
         question="The same on arithmetic with two cards, where the thoughts carry the reasoning.",
         env="vlgym/EZPoints-v0",
-        arms=(VLDAC, _rl4vlm(0.5), LOOP),
+        arms=(VLDAC, _rl4vlm(0.1), _rl4vlm(0.3), _rl4vlm(0.9), LOOP, GRPO),
         env_steps=4_096,
-        seeds=2,
         warm_options=("--warm.noise", "0.2", "--warm.check-every", "50"),
     ),
     "oneroom": Study(
@@ -110,6 +109,15 @@ STUDIES: dict[str, Study] = {
         warm_options=(*ROOM, "--warm.check-every", "50", "--warm.val-episodes", "48"),
         options=(*TINY, "--gamma", "0.99", "--eval-episodes", "100"),
         long_episodes=True,
+    ),
+    "oneroom-fast": Study(
+        title="OneRoomS6Fast at a reduced resolution: VL-DAC, RL4VLM at three lambdas, LOOP, GRPO",
+        question="Sparse reward in a 3-D room with strides so long that this budget holds hundreds of episodes.",
+        env="vlgym/OneRoomS6Fast-v0",
+        arms=(VLDAC, _rl4vlm(0.1), _rl4vlm(0.3), _rl4vlm(0.9), LOOP, GRPO),
+        env_steps=6_144,
+        warm_options=("--warm.check-every", "25", "--warm.val-episodes", "48"),
+        options=(*TINY, "--gamma", "0.99", "--eval-episodes", "100"),
     ),
     "transfer": Study(
         title="One environment or a mixture: the transfer matrix",

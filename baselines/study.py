@@ -41,7 +41,7 @@ class Config:
     """Run a study, or go on with it, and write its table, figure and raw runs."""
 
     name: Annotated[str, tyro.conf.Positional]
-    """Which study: numberline, ablation, ezpoints, oneroom or transfer."""
+    """Which study: numberline, ablation, ezpoints, oneroom, oneroom-fast or transfer."""
     out: Path = Path("runs/studies")
     """The study's folder is made in here."""
     workers: int = 2
@@ -80,8 +80,11 @@ class Runs:
         out = self.folder / "warm" / f"seed-{seed}"
         if not (out / WARM_REPORT).is_file():
             shutil.rmtree(out, ignore_errors=True)
-            arguments = ["baselines.sft", "--env", study.warm_env or study.env, "--seed", str(seed), "--out", str(out)]
-            self.call([*arguments, *study.warm_options], self.folder / "logs" / f"warm-{seed}.txt")
+            arguments = [
+                "baselines.sft", "--env", study.warm_env or study.env, "--seed", str(seed), "--out", str(out),
+                "--threads", "1", *study.warm_options,
+            ]  # fmt: skip
+            self.call(arguments, self.folder / "logs" / f"warm-{seed}.txt")
         return out
 
     def train(self, study: Study, arm: Arm, seed: int, steps: int, options: Sequence[str]) -> None:

@@ -81,6 +81,7 @@ def test_a_study_runs_reports_and_keeps_what_is_done(tmp_path, small, monkeypatc
     monkeypatch.setattr(study.Runs, "call", lambda self, a, log: (calls.append(list(a)), call(self, a, log))[1])
     folder = study.run(study.Config("small", out=tmp_path, workers=1))
     assert [a[0] for a in calls] == ["baselines.sft", "baselines.vldac", "baselines.loop"]
+    assert all(a[a.index("--threads") + 1] == "1" for a in calls)  # as many processes as `workers` at full speed
     page = (folder / "small.md").read_text()
     assert "| VL-DAC | " in page
     assert "| LOOP | " in page
