@@ -39,7 +39,7 @@ from vlgym.errors import UserError
 
 from . import losses
 from .checkpoint import load_module, module_tensors
-from .collect import Batch, Collector, figures, pack
+from .collect import Batch, Collector, pack
 from .config import RunConfig
 from .families import Prompt
 from .losses import PolicyLoss
@@ -177,7 +177,7 @@ class TransitionCollector(Collector):
         rewards = [reward for row in self.shaped(rows) for reward in row]
         following = [prompt for row in self.following(rows) for prompt in row]
         self.outcomes = list(zip(rewards, following, strict=True))
-        return batch, self.episodes(rows) | figures(records, batch)
+        return batch, self.figures(rows, batch)
 
 
 class ArCHer(Learner):

@@ -128,6 +128,7 @@ class Collector:
         self.runners = [runners] if isinstance(runners, Runner) else list(runners)
         self.policy, self.value, self.shaper, self.world = policy, value, shaper, world
         self.steps, self.gamma, self.gae_lambda = steps, gamma, gae_lambda
+        self.env_seconds = 0.0  # of the last rollout
         self.open_returns = [0.0] * sum(len(runner.slots) for runner in self.runners)
 
     def collect(self) -> tuple[Batch, dict[str, float]]:
@@ -141,13 +142,22 @@ class Collector:
         batch.advantages = normal.view(self.world.size, -1)[self.world.rank]
         batch.returns = returns.flatten()
         explained = losses.explained_variance(values.flatten(), batch.returns)
-        return batch, self.episodes(rows) | figures(records, batch) | {"value/explained_variance": explained}
+        return batch, self.figures(rows, batch) | {"value/explained_variance": explained}
 
     def play(self) -> list[list[StepRecord]]:
         """Step; one row of records per time step, environments in order."""
+        before = sum(runner.seconds for runner in self.runners)
         if len(self.runners) == 1:
-            return [self.runners[0].step(self.policy) for _ in range(self.steps)]
-        return play_alternately(self.runners[0], self.runners[1], self.policy, self.steps)
+            rows = [self.runners[0].step(self.policy) for _ in range(self.steps)]
+        else:
+            rows = play_alternately(self.runners[0], self.runners[1], self.policy, self.steps)
+        self.env_seconds = sum(runner.seconds for runner in self.runners) - before
+        return rows
+
+    def figures(self, rows: Rows, batch: Batch) -> dict[str, float]:
+        """What is logged of the rollout that was played last."""
+        records = [record for row in rows for record in row]
+        return self.episodes(rows) | figures(records, batch) | {"seconds/env": self.env_seconds}
 
     def shaped(self, rows: Rows) -> list[list[float]]:
         """Rewards as training sees them, [T][N]."""
@@ -326,7 +336,7 @@ class GroupCollector:
         ends = lengths.cumsum(0).tolist()
         batch.units = [list(range(end - len(e), end)) for end, e in zip(ends, episodes, strict=True)]
         ended = [(episode[-1].success, sum(r.reward for r in episode)) for episode in episodes]
-        return batch, episode_figures(ended) | figures(records, batch)
+        return batch, episode_figures(ended) | figures(records, batch) | {"seconds/env": runner.seconds}
 
     def failures(self) -> list[dict[str, Any]]:
         """Failures of environments since the last call."""

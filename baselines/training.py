@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import resource
 import signal
 import sys
 import time
@@ -271,6 +272,14 @@ def memory_advice(advice: str) -> Iterator[None]:
         raise
 
 
+def peak_memory(device: torch.device) -> int:
+    """Most bytes allocated on an accelerator, or by this process, since it began."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
 def one_update(session: Session, learner: Learner) -> None:
     """Collect, learn, log."""
     c, clock = session.config, Clock()
@@ -303,6 +312,7 @@ def one_update(session: Session, learner: Learner) -> None:
     speed = {
         "speed/env_steps_per_s": steps / seconds,
         "speed/tokens_per_s": int(batch.mask.sum()) * session.world.size / seconds,
+        "speed/peak_memory_gib": peak_memory(session.family.device) / 2**30,
     }
     session.log.write({"update": session.update, "env_steps": session.env_steps, **row, **clock.seconds, **speed})
 

@@ -6,6 +6,7 @@ Read `Runner.step` first; evaluation, imitation and the learner all run through 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -64,6 +65,7 @@ class Runner:
 
     Attributes:
         failures: one dictionary per failure: `env_id`, `episode`, `seed`, `turn`, `reply` (`None` in a reset), `error`.
+        seconds: wall time spent in the environments' steps and resets so far.
 
     Raises:
         UserError: no environments, or one that is not a `VLEnv`.
@@ -89,8 +91,10 @@ class Runner:
         self._first = self._next = first_episode
         self._end = None if episodes is None else first_episode + episodes
         self.slots = [_Slot(i, env, _name(env), builder or _default_builder(env)) for i, env in enumerate(envs)]
+        start = time.perf_counter()
         for slot in self.slots:
             self._reset(slot)
+        self.seconds = time.perf_counter() - start
 
     @property
     def done(self) -> bool:
@@ -110,6 +114,7 @@ class Runner:
         """Step every active environment with its reply to `turns()`: `step` without the policy."""
         if len(replies) != len(turns):
             raise UserError(f"Policy {name!r} gave {len(replies)} replies to {len(turns)} prompts.")
+        start = time.perf_counter()
         active = [slot for slot in self.slots if slot.active]
         records = []
         for slot, turn, reply in zip(active, turns, replies, strict=True):
@@ -117,6 +122,7 @@ class Runner:
             records.append(record)
             if record.terminated or record.truncated:
                 self._reset(slot)
+        self.seconds += time.perf_counter() - start
         return records
 
     def _record(self, slot: _Slot, turn: Turn, reply: Reply) -> StepRecord:

@@ -113,6 +113,8 @@ def test_a_run_leaves_its_record_log_curve_evaluations_and_model(straight):
         "seconds/update",
     }
     assert wanted <= rows[0].keys()
+    assert all(0 < row["seconds/env"] < row["seconds/rollout"] for row in rows)
+    assert all(0.1 < row["speed/peak_memory_gib"] < 64 for row in rows)  # torch alone is more than that
 
 
 def test_every_logged_metric_is_defined_in_the_documentation(straight):

@@ -32,7 +32,8 @@ def run_seed(seed: int, folder: Path) -> dict[str, Any]:
     seconds = time.perf_counter() - begun
     evaluations = json.loads((out / "evaluation.json").read_text())
     rows = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
-    learning = sum(value for row in rows for name, value in row.items() if name.startswith("seconds/"))
+    phases = ("rollout", "reference", "check", "update")
+    learning = sum(row[f"seconds/{phase}"] for row in rows for phase in phases)
     return {"seed": seed, "seconds": seconds, "learning": learning, "before": evaluations[0], "after": evaluations[-1]}
 
 

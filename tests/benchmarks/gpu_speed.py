@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import tempfile
 import time
 from collections.abc import Callable
@@ -152,9 +151,7 @@ class Bench:
 
     def memory(self) -> float:
         """Most memory so far, in GiB: of the device, or of the process."""
-        if self.cuda:
-            return torch.cuda.max_memory_allocated(self.device) / 2**30
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        return training.peak_memory(self.device) / 2**30
 
     def prompts(self, number: int) -> list[Prompt]:
         """Different pictures of `SIDE` pixels and different texts, each `PROMPT` tokens together: nothing to share."""
@@ -354,7 +351,8 @@ TABLES: dict[str, tuple[str, tuple[str, ...]]] = {
     "loop": (
         "Whole loop",
         (
-            "env_steps_per_s", "rollout_s", "reference_s", "check_s", "update_s", "reply_tokens", "mean", "p95", "max",
+            "env_steps_per_s", "rollout_s", "env_s", "reference_s", "check_s", "update_s", "reply_tokens",
+            "mean", "p95", "max",
         ),
     ),
 }  # fmt: skip
