@@ -56,14 +56,22 @@ class Study:
     long_episodes: bool = False
 
 
-def _rl4vlm(weight: float) -> Arm:
-    return Arm(f"RL4VLM {weight:g}", "baselines.rl4vlm", ("--thought-weight", f"{weight:g}"))
+def _rl4vlm(weight: float, label: str | None = None, changes: tuple[str, ...] = ()) -> Arm:
+    return Arm(label or f"RL4VLM {weight:g}", "baselines.rl4vlm", ("--thought-weight", f"{weight:g}", *changes))
 
 
 VLDAC, LOOP, GRPO = Arm("VL-DAC", "baselines.vldac"), Arm("LOOP", "baselines.loop"), Arm("GRPO", "baselines.grpo")
-LADDER = ("baselines.rl4vlm", ("--thought-weight", "0.3"))
 WARM_UP, STOP, KL = ("--value-warmup", "2"), ("--stop-gradient",), ("--kl-coef", "0.05")
-ROOM = ("--warm.noise", "0.2", "--warm.target", "0.3")
+LADDER = (  # from RL4VLM to VL-DAC, one change at a time, and all together
+    _rl4vlm(0.3),
+    _rl4vlm(0.3, "+ warm-up", WARM_UP),
+    _rl4vlm(0.3, "+ stop-gradient", STOP),
+    _rl4vlm(0.3, "+ KL", KL),
+    _rl4vlm(0.3, "+ all three", (*WARM_UP, *STOP, *KL)),
+    VLDAC,
+)
+ROOM_WARM = ("--warm.check-every", "25", "--warm.val-episodes", "48")
+ROOM_OPTIONS = (*TINY, "--gamma", "0.99", "--eval-episodes", "100")
 MIX = "vlgym/NumberLine-v0,vlgym/EZPoints-v0,vlgym/Blackjack-v0"
 
 STUDIES: dict[str, Study] = {
@@ -78,14 +86,7 @@ STUDIES: dict[str, Study] = {
         title="NumberLine: from RL4VLM to VL-DAC, one change at a time",
         question="The paper's figure 4 (OneRoom there): what do KL, value warm-up and stop-gradient each do?",
         env="vlgym/NumberLine-v0",
-        arms=(
-            _rl4vlm(0.3),
-            Arm("+ warm-up", LADDER[0], (*LADDER[1], *WARM_UP)),
-            Arm("+ stop-gradient", LADDER[0], (*LADDER[1], *STOP)),
-            Arm("+ KL", LADDER[0], (*LADDER[1], *KL)),
-            Arm("+ all three", LADDER[0], (*LADDER[1], *WARM_UP, *STOP, *KL)),
-            VLDAC,
-        ),
+        arms=LADDER,
         env_steps=6_144,
         seeds=2,
         runs_in="numberline",
@@ -106,8 +107,8 @@ STUDIES: dict[str, Study] = {
         env_steps=2_048,
         seeds=2,
         # Imitation alone saturates near 0.4, so the warm start ends before that.
-        warm_options=(*ROOM, "--warm.check-every", "50", "--warm.val-episodes", "48"),
-        options=(*TINY, "--gamma", "0.99", "--eval-episodes", "100"),
+        warm_options=(*ROOM_WARM, "--warm.check-every", "50", "--warm.noise", "0.2", "--warm.target", "0.3"),
+        options=ROOM_OPTIONS,
         long_episodes=True,
     ),
     "oneroom-fast": Study(
@@ -116,8 +117,18 @@ STUDIES: dict[str, Study] = {
         env="vlgym/OneRoomS6Fast-v0",
         arms=(VLDAC, _rl4vlm(0.1), _rl4vlm(0.3), _rl4vlm(0.9), LOOP, GRPO),
         env_steps=6_144,
-        warm_options=("--warm.check-every", "25", "--warm.val-episodes", "48"),
-        options=(*TINY, "--gamma", "0.99", "--eval-episodes", "100"),
+        warm_options=ROOM_WARM,
+        options=ROOM_OPTIONS,
+    ),
+    "ablation-oneroom": Study(
+        title="OneRoomS6Fast: from RL4VLM to VL-DAC, one change at a time",
+        question="The paper's figure 4 on an environment where the two ends of the ladder differ.",
+        env="vlgym/OneRoomS6Fast-v0",
+        arms=LADDER,
+        env_steps=6_144,
+        warm_options=ROOM_WARM,
+        options=ROOM_OPTIONS,
+        runs_in="oneroom-fast",
     ),
     "transfer": Study(
         title="One environment or a mixture: the transfer matrix",

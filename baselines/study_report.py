@@ -118,9 +118,14 @@ def write_page(
 
 
 def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
+    base = study.arms[0].label
+    ends: dict[str, dict[int, float]] = {arm.label: {} for arm in study.arms}
+    for run in found:
+        ends[run["arm"]][run["seed"]] = run["evaluations"][-1]["success"]
     lines = [
-        "| arm | held-out success | sd | 95 % | worst seed | success while training | return | invalid |",
-        "|---|---|---|---|---|---|---|---|",
+        "| arm | held-out success | sd | 95 % | worst seed | success while training | return | invalid "
+        f"| success less {base}'s |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for arm in study.arms:
         runs = [run for run in found if run["arm"] == arm.label]
@@ -137,13 +142,26 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
         lines.append(
             f"| {arm.label} | {mean:.3f} | {deviation:.3f} | +-{half:.3f} | {min(e['success'] for e in last):.3f} | "
             f"{trained} | {spread([e['mean_return'] for e in last])[0]:+.2f} | "
-            f"{spread([e['invalid_rate'] for e in last])[0]:.3f} |"
+            f"{spread([e['invalid_rate'] for e in last])[0]:.3f} | {_less(ends[arm.label], ends[base])} |"
         )
-    first = [run["evaluations"][0]["success"] for run in found if run["arm"] == study.arms[0].label]
+    first = [run["evaluations"][0]["success"] for run in found if run["arm"] == base]
     if first:
         mean, deviation, _ = spread(first)
-        lines += ["", f"Before reinforcement learning all arms are the same models: {mean:.3f} (sd {deviation:.3f})."]
+        lines += [
+            "",
+            f"Before reinforcement learning all arms of a seed are the same model: {mean:.3f} (sd {deviation:.3f}). "
+            f"So the differences to {base} are taken seed by seed.",
+        ]
     return lines
+
+
+def _less(ends: dict[int, float], base: dict[int, float]) -> str:
+    """Mean difference over the seeds that both have, given as {seed: success}."""
+    seeds = sorted(ends.keys() & base.keys())
+    if len(seeds) < 2 or ends is base:
+        return "-"
+    mean, _, half = spread([ends[seed] - base[seed] for seed in seeds])
+    return f"{mean:+.3f} +-{half:.3f}"
 
 
 def _matrix_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:

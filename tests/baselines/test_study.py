@@ -36,11 +36,19 @@ def test_where_only_winners_end_in_time_the_table_leaves_training_episodes_out()
     evaluations = [
         {"env_steps": n, "success": y, "mean_return": y, "invalid_rate": 0.0} for n, y in ((0, 0.2), (9, 0.5))
     ]
-    found = [{"arm": "VL-DAC", "curve": curve, "evaluations": evaluations}]
+    found = [{"arm": "VL-DAC", "seed": 0, "curve": curve, "evaluations": evaluations}]
     assert study_report.held_out(found[0]) == [(0, 0.2), (9, 0.5)]
     oneroom, ezpoints = studies.STUDIES["oneroom"], studies.STUDIES["ezpoints"]
     assert "| 0.500 | - | +0.50 |" in "\n".join(study_report._arms_table(oneroom, found))
     assert "| 0.500 | 1.000 | +0.50 |" in "\n".join(study_report._arms_table(ezpoints, found))
+
+
+def test_arms_are_compared_seed_by_seed():
+    ends = {0: 0.9, 1: 0.5, 2: 0.7}
+    assert study_report._less({0: 0.8, 1: 0.4, 2: 0.3}, ends) == f"-0.200 +-{4.303 * 0.3 / 3**0.5 / 3**0.5:.3f}"
+    assert study_report._less({0: 0.8, 1: 0.4, 5: 0.0}, ends) == "-0.100 +-0.000"  # seeds of both
+    assert study_report._less({0: 0.8}, ends) == "-"
+    assert study_report._less(ends, ends) == "-"
 
 
 def test_a_curve_is_binned_by_episodes():
@@ -53,7 +61,8 @@ def test_every_study_has_arms_of_its_own_and_shared_runs_are_alike():
         assert len({arm.slug for arm in item.arms}) == len(item.arms), name
         if item.runs_in:
             base = studies.STUDIES[item.runs_in]
-            assert (item.env, item.env_steps, item.options) == (base.env, base.env_steps, base.options)
+            for part in ("env", "env_steps", "options", "warm_env", "warm_options"):
+                assert getattr(item, part) == getattr(base, part)
             by_slug = {arm.slug: arm for arm in base.arms}
             assert all(by_slug.get(arm.slug, arm) == arm for arm in item.arms)
 
