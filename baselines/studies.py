@@ -38,8 +38,10 @@ class Study:
         runs_in: a study with the same environment, budget and options, whose runs are used where the arms are equal.
         judged_on: environments on which the trained models are judged afterwards; None takes the runs' own held-out
             evaluations.
-        long_episodes: so long that within a run hardly any ends but the early winners: figure and table then leave
-            training episodes out and show held-out evaluations.
+        bin: environment steps per point of the figure. Environments start together, so early on only episodes that are
+            won end: a bin must hold as many steps as all environments need for the longest episodes.
+        long_episodes: longer than the budget allows for: figure and table then leave training episodes out and show
+            held-out evaluations.
     """
 
     title: str
@@ -53,6 +55,7 @@ class Study:
     warm_options: tuple[str, ...] = field(default=())
     runs_in: str | None = None
     judged_on: str | None = None
+    bin: int = 512
     long_episodes: bool = False
 
 
@@ -119,6 +122,7 @@ STUDIES: dict[str, Study] = {
         env_steps=6_144,
         warm_options=ROOM_WARM,
         options=ROOM_OPTIONS,
+        bin=2_048,  # of the 1,600 steps that 32 environments need, in whole rollouts
     ),
     "ablation-oneroom": Study(
         title="OneRoomS6Fast: from RL4VLM to VL-DAC, one change at a time",
@@ -129,6 +133,7 @@ STUDIES: dict[str, Study] = {
         warm_options=ROOM_WARM,
         options=ROOM_OPTIONS,
         runs_in="oneroom-fast",
+        bin=2_048,
     ),
     "transfer": Study(
         title="One environment or a mixture: the transfer matrix",

@@ -18,7 +18,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -87,22 +87,23 @@ class Runs:
             self.call(arguments, self.folder / "logs" / f"warm-{seed}.txt")
         return out
 
-    def train(self, study: Study, arm: Arm, seed: int, steps: int, options: Sequence[str]) -> None:
+    def train(self, study: Study, arm: Arm, seed: int, options: Sequence[str]) -> None:
         """One run of one arm, unless it is done."""
         out, warm = self.folder / "runs" / f"{arm.slug}-{seed}", self.folder / "warm" / f"seed-{seed}"
         log = self.folder / "logs" / f"{arm.slug}-{seed}.txt"
         if (out / DONE).is_file() or not (warm / WARM_REPORT).is_file() or self.stopping.is_set():
             return
+        steps = str(study.env_steps)
         if arm.module is not None:
             if checkpoints(out / "checkpoints"):
-                arguments = [arm.module, "--resume", "--out", str(out), "--env-steps", str(steps)]
+                arguments = [arm.module, "--resume", "--out", str(out), "--env-steps", steps]
             else:
                 shutil.rmtree(out, ignore_errors=True)
                 limit = json.loads((warm / WARM_REPORT).read_text())["report"]["max_new_tokens"]
                 arguments = [
                     arm.module, "--env", arm.env or study.env, "--model", str(warm), "--seed", str(seed),
                     "--out", str(out), "--max-new-tokens", str(limit), "--updates", "1000000",
-                    "--env-steps", str(steps), "--threads", "1",
+                    "--env-steps", steps, "--threads", "1",
                     *study.options, *arm.options, *options,
                 ]  # fmt: skip
             if not self.call(arguments, log) or not (out / "model" / "config.json").is_file():
@@ -120,11 +121,11 @@ class Runs:
         write_json(out / DONE, {"arm": arm.label, "seed": seed})
 
 
-def collect(folder: Path, study: Study, seeds: int) -> list[dict[str, Any]]:
+def collect(folder: Path, study: Study) -> list[dict[str, Any]]:
     """The raw runs: per arm and seed the training curve, the last held-out evaluations, and the judgements."""
     found = []
     for arm in study.arms:
-        for seed in range(seeds):
+        for seed in range(study.seeds):
             out = folder / "runs" / f"{arm.slug}-{seed}"
             if not (out / DONE).is_file():
                 continue
@@ -154,11 +155,14 @@ def run(config: Config) -> Path:
         near = nearest(config.name, list(STUDIES))
         raise UserError(f"No study {config.name!r}.{near} There are: {', '.join(STUDIES)}.")
     study = STUDIES[config.name]
-    seeds, steps = config.seeds or study.seeds, config.env_steps or study.env_steps
-    if config.workers < 1 or seeds < 1 or steps < 1:
+    if config.seeds is not None:
+        study = replace(study, seeds=config.seeds)
+    if config.env_steps is not None:
+        study = replace(study, env_steps=config.env_steps)
+    if min(config.workers, study.seeds, study.env_steps) < 1:
         raise UserError("--workers, --seeds and --env-steps must be >= 1.")
     folder = config.out / config.name
-    plan = {"study": config.name, "env_steps": steps, "options": list(config.options)}
+    plan = {"study": config.name, "env_steps": study.env_steps, "options": list(config.options)}
     if (folder / "study.json").is_file() and json.loads((folder / "study.json").read_text()) != plan:
         raise UserError(f"{folder} holds this study with other options; take another --out, or remove that folder.")
     folder.mkdir(parents=True, exist_ok=True)
@@ -166,31 +170,31 @@ def run(config: Config) -> Path:
     shared = config.out / (study.runs_in or config.name)  # warm starts and runs
     shared.mkdir(parents=True, exist_ok=True)
     lock = claim(shared)
-    runs, jobs = Runs(shared), [(arm, seed) for seed in range(seeds) for arm in study.arms]
+    runs, jobs = Runs(shared), [(arm, seed) for seed in range(study.seeds) for arm in study.arms]
     with (
         Progress(
             TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn()
         ) as bar,
         ThreadPoolExecutor(config.workers) as pool,
     ):
-        warming = bar.add_task("warm starts", total=seeds)
+        warming = bar.add_task("warm starts", total=study.seeds)
         training = bar.add_task("runs", total=len(jobs))
         try:
-            for _ in pool.map(lambda seed: runs.warm(study, seed), range(seeds)):
+            for _ in pool.map(lambda seed: runs.warm(study, seed), range(study.seeds)):
                 bar.advance(warming)
-            for _ in pool.map(lambda job: runs.train(study, job[0], job[1], steps, config.options), jobs):
+            for _ in pool.map(lambda job: runs.train(study, job[0], job[1], config.options), jobs):
                 bar.advance(training)
         except KeyboardInterrupt:
             runs.stopping.set()
             bar.console.print("stopping; the running ones save and end. Give the same command again to go on.")
     lock.close()
-    found = collect(shared, study, seeds)
+    found = collect(shared, study)
     if not found:
         raise UserError(f"No run of {config.name} has ended yet; nothing to report. {'; '.join(runs.failures)}")
     write_json(folder / "runs.json", found)
     draw(folder / f"{config.name}.png", study, found)
     complete = len(found) == len(jobs)
-    write_page(folder / f"{config.name}.md", study, found, seeds=seeds, steps=steps, complete=complete)
+    write_page(folder / f"{config.name}.md", study, found, complete=complete)
     print((folder / f"{config.name}.md").read_text())
     if runs.failures:
         raise UserError("Some runs failed:\n" + "\n".join(runs.failures))

@@ -12,7 +12,6 @@ from typing import Any
 
 from .studies import Study
 
-BIN = 512  # environment steps per point of the figure
 # 97.5 % quantiles of Student's t by degrees of freedom; beyond, the normal one.
 T975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 
@@ -29,15 +28,18 @@ def spread(values: Sequence[float]) -> tuple[float, float, float]:
     return mean, deviation, quantile * deviation / math.sqrt(n)
 
 
-def binned(run: dict[str, Any]) -> list[tuple[float, float]]:
-    """(environment steps, success of the episodes that ended in that bin) of one run's training."""
+def binned(run: dict[str, Any], study: Study) -> list[tuple[float, float]]:
+    """(environment steps, success of the episodes that ended in that bin) of one run's training.
+
+    What a last update plays beyond the budget belongs to the last bin.
+    """
     sums: dict[int, list[float]] = {}
     for steps, success, _, _, count in run["curve"]:
         if success is not None and count:
-            entry = sums.setdefault((steps - 1) // BIN, [0.0, 0.0])
+            entry = sums.setdefault((min(steps, study.env_steps) - 1) // study.bin, [0.0, 0.0])
             entry[0] += success * count
             entry[1] += count
-    return [((at + 0.5) * BIN, total / count) for at, (total, count) in sorted(sums.items())]
+    return [((at + 0.5) * study.bin, total / count) for at, (total, count) in sorted(sums.items())]
 
 
 def held_out(run: dict[str, Any]) -> list[tuple[float, float]]:
@@ -57,10 +59,10 @@ def draw(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> None:
         _draw_matrix(figure, axis, study, found)
     else:
         for arm in study.arms:
-            curve = held_out if study.long_episodes else binned
-            _draw_arm(axis, arm.label, [curve(run) for run in found if run["arm"] == arm.label])
-        what = "held-out success" if study.long_episodes else "success of training episodes"
-        axis.set(xlabel="environment steps", ylabel=f"{what} (mean, sd over seeds)", ylim=(-0.03, 1.05))
+            runs = [run for run in found if run["arm"] == arm.label]
+            _draw_arm(axis, arm.label, [held_out(x) if study.long_episodes else binned(x, study) for x in runs])
+        what = "held-out success" if study.long_episodes else f"success of training episodes, per {study.bin:,} steps"
+        axis.set(xlabel="environment steps", ylabel=f"{what}\n(mean, sd over seeds)", ylim=(-0.03, 1.05))
         axis.grid(alpha=0.2)
         axis.legend(loc="lower right", fontsize=8)
     axis.set_title(study.title, fontsize=10)
@@ -75,7 +77,7 @@ def _draw_arm(axis: Any, label: str, curves: Sequence[Sequence[tuple[float, floa
         return
     means = [sum(column) / len(column) for column in columns]
     deviations = [spread(column)[1] if len(column) > 1 else 0.0 for column in columns]
-    (line,) = axis.plot(places, means, label=label)
+    (line,) = axis.plot(places, means, marker=".", label=label)
     low = [max(0.0, m - d) for m, d in zip(means, deviations, strict=True)]
     high = [min(1.0, m + d) for m, d in zip(means, deviations, strict=True)]
     axis.fill_between(places, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
@@ -99,14 +101,13 @@ def _judged(found: Sequence[dict[str, Any]], label: str, env_id: str) -> list[fl
     return [r["success"] for run in found if run["arm"] == label for r in run["judged"] if r["env_id"] == env_id]
 
 
-def write_page(
-    path: Path, study: Study, found: Sequence[dict[str, Any]], *, seeds: int, steps: int, complete: bool
-) -> None:
+def write_page(path: Path, study: Study, found: Sequence[dict[str, Any]], *, complete: bool) -> None:
     """Write the page: question, table, figure."""
     name = path.stem
     lines = [f"# {study.title}", "", study.question, ""]
     lines += [
-        f"`python -m baselines.study {name}`: the tiny model, {seeds} seeds per arm, {steps:,} environment steps each.",
+        f"`python -m baselines.study {name}`: the tiny model, {study.seeds} seeds per arm, {study.env_steps:,} "
+        "environment steps each.",
         "Intervals are 95 %, Student's t over seeds. Raw runs: the JSON file beside this page.",
         "",
     ]
@@ -136,7 +137,7 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
         along = (
             math.nan
             if study.long_episodes
-            else spread([sum(y for _, y in curve) / len(curve) for curve in map(binned, runs) if curve])[0]
+            else spread([sum(y for _, y in curve) / len(curve) for run in runs if (curve := binned(run, study))])[0]
         )
         trained = "-" if math.isnan(along) else f"{along:.3f}"
         lines.append(

@@ -53,7 +53,12 @@ def test_arms_are_compared_seed_by_seed():
 
 def test_a_curve_is_binned_by_episodes():
     curve = [[256, 0.5, 0, 0, 10], [512, 1.0, 0, 0, 30], [768, None, 0, 0, 0], [1024, 0.25, 0, 0, 4]]
-    assert study_report.binned({"curve": curve}) == [(256.0, pytest.approx(35 / 40)), (768.0, 0.25)]
+    base = replace(studies.STUDIES["numberline"], env_steps=1024)
+    assert study_report.binned({"curve": curve}, base) == [(256.0, pytest.approx(35 / 40)), (768.0, 0.25)]
+    wide = replace(base, bin=1024)
+    assert study_report.binned({"curve": curve}, wide) == [(512.0, pytest.approx(36 / 44))]
+    beyond = [*curve, [1200, 1.0, 0, 0, 4]]  # a rollout that began within the budget and ended after it
+    assert study_report.binned({"curve": beyond}, base)[1] == (768.0, pytest.approx(5 / 8))
 
 
 def test_every_study_has_arms_of_its_own_and_shared_runs_are_alike():
@@ -107,6 +112,8 @@ def test_a_study_runs_reports_and_keeps_what_is_done(tmp_path, small, monkeypatc
     assert [a[:2] for a in calls] == [["baselines.loop", "--resume"]]
     with pytest.raises(UserError, match="other options"):
         study.run(study.Config("small", out=tmp_path, env_steps=8))
+    with pytest.raises(UserError, match="must be >= 1"):
+        study.run(study.Config("small", out=tmp_path, seeds=0))
 
 
 def test_a_transfer_study_judges_every_model_on_every_environment(tmp_path, small, monkeypatch):
