@@ -64,7 +64,7 @@ def draw(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> None:
         what = "held-out success" if study.long_episodes else f"success of training episodes, per {study.bin:,} steps"
         axis.set(xlabel="environment steps", ylabel=f"{what}\n(mean, sd over seeds)", ylim=(-0.03, 1.05))
         axis.grid(alpha=0.2)
-        axis.legend(loc="lower right", fontsize=8)
+        axis.legend(loc="best", fontsize=8)
     axis.set_title(study.title, fontsize=10)
     figure.tight_layout()
     figure.savefig(path, dpi=110)
