@@ -64,6 +64,7 @@ def _rl4vlm(weight: float, label: str | None = None, changes: tuple[str, ...] = 
 
 
 VLDAC, LOOP, GRPO = Arm("VL-DAC", "baselines.vldac"), Arm("LOOP", "baselines.loop"), Arm("GRPO", "baselines.grpo")
+ALGORITHMS = (VLDAC, _rl4vlm(0.1), _rl4vlm(0.3), _rl4vlm(0.9), LOOP, GRPO)
 WARM_UP, STOP, KL = ("--value-warmup", "2"), ("--stop-gradient",), ("--kl-coef", "0.05")
 LADDER = (  # from RL4VLM to VL-DAC, one change at a time, and all together
     _rl4vlm(0.3),
@@ -82,7 +83,7 @@ STUDIES: dict[str, Study] = {
         title="NumberLine: VL-DAC, RL4VLM at three lambdas, LOOP, GRPO",
         question="Does the order of the paper's figures 3 and 5 hold for a tiny model on an easy task?",
         env="vlgym/NumberLine-v0",
-        arms=(VLDAC, _rl4vlm(0.1), _rl4vlm(0.3), _rl4vlm(0.9), LOOP, GRPO),
+        arms=ALGORITHMS,
         env_steps=6_144,
     ),
     "ablation": Study(
@@ -98,7 +99,7 @@ STUDIES: dict[str, Study] = {
         title="EZPoints: VL-DAC, RL4VLM at three lambdas, LOOP, GRPO",
         question="The same on arithmetic with two cards, where the thoughts carry the reasoning.",
         env="vlgym/EZPoints-v0",
-        arms=(VLDAC, _rl4vlm(0.1), _rl4vlm(0.3), _rl4vlm(0.9), LOOP, GRPO),
+        arms=ALGORITHMS,
         env_steps=4_096,
         warm_options=("--warm.noise", "0.2", "--warm.check-every", "50"),
     ),
@@ -118,7 +119,7 @@ STUDIES: dict[str, Study] = {
         title="OneRoomS6Fast at a reduced resolution: VL-DAC, RL4VLM at three lambdas, LOOP, GRPO",
         question="Sparse reward in a 3-D room with strides so long that this budget holds hundreds of episodes.",
         env="vlgym/OneRoomS6Fast-v0",
-        arms=(VLDAC, _rl4vlm(0.1), _rl4vlm(0.3), _rl4vlm(0.9), LOOP, GRPO),
+        arms=ALGORITHMS,
         env_steps=6_144,
         warm_options=ROOM_WARM,
         options=ROOM_OPTIONS,

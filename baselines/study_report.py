@@ -124,15 +124,16 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
     for run in found:
         ends[run["arm"]][run["seed"]] = run["evaluations"][-1]["success"]
     lines = [
-        "| arm | held-out success | sd | 95 % | worst seed | success while training | return | invalid "
-        f"| success less {base}'s |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| arm | held-out success | sd | 95 % | worst seed | runs below their start "
+        f"| success while training | return | invalid | success less {base}'s |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for arm in study.arms:
         runs = [run for run in found if run["arm"] == arm.label]
         if not runs:
             continue
         last = [run["evaluations"][-1] for run in runs]
+        below = sum(run["evaluations"][-1]["success"] < run["evaluations"][0]["success"] for run in runs)
         mean, deviation, half = spread([e["success"] for e in last])
         along = (
             math.nan
@@ -142,7 +143,7 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
         trained = "-" if math.isnan(along) else f"{along:.3f}"
         lines.append(
             f"| {arm.label} | {mean:.3f} | {deviation:.3f} | +-{half:.3f} | {min(e['success'] for e in last):.3f} | "
-            f"{trained} | {spread([e['mean_return'] for e in last])[0]:+.2f} | "
+            f"{below} | {trained} | {spread([e['mean_return'] for e in last])[0]:+.2f} | "
             f"{spread([e['invalid_rate'] for e in last])[0]:.3f} | {_less(ends[arm.label], ends[base])} |"
         )
     first = [run["evaluations"][0]["success"] for run in found if run["arm"] == base]

@@ -39,8 +39,20 @@ def test_where_only_winners_end_in_time_the_table_leaves_training_episodes_out()
     found = [{"arm": "VL-DAC", "seed": 0, "curve": curve, "evaluations": evaluations}]
     assert study_report.held_out(found[0]) == [(0, 0.2), (9, 0.5)]
     oneroom, ezpoints = studies.STUDIES["oneroom"], studies.STUDIES["ezpoints"]
-    assert "| 0.500 | - | +0.50 |" in "\n".join(study_report._arms_table(oneroom, found))
-    assert "| 0.500 | 1.000 | +0.50 |" in "\n".join(study_report._arms_table(ezpoints, found))
+    assert "| 0.500 | 0 | - | +0.50 |" in "\n".join(study_report._arms_table(oneroom, found))
+    assert "| 0.500 | 0 | 1.000 | +0.50 |" in "\n".join(study_report._arms_table(ezpoints, found))
+
+
+def test_the_table_counts_the_runs_that_end_below_their_start():
+    ends = ((0.2, 0.5), (0.6, 0.1), (0.3, 0.3))
+    found = [
+        {
+            "arm": "VL-DAC", "seed": seed, "curve": [],
+            "evaluations": [{"env_steps": 0, "success": y, "mean_return": y, "invalid_rate": 0.0} for y in pair],
+        }
+        for seed, pair in enumerate(ends)
+    ]  # fmt: skip
+    assert "| 0.100 | 1 | - |" in "\n".join(study_report._arms_table(studies.STUDIES["oneroom"], found))
 
 
 def test_arms_are_compared_seed_by_seed():
