@@ -109,7 +109,7 @@ class LOOP(Learner):
         stats["rollout/used_episodes"].append(float(used.float().mean()))
         for _ in range(self.config.epochs):
             for rows, size in self.minibatches(batch):
-                kept = rows[self.teaches(batch.advantages[rows])]
+                kept = rows[self.teaches(batch.advantages[rows]).to(rows.device)]  # the order is the host's
                 if len(kept) or self.session.world.size > 1:
                     self.policy_step(batch, kept, size, stats)
         stats.setdefault("policy/grad_norm", [0.0])  # no group's returns differed

@@ -42,11 +42,6 @@ def binned(run: dict[str, Any], study: Study) -> list[tuple[float, float]]:
     return [((at + 0.5) * study.bin, total / count) for at, (total, count) in sorted(sums.items())]
 
 
-def held_out(run: dict[str, Any]) -> list[tuple[float, float]]:
-    """(environment steps, success) of one run's held-out evaluations."""
-    return [(e["env_steps"], e["success"]) for e in run["evaluations"]]
-
-
 def draw(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> None:
     """Write the figure: curves with the standard deviation over seeds, or the transfer matrix."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -60,8 +55,8 @@ def draw(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> None:
     else:
         for arm in study.arms:
             runs = [run for run in found if run["arm"] == arm.label]
-            _draw_arm(axis, arm.label, [held_out(x) if study.long_episodes else binned(x, study) for x in runs])
-        what = "held-out success" if study.long_episodes else f"success of training episodes, per {study.bin:,} steps"
+            _draw_arm(axis, arm.label, [binned(run, study) for run in runs])
+        what = f"success of training episodes, per {study.bin:,} steps"
         axis.set(xlabel="environment steps", ylabel=f"{what}\n(mean, sd over seeds)", ylim=(-0.03, 1.05))
         axis.grid(alpha=0.2)
         axis.legend(loc="best", fontsize=8)
@@ -135,11 +130,7 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
         last = [run["evaluations"][-1] for run in runs]
         below = sum(run["evaluations"][-1]["success"] < run["evaluations"][0]["success"] for run in runs)
         mean, deviation, half = spread([e["success"] for e in last])
-        along = (
-            math.nan
-            if study.long_episodes
-            else spread([sum(y for _, y in curve) / len(curve) for run in runs if (curve := binned(run, study))])[0]
-        )
+        along = spread([sum(y for _, y in curve) / len(curve) for run in runs if (curve := binned(run, study))])[0]
         trained = "-" if math.isnan(along) else f"{along:.3f}"
         lines.append(
             f"| {arm.label} | {mean:.3f} | {deviation:.3f} | +-{half:.3f} | {min(e['success'] for e in last):.3f} | "

@@ -1,6 +1,6 @@
 """Shared parts of the learner tests: one thread, tiny models, prompts with pictures.
 
-Makes `samples` importable (importlib mode).
+Makes `samples` and the benchmarks importable (importlib mode).
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import torch
 os.environ["HF_HUB_OFFLINE"] = "1"  # an unknown model name must not wait for a network
 
 HERE = Path(__file__).resolve().parent
-if str(HERE) not in sys.path:
-    sys.path.insert(0, str(HERE))
+for folder in (HERE, HERE.parent / "benchmarks"):
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
 
 from samples import INSTRUCTIONS, messages, picture  # noqa: E402
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import copy
-import sys
-from pathlib import Path
 
 import pytest
 import torch
+from gpu_speed import qwen2_vl_7b
 from samples import INSTRUCTIONS, messages, picture
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -17,10 +16,6 @@ from baselines.generate import Engine
 from baselines.graphs import BLOCK, CHECK, Shape, StaticDecoder
 from baselines.sampling import PlainDecoder, _draw_by_cells, draw
 from baselines.tiny import SMALLEST, build_tiny
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
-
-from gpu_speed import qwen2_vl_7b
 
 LIMIT = 20  # no multiple of CHECK
 

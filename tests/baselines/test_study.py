@@ -31,28 +31,17 @@ def test_spread_is_students_interval_over_seeds():
     assert math.isnan(study_report.spread([])[0])
 
 
-def test_where_only_winners_end_in_time_the_table_leaves_training_episodes_out():
-    curve = [[256, 1.0, 1.0, 0.1, 2.0]]
-    evaluations = [
-        {"env_steps": n, "success": y, "mean_return": y, "invalid_rate": 0.0} for n, y in ((0, 0.2), (9, 0.5))
-    ]
-    found = [{"arm": "VL-DAC", "seed": 0, "curve": curve, "evaluations": evaluations}]
-    assert study_report.held_out(found[0]) == [(0, 0.2), (9, 0.5)]
-    oneroom, ezpoints = studies.STUDIES["oneroom"], studies.STUDIES["ezpoints"]
-    assert "| 0.500 | 0 | - | +0.50 |" in "\n".join(study_report._arms_table(oneroom, found))
-    assert "| 0.500 | 0 | 1.000 | +0.50 |" in "\n".join(study_report._arms_table(ezpoints, found))
-
-
-def test_the_table_counts_the_runs_that_end_below_their_start():
+def test_the_table_counts_the_runs_that_end_below_their_start_and_training_episodes_where_there_are_any():
     ends = ((0.6, 0.5), (0.6, 0.1), (0.3, 0.3))
     found = [
         {
-            "arm": "VL-DAC", "seed": seed, "curve": [],
+            "arm": "VL-DAC", "seed": seed, "curve": [[256, pair[0], 0.0, 0.0, 2.0]] if seed else [],
             "evaluations": [{"env_steps": 0, "success": y, "mean_return": y, "invalid_rate": 0.0} for y in pair],
         }
         for seed, pair in enumerate(ends)
     ]  # fmt: skip
-    assert "| 0.100 | 2 | - |" in "\n".join(study_report._arms_table(studies.STUDIES["oneroom"], found))
+    assert "| 0.100 | 2 | 0.450 |" in "\n".join(study_report._arms_table(studies.STUDIES["oneroom"], found))
+    assert "| 0.500 | 1 | - |" in "\n".join(study_report._arms_table(studies.STUDIES["oneroom"], found[:1]))
 
 
 def test_arms_are_compared_seed_by_seed():
