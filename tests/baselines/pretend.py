@@ -131,13 +131,11 @@ class Calls(TorchFunctionMode):
                 raise Misplaced(f"{name} of a tensor on cuda")
             if name in ("to", "cpu"):
                 return self.move(first, args[1:], kwargs, "cpu" if name == "cpu" else None)
-        on_cuda = _names_cuda(kwargs.get("device")) or (
-            name.endswith("_") and isinstance(first, Tensor) and places[first]
-        )
-        if on_cuda and kwargs.get("generator") is not None and kwargs["generator"] not in self.generators:
+        placed, on_cuda = kwargs.get("device") is not None, _names_cuda(kwargs.get("device"))
+        generator, wanted = kwargs.get("generator"), on_cuda or (isinstance(first, Tensor) and places[first])
+        if wanted and generator is not None and generator not in self.generators:
             raise Misplaced(f"{name}: a generator of the host for a tensor on cuda")
-        placed = "device" in kwargs and kwargs["device"] is not None
-        if placed and _names_cuda(kwargs["device"]):
+        if on_cuda:
             kwargs["device"] = HOST
         if name == "mm" and "out_dtype" in kwargs:  # a product that CUDA alone has
             return first.float() @ args[1].float()

@@ -42,6 +42,7 @@ def test_the_pretend_accelerator_is_as_strict_as_a_real_one():
             lambda: there.numpy(),
             lambda: np.asarray(there),
             lambda: torch.rand(2, device="cuda", generator=torch.Generator()),
+            lambda: torch.zeros(2, device="cuda").normal_(generator=torch.Generator()),
         ):
             with pytest.raises(Misplaced):
                 mix()
