@@ -26,7 +26,7 @@ from baselines import checkpoint, graphs, session
 
 CUDA, HOST = torch.device("cuda", 0), torch.device("cpu")
 FACTORIES = ("zeros", "ones", "full", "empty", "arange", "rand", "randn", "randint", "randperm", "eye", "linspace")
-COPIES = ("copy_", "_to_copy", "detach", "alias", "set_", "_foreach_copy_")
+COPIES = ("copy_", "_to_copy", "set_", "_foreach_copy_")
 
 
 class Misplaced(AssertionError):
@@ -91,8 +91,7 @@ class Operations(TorchDispatchMode):
             if places[args[0]] is None:
                 places[args[0]] = places[args[1]]
             return out
-        found = places.of(taken)
-        place = None if not taken or not (found or any(places[x] is False for x in taken)) else True in found
+        place = None if all(places[x] is None for x in taken) else any(places[x] for x in taken)
         old = {_storage(x) for x in taken}
         for tensor in _tensors(out):
             if _storage(tensor) not in old:
