@@ -99,7 +99,7 @@ def write_cli() -> str:
     for call in calls:
         result = runner.invoke(app, [*call, "--help"], env={"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"})
         text = "\n".join(line.rstrip() for line in result.output.strip("\n").splitlines())
-        parts.append(f"## vlgym {' '.join(call)}\n".replace("vlgym \n", "vlgym\n") + f"\n```\n{text}\n```\n")
+        parts.append(f"## `{' '.join(['vlgym', *call])}`\n\n```text\n{text}\n```\n")
     return "\n".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""Draw the pictures in docs/images: `python docs/pictures.py [gallery sokoban webui football]`, by default all of them.
+"""Draw the pictures in docs/images: `python docs/pictures.py gallery sokoban`; without names, all of them.
 
 gallery.png is one frame of each of a dozen environments, as a model sees them; the others are frames of one episode
 each, which the oracle plays (the first WebUI reply leaves the style sheet out). Needs the plugins installed.

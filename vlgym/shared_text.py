@@ -1,10 +1,9 @@
 """Observation texts in the shared memory of Gymnasium's `AsyncVectorEnv`.
 
-Gymnasium 1.4 decodes `Text` observations from shared memory once, when the vector environment is built, so that every
-later observation shows the text of that moment. It does offer its shared-memory functions for custom spaces to
-extend; this module does
-so for `MessageSpace`: texts
-are stored as ASCII bytes with a length, and read at each access. `vlgym.env` imports it for that effect.
+Gymnasium 1.4 decodes `Text` observations from shared memory once, when the vector environment is built, so every
+later observation shows the text of that moment. Gymnasium lets custom spaces extend its shared-memory functions. This
+module extends them for `MessageSpace`: it stores texts as ASCII bytes with a length, and reads them at each access.
+`vlgym.env` imports it for that effect.
 """
 
 from __future__ import annotations

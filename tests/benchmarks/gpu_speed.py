@@ -1,13 +1,11 @@
 """Speed of the learner on one GPU: the architecture of Qwen2-VL-7B with random weights, in parts of some minutes.
 
-    for part in decode prefill vision update loop; do
-        python tests/benchmarks/gpu_speed.py --part $part --write
-    done
+    python tests/benchmarks/gpu_speed.py --part decode --write
 
-A part adds its figures to docs/benchmarks/gpu_speed.json; `--write` makes the page of all that are there. Speed depends
-on shapes, not on what the weights know, so they are drawn on the device and nothing is downloaded. Without CUDA the
-tiny model is measured, to see that every part runs: those figures have a section of their own and say nothing about a
-GPU.
+The parts are decode, prefill, vision, update and loop. Each adds its numbers to docs/benchmarks/gpu_speed.json, and
+`--write` makes the page from all that are there. Speed depends on shapes, not on what the weights know, so the weights
+are drawn on the device and nothing is downloaded. Without CUDA the script measures the tiny model, to see that every
+part runs; those numbers have a section of their own and say nothing about a GPU.
 """
 
 from __future__ import annotations

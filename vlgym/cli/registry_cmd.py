@@ -1,4 +1,4 @@
-"""`vlgym registry write|check`.
+"""`vlgym registry write` and `vlgym registry check`.
 
 Measure the first-party environments and compare them with registry.yaml, a lock file.
 """

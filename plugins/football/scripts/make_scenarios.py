@@ -1,6 +1,6 @@
-"""Write the 108 situations: formations moved to the ball, then mended until they are what their category says.
+"""Write the 108 situations: move formations to the ball, then correct them until they are what their category says.
 
-    python scripts/make_scenarios.py [FOLDER]
+    python plugins/football/scripts/make_scenarios.py FOLDER
 
 The names and the 9 x 3 x 4 plan are MageBench's; titles, places and tactics are ours. The same program always writes
 the same files.

@@ -1,7 +1,6 @@
 """The six ALFRED task types, their goals, and which of a goal's conditions a state meets.
 
-The conditions are those that ALFRED's simulator counts as `goal_condition_success_rate`, here read off the state's
-facts.
+ALFRED's simulator counts the same conditions as `goal_condition_success_rate`; here they are read from the facts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""What all MiniWorld tasks have in common: the world behind them, the picture, the oracle's pilot, and the
-plain task of reaching a box.
+"""What all MiniWorld tasks share: the world, the picture, the oracle's pilot, and the plain task of reaching a box.
 
-The rooms, physics, rewards and pictures are MiniWorld's; the modules `rooms`, `mazes` and `objects` say what
-each id is about.
+The rooms, physics, rewards and pictures are MiniWorld's. The modules `rooms`, `mazes` and `objects` define the ids.
 """
 
 from __future__ import annotations
