@@ -1,4 +1,4 @@
-"""Tables and figures of studies: mean, standard deviation and 95 % interval over seeds.
+"""Tables and plots of studies: mean, standard deviation and 95 % interval over seeds.
 
 Intervals are Student's t over seeds, so they speak about runs, not about episodes.
 """
@@ -43,39 +43,53 @@ def binned(run: dict[str, Any], study: Study) -> list[tuple[float, float]]:
 
 
 def draw(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> None:
-    """Write the figure: curves with the standard deviation over seeds, or the transfer matrix."""
+    """Write the plot: a panel per arm with every seed and their mean, or the transfer matrix."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 4.8))
+    figure = Figure(figsize=(8, 4.8), layout="constrained")
     FigureCanvasAgg(figure)
-    axis = figure.subplots()
     if study.judged_on:
-        _draw_matrix(figure, axis, study, found)
+        _draw_matrix(figure, figure.subplots(), study, found)
+        figure.suptitle(study.title, fontsize=10)
     else:
-        for arm in study.arms:
-            runs = [run for run in found if run["arm"] == arm.label]
-            _draw_arm(axis, arm.label, [binned(run, study) for run in runs])
-        what = f"success of training episodes, per {study.bin:,} steps"
-        axis.set(xlabel="environment steps", ylabel=f"{what}\n(mean, sd over seeds)", ylim=(-0.03, 1.05))
-        axis.grid(alpha=0.2)
-        axis.legend(loc="best", fontsize=8)
-    axis.set_title(study.title, fontsize=10)
-    figure.tight_layout()
+        _draw_panels(figure, study, found)
     figure.savefig(path, dpi=110)
 
 
-def _draw_arm(axis: Any, label: str, curves: Sequence[Sequence[tuple[float, float]]]) -> None:
+def _draw_panels(figure: Any, study: Study, found: Sequence[dict[str, Any]]) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    curves = {
+        arm.label: [curve for run in found if run["arm"] == arm.label and (curve := binned(run, study))]
+        for arm in study.arms
+    }
+    base = study.arms[0].label
+    columns = min(3, len(curves))
+    panels = figure.subplots(math.ceil(len(curves) / columns), columns, sharex=True, sharey=True, squeeze=False).flat
+    for axis, (label, seeds) in zip(panels, curves.items(), strict=False):
+        axis.set(title=label, xlim=(0, study.env_steps), ylim=(-0.03, 1.03))
+        axis.title.set_fontsize(9)
+        axis.grid(alpha=0.2)
+        for curve in seeds:
+            axis.plot(*zip(*curve, strict=True), color="tab:blue", linewidth=0.8, alpha=0.45)
+        if label != base and curves[base]:
+            axis.plot(*zip(*_mean_curve(curves[base]), strict=True), color="0.45", linewidth=1.2, linestyle="--")
+        if seeds:
+            axis.plot(*zip(*_mean_curve(seeds), strict=True), color="tab:blue", linewidth=2.2)
+        axis.xaxis.set_major_locator(MaxNLocator(4))
+    for axis in panels:
+        axis.set_visible(False)
+    note = f"thick: mean; thin: the seeds; dashed: mean of {base}"
+    figure.suptitle(f"{study.title}\n{note}", fontsize=10)
+    figure.supxlabel("environment steps", fontsize=9)
+    figure.supylabel(f"success of training episodes, per {study.bin:,} steps", fontsize=9)
+
+
+def _mean_curve(curves: Sequence[Sequence[tuple[float, float]]]) -> list[tuple[float, float]]:
+    """The mean at each place, over the seeds that have a value there."""
     places = sorted({x for curve in curves for x, _ in curve})
-    columns = [[y for curve in curves for at, y in curve if at == x] for x in places]
-    if not columns:
-        return
-    means = [sum(column) / len(column) for column in columns]
-    deviations = [spread(column)[1] if len(column) > 1 else 0.0 for column in columns]
-    (line,) = axis.plot(places, means, marker=".", label=label)
-    low = [max(0.0, m - d) for m, d in zip(means, deviations, strict=True)]
-    high = [min(1.0, m + d) for m, d in zip(means, deviations, strict=True)]
-    axis.fill_between(places, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
+    return [(x, spread([y for curve in curves for at, y in curve if at == x])[0]) for x in places]
 
 
 def _draw_matrix(figure: Any, axis: Any, study: Study, found: Sequence[dict[str, Any]]) -> None:
@@ -97,8 +111,12 @@ def _judged(found: Sequence[dict[str, Any]], label: str, env_id: str) -> list[fl
 
 
 def write_page(path: Path, study: Study, found: Sequence[dict[str, Any]], *, complete: bool) -> None:
-    """Write the page: question, table, figure."""
-    name = path.stem
+    """Write the page: question, table, plot."""
+    path.write_text(page(path.stem, study, found, complete=complete), encoding="utf-8")
+
+
+def page(name: str, study: Study, found: Sequence[dict[str, Any]], *, complete: bool) -> str:
+    """The text of a study's page."""
     lines = [f"# {study.title}", "", study.question, ""]
     lines += [
         f"`python -m baselines.study {name}`: the tiny model, {study.seeds} seeds per arm, {study.env_steps:,} "
@@ -110,7 +128,7 @@ def write_page(path: Path, study: Study, found: Sequence[dict[str, Any]], *, com
         lines += ["**Incomplete: some runs have not ended.**", ""]
     lines += _matrix_table(study, found) if study.judged_on else _arms_table(study, found)
     lines += ["", f"![{study.title}]({name}.png)", ""]
-    path.write_text("\n".join(lines))
+    return "\n".join(lines)
 
 
 def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:

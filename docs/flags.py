@@ -12,7 +12,7 @@ import importlib
 import inspect
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
@@ -83,11 +83,17 @@ def _show(value: Any) -> str:
 
 
 def preset_tables() -> str:
-    """A table per preset."""
-    from baselines.presets import PRESETS
+    """A table per preset; what several presets share has a table of its own, once."""
+    from baselines.presets import COMMON, PRESETS
 
-    parts = []
+    sharing = [name for name, values in PRESETS.items() if COMMON.keys() <= values.keys()]
+    parts = [_preset_table(f"Common to {', '.join(sharing)}", COMMON)]
     for name, values in PRESETS.items():
-        rows = [f"| `--{path.replace('_', '-')}` | `{value}` | {source} |" for path, (value, source) in values.items()]
-        parts.append("\n".join([f"### {name}", "", "| flag | value | source |", "|---|---|---|", *rows]))
+        own = {path: value for path, value in values.items() if name not in sharing or COMMON.get(path) != value}
+        parts.append(_preset_table(f"{name}, beside the common values" if name in sharing else name, own))
     return "\n\n".join(parts)
+
+
+def _preset_table(title: str, values: Mapping[str, tuple[Any, str]]) -> str:
+    rows = [f"| `--{path.replace('_', '-')}` | `{value}` | {source} |" for path, (value, source) in values.items()]
+    return "\n".join([f"### {title}", "", "| flag | value | source |", "|---|---|---|", *rows])

@@ -6,12 +6,14 @@ docs/hooks.md          from vlgym/hookspecs.py
 docs/errors.md         from vlgym/errors.py
 docs/write-a-plugin.md its printed files, from tests/fixtures/
 docs/baselines/*.md    their flags, docstrings and presets, from baselines/ (docs/flags.py)
+docs/studies/NAME.md   from the raw runs beside it, docs/studies/NAME.json
 """
 
 from __future__ import annotations
 
 import argparse
 import inspect
+import json
 import re
 import sys
 from pathlib import Path
@@ -51,6 +53,7 @@ def generate() -> dict[str, str]:
         "cli.md": write_cli(),
         "hooks.md": write_hooks(),
         "errors.md": write_errors(),
+        **write_studies(),
         "write-a-plugin.md": fill_in_files((DOCS / "write-a-plugin.md").read_text(encoding="utf-8")),
     }
 
@@ -74,8 +77,8 @@ def write_environments() -> str:
         for env_id, entry in rows.items():
             spec = entry["spec"]
             lines.append(
-                f"| `{env_id}` | {spec.summary} | {spec.max_turns} | {spec.oracle} | {_figures(entry['floor'])} | "
-                f"{_figures(entry['ceiling'])} |"
+                f"| `{env_id}` | {spec.summary} | {spec.max_turns} | {spec.oracle} | {_show(entry['floor'])} | "
+                f"{_show(entry['ceiling'])} |"
             )
         lines.append("")
     return "\n".join(lines)
@@ -132,6 +135,17 @@ def write_errors() -> str:
     return "\n".join(lines) + "\n"
 
 
+def write_studies() -> dict[str, str]:
+    """The page of each study whose raw runs are kept."""
+    from baselines.studies import STUDIES
+    from baselines.study_report import page
+
+    return {
+        f"studies/{path.stem}.md": page(path.stem, STUDIES[path.stem], json.loads(path.read_bytes()), complete=True)
+        for path in sorted((DOCS / "studies").glob("*.json"))
+    }
+
+
 def fill_in_files(text: str) -> str:
     """Put the file that each `<!-- file: path -->` names below it, as a code block."""
 
@@ -143,8 +157,8 @@ def fill_in_files(text: str) -> str:
     return re.sub(r"<!-- file: (\S+) -->(?:\n```\w*\n.*?\n```)?", replace, text, flags=re.DOTALL)
 
 
-def _figures(figures: dict[str, float] | None) -> str:
-    return f"{figures['return']:.2f} ({figures['se']:.2f}), {figures['success']:.2f}" if figures else "none"
+def _show(measured: dict[str, float] | None) -> str:
+    return f"{measured['return']:.2f} ({measured['se']:.2f}), {measured['success']:.2f}" if measured else "none"
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
 """Draw the pictures in docs/images: `python docs/pictures.py gallery sokoban`; without names, all of them.
 
-gallery.png is one frame of each of a dozen environments, as a model sees them; the others are frames of one episode
-each, which the oracle plays (the first WebUI reply leaves the style sheet out). Needs the plugins installed.
+gallery.png is one frame of each of a dozen environments, as a model sees them; `studies` redraws the plots of
+docs/studies/ from the raw runs beside them; the others are frames of one episode each, which the oracle plays (the
+first WebUI reply leaves the style sheet out). Needs the plugins installed.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -80,8 +82,18 @@ def draw_football() -> None:
     env.close()
 
 
+def draw_studies() -> None:
+    """The plot of each study whose raw runs are kept."""
+    from baselines.studies import STUDIES
+    from baselines.study_report import draw
+
+    for path in sorted((IMAGES.parent / "studies").glob("*.json")):
+        draw(path.with_suffix(".png"), STUDIES[path.stem], json.loads(path.read_bytes()))
+
+
 PICTURES: dict[str, Callable[[], None]] = {
     "gallery": draw_gallery, "sokoban": draw_sokoban, "webui": draw_webui, "football": draw_football,
+    "studies": draw_studies,
 }  # fmt: skip
 
 

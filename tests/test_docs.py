@@ -49,6 +49,12 @@ def test_the_learners_pages_are_fresh_and_every_learner_has_one(generated: dict[
     assert "| `--thought-weight` | `0.5` | Lambda" in pages["baselines/rl4vlm.md"]
 
 
+def test_the_studies_pages_are_made_from_their_raw_runs(generated: dict[str, str]) -> None:
+    pages = {name: text for name, text in generated.items() if name.startswith("studies/")}
+    assert len(pages) >= 7
+    assert all((ROOT / "docs" / name).read_text(encoding="utf-8") == text for name, text in pages.items())
+
+
 def test_every_link_to_a_file_leads_somewhere() -> None:
     broken = []
     for page in PAGES:

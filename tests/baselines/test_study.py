@@ -62,6 +62,21 @@ def test_a_curve_is_binned_by_episodes():
     assert study_report.binned({"curve": beyond}, base)[1] == (768.0, pytest.approx(5 / 8))
 
 
+def test_a_plot_has_a_panel_per_arm_with_every_seed_their_mean_and_the_first_arms_mean():
+    from matplotlib.figure import Figure
+
+    item = replace(studies.STUDIES["numberline"], arms=(studies.VLDAC, studies.LOOP), env_steps=1024)
+    heights = {("VL-DAC", 0): 0.8, ("LOOP", 0): 0.2, ("LOOP", 1): 0.4}
+    found = [
+        {"arm": arm, "seed": seed, "curve": [[512, y, 0, 0, 4], [1024, y, 0, 0, 4]]}
+        for (arm, seed), y in heights.items()
+    ]
+    figure = Figure()
+    study_report._draw_panels(figure, item, found)
+    shown = {axis.get_title(): [line.get_ydata()[-1] for line in axis.lines] for axis in figure.axes}
+    assert shown == {"VL-DAC": [0.8, 0.8], "LOOP": [0.2, 0.4, 0.8, pytest.approx(0.3)]}
+
+
 def test_every_study_has_arms_of_its_own_and_shared_runs_are_alike():
     for name, item in studies.STUDIES.items():
         assert len({arm.slug for arm in item.arms}) == len(item.arms), name
