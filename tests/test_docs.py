@@ -31,7 +31,13 @@ def generated() -> dict[str, str]:
     return load(ROOT / "docs" / "generate.py", "vlgym_docs_generate").generate()
 
 
-@pytest.mark.parametrize("name", ["environments.md", "cli.md", "hooks.md", "errors.md", "write-a-plugin.md"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "environments.md", "cli.md", "hooks.md", "errors.md", "write-a-plugin.md", "alfworld.md", "football.md",
+        "miniworld.md", "sokoban.md", "webshop.md", "webui.md",
+    ],
+)  # fmt: skip
 def test_generated_pages_are_fresh(name: str, generated: dict[str, str]) -> None:
     assert (ROOT / "docs" / name).read_text(encoding="utf-8") == generated[name], "run: make docs"
 
@@ -47,6 +53,41 @@ def test_the_learners_pages_are_fresh_and_every_learner_has_one(generated: dict[
     assert {f"baselines/{name}.md" for name in commands} <= pages.keys()
     assert "| `--kl-coef` | `0.05` |" in pages["baselines/README.md"]
     assert "| `--thought-weight` | `0.5` | Lambda" in pages["baselines/rl4vlm.md"]
+
+
+def test_a_card_without_one_of_its_options_is_noticed() -> None:
+    cards = load(ROOT / "docs" / "cards.py", "vlgym_docs_cards")
+
+    class Card:
+        """A card.
+
+        Goal: none.
+
+        Args:
+            size: how large,
+                in cells.
+        """
+
+        def __init__(self, *, size: int = 3, colour: str | None = None) -> None: ...
+
+    with pytest.raises(ValueError, match="colour"):
+        cards.write_options(Card)
+    assert Card.__doc__ is not None
+    Card.__doc__ += "    colour: its paint.\n        "
+    assert cards.write_options(Card).splitlines()[2:] == [
+        "| `size` | `3` | how large, in cells. |", "| `colour` | none | its paint. |",
+    ]  # fmt: skip
+    assert cards.write_card(Card, ["Goal"]) == "- **Goal**: none."
+
+
+@pytest.mark.parametrize("readme", sorted(ROOT.glob("plugins/*/README.md")), ids=lambda path: path.parent.name)
+def test_a_plugins_readme_is_short_and_leads_to_the_family_s_page(readme: Path) -> None:
+    text, family = readme.read_text(encoding="utf-8"), readme.parent.name
+    assert len(text.splitlines()) <= 30
+    page = ROOT / "docs" / f"{family}.md"
+    assert f"(../../docs/{page.name if page.exists() else 'environments.md'})" in text
+    assert "```python" in text
+    assert f"pip install vlgym-{family}" in text
 
 
 def test_the_studies_pages_are_made_from_their_raw_runs(generated: dict[str, str]) -> None:
@@ -112,3 +153,12 @@ def test_the_adapter_example_of_the_docs_walks_the_cliff() -> None:
     assert info["success"]
     assert env.episode_return == -13
     env.close()
+
+
+def test_the_log_has_its_newest_entry_first() -> None:
+    headings = re.findall(r"^## (.*)$", (ROOT / "docs" / "log.md").read_text(encoding="utf-8"), re.MULTILINE)
+    days = [re.fullmatch(r"(\d{4}-\d\d-)(\d\d)(?: and (\d\d))?: .+", heading) for heading in headings]
+    assert len(days) > 10
+    newest = [day[1] + (day[3] or day[2]) for day in days if day is not None]
+    assert newest == sorted(newest, reverse=True)
+    assert len(newest) == len(headings)

@@ -102,6 +102,22 @@ def test_show_gives_the_whole_card_without_importing_the_environment(capsys: pyt
     assert "no_such_module_here" not in sys.modules
 
 
+def test_show_prints_the_class_docstring_from_the_source(
+    capsys: pytest.CaptureFixture[str], tmp_path, monkeypatch
+) -> None:
+    old, ghost = 'class Old:\n    """Boo.\n\n    Goal: [haunt]."""\n', "class Ghost(Old):\n    x = 1\n"
+    (tmp_path / "ghost_town.py").write_text(f"raise SystemExit\n{old}{ghost}")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    spec = make_spec("vlgym/Ghost-v0", "ghost_town:Ghost")
+    with installed(spec, known={spec.id: make_entry(spec)}):
+        assert main(["show", spec.id]) == 0
+        text = capsys.readouterr().out
+        assert main(["show", spec.id, "--json"]) == 0
+    assert text.endswith("\nBoo.\n\nGoal: [haunt].\n")
+    assert json.loads(capsys.readouterr().out)["docstring"] == "Boo.\n\nGoal: [haunt]."
+    assert "ghost_town" not in sys.modules
+
+
 def test_show_tells_how_to_install_a_known_environment(capsys: pytest.CaptureFixture[str]) -> None:
     with installed(known={"vlgym/Fly-v0": make_entry(FLY, "vlgym-air")}):
         assert main(["show", "vlgym/Fly-v0"]) == 0

@@ -1,10 +1,13 @@
 """`vlgym list` and `vlgym show`: what there is, from the plugins' specs and registry.yaml.
 
-Environment code is imported by `show --prompt` only.
+Environment code is imported by `show --prompt` only; the class docstring is read from the source.
 """
 
 from __future__ import annotations
 
+import ast
+import importlib.util
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +16,9 @@ from ..errors import UserError, nearest
 from ..registry import Registry, get_registry
 from .catalogue import Entry, find_entry, list_entries
 from .console import open_console, plain_messages, print_json, read_arguments, write_messages
+
+HIDDEN = ("registry", "installed", "external", "remedy", "docstring")
+"""Parts of a card that have no row of their own in its table."""
 
 EnvId = Annotated[str, typer.Argument(metavar="ID", help="Environment id, for example vlgym/NumberLine-v0.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON on standard output.")]
@@ -103,7 +109,25 @@ def _describe(registry: Registry, entry: Entry) -> dict[str, Any]:
         "external": entry.external,
         "remedy": entry.remedy,
         "registry": figures,
+        "docstring": _read_docstring(spec.entry_point) if entry.installed else "",
     }
+
+
+def _read_docstring(entry_point: str) -> str:
+    """The docstring of an environment's class; empty where it cannot be found without running the class's module."""
+    module, _, name = entry_point.partition(":")
+    try:
+        found = importlib.util.find_spec(module)
+        tree = ast.parse(Path(found.origin).read_text(encoding="utf-8")) if found and found.origin else None
+    except (ImportError, OSError, SyntaxError, ValueError):
+        return ""
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)} if tree else {}
+    while name in classes:
+        docstring = ast.get_docstring(classes[name])
+        if docstring:
+            return docstring
+        name = next((base.id for base in classes.pop(name).bases if isinstance(base, ast.Name)), "")  # inherited
+    return ""
 
 
 def _print_card(card: dict[str, Any]) -> None:
@@ -115,13 +139,15 @@ def _print_card(card: dict[str, Any]) -> None:
     table.add_column(overflow="fold")
     owner = f"{card['distribution']}{' (external)' if card['external'] else ''}"
     status = "installed" if card["installed"] else f"not installed: {card['remedy']}"
-    rows = {name: value for name, value in card.items() if name not in ("registry", "installed", "external", "remedy")}
+    rows = {name: value for name, value in card.items() if name not in HIDDEN}
     rows.update(distribution=owner, status=status)
     for name, value in (card["registry"] or {}).items():
         rows[f"{name} (registry.yaml)"] = value
     for name, value in rows.items():
         table.add_row(name.replace("_", " "), Text(_write_value(value)))
     open_console().print(table)
+    if card["docstring"]:
+        open_console().print(f"\n{card['docstring']}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _write_value(value: Any) -> str:

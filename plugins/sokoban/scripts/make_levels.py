@@ -1,4 +1,6 @@
-"""Make the 182 shipped levels again: `python plugins/sokoban/scripts/make_levels.py FOLDER`; a quarter of an hour on one core.
+"""Make the 182 shipped levels again, in a quarter of an hour on one core.
+
+    python plugins/sokoban/scripts/make_levels.py FOLDER
 
 Levels are drawn from the benchmark split of the generator with a fixed seed per group, so the result is always the
 same. A drawn level takes the first free place of its group that asks for its solution length

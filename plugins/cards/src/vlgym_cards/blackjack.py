@@ -29,8 +29,9 @@ class Blackjack(VLEnv):
         after the player stands draws below 17 and stands on every 17. A total of 21 does not end the game
         by itself, and there is no bonus for a natural.
     Observation: the dealer's cards above (one face down until the game is over), the player's below, all of
-        them inside the picture; long hands overlap like a fan with every corner index visible. The text
-        does not tell the cards.
+        them inside the picture (300 x 300 pixels by default). From the fifth card on a hand overlaps like a
+        fan, from the ninth on it lies in two rows, with every corner index visible. The text does not tell
+        the cards.
     Actions: `stand` and `hit`; both are always legal.
     Reward: standing pays +1 for a win, 0 for a draw, -1 for a loss; a hit that busts pays -1; another hit
         0.

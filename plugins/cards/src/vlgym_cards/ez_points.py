@@ -19,16 +19,16 @@ class EZPoints(FormulaGame):
 
     Goal: a formula that uses both cards' numbers exactly once and equals 12, then `=`. A counts 1; J, Q and
         K count 10. Every hand can be solved: 83.3 % of them only by a sum, 16.7 % only by a product.
-    Observation: two cards on green felt and the formula so far under them; the text repeats the formula,
-        not the cards.
+    Observation: two cards on green felt, 300 x 300 pixels by default, and the formula so far under them; the
+        text repeats the formula, not the cards.
     Actions: `1` to `10`, `+`, `*`, `=`; each turn appends one. All are always in the list; which fit is for
         the player to see.
     Reward: `=` pays +10 if the formula is right, else -1. A number that no unused card has: -1, formula
         unchanged, counted as an invalid action. A token when the formula holds 6 already: -1. Otherwise 0.
         Operators may be put anywhere. Best return: 10, in 4 turns.
     Endings: terminated by `=`; truncated by a seventh token or after 7 turns.
-    Success: a right formula was finished (`info["solved"]`); `info["return_positive"]` is the papers'
-        measure.
+    Success: a right formula was finished (`info["solved"]`); `info["return_positive"]` (the rewards' sum is
+        above 0) is the papers' measure. Random play: 0.1 % (60,000 episodes).
     Info: `cards`, `numbers`, `formula`, `solvable`, `solved`, `return_positive`.
     Splits: train, val and test differ by seed only.
     Oracle: exact, from every formula that can still become right; else it plays `=`.

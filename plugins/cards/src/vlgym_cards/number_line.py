@@ -30,8 +30,9 @@ class NumberLine(VLEnv):
         `max_position` (5); start and target are drawn uniformly, and if they fall together the target moves
         on to (target + 1) mod `max_position`. That is the published distribution, its small bias included
         (30 different starts, mean distance 2.278), so that results compare.
-    Observation: a white picture with the words Target and Current, each beside its number. The numbers are
-        nowhere in the text.
+    Observation: a white picture, 300 x 300 pixels by default, with the words Target and Current, each beside
+        its number at a fixed place (at 56 x 112 pixels whole within one patch of 28). The numbers are nowhere
+        in the text.
     Actions: `-` (subtract one, not below 0) and `+` (add one, not above `max_position`); both are always
         legal.
     Reward: +1 if the move reaches the target, else -1 if it does not bring the current number nearer (also
@@ -39,7 +40,7 @@ class NumberLine(VLEnv):
     Endings: terminated at the target; truncated after 2 * `max_position` (10) turns.
     Success: return > 0, that is, the target was reached without a wrong move (strict; what the papers
         report). `info["solved"]` says whether the target was reached at all. A uniformly random policy:
-        28.3 % success, 61.1 % solved.
+        28.3 % success, 61.1 % solved (exact; a test computes it again).
     Info: `target`, `current`, `solved`, `return_positive`.
     Splits: train, val and test differ by seed only; they share the 30 starts.
     Oracle: exact.

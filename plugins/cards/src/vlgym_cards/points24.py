@@ -19,8 +19,8 @@ class Points24(FormulaGame):
         and K count 10 (or 11, 12, 13 with `faces_as_ten=False`). The published hands are kept: four ranks
         uniform and independent, of which only 73.1 % can be solved (79.2 % with 11, 12, 13);
         `info["solvable"]` tells, and `solvable_only=True` deals no others.
-    Observation: four cards on green felt and the formula so far under them; the text repeats the formula,
-        not the cards.
+    Observation: four cards on green felt, 300 x 300 pixels by default, and the formula so far under them in
+        the largest writing that fits the longest one; the text repeats the formula, not the cards.
     Actions: `1` to `10` (`13`), `+`, `-`, `*`, `/`, `(`, `)`, `=`; each turn appends one. All are always in
         the list; which fit is for the player to see.
     Reward: `=` pays +10 if the formula is right, else -1. A number that no unused card has: -1, formula
@@ -28,8 +28,8 @@ class Points24(FormulaGame):
         Operators and brackets may be put anywhere. Best return: 10 on a solvable hand, -1 (by `=`) on
         another.
     Endings: terminated by `=`; truncated by a 22nd token or after 22 turns.
-    Success: a right formula was finished (`info["solved"]`); `info["return_positive"]` is the papers'
-        measure.
+    Success: a right formula was finished (`info["solved"]`); `info["return_positive"]` (the rewards' sum is
+        above 0) is the papers' measure. Random play: below 0.01 % (60,000 episodes).
     Info: `cards`, `numbers`, `formula`, `solvable`, `solved`, `return_positive`.
     Splits: train, val and test differ by seed only.
     Oracle: exact, from every formula that can still become right; else, and on unsolvable hands, it
@@ -37,7 +37,8 @@ class Points24(FormulaGame):
 
     Formulas are read by an explicit grammar in exact fractions: numbers never run together and there are no
     signs, no powers and no floor divisions. Replies that cannot be read cost `invalid_penalty` (0 by
-    default) and a turn.
+    default) and a turn, so on an unsolvable hand silence returns more than good play: set a penalty when
+    training on return.
 
     `compat="rl4vlm"` gives the published rules: the formula is a Python expression in floating-point
     numbers (digits join, `* *` is a power, `/ /` a floor division, signs are allowed; 3, 3, 8, 8 cannot be

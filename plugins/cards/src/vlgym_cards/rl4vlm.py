@@ -3,7 +3,8 @@
 From the reply, lower-cased, the parser keeps what follows the *first* `"action":` (or, without one, the
 last character), and looks which legal actions occur in it. Exactly one: that is the action. None or
 several: a random legal action is executed, which is the `random` policy for invalid replies; here it is
-counted as an invalid turn, where the published code did not count.
+counted as an invalid turn, where the published code did not count. What is not reproduced stands on the cards; of
+all four games, also the original card art and the exact wording of prompts.
 """
 
 from __future__ import annotations

@@ -34,15 +34,15 @@ class Football(VLEnv):
 
     Goal: score before the ball is lost, goes out of play, or 400 frames (40 seconds) have passed. You play one of
         eleven, always the one with the ball when your team has it; the engine plays the others and the opponents.
-    Observation: the pitch from above with numbered discs (`view="tactical"`), or the engine's own camera
-        (`view="camera"`, needs EGL). The text names your player, the ball's owner, the sticky commands that are on and
-        the time; places are in the picture only.
-    Actions: eight directions, `long_pass`, `high_pass`, `short_pass`, `shot`, `sprint`, `release_sprint`, `dribble`,
-        `release_dribble`, the 16 that MageBench's program offers. `action_set="18"` adds `sliding` and
-        `release_direction`, `"19"` also `idle`. Directions, sprint and dribble are sticky: they hold until replaced or
-        released. One reply plays until the next decision point: a direction given twice in a row runs on for up to 10
-        frames, a pass or shot plays until somebody has the ball, anything else is one frame; `decision_points=False`
-        makes every reply one frame.
+    Observation: the pitch from above with numbered discs (`view="tactical"`, 336 x 448 or any size), or the engine's
+        own camera (`view="camera"`, 360 x 640, off the screen through EGL). The text names your player, the ball's
+        owner, the sticky commands that are on and the time; places are in the picture only.
+    Actions: the 16 that MageBench's program offers: eight directions (`left`, `top_left`, `top`, ... `bottom_left`),
+        `long_pass`, `high_pass`, `short_pass`, `shot`, `sprint`, `release_sprint`, `dribble`, `release_dribble`.
+        `action_set="18"` adds `sliding` and `release_direction`, `"19"` also `idle`. Directions, sprint and dribble are
+        sticky: they hold until replaced or released. One reply plays until the next decision point: a direction given
+        twice in a row runs on for up to 10 frames unless the edge or an opponent comes near, a pass or shot plays until
+        somebody has the ball, anything else is one frame; `decision_points=False` makes every reply one frame.
     Reward: MageBench's, for every frame 20 (0.8 S_move + 1.0 S_oppo + 2.0 scored + 1.0 t/T stolen + 20 s S_pass +
         min(100 S_shot, 2/3)); see `reward.py` for each term. A lost ball is paid, and more the later it is lost, as
         published. `reward="scoring"`: +1 for a goal, -1 for one against.

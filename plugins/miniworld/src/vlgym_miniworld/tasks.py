@@ -33,7 +33,7 @@ class MiniWorldTask(GymAdapter):
     Args:
         domain_rand: MiniWorld's randomisation: light, sky and textures, camera height, pitch and field of view,
             and the size of every single step and turn. The oracle then plans with the mean step and plans again
-            at every turn.
+            at every turn. Not for Sign; the Fast variants vary textures only.
         **kwargs: see `vlgym.env.VLEnv`; `max_turns` is MiniWorld's `max_episode_steps` `T`, also in the reward.
 
     Raises:

@@ -46,8 +46,9 @@ class Sokoban(VLEnv):
         player), 32 pixels a cell by default. The text counts the boxes on targets and says if the last move was
         blocked; positions are in the picture only, unless `grid_text=True`.
     Actions: `up`, `down`, `left`, `right`; all are always legal, and a blocked one costs its step. `restart=True` adds
-        `restart`, which puts the level back to its start for one step. `action_set="gym"` offers the package's nine
-        actions instead.
+        `restart`, which puts the level back to its start for one step (MageBench's prompt speaks of it, its parsers
+        never accept it). `action_set="gym"` offers the package's nine actions instead, moves that do not push among
+        them.
     Reward: per step -0.1, +1 if more boxes are on targets than before, -1 if fewer, +10 if all are. A restart pays
         -0.1 and takes back 1 for each box that was on a target, so it earns nothing.
     Endings: terminated when all boxes are on targets; truncated after `max_turns` replies (50, MageBench's Online
@@ -55,12 +56,13 @@ class Sokoban(VLEnv):
         whichever is first.
     Success: all boxes are on targets.
     Score: `info["score"] = 100 + 5 (H - U)`. `H` is the best accumulated reward at any time (at least 0), `U = 10 + n
-        - 0.1 L` that of the level's solution of `L` steps with `n` boxes. Solutions of drawn and shipped levels are
-        shortest, so 100 is the most.
+        - 0.1 L` that of the level's solution of `L` steps with `n` boxes. Doing nothing scores `100 - 5 U`, between 34
+        and 55. Solutions of drawn and shipped levels are shortest, so 100 is the most.
     Info: `level` (title), `boxes`, `boxes_on_target`, `steps`, `solution_steps` (L), `best_reward` (H), `upper_reward`
-        (U), and `unsolvable`: true if it is proved that no solution exists from here.
-    Splits: a drawn room belongs to train, val or test by a hash of its walls, so splits share no room; the 182 shipped
-        levels belong to none of them.
+        (U), and `unsolvable`: true if it is proved that no solution exists from here (exact for 7 x 7 cells; in larger
+        rooms it stays false where a proof needs more than 20,000 positions).
+    Splits: a drawn room belongs to train, val or test by a hash of its walls, so splits share no room, nor do the 182
+        shipped levels. A seed of `vlgym.seeding.episode_seed` brings its split along.
     Oracle: exact, from any position that has a solution (shortest in steps; within 100,000 nodes of search, which the
         eight groups seldom exceed, else some solution).
 

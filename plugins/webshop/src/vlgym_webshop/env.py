@@ -37,8 +37,9 @@ class WebShop(VLEnv):
     """WebShop: buy in a web shop what an instruction asks for.
 
     Goal: search, compare, choose options, and buy the product that the instruction describes, below its price limit.
-    Observation: a screenshot of the shop's page in a headless Chromium; the text holds the instruction and lists the
-        elements that can be clicked. Product names, prices and the chosen options are in the picture only.
+    Observation: a screenshot of the shop's page in a headless Chromium, 672 x 896 pixels; the text holds the
+        instruction and the kind of page, and lists the elements that can be clicked. Product names, prices, ratings
+        and the chosen options are in the picture only.
     Actions: `search[words]` on the search page, any words; `click[element]` with an element of the page: article
         numbers (lower case), `next >`, `< prev`, `back to search`, `description`, `features`, `reviews`, option
         values, `buy now`. Anything else, a search where there is no search bar included, is an invalid turn that
@@ -52,7 +53,8 @@ class WebShop(VLEnv):
     Splits: goals 0-499 are test, 500-1499 val, from 1500 train, as published. In the generated catalogue no two
         splits want the same product. A seed of `vlgym.seeding.episode_seed` chooses its split; other seeds mean
         train; `split` overrides both.
-    Oracle: exact; it searches for the product that the instruction was written for.
+    Oracle: exact; it knows the product that the instruction was written for. It searches for the telling words of the
+        instruction where these list the product on the first page (about two goals in three), else for its name.
 
     References: Yao et al., WebShop: Towards Scalable Real-World Web Interaction with Grounded Language Agents,
         NeurIPS 2022. VL-DAC, arXiv 2508.04280.
@@ -66,7 +68,8 @@ class WebShop(VLEnv):
         full_page: photograph the whole page, not only the window's part of it.
         search_anywhere: accept `search[...]` on every page, as the published text environment does.
         show_attributes: item pages link to the hidden attributes.
-        nouns: noun tagger of the type score: `auto`, `rules` or `spacy`.
+        nouns: noun tagger of the type score: `rules`, `spacy`, or `auto`: the model for WebShop's own files where it is
+            installed, else the rule.
         **kwargs: of `VLEnv`.
 
     Options of `reset`: `goal` (a number) chooses the goal; `split` its split.

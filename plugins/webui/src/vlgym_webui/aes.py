@@ -4,7 +4,7 @@ loss.
     AES = sum of (element score x element weight) / sum of element weights, over the pages "initial" and "after
     interaction i".
 
-Two forms: `compat=True` is the published algorithm with its mistakes; the default corrects them (see `README.md`).
+Two forms: `compat=True` is the published algorithm with its mistakes; the default corrects them (see docs/webui.md).
 Nothing here knows a browser.
 """
 

@@ -2,7 +2,8 @@
 
 An action is the code of one reply: at most one block each of html, css and javascript, in this order, fenced by
 three backticks. Tags are read in any spelling (`js`, `JavaScript`, `HTML5`, `index.html`), a missing closing fence
-ends with the reply, and a heading that names a file serves for a missing tag. Nothing here runs or checks code.
+ends with the reply, a heading that names a file serves for a missing tag, and a bare HTML document is read too.
+Nothing here runs or checks code.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The table of evaluated properties: weight, similarity and filter of each, and how shorthands expand.
 
 Only strings come in (computed styles as a browser reports them) and numbers go out; no element and no page is known
-here. `compat=True` gives the published behaviour; otherwise the corrections that `README.md` lists apply.
+here. `compat=True` gives the published behaviour; otherwise the corrections that docs/webui.md lists apply.
 """
 
 from __future__ import annotations

@@ -52,9 +52,9 @@ class WebUI(VLEnv):
     """WebUI: rebuild a small web page from a description with pictures.
 
     Goal: write HTML, CSS and JavaScript whose page looks like the target's, at first and after each listed interaction.
-    Observation: a board with the target's screenshots (initial page, then after each interaction) and, once
-        something is written, the own page's under them; the text holds the description, the interactions, and the
-        files so far.
+    Observation: a board of 672 x 896 pixels with the target's screenshots (initial page first, then after each
+        interaction) and, once something is written, the own page's under them. The text holds the description, the
+        interactions by name, the files so far, and what failed on the page.
     Actions: one reply holds up to three fenced code blocks, html, css and javascript; each replaces a whole file. The
         listed legal actions are the smallest such blocks; any other code is as legal.
     Reward: the change of the score by this reply, divided by 100; so the return is the final score / 100.
@@ -62,13 +62,13 @@ class WebUI(VLEnv):
     Score: Atomic Element Similarity in percent (`info["score"]`), of the page as it stands.
     Endings: terminated when the score reaches 99.5; truncated after `max_turns` replies: 5 under the Online planner
         (one draft, four refinements), 1 under the Global planner.
-    Success: the score is at least 95.
+    Success: the score is at least 95 (doing nothing at the interactions can still score about 90).
     Info: `project`, `page` (`not_written`, `ok`, or why it was not rendered), `interactions` (`ok` or the problem of
         each), `losses` (percent lost by kind: Par, Ren, Act, Mat, Attr; with the score they add up to 100), `pages`
         (AES of each page by itself), `blocked` (what the present page tried and was refused: network, local_file,
         dialog, popup, worker, download; and script_error, timer_storm), `failures` (what went wrong in this episode,
         counted).
-    Splits: train, val and test hold different projects.
+    Splits: train, val and test hold different projects: 20, 4 and 6.
     Oracle: exact; it writes the ground truth's own code.
 
     Pages run in a contained headless Chromium (no network, no local files, limits on time and memory), with a clock
