@@ -84,7 +84,7 @@ def _show(value: Any) -> str:
 
 def preset_tables() -> str:
     """A table per preset."""
-    from baselines.presets import PRESETS
+    from baselines.learning.presets import PRESETS
 
     parts = []
     for name, values in PRESETS.items():
