@@ -37,16 +37,16 @@ from torch import Tensor, nn
 
 from vlgym.errors import UserError
 
-from . import losses
-from .checkpoint import load_module, module_tensors
-from .collect import Batch, Collector, pack
-from .config import RunConfig
-from .families import Prompt
-from .losses import PolicyLoss
-from .policy import Sample, pad_rows
-from .replay import Replay, State, Transition, columns
-from .session import Session
-from .training import Learner, Stats, main
+from .engine.policy import Sample, pad_rows
+from .learning import losses
+from .learning.collect import Batch, Collector, pack
+from .learning.config import RunConfig
+from .learning.losses import PolicyLoss
+from .learning.replay import Replay, State, Transition, columns
+from .learning.session import Session
+from .learning.training import Learner, Stats, main
+from .models.family import Prompt
+from .runs.checkpoint import load_module, module_tensors
 
 
 @dataclass(frozen=True)
@@ -289,7 +289,7 @@ class ArCHer(Learner):
         samples: list[Sample] = []
         for i in range(0, len(states), self.session.num_envs):
             prompts = [state.prompt for state in states[i : i + self.session.num_envs]]
-            out = self.session.sampler.generate(prompts, self.session.sampling)
+            out = self.session.sampler.sample(prompts, self.session.sampling)
             lengths, cut = out.mask.sum(-1).tolist(), out.cut.tolist()
             samples += [
                 Sample(prompt, out.ids[j, :n], out.logp[j, :n], out.hidden[j], cut[j])

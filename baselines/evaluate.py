@@ -19,12 +19,12 @@ from rich.table import Table
 from vlgym.errors import UserError
 from vlgym.evaluation import Report, evaluate
 
-from .config import RunConfig
-from .families import load_family
-from .generate import Engine
-from .policy import ModelPolicy
-from .runs import environment_ids, write_json
-from .session import prompt_builder
+from .engine.engine import Engine
+from .engine.policy import ModelPolicy
+from .learning.config import RunConfig
+from .learning.session import prompt_builder
+from .models.load import load_family
+from .runs.folder import environment_ids, write_json
 
 
 @dataclass(frozen=True)

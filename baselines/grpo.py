@@ -19,8 +19,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from . import loop, losses
-from .training import main
+from . import loop
+from .learning import losses
+from .learning.training import main
 
 
 @dataclass(frozen=True)

@@ -27,11 +27,12 @@ from torch import Tensor
 
 from vlgym.errors import UserError
 
-from . import losses, runs
-from .collect import Batch, GroupCollector
-from .config import RunConfig
-from .session import Session
-from .training import Learner, Stats, main
+from .learning import losses
+from .learning.collect import Batch, GroupCollector
+from .learning.config import RunConfig
+from .learning.session import Session
+from .learning.training import Learner, Stats, main
+from .runs import folder
 
 SMALLEST_ADVANTAGE = 0.01  # of LOOP: episodes below it teach nothing
 
@@ -61,7 +62,7 @@ class Config(RunConfig):
         config.require_share("gamma")
         if config.group < 2:
             raise UserError(f"--group {config.group} must be >= 2: episodes are compared within their group.")
-        runs.share_of(config.num_envs, config.group, "--num-envs", "groups of --group")
+        folder.share_of(config.num_envs, config.group, "--num-envs", "groups of --group")
         if config.double_buffer:
             raise UserError(f"--double-buffer is not for {type(self).__module__.rsplit('.', 1)[-1]}; leave it out.")
         return config
@@ -77,7 +78,7 @@ class LOOP(Learner):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         c, world = self.config, session.world
-        runs.share_of(session.num_envs, c.group, "the environments of a process,", "groups of --group")
+        folder.share_of(session.num_envs, c.group, "the environments of a process,", "groups of --group")
 
         def make_env(index: int) -> Any:
             # All environments of a group are of one id.

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from . import vldac
-from .training import main
+from .learning.training import main
 
 
 @dataclass(frozen=True)

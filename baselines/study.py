@@ -27,11 +27,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from vlgym.errors import UserError, nearest
 
-from .checkpoint import checkpoints
-from .logs import LOG_FILE, read_rows
-from .runs import claim, write_json
-from .studies import STUDIES, Arm, Study
-from .study_report import draw, write_page
+from .runs.checkpoint import checkpoints
+from .runs.folder import claim, write_json
+from .runs.logs import LOG_FILE, read_rows
+from .studies.arms import STUDIES, Arm, Study
+from .studies.report import draw, write_page
 
 DONE, WARM_REPORT = "done.json", "warm.json"
 

@@ -37,13 +37,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import losses
-from .collect import Batch, Collector
-from .config import RunConfig
-from .losses import PolicyLoss
-from .session import Session
-from .spans import action_mask
-from .training import Learner, Stats, main
+from .learning import losses
+from .learning.collect import Batch, Collector
+from .learning.config import RunConfig
+from .learning.losses import PolicyLoss
+from .learning.session import Session
+from .learning.spans import action_mask
+from .learning.training import Learner, Stats, main
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def _show(value: Any) -> str:
 
 def preset_tables() -> str:
     """A table per preset; what several presets share has a table of its own, once."""
-    from baselines.presets import COMMON, PRESETS
+    from baselines.learning.presets import COMMON, PRESETS
 
     sharing = [name for name, values in PRESETS.items() if COMMON.keys() <= values.keys()]
     parts = [_preset_table(f"Common to {', '.join(sharing)}", COMMON)]

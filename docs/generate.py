@@ -141,8 +141,8 @@ def write_errors() -> str:
 
 def write_studies() -> dict[str, str]:
     """The page of each study whose raw runs are kept."""
-    from baselines.studies import STUDIES
-    from baselines.study_report import page
+    from baselines.studies.arms import STUDIES
+    from baselines.studies.report import page
 
     return {
         f"studies/{path.stem}.md": page(path.stem, STUDIES[path.stem], json.loads(path.read_bytes()), complete=True)

@@ -84,8 +84,8 @@ def draw_football() -> None:
 
 def draw_studies() -> None:
     """The plot of each study whose raw runs are kept."""
-    from baselines.studies import STUDIES
-    from baselines.study_report import draw
+    from baselines.studies.arms import STUDIES
+    from baselines.studies.report import draw
 
     for path in sorted((IMAGES.parent / "studies").glob("*.json")):
         draw(path.with_suffix(".png"), STUDIES[path.stem], json.loads(path.read_bytes()))

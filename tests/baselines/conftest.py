@@ -21,9 +21,9 @@ for folder in (HERE, HERE.parent / "benchmarks"):
 
 from samples import INSTRUCTIONS, messages, picture  # noqa: E402
 
-from baselines.families import load_family  # noqa: E402
-from baselines.generate import Engine  # noqa: E402
-from baselines.tiny import SMALLEST, build_tiny  # noqa: E402
+from baselines.engine.engine import Engine  # noqa: E402
+from baselines.models.load import load_family  # noqa: E402
+from baselines.models.tiny import SMALLEST, build_tiny  # noqa: E402
 
 
 @pytest.fixture(autouse=True, scope="session")

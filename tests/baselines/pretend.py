@@ -22,7 +22,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from baselines import checkpoint, graphs, session
+from baselines.engine import graphed
+from baselines.learning import session
+from baselines.runs import checkpoint
 
 CUDA, HOST = torch.device("cuda", 0), torch.device("cpu")
 FACTORIES = ("zeros", "ones", "full", "empty", "arange", "rand", "randn", "randint", "randperm", "eye", "linspace")
@@ -171,7 +173,7 @@ class Calls(TorchFunctionMode):
 def accelerator() -> Iterator[None]:
     """Have a device "cuda" within the block."""
     places, generators = Places(), []
-    host_generator, host_load, begin = torch.Generator, checkpoint.load_file, graphs.StaticDecoder.__init__
+    host_generator, host_load, begin = torch.Generator, checkpoint.load_file, graphed.GraphedDecoding.__init__
 
     def generator(device: Any = "cpu") -> torch.Generator:
         made = host_generator()
@@ -195,7 +197,7 @@ def accelerator() -> Iterator[None]:
             (torch, "Generator", generator),
             (checkpoint, "load_file", load),
             (session, "load_file", load),
-            (graphs.StaticDecoder, "__init__", without_graphs),
+            (graphed.GraphedDecoding, "__init__", without_graphs),
         ):
             stack.enter_context(mock.patch.object(owner, name, new))
         stack.enter_context(Operations(places))

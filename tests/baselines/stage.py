@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 
-from baselines.distributed import ALONE, World
-from baselines.families import load_family
-from baselines.generate import Engine
-from baselines.policy import ModelPolicy
-from baselines.sft import WarmConfig
-from baselines.value import ValueHead
+from baselines.engine.engine import Engine
+from baselines.engine.policy import ModelPolicy
+from baselines.learning.value import ValueHead
+from baselines.learning.warm_start import WarmConfig
+from baselines.models.load import load_family
+from baselines.runs.distributed import ALONE, World
 from vlgym import make
 from vlgym.rollout import Runner
 

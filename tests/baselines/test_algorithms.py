@@ -12,14 +12,14 @@ from safetensors.torch import load_file
 from samples import messages, picture
 from stage import ENV, SMALL, on_stage
 
-from baselines import losses, training
-from baselines.checkpoint import checkpoints
+from baselines.engine.policy import Sample
 from baselines.grpo import GRPO
-from baselines.logs import read_rows
+from baselines.learning import losses, training
+from baselines.learning.spans import action_mask, first_token
 from baselines.loop import LOOP
-from baselines.policy import Sample
 from baselines.rl4vlm import RL4VLM
-from baselines.spans import action_mask, first_token
+from baselines.runs.checkpoint import checkpoints
+from baselines.runs.logs import read_rows
 from baselines.vldac import VLDAC
 from vlgym.errors import UserError
 from vlgym.seeding import episode_seed

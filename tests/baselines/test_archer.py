@@ -14,15 +14,15 @@ import torch
 from safetensors.torch import load_file, save_file
 from samples import messages, picture
 
-from baselines import losses, training
 from baselines.archer import ArCHer, Config, Critics, Standardise, follow
-from baselines.checkpoint import checkpoints
-from baselines.distributed import World
-from baselines.logs import RunLog, read_rows
-from baselines.policy import pad_rows
-from baselines.replay import Replay, State, Transition, columns
-from baselines.session import Session
-from baselines.sft import WarmConfig
+from baselines.engine.policy import pad_rows
+from baselines.learning import losses, training
+from baselines.learning.replay import Replay, State, Transition, columns
+from baselines.learning.session import Session
+from baselines.learning.warm_start import WarmConfig
+from baselines.runs.checkpoint import checkpoints
+from baselines.runs.distributed import World
+from baselines.runs.logs import RunLog, read_rows
 from vlgym.errors import UserError
 
 ENV = "vlgym/NumberLine-v0"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from baselines.checkpoint import (
+from baselines.runs.checkpoint import (
     checkpoints,
     load_checkpoint,
     load_module,

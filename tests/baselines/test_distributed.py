@@ -12,10 +12,10 @@ import torch
 from safetensors.torch import load_file
 from stage import on_stage
 
-from baselines import distributed
-from baselines.distributed import ALONE, World
-from baselines.families import load_family
 from baselines.loop import LOOP
+from baselines.models.load import load_family
+from baselines.runs import distributed
+from baselines.runs.distributed import ALONE, World
 from baselines.vldac import VLDAC
 
 HERE = Path(__file__).parent

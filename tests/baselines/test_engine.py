@@ -6,10 +6,11 @@ import pytest
 import torch
 from samples import INSTRUCTIONS, messages, picture
 
-from baselines import generate
-from baselines.generate import Engine, common_prefix, length_buckets
-from baselines.sampling import draw
-from baselines.value import ValueHead
+from baselines.engine import engine as engine_module
+from baselines.engine.batching import common_prefix, length_buckets
+from baselines.engine.eager import draw
+from baselines.engine.engine import Engine
+from baselines.learning.value import ValueHead
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -43,7 +44,7 @@ def library_log_probs(family, prompt, ids):
 
 
 def test_sampled_log_probs_equal_the_librarys_teacher_forcing(family, engine, prompts):
-    out = engine.generate(prompts, generator())
+    out = engine.sample(prompts, generator())
     for i, prompt in enumerate(prompts):
         n = int(out.mask[i].sum())
         torch.testing.assert_close(
@@ -53,13 +54,13 @@ def test_sampled_log_probs_equal_the_librarys_teacher_forcing(family, engine, pr
 
 @torch.no_grad()
 def test_shared_and_flat_scoring_both_equal_the_sampled_log_probs(engine, prompts):
-    out = engine.generate(prompts, generator())
+    out = engine.sample(prompts, generator())
     torch.testing.assert_close(engine.score(prompts, out.ids, out.mask), out.logp, atol=1e-5, rtol=0)
     torch.testing.assert_close(engine.score_flat(prompts, out.ids, out.mask), out.logp, atol=1e-5, rtol=0)
 
 
 def test_shared_and_flat_scoring_have_the_same_gradients(family, engine, prompts):
-    out = engine.generate(prompts, generator())
+    out = engine.sample(prompts, generator())
     gradients = []
     for score in (engine.score, engine.score_flat):
         family.model.zero_grad()
@@ -74,7 +75,7 @@ def test_shared_and_flat_scoring_have_the_same_gradients(family, engine, prompts
 
 @torch.no_grad()
 def test_a_prompt_scores_the_same_alone_and_beside_longer_ones(engine, prompts):
-    out = engine.generate(prompts, generator())
+    out = engine.sample(prompts, generator())
     together = engine.score(prompts, out.ids, out.mask)
     for i, prompt in enumerate(prompts):
         engine.forget()
@@ -94,7 +95,7 @@ def test_permuting_the_pictures_changes_the_log_probs(family, engine):
 
 
 def test_cached_vision_features_give_the_log_probs_of_live_ones(family, engine, prompts):
-    out = engine.generate(prompts, generator())
+    out = engine.sample(prompts, generator())
     cached = engine.score(prompts, out.ids, out.mask)
     live = engine.score(prompts, out.ids, out.mask, train_vision=True)
     torch.testing.assert_close(cached, live, atol=1e-6, rtol=0)
@@ -112,14 +113,14 @@ def test_special_tokens_are_never_sampled_even_if_the_model_wants_nothing_else(f
         family.model.lm_head.weight[list(family.suppressed)] *= 500.0
     engine = Engine(family, max_new_tokens=12)
     for seed in range(3):
-        out = engine.generate(prompts, generator(seed))
+        out = engine.sample(prompts, generator(seed))
         assert not torch.isin(out.ids[out.mask], torch.tensor(family.suppressed)).any()
         assert torch.isfinite(out.logp).all()
         torch.testing.assert_close(engine.score(prompts, out.ids, out.mask), out.logp, atol=1e-4, rtol=0)
 
 
 def test_greedy_decoding_equals_the_librarys_generate(family, engine, prompts):
-    out = engine.generate(prompts, generator(), greedy=True)
+    out = engine.sample(prompts, generator(), greedy=True)
     for i, prompt in enumerate(prompts):
         types = torch.zeros(1, len(prompt), dtype=torch.int32)
         types[0, prompt.image_slots] = 1
@@ -139,7 +140,7 @@ def test_greedy_decoding_equals_the_librarys_generate(family, engine, prompts):
 
 def test_the_end_of_turn_token_is_part_of_the_action_and_ends_the_row(family, prompts):
     engine = often_ending(family)
-    out = engine.generate(prompts * 4, generator())
+    out = engine.sample(prompts * 4, generator())
     stop = set(engine.stop.tolist())
     for ids, mask, cut in zip(out.ids.tolist(), out.mask, out.cut.tolist(), strict=True):
         n = int(mask.sum())
@@ -152,7 +153,7 @@ def test_the_end_of_turn_token_is_part_of_the_action_and_ends_the_row(family, pr
 
 def test_a_row_decodes_the_same_when_the_others_have_ended_and_been_dropped(family, prompts):
     engine = often_ending(family)
-    out = engine.generate(prompts * 4, generator(3))
+    out = engine.sample(prompts * 4, generator(3))
     lengths = out.mask.sum(-1)
     assert int(lengths.max()) > int(lengths.median()) + 2  # rows were dropped on the way
     torch.testing.assert_close(engine.score(prompts * 4, out.ids, out.mask), out.logp, atol=1e-5, rtol=0)
@@ -160,27 +161,27 @@ def test_a_row_decodes_the_same_when_the_others_have_ended_and_been_dropped(fami
 
 def test_a_call_moves_the_generator_by_the_same_amount_whatever_it_samples(engine, prompts):
     one, two = generator(1), generator(1)
-    engine.generate(prompts, one)
-    engine.generate(list(reversed(prompts)), two)
+    engine.sample(prompts, one)
+    engine.sample(list(reversed(prompts)), two)
     assert torch.equal(one.get_state(), two.get_state())
 
 
 def test_sampling_is_reproducible_and_leaves_global_generators_alone(engine, prompts):
     before = torch.get_rng_state()
-    first, second = (engine.generate(prompts, generator(7)) for _ in range(2))
+    first, second = (engine.sample(prompts, generator(7)) for _ in range(2))
     assert torch.equal(first.ids, second.ids)
     assert torch.equal(first.logp, second.logp)
     assert torch.equal(before, torch.get_rng_state())
 
 
 def test_changed_weights_are_seen_by_the_next_call(family, engine, prompts):
-    engine.generate(prompts, generator())
+    engine.sample(prompts, generator())
     optimizer = torch.optim.AdamW(family.model.parameters(), lr=1e-2, foreach=True)
     ids = torch.tensor([family.encode_reply("target 3")] * len(prompts))
     mask = torch.ones_like(ids, dtype=torch.bool)
     engine.score(prompts, ids, mask, train_vision=True).sum().backward()
     optimizer.step()
-    out = engine.generate(prompts, generator())
+    out = engine.sample(prompts, generator())
     n = int(out.mask[0].sum())
     torch.testing.assert_close(
         out.logp[0, :n], library_log_probs(family, prompts[0], out.ids[0, :n]), atol=1e-4, rtol=0
@@ -191,7 +192,7 @@ def test_the_value_ignores_padding_and_reply_and_sends_the_model_no_gradient(fam
     head = ValueHead(family.language_model.config.hidden_size)
     torch.nn.init.normal_(head.outer.weight)
     beside = head(engine.last_hidden(prompts))
-    sampled = head(engine.generate(prompts, generator()).hidden)
+    sampled = head(engine.sample(prompts, generator()).hidden)
     assert torch.equal(beside, sampled)
     for i, prompt in enumerate(prompts):
         engine.forget()
@@ -240,7 +241,7 @@ def test_length_buckets_hold_every_row_once(lengths):
 @torch.no_grad()
 def test_prompts_beyond_one_pass_of_prefill_get_the_same_states(family, prompts, monkeypatch):
     whole = Engine(family, max_new_tokens=4).last_hidden(prompts)
-    monkeypatch.setattr(generate, "PREFILL_TOKENS", len(prompts[0]))
+    monkeypatch.setattr(engine_module, "PREFILL_TOKENS", len(prompts[0]))
     engine, widths = Engine(family, max_new_tokens=4), []
     plain = engine._prefill
     monkeypatch.setattr(engine, "_prefill", lambda rows, *a, **k: widths.append(len(rows)) or plain(rows, *a, **k))

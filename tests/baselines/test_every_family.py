@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from stage import SMALL
 
-from baselines import training
-from baselines.logs import read_rows
-from baselines.sft import WarmConfig
+from baselines.learning import training
+from baselines.learning.warm_start import WarmConfig
+from baselines.runs.logs import read_rows
 from baselines.vldac import VLDAC, Config
 
 CASES = [

@@ -9,7 +9,9 @@ import pytest
 import torch
 from samples import messages, picture
 
-from baselines.families import QwenVL, fit_grid, load_family
+from baselines.models.family import fit_grid
+from baselines.models.load import load_family
+from baselines.models.qwen import QwenVL
 from vlgym.errors import UserError
 
 
@@ -71,7 +73,7 @@ def test_a_long_prompt_with_unknown_words_has_a_forward_pass(family, engine):
     text = " ".join(f"unknownword{i}" for i in range(150))
     prompt = family.encode(messages(picture(1, (300, 300)), text))
     assert len(text) > 1900
-    assert engine.generate([prompt], torch.Generator().manual_seed(0)).logp.isfinite().all()
+    assert engine.sample([prompt], torch.Generator().manual_seed(0)).logp.isfinite().all()
 
 
 def test_special_tokens_in_an_environments_text_put_no_image_into_the_prompt(family):
@@ -106,7 +108,7 @@ def test_equal_messages_have_equal_keys_and_other_pictures_or_words_other_keys(f
 
 def test_a_text_only_prompt_works(family, engine):
     prompt = family.encode([{"role": "user", "content": [{"type": "text", "text": "hello"}]}])
-    out = engine.generate([prompt, prompt], torch.Generator().manual_seed(0))
+    out = engine.sample([prompt, prompt], torch.Generator().manual_seed(0))
     torch.testing.assert_close(engine.score_flat([prompt] * 2, out.ids, out.mask), out.logp, atol=1e-5, rtol=0)
 
 
@@ -120,24 +122,24 @@ def test_building_tiny_twice_gives_the_same_weights_and_moves_no_global_generato
 
 
 def test_a_saved_model_loads_as_the_same_family_with_the_same_outputs(family, engine, prompts, tmp_path):
-    from baselines.generate import Engine
+    from baselines.engine.engine import Engine
 
     family.model.save_pretrained(tmp_path)
     family.tokenizer.save_pretrained(tmp_path)
     again = load_family(str(tmp_path))
     assert type(again) is type(family)
     assert again.suppressed == family.suppressed
-    first = engine.generate(prompts, torch.Generator().manual_seed(0))
-    second = Engine(again, max_new_tokens=10).generate(
+    first = engine.sample(prompts, torch.Generator().manual_seed(0))
+    second = Engine(again, max_new_tokens=10).sample(
         [again.encode(messages(picture(1), "Now?"))], torch.Generator().manual_seed(0)
     )
     assert len(second.texts) == 1
-    same = Engine(again, max_new_tokens=10).generate(prompts, torch.Generator().manual_seed(0))
+    same = Engine(again, max_new_tokens=10).sample(prompts, torch.Generator().manual_seed(0))
     assert torch.equal(first.ids, same.ids)
 
 
 def test_the_frozen_copy_keeps_its_weights_when_the_original_learns(family, engine, prompts):
-    from baselines.generate import Engine
+    from baselines.engine.engine import Engine
 
     family.model.model.visual.requires_grad_(False)
     frozen = Engine(family.frozen_copy(), max_new_tokens=10, vision_of=engine)

@@ -7,9 +7,11 @@ import torch
 import torch.nn.functional as F
 from samples import INSTRUCTIONS, messages, picture
 
-from baselines.families import FAMILIES, Gemma3, load_family
-from baselines.generate import Engine, common_prefix
-from baselines.value import ValueHead
+from baselines.engine.batching import common_prefix
+from baselines.engine.engine import Engine
+from baselines.learning.value import ValueHead
+from baselines.models.gemma import Gemma3
+from baselines.models.load import FAMILIES, load_family
 from vlgym.errors import UserError
 
 
@@ -75,7 +77,7 @@ def close(actual, expected, atol: float = 3e-5) -> None:
 
 def test_sampled_log_probs_equal_the_librarys_teacher_forcing(family, prompts):
     assert common_prefix(prompts) >= 20
-    out = Engine(family, max_new_tokens=24).generate(prompts, generator())
+    out = Engine(family, max_new_tokens=24).sample(prompts, generator())
     for i, prompt in enumerate(prompts):
         n = int(out.mask[i].sum())
         close(out.logp[i, :n], library_log_probs(family, prompt, out.ids[i, :n]))
@@ -84,7 +86,7 @@ def test_sampled_log_probs_equal_the_librarys_teacher_forcing(family, prompts):
 @torch.no_grad()
 def test_left_and_right_padded_scoring_both_equal_the_sampled_log_probs(family, prompts):
     engine = Engine(family, max_new_tokens=24)
-    out = engine.generate(prompts, generator())
+    out = engine.sample(prompts, generator())
     close(engine.score(prompts, out.ids, out.mask), out.logp)
     close(engine.score_flat(prompts, out.ids, out.mask), out.logp)
 
@@ -164,10 +166,10 @@ def test_every_special_token_but_the_stops_is_suppressed_and_never_sampled(famil
         family.model.lm_head.weight[list(family.suppressed)] *= 500.0
     engine = Engine(family, max_new_tokens=12)
     with torch.no_grad():  # the model wants nothing else
-        logits = family.logits(engine.generate(prompts, generator()).hidden)
+        logits = family.logits(engine.sample(prompts, generator()).hidden)
         assert torch.isin(logits.argmax(-1), torch.tensor(family.suppressed)).all()
     for seed in range(3):
-        out = engine.generate(prompts, generator(seed))
+        out = engine.sample(prompts, generator(seed))
         assert not torch.isin(out.ids[out.mask], torch.tensor(family.suppressed)).any()
         assert torch.isfinite(out.logp).all()
 
@@ -177,7 +179,7 @@ def test_the_value_ignores_padding_and_reply_and_sends_the_model_no_gradient(fam
     head = ValueHead(family.language_model.config.hidden_size)
     torch.nn.init.normal_(head.outer.weight)
     together = head(engine.last_hidden(prompts))
-    assert torch.equal(together, head(engine.generate(prompts, generator()).hidden))
+    assert torch.equal(together, head(engine.sample(prompts, generator()).hidden))
     for i, prompt in enumerate(prompts):
         engine.forget()
         close(head(engine.last_hidden([prompt]))[0], together[i])
@@ -193,7 +195,7 @@ def test_bfloat16_weights_give_float32_log_probs_on_which_sampling_and_scoring_a
     coarse = load_family(str(model_folder(family.model.config.model_type)), image_tokens=6, dtype="bfloat16")
     assert {p.dtype for p in coarse.model.parameters()} == {torch.bfloat16}
     engine = Engine(coarse, max_new_tokens=8)
-    out = engine.generate(prompts, generator())
+    out = engine.sample(prompts, generator())
     fine = Engine(family, max_new_tokens=8).score(prompts, out.ids, out.mask)
     for logp in (out.logp, engine.score(prompts, out.ids, out.mask), engine.score_flat(prompts, out.ids, out.mask)):
         assert logp.dtype == torch.float32
@@ -330,7 +332,7 @@ def test_gemma_layers_see_as_far_back_as_their_kind_does(model_folder):
 
 
 def test_what_a_gemma_model_cannot_do_is_refused(model_folder, tmp_path):
-    from baselines.tiny import SMALLEST, build_tiny
+    from baselines.models.tiny import SMALLEST, build_tiny
 
     with pytest.raises(UserError, match="always reads an image as 4 tokens"):
         load_family(str(model_folder("gemma3")), image_tokens=3)

@@ -10,12 +10,12 @@ from gpu_speed import qwen2_vl_7b
 from samples import INSTRUCTIONS, messages, picture
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from baselines.decoder import Qwen2Decoder
-from baselines.families import FAMILIES
-from baselines.generate import Engine
-from baselines.graphs import BLOCK, CHECK, Shape, StaticDecoder
-from baselines.sampling import PlainDecoder, _draw_by_cells, draw
-from baselines.tiny import SMALLEST, build_tiny
+from baselines.engine.eager import EagerDecoding, _draw_by_cells, draw
+from baselines.engine.engine import Engine
+from baselines.engine.graphed import BLOCK, CHECK, GraphedDecoding, Shape
+from baselines.models.decoder import Qwen2Decoder
+from baselines.models.load import FAMILIES
+from baselines.models.tiny import SMALLEST, build_tiny
 
 LIMIT = 20  # no multiple of CHECK
 
@@ -29,7 +29,7 @@ def build(family, *, static: bool, smallest: int = 2) -> Engine:
     engine = Engine(family, max_new_tokens=LIMIT, static=static)
     engine.stop = torch.arange(0, 1300, 8)
     if static:
-        engine.sampler.smallest = smallest
+        engine.decoding.smallest = smallest
     return engine
 
 
@@ -45,7 +45,7 @@ def assert_same(one, other) -> None:
 class Recorded:
     """What stands for a CUDA graph here: recording executes nothing, replaying does the step."""
 
-    def __init__(self, decoder: StaticDecoder, shape: Shape) -> None:
+    def __init__(self, decoder: GraphedDecoding, shape: Shape) -> None:
         self.decoder, self.shape, self.replays = decoder, shape, 0
 
     def replay(self) -> None:
@@ -56,12 +56,12 @@ class Recorded:
 @pytest.fixture
 def recording(monkeypatch):
     """Record as on an accelerator, with stand-ins for the graphs."""
-    monkeypatch.setattr(StaticDecoder, "_record", lambda self, shape: Recorded(self, shape))
+    monkeypatch.setattr(GraphedDecoding, "_record", lambda self, shape: Recorded(self, shape))
     monkeypatch.setattr(torch.cuda, "device", lambda device: torch.no_grad())
 
-    def start(engine: Engine) -> StaticDecoder:
-        engine.sampler.capture = True
-        return engine.sampler
+    def start(engine: Engine) -> GraphedDecoding:
+        engine.decoding.capture = True
+        return engine.decoding
 
     return start
 
@@ -70,12 +70,12 @@ def recording(monkeypatch):
 @pytest.mark.parametrize("smallest", [1, 16])
 def test_static_shapes_give_the_tokens_and_log_probs_of_the_plain_loop(family, prompts, greedy, smallest, monkeypatch):
     moves = []
-    compact = StaticDecoder._compact
+    compact = GraphedDecoding._compact
     monkeypatch.setattr(
-        StaticDecoder, "_compact", lambda self, rows, bucket: moves.append(rows) or compact(self, rows, bucket)
+        GraphedDecoding, "_compact", lambda self, rows, bucket: moves.append(rows) or compact(self, rows, bucket)
     )
-    plain = build(family, static=False).generate(prompts * 3, generator(3), greedy=greedy)
-    static = build(family, static=True, smallest=smallest).generate(prompts * 3, generator(3), greedy=greedy)
+    plain = build(family, static=False).sample(prompts * 3, generator(3), greedy=greedy)
+    static = build(family, static=True, smallest=smallest).sample(prompts * 3, generator(3), greedy=greedy)
     assert_same(static, plain)
     assert moves or greedy  # rows were moved to a smaller bucket on the way
     if not greedy:
@@ -87,48 +87,48 @@ def test_every_family_decodes_alike_with_static_shapes(name):
     family = FAMILIES[name][1](*build_tiny(SMALLEST, family=name))
     texts = ["+, -", "turn left, turn right, move forward", "hit, stand"]
     prompts = [family.encode(messages(picture(i), INSTRUCTIONS + text)) for i, text in enumerate(texts)]
-    plain = build(family, static=False).generate(prompts * 3, generator(1))
-    static = build(family, static=True).generate(prompts * 3, generator(1))
+    plain = build(family, static=False).sample(prompts * 3, generator(1))
+    static = build(family, static=True).sample(prompts * 3, generator(1))
     assert_same(static, plain)
     assert int(plain.mask.sum(-1).max()) > CHECK
 
 
 def test_a_small_batch_after_a_large_one_uses_the_same_buffers_and_sees_nothing_of_it(family, prompts):
     engine = build(family, static=True)
-    engine.generate(prompts * 4, generator())
-    address = engine.sampler.keys.data_ptr()
-    engine.sampler.keys.fill_(float("nan"))  # as if the weights had gone bad meanwhile
-    engine.sampler.values.fill_(float("nan"))
-    expected = build(family, static=False).generate(prompts[:3], generator(1))
-    assert_same(engine.generate(prompts[:3], generator(1)), expected)
-    assert engine.sampler.keys.data_ptr() == address
+    engine.sample(prompts * 4, generator())
+    address = engine.decoding.keys.data_ptr()
+    engine.decoding.keys.fill_(float("nan"))  # as if the weights had gone bad meanwhile
+    engine.decoding.values.fill_(float("nan"))
+    expected = build(family, static=False).sample(prompts[:3], generator(1))
+    assert_same(engine.sample(prompts[:3], generator(1)), expected)
+    assert engine.decoding.keys.data_ptr() == address
 
 
 def test_longer_prompts_and_replies_than_before_get_larger_buffers(family, prompts):
     engine, plain = build(family, static=True), build(family, static=False)
-    engine.generate(prompts[:2], generator())
+    engine.sample(prompts[:2], generator())
     long = [family.encode(messages(picture(9), INSTRUCTIONS * 3)), *prompts[:2]]
     for either in (engine, plain):
         either.max_new_tokens = BLOCK + 3
         either.stop = torch.tensor(family.stop_ids)
-    slots = engine.sampler.slots
-    assert_same(engine.generate(long, generator(1)), plain.generate(long, generator(1)))
-    assert engine.sampler.slots > slots
-    assert engine.sampler.slots % BLOCK == 0
+    slots = engine.decoding.slots
+    assert_same(engine.sample(long, generator(1)), plain.sample(long, generator(1)))
+    assert engine.decoding.slots > slots
+    assert engine.decoding.slots % BLOCK == 0
 
 
 def test_each_shape_runs_plainly_once_and_is_replayed_from_its_second_step(family, prompts, recording, monkeypatch):
     engine = build(family, static=True)
-    sampler, steps, step = recording(engine), [], StaticDecoder._step
-    monkeypatch.setattr(StaticDecoder, "_step", lambda self, shape: steps.append(shape) or step(self, shape))
-    out = engine.generate(prompts * 3, generator(3))
-    assert_same(out, build(family, static=False).generate(prompts * 3, generator(3)))
+    sampler, steps, step = recording(engine), [], GraphedDecoding._step
+    monkeypatch.setattr(GraphedDecoding, "_step", lambda self, shape: steps.append(shape) or step(self, shape))
+    out = engine.sample(prompts * 3, generator(3))
+    assert_same(out, build(family, static=False).sample(prompts * 3, generator(3)))
     first = {shape: graph.replays for shape, graph in sampler._graphs.items()}
     assert len(first) > 1
     assert first == {shape: steps.count(shape) - 1 for shape in first}
     assert {shape.slots % BLOCK for shape in first} == {0}
     again = len(steps)
-    engine.generate(prompts * 3, generator(3))
+    engine.sample(prompts * 3, generator(3))
     assert {shape: graph.replays for shape, graph in sampler._graphs.items()} == {
         shape: steps.count(shape) - 1 for shape in first
     }
@@ -138,12 +138,12 @@ def test_each_shape_runs_plainly_once_and_is_replayed_from_its_second_step(famil
 def test_weights_changed_in_place_are_seen_without_recording_again(family, prompts, recording):
     engine = build(family, static=True)
     sampler = recording(engine)
-    before = engine.generate(prompts, generator())
+    before = engine.sample(prompts, generator())
     graphs = dict(sampler._graphs)
     with torch.no_grad():
         for p in family.language_model.parameters():
             p.mul_(1.05)
-    after = engine.generate(prompts, generator())
+    after = engine.sample(prompts, generator())
     assert sampler._graphs.items() >= graphs.items()
     assert graphs
     scored = engine.score(prompts, after.ids, after.mask)
@@ -154,11 +154,11 @@ def test_weights_changed_in_place_are_seen_without_recording_again(family, promp
 def test_exchanged_weights_drop_the_graphs(family, prompts, recording):
     engine = build(family, static=True)
     sampler = recording(engine)
-    engine.generate(prompts, generator())
+    engine.sample(prompts, generator())
     old = dict(sampler._graphs)
     weights = copy.deepcopy(family.model.state_dict())
     family.model.load_state_dict({name: value * 1.01 for name, value in weights.items()}, assign=True)
-    engine.generate(prompts, generator())
+    engine.sample(prompts, generator())
     assert old
     assert not any(graph is old.get(shape) for shape, graph in sampler._graphs.items())
 
@@ -169,11 +169,11 @@ def test_where_no_graph_can_be_recorded_decoding_says_so_and_goes_on_without(fam
 
     engine = build(family, static=True)
     sampler = recording(engine)
-    monkeypatch.setattr(StaticDecoder, "_record", refuse)
+    monkeypatch.setattr(GraphedDecoding, "_record", refuse)
     with pytest.warns(UserWarning, match="no CUDA graph of a decode step .operation not permitted when stream is capt"):
-        out = engine.generate(prompts, generator())
+        out = engine.sample(prompts, generator())
     assert not sampler.capture
-    assert_same(out, build(family, static=False).generate(prompts, generator()))
+    assert_same(out, build(family, static=False).sample(prompts, generator()))
 
 
 class NoQuestions(TorchDispatchMode):
@@ -190,11 +190,11 @@ class NoQuestions(TorchDispatchMode):
 @pytest.mark.parametrize("greedy", [False, True])
 def test_a_step_never_waits_for_the_device(family, prompts, greedy):
     engine = build(family, static=True)
-    engine.generate(prompts, generator())
-    engine.sampler.step.zero_()
-    engine.sampler.slot.zero_()
+    engine.sample(prompts, generator())
+    engine.decoding.step.zero_()
+    engine.decoding.slot.zero_()
     with NoQuestions():
-        engine.sampler._step(Shape(8, engine.sampler.slots, greedy))
+        engine.decoding._step(Shape(8, engine.decoding.slots, greedy))
 
 
 @torch.no_grad()
@@ -204,7 +204,7 @@ def test_a_step_at_full_size_keeps_to_the_device_and_the_dtype_of_the_weights(gr
     device = torch.device("meta")
     model = qwen2_vl_7b(device)
     suppress = torch.zeros(152064, device=device)
-    static = StaticDecoder(
+    static = GraphedDecoding(
         Qwen2Decoder(model.model.language_model),
         model.model.language_model.embed_tokens,
         lambda hidden: model.lm_head(hidden).float() + suppress,
@@ -235,7 +235,7 @@ def test_flat_scoring_lets_the_attention_kernels_be_causal_without_a_mask_or_rep
         return attention(query, key, value, attn_mask, dropout_p, is_causal, **others)
 
     engine = Engine(family, max_new_tokens=LIMIT)
-    out = engine.generate(prompts, generator())
+    out = engine.sample(prompts, generator())
     monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", watched)
     engine.score_flat(prompts, out.ids, out.mask)
     text = [call for call in calls if call[2] == family.decoder.kv_heads]
@@ -243,8 +243,8 @@ def test_flat_scoring_lets_the_attention_kernels_be_causal_without_a_mask_or_rep
 
 
 def test_static_decoding_is_chosen_by_the_device_unless_asked_for(family):
-    assert isinstance(Engine(family, max_new_tokens=4).sampler, PlainDecoder)
-    assert isinstance(Engine(family, max_new_tokens=4, static=True).sampler, StaticDecoder)
+    assert isinstance(Engine(family, max_new_tokens=4).decoding, EagerDecoding)
+    assert isinstance(Engine(family, max_new_tokens=4, static=True).decoding, GraphedDecoding)
 
 
 def test_large_vocabularies_are_drawn_from_as_exactly_as_small_ones():

@@ -10,10 +10,9 @@ from safetensors.torch import load_file
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from baselines.checkpoint import load_module, module_tensors
-from baselines.families import FAMILIES, load_family
-from baselines.generate import Engine
-from baselines.lora import (
+from baselines.engine.engine import Engine
+from baselines.models.load import FAMILIES, load_family
+from baselines.models.lora import (
     LoraOptions,
     adapters,
     add_adapters,
@@ -23,6 +22,7 @@ from baselines.lora import (
     refresh,
     trainable_parameters,
 )
+from baselines.runs.checkpoint import load_module, module_tensors
 from vlgym.errors import UserError
 
 MODELS = ["tiny", *(name for name in FAMILIES if name != "qwen2_vl")]  # tiny is a Qwen2-VL
@@ -63,7 +63,7 @@ def linears(family) -> dict[str, nn.Linear]:
 
 
 def sampled(engine, prompts):
-    return engine.generate(prompts, torch.Generator().manual_seed(0))
+    return engine.sample(prompts, torch.Generator().manual_seed(0))
 
 
 # ---- adding adapters -------------------------------------------------------------------------------------------------

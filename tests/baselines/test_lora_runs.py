@@ -9,13 +9,13 @@ from safetensors.torch import load_file
 from samples import messages, picture
 from stage import SMALL
 
-from baselines import training
-from baselines.checkpoint import checkpoints
-from baselines.families import load_family
-from baselines.generate import Engine
-from baselines.logs import read_rows
-from baselines.lora import LoraOptions
-from baselines.session import prompt_builder
+from baselines.engine.engine import Engine
+from baselines.learning import training
+from baselines.learning.session import prompt_builder
+from baselines.models.load import load_family
+from baselines.models.lora import LoraOptions
+from baselines.runs.checkpoint import checkpoints
+from baselines.runs.logs import read_rows
 from baselines.vldac import VLDAC, Config
 from vlgym.prompts import PromptBuilder
 

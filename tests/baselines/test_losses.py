@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from baselines import losses
+from baselines.learning import losses
 
 T = torch.tensor
 

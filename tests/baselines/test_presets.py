@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from baselines import grpo, loop, presets, rl4vlm, training, vldac
+from baselines import grpo, loop, rl4vlm, vldac
+from baselines.learning import presets, training
 from vlgym.errors import UserError
 
 CONFIGS = {"vldac": vldac.Config, "rl4vlm": rl4vlm.Config, "loop": loop.Config, "grpo": grpo.Config}

@@ -11,12 +11,12 @@ import torch
 from pretend import Misplaced, accelerator
 from stage import SMALL
 
-from baselines import session, training
 from baselines.archer import ArCHer
+from baselines.learning import session, training
+from baselines.learning.warm_start import WarmConfig
 from baselines.loop import LOOP
-from baselines.lora import LoraOptions
+from baselines.models.lora import LoraOptions
 from baselines.rl4vlm import RL4VLM
-from baselines.sft import WarmConfig
 from baselines.vldac import VLDAC
 
 WARM = WarmConfig(steps=2, samples=16, batch=8, check_every=50, val_episodes=2)

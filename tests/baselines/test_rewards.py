@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from baselines.rewards import RewardOptions, RewardShaper, repeats_itself
+from baselines.learning.rewards import RewardOptions, RewardShaper, repeats_itself
 from vlgym.errors import UserError
 from vlgym.types import StepRecord
 

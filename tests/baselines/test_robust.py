@@ -16,9 +16,10 @@ import torch
 from safetensors.torch import load_file
 from stage import SMALL, on_stage
 
-from baselines import checkpoint, runs, training
-from baselines.checkpoint import checkpoints, load_checkpoint, save_checkpoint
+from baselines.learning import training
 from baselines.loop import LOOP
+from baselines.runs import checkpoint, folder
+from baselines.runs.checkpoint import checkpoints, load_checkpoint, save_checkpoint
 from baselines.vldac import VLDAC, Config
 from vlgym.errors import UserError
 from vlgym.rollout import FAILURES_IN_A_ROW
@@ -79,7 +80,7 @@ def test_a_crash_while_a_checkpoint_is_written_loses_nothing(tmp_path, monkeypat
 def test_two_processes_cannot_work_in_one_runs_folder(tmp_path):
     out = tmp_path / "run"
     training.train(VLDAC, replace(Config(**SMALL), updates=1, eval_episodes=0, out=out))
-    lock = runs.claim(out)
+    lock = folder.claim(out)
     with pytest.raises(UserError, match="Another process is at work"):
         training.train(VLDAC, Config(out=out, resume=True, updates=2))
     lock.close()

@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 from stage import ENV
 
-from baselines import evaluate, studies, study, study_report
+from baselines import evaluate, study
+from baselines.studies import arms, report
 from vlgym.errors import UserError
 
 SMALL = (
@@ -23,12 +24,12 @@ WARM = (
 
 
 def test_spread_is_students_interval_over_seeds():
-    mean, deviation, half = study_report.spread([0.5, 0.7, 0.9, 0.9])
+    mean, deviation, half = report.spread([0.5, 0.7, 0.9, 0.9])
     assert mean == pytest.approx(0.75)
     assert deviation == pytest.approx(math.sqrt((0.0625 + 0.0025 + 0.0225 + 0.0225) / 3))
     assert half == pytest.approx(3.182 * deviation / 2)
-    assert math.isnan(study_report.spread([0.5])[1])
-    assert math.isnan(study_report.spread([])[0])
+    assert math.isnan(report.spread([0.5])[1])
+    assert math.isnan(report.spread([])[0])
 
 
 def test_the_table_counts_the_runs_that_end_below_their_start_and_training_episodes_where_there_are_any():
@@ -40,48 +41,48 @@ def test_the_table_counts_the_runs_that_end_below_their_start_and_training_episo
         }
         for seed, pair in enumerate(ends)
     ]  # fmt: skip
-    assert "| 0.100 | 2 | 0.450 |" in "\n".join(study_report._arms_table(studies.STUDIES["oneroom"], found))
-    assert "| 0.500 | 1 | - |" in "\n".join(study_report._arms_table(studies.STUDIES["oneroom"], found[:1]))
+    assert "| 0.100 | 2 | 0.450 |" in "\n".join(report._arms_table(arms.STUDIES["oneroom"], found))
+    assert "| 0.500 | 1 | - |" in "\n".join(report._arms_table(arms.STUDIES["oneroom"], found[:1]))
 
 
 def test_arms_are_compared_seed_by_seed():
     ends = {0: 0.9, 1: 0.5, 2: 0.7}
-    assert study_report._less({0: 0.8, 1: 0.4, 2: 0.3}, ends) == f"-0.200 +-{4.303 * 0.3 / 3**0.5 / 3**0.5:.3f}"
-    assert study_report._less({0: 0.8, 1: 0.4, 5: 0.0}, ends) == "-0.100 +-0.000"  # seeds of both
-    assert study_report._less({0: 0.8}, ends) == "-"
-    assert study_report._less(ends, ends) == "-"
+    assert report._less({0: 0.8, 1: 0.4, 2: 0.3}, ends) == f"-0.200 +-{4.303 * 0.3 / 3**0.5 / 3**0.5:.3f}"
+    assert report._less({0: 0.8, 1: 0.4, 5: 0.0}, ends) == "-0.100 +-0.000"  # seeds of both
+    assert report._less({0: 0.8}, ends) == "-"
+    assert report._less(ends, ends) == "-"
 
 
 def test_a_curve_is_binned_by_episodes():
     curve = [[256, 0.5, 0, 0, 10], [512, 1.0, 0, 0, 30], [768, None, 0, 0, 0], [1024, 0.25, 0, 0, 4]]
-    base = replace(studies.STUDIES["numberline"], env_steps=1024)
-    assert study_report.binned({"curve": curve}, base) == [(256.0, pytest.approx(35 / 40)), (768.0, 0.25)]
+    base = replace(arms.STUDIES["numberline"], env_steps=1024)
+    assert report.binned({"curve": curve}, base) == [(256.0, pytest.approx(35 / 40)), (768.0, 0.25)]
     wide = replace(base, bin=1024)
-    assert study_report.binned({"curve": curve}, wide) == [(512.0, pytest.approx(36 / 44))]
+    assert report.binned({"curve": curve}, wide) == [(512.0, pytest.approx(36 / 44))]
     beyond = [*curve, [1200, 1.0, 0, 0, 4]]  # a rollout that began within the budget and ended after it
-    assert study_report.binned({"curve": beyond}, base)[1] == (768.0, pytest.approx(5 / 8))
+    assert report.binned({"curve": beyond}, base)[1] == (768.0, pytest.approx(5 / 8))
 
 
 def test_a_plot_has_a_panel_per_arm_with_every_seed_their_mean_and_the_first_arms_mean():
     from matplotlib.figure import Figure
 
-    item = replace(studies.STUDIES["numberline"], arms=(studies.VLDAC, studies.LOOP), env_steps=1024)
+    item = replace(arms.STUDIES["numberline"], arms=(arms.VLDAC, arms.LOOP), env_steps=1024)
     heights = {("VL-DAC", 0): 0.8, ("LOOP", 0): 0.2, ("LOOP", 1): 0.4}
     found = [
         {"arm": arm, "seed": seed, "curve": [[512, y, 0, 0, 4], [1024, y, 0, 0, 4]]}
         for (arm, seed), y in heights.items()
     ]
     figure = Figure()
-    study_report._draw_panels(figure, item, found)
+    report._draw_panels(figure, item, found)
     shown = {axis.get_title(): [line.get_ydata()[-1] for line in axis.lines] for axis in figure.axes}
     assert shown == {"VL-DAC": [0.8, 0.8], "LOOP": [0.2, 0.4, 0.8, pytest.approx(0.3)]}
 
 
 def test_every_study_has_arms_of_its_own_and_shared_runs_are_alike():
-    for name, item in studies.STUDIES.items():
+    for name, item in arms.STUDIES.items():
         assert len({arm.slug for arm in item.arms}) == len(item.arms), name
         if item.runs_in:
-            base = studies.STUDIES[item.runs_in]
+            base = arms.STUDIES[item.runs_in]
             for part in ("env", "env_steps", "options", "warm_env", "warm_options"):
                 assert getattr(item, part) == getattr(base, part)
             by_slug = {arm.slug: arm for arm in base.arms}
@@ -91,17 +92,17 @@ def test_every_study_has_arms_of_its_own_and_shared_runs_are_alike():
 @pytest.fixture
 def small(monkeypatch):
     """A study of two arms that takes seconds."""
-    item = studies.Study(
+    item = arms.Study(
         title="Small",
         question="Does it run?",
         env=ENV,
-        arms=(studies.VLDAC, studies.LOOP),
+        arms=(arms.VLDAC, arms.LOOP),
         env_steps=16,
         seeds=1,
         options=SMALL,
         warm_options=WARM,
     )
-    monkeypatch.setitem(studies.STUDIES, "small", item)
+    monkeypatch.setitem(arms.STUDIES, "small", item)
     return item
 
 
@@ -135,10 +136,10 @@ def test_a_study_runs_reports_and_keeps_what_is_done(tmp_path, small, monkeypatc
 def test_a_transfer_study_judges_every_model_on_every_environment(tmp_path, small, monkeypatch):
     both = f"{ENV},vlgym/Blackjack-v0"
     item = replace(
-        small, env=both, arms=(studies.Arm("warm start only", None), studies.Arm("one", "baselines.vldac", env=ENV)),
+        small, env=both, arms=(arms.Arm("warm start only", None), arms.Arm("one", "baselines.vldac", env=ENV)),
         judged_on=both,
     )  # fmt: skip
-    monkeypatch.setitem(studies.STUDIES, "small", item)
+    monkeypatch.setitem(arms.STUDIES, "small", item)
     call = study.Runs.call
 
     def fewer(self, arguments, log):
@@ -154,7 +155,7 @@ def test_a_transfer_study_judges_every_model_on_every_environment(tmp_path, smal
 
 
 def test_a_failed_run_is_named_with_its_log(tmp_path, small, monkeypatch):
-    monkeypatch.setitem(studies.STUDIES, "small", replace(small, warm_options=("--warm.steps", "-1")))
+    monkeypatch.setitem(arms.STUDIES, "small", replace(small, warm_options=("--warm.steps", "-1")))
     with pytest.raises(UserError, match=r"warm-0\.txt"):
         study.run(study.Config("small", out=tmp_path))
 

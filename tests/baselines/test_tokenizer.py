@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from baselines.tokenizer import SPECIAL_TOKENS, TAGS, WORDS, build_tokenizer, train_merges
+from baselines.models.tokenizer import SPECIAL_TOKENS, TAGS, WORDS, build_tokenizer, train_merges
 
 TOKENIZER = build_tokenizer()
 

@@ -18,14 +18,15 @@ from safetensors.torch import load_file
 from stage import ENV, Stage, on_stage
 from stage import SMALL as SETTINGS
 
-from baselines import training, vldac
-from baselines.checkpoint import checkpoints
-from baselines.collect import Batch, Collector
-from baselines.families import load_family
-from baselines.generate import Engine
-from baselines.logs import RunLog, read_rows
-from baselines.sft import NoisyOracle, WarmConfig, collect, warm_start
-from baselines.training import MAX_SKIPS
+from baselines import vldac
+from baselines.engine.engine import Engine
+from baselines.learning import training
+from baselines.learning.collect import Batch, Collector
+from baselines.learning.training import MAX_SKIPS
+from baselines.learning.warm_start import NoisyOracle, WarmConfig, collect, warm_start
+from baselines.models.load import load_family
+from baselines.runs.checkpoint import checkpoints
+from baselines.runs.logs import RunLog, read_rows
 from baselines.vldac import VLDAC, Config
 from vlgym import make
 from vlgym.errors import UserError
@@ -300,7 +301,7 @@ def test_noisy_labels_are_counted_and_the_warm_start_learns_them():
     assert report.steps == 60
     assert report.loss < 2.5  # mean over the steps; log(1624) = 7.4 at the start
     assert engine.max_new_tokens == report.longest_reply + report.longest_reply // 2
-    reply = engine.generate([data[0][0]], torch.Generator().manual_seed(0), greedy=True).texts[0]
+    reply = engine.sample([data[0][0]], torch.Generator().manual_seed(0), greedy=True).texts[0]
     assert reply.endswith(("<action>+</action>", "<action>-</action>"))
 
 

@@ -12,8 +12,8 @@ import torch
 from safetensors.torch import save_file
 from stage import ENV, SMALL, Stage
 
-from baselines import distributed
 from baselines.loop import LOOP
+from baselines.runs import distributed
 from baselines.vldac import VLDAC
 from vlgym import make
 from vlgym.rollout import Runner

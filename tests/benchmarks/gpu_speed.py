@@ -25,11 +25,14 @@ from report import PAGES, describe_machine, finish, parse_write, table
 from torch import Tensor
 from transformers import Qwen2VLConfig, Qwen2VLForConditionalGeneration
 
-from baselines import lora, session, training
-from baselines.families import Family, Prompt, QwenVL, load_family
-from baselines.generate import Engine
-from baselines.sft import WarmConfig
-from baselines.tokenizer import EOS, IMAGE_PAD, PAD, VIDEO_PAD, VISION_END, VISION_START, build_tokenizer
+from baselines.engine.engine import Engine
+from baselines.learning import session, training
+from baselines.learning.warm_start import WarmConfig
+from baselines.models import lora
+from baselines.models.family import Family, Prompt
+from baselines.models.load import load_family
+from baselines.models.qwen import QwenVL
+from baselines.models.tokenizer import EOS, IMAGE_PAD, PAD, VIDEO_PAD, VISION_END, VISION_START, build_tokenizer
 from baselines.vldac import VLDAC, Config
 
 PARTS = ("decode", "prefill", "vision", "update", "loop")
@@ -201,17 +204,17 @@ def measure_decode(bench: Bench) -> dict[str, Any]:
                 one: Engine = one, past: Any = past, hidden: Tensor = hidden, begin: Tensor = begin,
                 uniforms: Tensor = uniforms, never: Tensor = never,
             ) -> None:  # fmt: skip
-                one.sampler.decode(past, hidden, begin, uniforms, never)
+                one.decoding.decode(past, hidden, begin, uniforms, never)
 
             first = bench.once(decode)
             seconds = bench.seconds(decode) / limit
             floor = (weights + batch * (PROMPT + limit / 2) * per_token) / bandwidth
             plain = None
             if bench.cuda:  # what the graphs are worth
-                one.sampler.capture, graphs = False, one.sampler._graphs
-                one.sampler._graphs = {}
+                one.decoding.capture, graphs = False, one.decoding._graphs
+                one.decoding._graphs = {}
                 plain = 1e3 * bench.once(decode) / limit
-                one.sampler.capture, one.sampler._graphs = True, graphs
+                one.decoding.capture, one.decoding._graphs = True, graphs
             rows.append(
                 {
                     "weights": name, "batch": batch, "ms": 1e3 * seconds, "floor_ms": 1e3 * floor,
@@ -268,7 +271,7 @@ def measure_update(bench: Bench) -> dict[str, Any]:
     sampler.stop = torch.tensor([bench.family.pad_id], device=bench.device)
     prompts = bench.prompts(max(bench.scale.micro))
     with torch.no_grad():
-        out = sampler.generate(prompts, torch.Generator().manual_seed(0))
+        out = sampler.sample(prompts, torch.Generator().manual_seed(0))
         gaps = {
             name: (score(prompts, out.ids, out.mask) - out.logp).abs()[out.mask]
             for name, score in (("flat", engine.score_flat), ("shared", engine.score))

@@ -20,13 +20,14 @@ from typing import Any
 import torch
 from report import finish, parse_write, table
 
-from baselines.collect import Batch
-from baselines.distributed import ALONE
-from baselines.families import Family, Prompt, load_family
-from baselines.generate import Engine, Replies
-from baselines.policy import ModelPolicy
-from baselines.sft import WarmConfig, warm_start
-from baselines.value import ValueHead
+from baselines.engine.engine import Engine, Replies
+from baselines.engine.policy import ModelPolicy
+from baselines.learning.collect import Batch
+from baselines.learning.value import ValueHead
+from baselines.learning.warm_start import WarmConfig, warm_start
+from baselines.models.family import Family, Prompt
+from baselines.models.load import load_family
+from baselines.runs.distributed import ALONE
 from baselines.vldac import VLDAC, Config
 from vlgym import make
 from vlgym.rollout import Runner

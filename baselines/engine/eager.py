@@ -1,6 +1,6 @@
 """Sampling replies to prompts that are already keys and values: the plain loop, and the draw of one token.
 
-`graphs.StaticDecoder` samples the same replies with shapes that do not change, for accelerators.
+`graphed.GraphedDecoding` samples the same replies with shapes that do not change, for accelerators.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .decoder import Qwen2Decoder
+from ..models.decoder import Qwen2Decoder
 
 SMALL_VOCABULARY = 8192  # tokens; up to here one running sum is quickest
 CELL = 512  # tokens whose probabilities `draw` adds up first in larger ones
 
 
 class Sampled(NamedTuple):
-    """Replies of a batch, right-padded to the token limit; see `generate.Replies`.
+    """Replies of a batch, right-padded to the token limit; see `engine.Replies`.
 
     Attributes:
         ids: [B, limit] int64; logp: [B, limit] float32; mask: [B, limit] bool; cut: [B] bool.
@@ -31,7 +31,7 @@ class Sampled(NamedTuple):
     cut: Tensor
 
 
-class PlainDecoder:
+class EagerDecoding:
     """Samples with shapes that follow the batch: exactly as many rows and slots as are needed. Right for a CPU.
 
     Args:

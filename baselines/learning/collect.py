@@ -21,11 +21,12 @@ from vlgym.prompts import PromptBuilder
 from vlgym.rollout import Runner
 from vlgym.types import StepRecord
 
-from . import distributed, losses
-from .distributed import ALONE, World
-from .families import Prompt
-from .generate import Engine
-from .policy import ModelPolicy, Sample, pad_rows
+from ..engine.engine import Engine
+from ..engine.policy import ModelPolicy, Sample, pad_rows
+from ..models.family import Prompt
+from ..runs import distributed
+from ..runs.distributed import ALONE, World
+from . import losses
 from .rewards import RewardShaper
 from .value import ValueHead
 

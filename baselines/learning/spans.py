@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .families import Family
-from .policy import Sample
+from ..engine.policy import Sample
+from ..models.family import Family
 
 
 def action_mask(

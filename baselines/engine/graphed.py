@@ -12,7 +12,7 @@ bound by reading the weights. A graph fixes shapes, addresses and the absence of
   tables that are read after the last;
 - whether rows have ended is asked every `CHECK` steps, not after each.
 
-The same functions run without graphs on a CPU, where the tests compare them with `sampling.PlainDecoder`. A graph holds
+The same functions run without graphs on a CPU, where the tests compare them with `eager.EagerDecoding`. A graph holds
 addresses, not values: weights that change in place (optimizers, `copy_`, `load_state_dict`) are seen by the next
 replay; weights that are exchanged for other tensors are noticed by their addresses, and the graphs are recorded anew.
 """
@@ -28,8 +28,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .decoder import Qwen2Decoder
-from .sampling import Sampled, draw
+from ..models.decoder import Qwen2Decoder
+from .eager import Sampled, draw
 
 BLOCK = 64  # slots; what a step attends to is a multiple of it
 CHECK = 8  # steps between two questions whether rows have ended; each question waits for the device
@@ -44,11 +44,11 @@ class Shape(NamedTuple):
     greedy: bool
 
 
-class StaticDecoder:
-    """Samples what `PlainDecoder` samples, from the same uniform numbers.
+class GraphedDecoding:
+    """Samples what `EagerDecoding` samples, from the same uniform numbers.
 
     Args:
-        decoder, embedding, logits, pad_id: as in `PlainDecoder`.
+        decoder, embedding, logits, pad_id: as in `EagerDecoding`.
         weights: the model; its tensors' addresses say whether graphs are still good.
         capture: record CUDA graphs; None: if the weights are on a CUDA device.
         smallest: rows of the smallest bucket.
@@ -89,7 +89,7 @@ class StaticDecoder:
         *,
         greedy: bool = False,
     ) -> Sampled:
-        """Sample one reply per prompt; arguments and result are those of `PlainDecoder.decode`."""
+        """Sample one reply per prompt; arguments and result are those of `EagerDecoding.decode`."""
         limit, n = uniforms.shape
         device: AbstractContextManager[Any] = torch.cuda.device(self.device) if self.capture else nullcontext()
         with device:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .studies import Study
+from .arms import Study
 
 # 97.5 % quantiles of Student's t by degrees of freedom; beyond, the normal one.
 T975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)

@@ -23,8 +23,8 @@ from torch import Tensor, nn
 from vlgym.errors import UserError
 from vlgym.types import Message
 
+from .cache import ImageTokens
 from .decoder import Qwen2Decoder
-from .states import ImageTokens
 
 Triple = tuple[float, float, float]
 

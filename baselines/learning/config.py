@@ -15,10 +15,11 @@ import yaml
 
 from vlgym.errors import UserError
 
-from . import losses, runs
-from .lora import LoraOptions
+from ..models.lora import LoraOptions
+from ..runs import folder
+from . import losses
 from .rewards import RewardOptions
-from .sft import WarmConfig
+from .warm_start import WarmConfig
 
 FREE_ON_RESUME = frozenset(
     {
@@ -207,7 +208,7 @@ def saved_config(asked: C) -> C:
     if asked.out is None:
         raise UserError("--resume needs the folder of the run: --resume --out runs/...")
     kind, default = type(asked), type(asked)()
-    saved = runs.read_run(asked.out)["config"]
+    saved = folder.read_run(asked.out)["config"]
     values: dict[str, Any] = {}
     for item in fields(kind):
         value, standard = getattr(asked, item.name), getattr(default, item.name)

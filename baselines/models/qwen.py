@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .cache import ImageTokens
 from .decoder import QkNormDecoder
-from .layout import Family, ImageInput, Piece, fit_grid
-from .states import ImageTokens
+from .family import Family, ImageInput, Piece, fit_grid
 
 CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 

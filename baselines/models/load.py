@@ -1,7 +1,7 @@
 """Which model families there are, and how a model is loaded.
 
 Supported: `tiny` (built offline by `tiny.py`, a Qwen2-VL) and any Hugging Face name or folder of a Qwen2-VL,
-Qwen2.5-VL, Qwen3-VL or Gemma3 model. What they share is in `layout.py`; what differs is one class each in `qwen.py` and
+Qwen2.5-VL, Qwen3-VL or Gemma3 model. What they share is in `family.py`; what differs is one class each in `qwen.py` and
 `gemma.py`. A further family is one more class, plus its decoder if its layers differ, and one entry in `FAMILIES`.
 """
 
@@ -14,15 +14,10 @@ import torch
 
 from vlgym.errors import UserError, nearest
 
+from .family import Family
 from .gemma import Gemma3
-from .layout import Family, ImageInput, Lru, Prompt, fit_grid
 from .qwen import Qwen3VL, QwenVL, TinyQwen2VL
 from .tiny import build_tiny
-
-__all__ = [
-    "FAMILIES", "Family", "Gemma3", "ImageInput", "Lru", "Prompt", "Qwen3VL", "QwenVL", "TinyQwen2VL", "fit_grid",
-    "load_family",
-]  # fmt: skip
 
 # By the model type of config.json: name and class.
 FAMILIES: dict[str, tuple[str, type[QwenVL] | type[Gemma3]]] = {

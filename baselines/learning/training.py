@@ -23,7 +23,8 @@ from torch import Tensor
 
 from vlgym.errors import UserError
 
-from . import distributed, losses, presets
+from ..runs import distributed
+from . import losses, presets
 from .collect import Batch, Collector, GroupCollector
 from .config import RunConfig, saved_config
 from .losses import PolicyLoss

@@ -31,7 +31,7 @@ from transformers.image_processing_base import ImageProcessingMixin
 
 from vlgym.errors import UserError
 
-from .families import Family
+from .family import Family
 
 NAME = "default"  # peft can hold several adapters by name; here there is one
 TARGETS = r"layers\.\d+\.(self_attn|mlp)\.\w+_proj"  # paths in the language model: all its linear layers

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .families import ImageInput, Prompt
+from ..models.family import ImageInput, Prompt
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,11 +18,11 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from ..models.cache import ImageTokens, Segment
+from ..models.family import Family, ImageInput, Lru, Prompt
 from .batching import common_prefix, length_buckets
-from .families import Family, ImageInput, Lru, Prompt
-from .graphs import StaticDecoder
-from .sampling import PlainDecoder
-from .states import ImageTokens, Segment
+from .eager import EagerDecoding
+from .graphed import GraphedDecoding
 
 PREFILL_TOKENS = 2**15  # prompt tokens of one prefill pass while sampling, padding counted
 LOGIT_CHUNK = 2**26  # logits held at once while scoring (256 MB in float32)
@@ -58,7 +58,7 @@ class Engine:
         cached_prompts: distinct prompts whose keys and values are kept until the weights change.
         cached_images: distinct images whose vision features are kept until the vision tower changes.
         vision_of: an engine with the same vision tower, whose features are used instead of computing them again.
-        static: sample with static shapes and, on CUDA, recorded graphs (see `graphs.py`); "auto": on CUDA only.
+        static: sample with static shapes and, on CUDA, recorded graphs (see `graphed.py`); "auto": on CUDA only.
     """
 
     def __init__(
@@ -82,10 +82,10 @@ class Engine:
         self.stop = torch.tensor(family.stop_ids, device=family.device)
         parts = (self.decoder, self.embedding, self._logits)
         use_static = family.device.type == "cuda" if static == "auto" else static
-        self.sampler: PlainDecoder | StaticDecoder = (
-            StaticDecoder(*parts, family.model, pad_id=family.pad_id)
+        self.decoding: EagerDecoding | GraphedDecoding = (
+            GraphedDecoding(*parts, family.model, pad_id=family.pad_id)
             if use_static
-            else PlainDecoder(*parts, pad_id=family.pad_id)
+            else EagerDecoding(*parts, pad_id=family.pad_id)
         )
         self._features: Lru = Lru(cached_images)
         self._entries: Lru = Lru(cached_prompts)
@@ -98,7 +98,7 @@ class Engine:
     # ---- sampling ----------------------------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def generate(
+    def sample(
         self,
         prompts: Sequence[Prompt],
         generator: torch.Generator,
@@ -121,7 +121,7 @@ class Engine:
         draws = torch.zeros(limit, n) if greedy else torch.rand(limit, total, generator=generator)[:, at : at + n]
         first = torch.stack([entry[2] for entry in entries])
         next_positions = torch.tensor([prompt.next_position for prompt in prompts], device=device)
-        ids, logp, mask, cut = self.sampler.decode(
+        ids, logp, mask, cut = self.decoding.decode(
             [entry[:2] for entry in entries], first, next_positions, draws.to(device), self.stop, greedy=greedy
         )
         longest = int(mask.sum(-1).max())

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from vlgym.types import Reply, Turn
 
-from .distributed import ALONE, World
-from .families import Prompt
-from .generate import Engine
+from ..models.family import Prompt
+from ..runs.distributed import ALONE, World
+from .engine import Engine
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class ModelPolicy:
         """Answer each environment's prompt."""
         prompts = [self.engine.family.encode(turn.messages) for turn in turns]
         share = (self.world.rank * len(prompts), self.world.size * len(prompts))
-        out = self.engine.generate(prompts, self.generator, greedy=self.greedy, share=share)
+        out = self.engine.sample(prompts, self.generator, greedy=self.greedy, share=share)
         lengths = out.mask.sum(-1).tolist()
         cuts = out.cut.tolist()
         return [

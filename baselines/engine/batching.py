@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .layout import Prompt
+from ..models.family import Prompt
 
 SHORTEST_PREFIX = 8  # tokens; a shorter common prefix is not worth a pass of its own
 

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from vlgym.errors import UserError
 
-from .runs import weights_digest
+from .folder import weights_digest
 
 STATE, TENSORS = "state.json", "tensors.safetensors"
 

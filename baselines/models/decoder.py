@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from .states import KV, DecodeState, ImageTokens, Rotary, Segment
+from .cache import KV, DecodeState, ImageTokens, Rotary, Segment
 
 # Parameters. Larger models are not bound by per-call overhead, and a second copy of their weights is not free.
 FUSE_BELOW = 100_000_000

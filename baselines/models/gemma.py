@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from vlgym.errors import UserError
 
+from .cache import ImageTokens, Rotary
 from .decoder import QkNormDecoder
-from .layout import Family, ImageInput, Piece
-from .states import ImageTokens, Rotary
+from .family import Family, ImageInput, Piece
 
 
 class Gemma3Decoder(QkNormDecoder):

@@ -24,18 +24,26 @@ from vlgym.prompts import PromptBuilder
 from vlgym.registry import get_registry
 from vlgym.rollout import Runner
 
-from . import distributed, lora, runs
-from .checkpoint import load_checkpoint, load_module, load_optimizer, module_tensors, optimizer_tensors, save_checkpoint
+from ..engine.engine import Engine
+from ..engine.policy import ModelPolicy
+from ..models import lora
+from ..models.load import load_family
+from ..runs import distributed, folder
+from ..runs.checkpoint import (
+    load_checkpoint,
+    load_module,
+    load_optimizer,
+    module_tensors,
+    optimizer_tensors,
+    save_checkpoint,
+)
+from ..runs.curve import draw_curve
+from ..runs.distributed import ALONE, World
+from ..runs.logs import LOG_FILE, RunLog, read_rows
 from .config import RunConfig
-from .curve import draw_curve
-from .distributed import ALONE, World
-from .families import load_family
-from .generate import Engine
-from .logs import LOG_FILE, RunLog, read_rows
-from .policy import ModelPolicy
 from .rewards import RewardShaper
-from .sft import WarmReport, show_check, warm_start
 from .value import ValueHead
+from .warm_start import WarmReport, show_check, warm_start
 
 NEW_TOKENS = 128  # longest reply where neither the configuration nor a warm start says
 FLOOR_EPISODES = 60  # played by random policy and oracle where registry.yaml has no figures
@@ -93,25 +101,25 @@ class Session:
         self.needs_reference = needs_reference or config.kl_coef > 0
         self.algorithm, self.command, self.world = algorithm, command, world
         c: Any = config
-        self.env_ids = runs.environment_ids(c.env)
+        self.env_ids = folder.environment_ids(c.env)
         self.env_kwargs = config.environment_arguments()
         self.builder = prompt_builder(c.history_turns, c.history_images)
-        self.num_envs = runs.share_of(c.num_envs, world.size)
+        self.num_envs = folder.share_of(c.num_envs, world.size)
         title = self.env_ids[0].split("/")[-1].rsplit("-v", 1)[0] + ("+" if len(self.env_ids) > 1 else "")
-        chosen = str(c.out or runs.next_folder(Path("runs"), title))
+        chosen = str(c.out or folder.next_folder(Path("runs"), title))
         self.out = Path(distributed.gather_texts(chosen, world)[0])
         how = f" ({', '.join(c.env_kwargs)})" if c.env_kwargs else ""
         self.title = f"{algorithm}, {', '.join(self.env_ids)}{how}, {c.model}, seed {c.seed}"
-        self.record = runs.describe(
+        self.record = folder.describe(
             self.title, {"algorithm": algorithm, **asdict(config)}, self.env_ids, self.env_kwargs
         )
         if c.resume:
-            runs.check_same(runs.read_run(self.out), self.record)
+            folder.check_same(folder.read_run(self.out), self.record)
         self.family = load_family(c.model, image_tokens=c.image_tokens, seed=c.seed, dtype=c.dtype, device=c.device)
         if not c.resume and world.first:
-            runs.prepare_folder(self.out)
-            runs.write_json(self.out / runs.RUN_FILE, self.record)
-        self._lock = runs.claim(self.out) if world.first else None
+            folder.prepare_folder(self.out)
+            folder.write_json(self.out / folder.RUN_FILE, self.record)
+        self._lock = folder.claim(self.out) if world.first else None
         self.value = ValueHead(self.family.language_model.config.hidden_size, seed=c.seed).to(c.device)
         self.sampling = torch.Generator().manual_seed(2 * c.seed + 1)
         self.order = torch.Generator().manual_seed(2 * c.seed + 2)
@@ -190,7 +198,7 @@ class Session:
     def make_runners(self) -> list[Runner]:
         """Endless training episodes: one runner, or two halves for double buffering."""
         halves = 2 if self.config.double_buffer else 1
-        each = runs.share_of(self.num_envs, halves, "--num-envs", "halves (--double-buffer)")
+        each = folder.share_of(self.num_envs, halves, "--num-envs", "halves (--double-buffer)")
         runners = []
         for half in range(halves):
             offset = half * each
@@ -296,7 +304,7 @@ class Session:
                 f"[{report.success_low:.3f}, {report.success_high:.3f}], return {report.mean_return:+.3f}, {score}"
                 f"invalid {report.invalid_rate:.3f}, {report.episodes} episodes"
             )
-        runs.write_json(self.out / "evaluation.json", self.evaluations)
+        folder.write_json(self.out / "evaluation.json", self.evaluations)
         return reports
 
     def draw(self) -> Path:
