@@ -35,7 +35,7 @@ def test_every_shown_command_is_accepted_by_its_own_parser(tmp_path, monkeypatch
         ("python -m baselines.loop --updates many", "parser refuses"),
         ("python -m baselines.vldac --env vlgym/NumbreLine-v0", "no environment vlgym/NumbreLine-v0"),
         ("python -m baselines.vldca --updates 1", "no module"),
-        ("python -m baselines.losses --updates 1", "nothing there runs"),
+        ("python -m baselines.learning.losses --updates 1", "nothing there runs"),
         ("python tests/benchmarks/core_speed.py --writ 1", "parser refuses"),
         ("python tests/benchmarks/no_speed.py", "there is no"),
         ("python -c 'print()'", "neither"),

@@ -31,15 +31,11 @@ def generated() -> dict[str, str]:
     return load(ROOT / "docs" / "generate.py", "vlgym_docs_generate").generate()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "environments.md", "cli.md", "hooks.md", "errors.md", "write-a-plugin.md", "alfworld.md", "football.md",
-        "miniworld.md", "sokoban.md", "webshop.md", "webui.md",
-    ],
-)  # fmt: skip
-def test_generated_pages_are_fresh(name: str, generated: dict[str, str]) -> None:
-    assert (ROOT / "docs" / name).read_text(encoding="utf-8") == generated[name], "run: make docs"
+def test_generated_pages_are_fresh(generated: dict[str, str]) -> None:
+    pages = {name: text for name, text in generated.items() if "/" not in name}
+    assert {"environments.md", "cli.md", "hooks.md", "errors.md", "write-a-plugin.md", "webui.md"} <= pages.keys()
+    stale = [name for name, text in pages.items() if (ROOT / "docs" / name).read_text(encoding="utf-8") != text]
+    assert stale == [], "run: make docs"
 
 
 def test_the_learners_pages_are_fresh_and_every_learner_has_one(generated: dict[str, str]) -> None:
@@ -111,7 +107,7 @@ def test_every_quoted_repository_path_exists() -> None:
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         for path in re.findall(r"`((?:vlgym|baselines|tests|docs|plugins)/[\w./-]*(?:/|\.[a-z]+))`", text):
-            if not (ROOT / path).exists():
+            if "NAME" not in path and not (ROOT / path).exists():
                 broken.append(f"{page.relative_to(ROOT)}: {path}")
     assert broken == []
 
