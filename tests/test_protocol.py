@@ -1,4 +1,4 @@
-"""MageBench's protocol figures against hand-computed numbers."""
+"""MageBench's protocol metrics against hand-computed numbers."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def test_a_misspelled_difficulty_gets_the_nearest_one() -> None:
         make_spec(difficulty="mediun")
 
 
-def test_a_spec_error_is_one_that_the_user_can_mend() -> None:
+def test_a_spec_error_is_one_that_the_user_can_fix() -> None:
     assert issubclass(SpecError, UserError)
 
 

@@ -1,7 +1,7 @@
 """Every error the package raises on purpose.
 
-`UserError` and its children are problems that a user can mend: their message says what was asked and found, the nearest
-valid choices, and the command that mends it. The command line prints them without a traceback. Anything else that
+`UserError` and its children are problems that a user can fix: their message says what was asked and found, the nearest
+valid choices, and the command that fixes it. The command line prints them without a traceback. Anything else that
 escapes is a bug and keeps its traceback.
 """
 
@@ -16,11 +16,11 @@ class VlgymError(Exception):
 
 
 class UserError(VlgymError):
-    """A problem that the user can mend; printed without a traceback by the command line."""
+    """A problem that the user can fix; printed without a traceback by the command line."""
 
 
 class SpecError(UserError):
-    """An `EnvSpec` is malformed. Next step: mend the named field in the plugin's `plugin.py`."""
+    """An `EnvSpec` is malformed. Next step: fix the named field in the plugin's `plugin.py`."""
 
 
 class UnknownEnvError(UserError):

@@ -19,7 +19,7 @@ from .types import StepRecord
 
 @dataclass(frozen=True)
 class Report:
-    """Figures of one policy on one environment and split.
+    """Metrics of one policy on one environment and split.
 
     Attributes:
         env_id: environment id.
@@ -52,7 +52,7 @@ class Report:
     mean_score: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures as plain data."""
+        """Return the metrics as plain data."""
         return asdict(self)
 
 
@@ -86,7 +86,7 @@ def summarize(env_id: str, policy: str, split: str, episodes: Sequence[Sequence[
 
 
 def normalized_score(env_id: str, mean_return: float) -> float | None:
-    """Return `(R - floor) / (ceiling - floor)` with the figures of registry.yaml, or `None` where it has none."""
+    """Return `(R - floor) / (ceiling - floor)` with the numbers of registry.yaml, or `None` where it has none."""
     entry = get_registry().known.get(env_id)
     if not entry or not entry["floor"] or not entry["ceiling"]:
         return None
@@ -137,5 +137,5 @@ def evaluate(
 
 
 def without_images(record: StepRecord) -> StepRecord:
-    """Return the record without prompt and image, so that thousands of turns can be kept for their figures."""
+    """Return the record without prompt and image, so that thousands of turns can be kept for their metrics."""
     return replace(record, messages=[], image=np.zeros((0, 0, 3), np.uint8), final_messages=None)

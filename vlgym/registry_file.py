@@ -37,24 +37,24 @@ def read_registry(path: Path = PACKAGED) -> dict[str, dict[str, Any]]:
         if not isinstance(entry, dict) or set(entry) != _ENTRY_KEYS:
             raise RegistryFileError(
                 f"{path.name}: entry {env_id!r} must have exactly the keys {', '.join(sorted(_ENTRY_KEYS))}. "
-                "Write it anew: vlgym registry write."
+                "Write it again: vlgym registry write."
             )
         try:
             spec = EnvSpec.from_dict({**entry["spec"], "id": env_id})
         except (SpecError, TypeError) as error:
             raise RegistryFileError(
-                f"{path.name}: entry {env_id!r}: {error} Write it anew: vlgym registry write."
+                f"{path.name}: entry {env_id!r}: {error} Write it again: vlgym registry write."
             ) from None
         for key in ("floor", "ceiling"):
             if not _are_figures(entry[key]):
                 raise RegistryFileError(
                     f"{path.name}: entry {env_id!r}: {key} must be null or hold the numbers {', '.join(FIGURES)}. "
-                    "Write it anew: vlgym registry write."
+                    "Write it again: vlgym registry write."
                 )
         for key in ("distribution", "prompt_hash", "parser_hash", "fingerprint"):
             if not isinstance(entry[key], str):
                 raise RegistryFileError(
-                    f"{path.name}: entry {env_id!r}: {key} must be a string. Write it anew: vlgym registry write."
+                    f"{path.name}: entry {env_id!r}: {key} must be a string. Write it again: vlgym registry write."
                 )
         entries[str(env_id)] = {**entry, "spec": spec}
     return entries
@@ -69,7 +69,7 @@ def read_suites(path: Path = PACKAGED) -> dict[str, dict[str, Any]]:
     suites = _load(path).get("suites", {})
     if not isinstance(suites, dict) or not all(isinstance(parts, dict) for parts in suites.values()):
         raise RegistryFileError(
-            f"{path.name}: `suites` must be a mapping of mappings. Write it anew: vlgym registry write."
+            f"{path.name}: `suites` must be a mapping of mappings. Write it again: vlgym registry write."
         )
     return suites
 
@@ -151,17 +151,17 @@ def _load(path: Path) -> dict[str, Any]:
         ) from None
     except UnicodeDecodeError:
         raise RegistryFileError(
-            f"{path.name} is not a text file in UTF-8. Write it anew: vlgym registry write."
+            f"{path.name} is not a text file in UTF-8. Write it again: vlgym registry write."
         ) from None
     try:
         data = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # safe: a SafeLoader in both cases
     except yaml.YAMLError as error:
         where = getattr(error, "problem_mark", None)
         line = f" at line {where.line + 1}" if where else ""
-        raise RegistryFileError(f"{path.name} is not valid YAML{line}. Write it anew: vlgym registry write.") from None
+        raise RegistryFileError(f"{path.name} is not valid YAML{line}. Write it again: vlgym registry write.") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("environments"), dict):
         raise RegistryFileError(
             f"{path.name} must hold `format: {FORMAT}` and a mapping `environments`. "
-            "Write it anew: vlgym registry write."
+            "Write it again: vlgym registry write."
         )
     return data

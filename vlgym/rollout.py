@@ -59,7 +59,7 @@ class Runner:
         repeats: how many consecutive episode numbers share one seed.
         stride: see above; by default the number of environments. Several runners that share the episodes of one
             training give the number of all their environments.
-        remake: makes environment `i` anew. With it, an environment that raises ends its episode as truncated (parse
+        remake: makes environment `i` again. With it, an environment that raises ends its episode as truncated (parse
             `"env_error"`, reward 0), is noted in `failures` and replaced; `FAILURES_IN_A_ROW` of one environment
             end the run all the same. Without it, its error is raised.
 

@@ -25,7 +25,7 @@ class SuiteRow:
         planner: `online` or `global`.
         policy: policy name.
         items: number of items.
-        result: score figures (`info["score"]` after the last turn, else the return).
+        result: score metrics (`info["score"]` after the last turn, else the return).
         success: share of episodes with success.
     """
 

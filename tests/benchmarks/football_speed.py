@@ -2,7 +2,7 @@
 
     python tests/benchmarks/football_speed.py --rounds 5 --write
 
-Frames are timed while players obey a fixed random sequence of commands, begun anew every few seconds of play; starting
+Frames are timed while players obey a fixed random sequence of commands, restarted every few seconds of play; starting
 a scenario is not timed. Seconds are the process's own processor time: engine and drawing use one thread and never wait,
 so on an idle machine they are seconds of the clock. The random policy plays each of the 108 situations once with
 decision points and once without.

@@ -361,7 +361,7 @@ DIFFERENCE = ("scorer", "mean", "p95", "max")
 
 
 def show(value: Any) -> str:
-    """A figure in three digits, or a dash."""
+    """A number in three digits, or a dash."""
     if isinstance(value, float):
         return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
     return "-" if value is None else str(value)
@@ -410,7 +410,7 @@ def page(results: dict[str, Any]) -> str:
             f"## One GPU, Qwen2-VL-7B\n\n{made} The command that fills them:\n\n{runs}",
             section(gpu),
             "## CPU, tiny model\n\nThe 1.2-million-parameter model on a CPU at smaller batches, plain decoding loop, "
-            "processor time of a machine under load: it shows that every part of the script runs. These figures are "
+            "processor time of a machine under load: it shows that every part of the script runs. These numbers are "
             "not a measure of the learner's speed on a GPU, nor of the 7B model.",
             section(cpu),
         ]
@@ -422,7 +422,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=PARTS, action="append", help="what to measure; all parts if not given")
     parser.add_argument("--size", choices=tuple(SCALES), help="default 7b on CUDA, else tiny")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="file that the figures are added to")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="file that the numbers are added to")
     parser.add_argument("--render", action="store_true", help="measure nothing, make the page of what is there")
     args = parse_write(__doc__ or "", parser)
     torch.manual_seed(0)

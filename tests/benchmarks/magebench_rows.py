@@ -94,7 +94,7 @@ def measure(part: str, repeats: int | None) -> dict[str, Any]:
 
 
 def describe(row: SuiteRow) -> dict[str, Any]:
-    """Return the figures of a row as plain data."""
+    """Return the metrics of a row as plain data."""
     result = row.result
     return {
         "policy": row.policy, "planner": row.planner, "items": row.items, "repeats": result.repeats,
@@ -121,7 +121,7 @@ def write_part(part: str, found: dict[str, Any]) -> str:
 
 
 def write_published() -> str:
-    """Return the section with the paper's figures."""
+    """Return the section with the paper's numbers."""
     rows = [*PUBLISHED, ("half-width given there", *HALF_WIDTHS)]
     return (
         "## Published, MageBench arXiv 2412.04531\n\n"

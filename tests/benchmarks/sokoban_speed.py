@@ -2,7 +2,7 @@
 
     python tests/benchmarks/sokoban_speed.py --rounds 7 --write
 
-All play the same random moves in the same shipped 7 x 7 room, begun anew every 50 steps, in interleaved rounds. Seconds
+All play the same random moves in the same shipped 7 x 7 room, restarted every 50 steps, in interleaved rounds. Seconds
 are processor seconds of this process. gym-sokoban is loaded as the plugin's tests load it, which read one sprite file a
 call with Pillow; here its look-up of file names is kept in memory, so that only the package's own work is timed.
 """
@@ -139,7 +139,7 @@ def main() -> None:
     body = (
         f"One process, level {LEVEL} of {GROUP} (7 x 7 cells), random moves, {chosen.rounds} interleaved rounds of "
         f"{chosen.steps} steps; median rates in steps per processor second, and medians of the rounds' ratios. Target: "
-        f"{TARGET:,} steps/s of the environment with its picture. gym-sokoban reads its seven sprite files anew for "
+        f"{TARGET:,} steps/s of the environment with its picture. gym-sokoban reads its seven sprite files again for "
         "every picture; the last row spares it that.\n\n"
     )
     header = ["what", "steps/s", "ratio to gym-sokoban as it is", "ratio to gym-sokoban, sprites in memory"]

@@ -1,4 +1,4 @@
-"""`vlgym doctor`: what is installed, what is broken, what mends it."""
+"""`vlgym doctor`: what is installed, what is broken, what fixes it."""
 
 import json
 
@@ -55,7 +55,7 @@ def test_a_failed_plugin_a_clash_and_a_malformed_file_are_broken(
     assert main(["doctor", "--json"]) == 1
     problems = json.loads(capsys.readouterr().out)["problems"]
     assert problems == [
-        "plugin bad failed: ImportError: no engine Mend or remove it: pip uninstall vlgym-bad",
+        "plugin bad failed: ImportError: no engine Fix or remove it: pip uninstall vlgym-bad",
         "vlgym/Walk-v0 is claimed by vlgym-toys and vlgym-twin; "
         "uninstall one, or load one only: VLGYM_PLUGINS=vlgym-toys",
         "registry.yaml is not valid YAML.",

@@ -72,7 +72,7 @@ def test_a_stale_spec_is_one_line_with_the_command_that_mends_it(
         assert main(["registry", "check", "--path", str(path)]) == 1
         lines = capsys.readouterr().out.splitlines()
         assert lines[0] == "vlgym/Walk-v0: spec field(s) summary changed."
-        assert lines[1].endswith(f"1 difference(s). Mend it: vlgym registry write --path {path}")
+        assert lines[1].endswith(f"1 difference(s). Fix it: vlgym registry write --path {path}")
         assert main(["registry", "check", "--path", str(path), "--id", "vlgym/Jump-v0"]) == 0
 
 

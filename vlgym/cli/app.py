@@ -1,7 +1,7 @@
 """The command line as a whole: built-in commands, commands of plugins, and how errors leave the program.
 
 Exit status: 0 done; 1 the command found something wrong (a failed check, a stale file, a broken plugin); 2 the user can
-mend the call or the installation (`UserError`, wrong usage); 130 interrupted. Only bugs show a traceback.
+fix the call or the installation (`UserError`, wrong usage); 130 interrupted. Only bugs show a traceback.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Entry:
         distribution: the distribution(s) that hold it.
         installed: whether `make` can build it.
         external: a third party's, not this project's.
-        remedy: what stands in the way, or the command that mends it; empty when installed.
+        remedy: what stands in the way, or the command that fixes it; empty when installed.
     """
 
     env_id: str

@@ -26,7 +26,7 @@ def doctor(
     as_json: AsJson = False,
     apt: Annotated[bool, typer.Option("--apt", help="Print only the missing Debian packages, in one line.")] = False,
 ) -> None:
-    """Say what is installed, what is broken, and what mends it; exit status 1 when something is broken."""
+    """Say what is installed, what is broken, and what fixes it; exit status 1 when something is broken."""
     if apt:
         needed = _list_requirements(get_registry())
         typer.echo(" ".join(package for package in needed if _find_system_package(package) is False))
@@ -48,7 +48,7 @@ def examine(registry: Registry) -> dict[str, Any]:
     for record in registry.plugins:
         if record.error:
             problems.append(
-                f"plugin {record.name} failed: {record.error} Mend or remove it: pip uninstall {record.distribution}"
+                f"plugin {record.name} failed: {record.error} Fix or remove it: pip uninstall {record.distribution}"
             )
     for env_id, owners in registry.clashes.items():
         problems.append(

@@ -88,7 +88,7 @@ def check_file(
         names = "".join(f" --id {env_id}" for env_id in ids or [])
         place = f" --path {path}" if path else ""
         open_console().print(
-            f"{target}: {len(problems)} difference(s). Mend it: vlgym registry write{place}{names}", soft_wrap=True
+            f"{target}: {len(problems)} difference(s). Fix it: vlgym registry write{place}{names}", soft_wrap=True
         )
         raise typer.Exit(1)
     open_console().print(f"{target}: {len(live)} environment(s) agree.")
@@ -138,7 +138,7 @@ def _choose(registry: Registry, ids: list[str] | None, also: Iterable[str] = ())
 
 
 def _read_previous(target: Path, *, keep_rest: bool) -> dict[str, dict[str, Any]]:
-    """Return what the file holds; nothing when there is none, or when it is malformed and all of it is written anew."""
+    """Return what the file holds; nothing when there is none, or when it is malformed: all is written again."""
     if not target.exists():
         return {}
     try:
@@ -147,7 +147,7 @@ def _read_previous(target: Path, *, keep_rest: bool) -> dict[str, dict[str, Any]
         if keep_rest:
             raise
         open_console(stderr=True).print(
-            f"{error} It is written anew, without a comparison of behaviour.", soft_wrap=True
+            f"{error} It is written again, without a comparison of behaviour.", soft_wrap=True
         )
         return {}
 

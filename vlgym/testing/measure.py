@@ -14,7 +14,7 @@ from ..spec import EnvSpec
 from .fingerprint import fingerprint
 
 TURN_BUDGET = 4000
-"""About so many turns are played for each figure: `TURN_BUDGET / max_turns` episodes, at least 16 and at most 400."""
+"""Turns played for a floor or ceiling, about: `TURN_BUDGET / max_turns` episodes, at least 16 and at most 400."""
 
 
 def measure_hashes(spec: EnvSpec, distribution: str) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def test_data_alone_does_not_change_what_the_default_environment_plays(data: Pat
     env.close()
 
 
-def test_a_damaged_game_file_is_named_with_the_mend(data: Path):
+def test_a_damaged_game_file_is_named_with_the_fix(data: Path):
     folder = benchmark.list_games("train", TASKS)[0]
     text = (folder / "game.tw-pddl").read_text()
     (folder / "game.tw-pddl").write_text(text[: len(text) // 2] + '"solvable": true')

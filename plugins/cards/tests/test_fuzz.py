@@ -57,7 +57,7 @@ REPLY = st.one_of(
 
 
 def drive(env: VLEnv, replies: list[str], seed: int) -> int:
-    """Answer with each reply in turn, beginning anew after each end; number of invalid turns."""
+    """Answer with each reply in turn, beginning again after each end; number of invalid turns."""
     env.reset(seed=seed)
     invalid = 0
     for reply in replies:

@@ -136,7 +136,7 @@ def test_a_good_file_loads_with_defaults() -> None:
         ("  mine:", "  ../mine:", 3, "is not usable"),
     ],
 )
-def test_a_bad_file_is_refused_with_file_line_and_mend(old: str, new: str, line: int, words: str) -> None:
+def test_a_bad_file_is_refused_with_file_line_and_fix(old: str, new: str, line: int, words: str) -> None:
     with pytest.raises(UserError) as caught:
         parse_scenarios(GOOD.replace(old, new, 1), "mine.yaml")
     assert words in str(caught.value)

@@ -149,7 +149,7 @@ def test_a_board_alone_is_a_level_and_what_lies_outside_becomes_wall() -> None:
             "#####\n#@$.#\n#####\nChecksum: 0123456789abcdef\n",
             r"mine\.xsb, board at line 1: the checksum is 0123456789abcdef",
         ),
-        ("; c\n\n#####\n#@$.#\n#####\nSolution: L\n", r"mine\.xsb, board at line 3: letter 1 .*Mend or remove"),
+        ("; c\n\n#####\n#@$.#\n#####\nSolution: L\n", r"mine\.xsb, board at line 3: letter 1 .*Fix or remove"),
         ("######\n#@ $.#\n######\nSolution: r\n", r"board at line 1: the solution leaves a box off target"),
         ("#####\n#@$.#\n#####\nAuthor: me\n", r"mine\.xsb, line 4: 'Author: me' is neither"),
         ("#####\n#@$?#\n#####\n", r"mine\.xsb, board at line 1: row 2 .* has '\?'"),
@@ -162,7 +162,7 @@ def test_a_board_alone_is_a_level_and_what_lies_outside_becomes_wall() -> None:
         ("; nothing\n", r"mine\.xsb holds no level"),
     ],
 )
-def test_bad_files_are_refused_with_file_line_and_mend(text: str, message: str) -> None:
+def test_bad_files_are_refused_with_file_line_and_fix(text: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         read_levels(text, "mine.xsb")
 

@@ -133,7 +133,7 @@ def test_published_search_shortcuts_list_category_query_and_attribute(shop: Shop
         assert "noise cancelling" in shop.catalogue.product(asin).attributes  # type: ignore[union-attr]
 
 
-def test_a_damaged_cached_catalogue_is_named_with_its_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_cached_catalogue_is_named_with_its_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLGYM_CACHE", str(tmp_path))
     source = CatalogueSource(products=100)
     folder = tmp_path / "webshop" / source.name()
@@ -143,7 +143,7 @@ def test_a_damaged_cached_catalogue_is_named_with_its_mend(tmp_path: Path, monke
         open_catalogue(source)
 
 
-def test_a_cache_that_cannot_be_written_is_named_with_its_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_written_is_named_with_its_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     monkeypatch.setenv("VLGYM_CACHE", str(blocked))

@@ -1,5 +1,5 @@
 """Project folders: what ships is complete, MageBench's form loads, and every mistake is named with file, line and
-mend.
+fix.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def problem(folder: Path) -> Callable[..., str]:
-    """Write a file of the folder anew and return the message of the error that loading gives."""
+    """Write a file of the folder again and return the message of the error that loading gives."""
 
     def load(name: str, text: str) -> str:
         (folder / name).write_text(text)
@@ -162,7 +162,7 @@ def test_an_unknown_project_names_the_nearest_and_the_way_to_ones_own() -> None:
         ("title: !!python/object/apply:os.system ['true']\n", 1, "title"),
     ],
 )
-def test_a_mistake_in_the_card_is_named_with_line_and_mend(
+def test_a_mistake_in_the_card_is_named_with_line_and_fix(
     problem: Callable[..., str], text: str, line: int, words: str
 ) -> None:
     message = problem("project.yaml", text)
@@ -179,7 +179,7 @@ def test_a_mistake_in_the_card_is_named_with_line_and_mend(
         (' data-evalby="text|color"', "", "data-evalby is missing"),
     ],
 )
-def test_a_mistake_in_an_annotation_is_named_with_line_and_mend(
+def test_a_mistake_in_an_annotation_is_named_with_line_and_fix(
     problem: Callable[..., str], before: str, after: str, words: str
 ) -> None:
     message = problem("index.html", PAGE.replace(before, after))

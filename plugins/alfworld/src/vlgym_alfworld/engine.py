@@ -1,7 +1,7 @@
 """Make TextWorld's PDDL engine fast enough to play, without changing a byte of what it says.
 
 As shipped, a kitchen takes half a second to load, as long again to reset, and 0.1 s for a step: every game is
-translated four times, and the text grammar is parsed anew for every command of every turn. `fast_engine()` replaces a
+translated four times, and the text grammar is parsed again for every command of every turn. `fast_engine()` replaces a
 handful of the engine's functions while it is entered: one translation a game (see `grounding`), parsed texts
 remembered, no deep copies of what nobody changes. On leaving, everything is as it was. The tests compare whole
 transcripts with the untouched engine.
@@ -190,7 +190,7 @@ def _all_facts(state: Any) -> list[Any]:
 
 
 def _copy_symbols(kind: type) -> Callable[[Any], Any]:
-    """Return a function that copies symbols of the text grammar; their contexts are set anew after a copy."""
+    """Return a function that copies symbols of the text grammar; their contexts are set again after a copy."""
 
     def duplicate(value: Any) -> Any:
         if isinstance(value, list):

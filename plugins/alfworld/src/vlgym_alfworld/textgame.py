@@ -55,10 +55,10 @@ class TextGame:
                 self._env.load(game.data())
                 state = self._env.reset()
             except (Exception, SystemExit) as error:
-                mend = " Download it again: alfworld-download --force." if game.file else ""
+                fix = " Download it again: alfworld-download --force." if game.file else ""
                 raise UserError(
                     f"{game.file or f'Game {game.name}'}: TextWorld's engine rejects it "
-                    f"({type(error).__name__}: {error}).{mend}"
+                    f"({type(error).__name__}: {error}).{fix}"
                 ) from error
         self._world = None
         self._names = {name: info.name.strip() for name, info in state["_entity_infos"].items()}

@@ -44,7 +44,7 @@ _MODULES = {
 
 
 def missing_parts() -> list[str]:
-    """Return what AI2-THOR lacks here, each with the way to mend it; an empty list where all is there."""
+    """Return what AI2-THOR lacks here, each with the way to fix it; an empty list where all is there."""
     lacking = sorted(package for module, package in _MODULES.items() if importlib.util.find_spec(module) is None)
     parts = []
     if lacking:

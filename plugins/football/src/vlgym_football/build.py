@@ -28,7 +28,7 @@ from pathlib import Path
 from vlgym.errors import MissingSystemPartError, UserError
 
 ENGINE_VERSION = "2.10.2"
-"""Version of the package `gfootball` that is built; states and figures belong to it."""
+"""Version of the package `gfootball` that is built; states and measured numbers belong to it."""
 
 LOCAL_LABEL = "vlgym2"
 """The wheel is `gfootball 2.10.2+vlgym2`: the released source optimised at link time, symbols and dependency list
@@ -243,7 +243,7 @@ def _run(command: Sequence[object], log: Path, purpose: str, environment: dict[s
         status = subprocess.run(words, stdout=output, stderr=subprocess.STDOUT, env=environment, check=False).returncode
     if status:
         raise UserError(
-            f"Could not {purpose} (exit status {status}); the output is in {log}. Mend it and run: {COMMAND}"
+            f"Could not {purpose} (exit status {status}); the output is in {log}. Fix it and run: {COMMAND}"
         )
 
 

@@ -223,15 +223,15 @@ def check_state(state: Any) -> bytes:
     Raises:
         UserError: it is not.
     """
-    mend = "Take a state from get_state() of vlgym/Football-v0."
+    fix = "Take a state from get_state() of vlgym/Football-v0."
     if not isinstance(state, dict) or set(state) != {*_FIELDS, "hash"}:
-        raise UserError(f"This is not a saved football match: its fields are not those of one. {mend}")
+        raise UserError(f"This is not a saved football match: its fields are not those of one. {fix}")
     try:
         sound = state["hash"] == _hash({key: state[key] for key in _FIELDS})
     except (TypeError, ValueError):
         sound = False
     if not sound:
-        raise UserError(f"The saved football match was changed or damaged: its hash does not fit. {mend}")
+        raise UserError(f"The saved football match was changed or damaged: its hash does not fit. {fix}")
     if state["mark"] != engine_mark():
         raise UserError(
             f"The match was saved by engine {state['mark']}, but this is {engine_mark()}; a state belongs to one "
@@ -241,9 +241,9 @@ def check_state(state: Any) -> bytes:
         unpacker = zlib.decompressobj()
         data = unpacker.decompress(base64.b64decode(state["engine"], validate=True), _LARGEST_STATE)
     except (binascii.Error, zlib.error, TypeError, ValueError):
-        raise UserError(f"The saved football match holds no engine state. {mend}") from None
+        raise UserError(f"The saved football match holds no engine state. {fix}") from None
     if not unpacker.eof:
-        raise UserError(f"The saved football match is cut off or too large. {mend}")
+        raise UserError(f"The saved football match is cut off or too large. {fix}")
     return data
 
 

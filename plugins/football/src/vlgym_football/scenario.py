@@ -160,7 +160,7 @@ def parse_scenarios(text: str, source: str) -> dict[str, Scenario]:
     """Return the scenarios of a YAML text by name, in its order; `source` is named in messages.
 
     Raises:
-        UserError: the text is malformed; the message names line, finding and mend.
+        UserError: the text is malformed; the message names line, finding and fix.
     """
     try:
         root = yaml.compose(text, Loader=_LOADER)
@@ -186,8 +186,8 @@ class _Reader:
         self.source = source
         self._constructor = yaml.constructor.SafeConstructor()
 
-    def error(self, node: yaml.Node, finding: str, mend: str) -> UserError:
-        return UserError(f"{self.source}:{node.start_mark.line + 1}: {finding}; {mend}.")
+    def error(self, node: yaml.Node, finding: str, fix: str) -> UserError:
+        return UserError(f"{self.source}:{node.start_mark.line + 1}: {finding}; {fix}.")
 
     def mapping(
         self, node: yaml.Node, known: tuple[str, ...] | None = None, required: tuple[str, ...] = ()

@@ -3,7 +3,7 @@ on close.
 
 Nothing of MiniWorld, pyglet or OpenGL is imported before `open_world` is called, so constructing an environment
 (as Gymnasium's vector environments do in the parent process) touches no OpenGL and workers may be forked
-afterwards. The worlds themselves, their physics and their pictures are MiniWorld's own; this module only mends
+afterwards. The worlds themselves, their physics and their pictures are MiniWorld's own; this module only fixes
 what several of them in one process do to each other. It knows nothing of tasks, prompts or rewards.
 """
 

@@ -1,7 +1,7 @@
-"""Oracles: what to walk to in each kind of task, and the pilot that follows a plan and mends it.
+"""Oracles: what to walk to in each kind of task, and the pilot that follows a plan and corrects it.
 
 A goal is built from the state of the world at every call, so an oracle works from any reachable state. Planning
-costs tens of milliseconds; the plan is kept and made anew only when the agent is not where the plan has it.
+costs tens of milliseconds; the plan is kept and made again only when the agent is not where the plan has it.
 """
 
 from __future__ import annotations

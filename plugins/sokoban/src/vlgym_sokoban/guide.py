@@ -43,7 +43,7 @@ class Guide:
             self._plan = self._plan[1:]
             return
         self._plan = None
-        # Walking can be undone and nothing mends a lost position, so only pushes from others need a look.
+        # Walking can be undone and nothing fixes a lost position, so only pushes from others need a look.
         if move.pushed and not self.unsolvable:
             self.unsolvable = self._feasibility.is_solvable(board.player, tuple(board.boxes)) is False
 

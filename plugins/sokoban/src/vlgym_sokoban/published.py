@@ -1,4 +1,4 @@
-"""Figures published with MageBench that our levels follow: lengths of its stored solutions, and its mini set.
+"""Numbers published with MageBench that our levels follow: lengths of its stored solutions, and its mini set.
 
 MageBench's boards exist only as pickled objects, which we neither have nor would load. Level `k` of each group here is
 another room, but of the same size, with as many boxes and a solution of the same length as the `k`-th level of that

@@ -70,7 +70,7 @@ def read_levels(text: str, source: str = "levels") -> list[Level]:
         else:
             raise UserError(
                 f"{source}, line {number}: {line!r:.60} is neither a board row (# space . $ * @ +), nor Title:, "
-                "Solution:, Checksum:, nor a comment (;). Mend the line."
+                "Solution:, Checksum:, nor a comment (;). Fix the line."
             )
     finish()
     if not levels:
@@ -108,10 +108,10 @@ def _build(rows: list[str], fields: dict[str, str], source: str, line: int) -> L
         try:
             solved = replay(level, solution).solved
         except ValueError as error:
-            raise UserError(f"{source}, board at line {line}: {error}. Mend or remove the Solution line.") from None
+            raise UserError(f"{source}, board at line {line}: {error}. Fix or remove the Solution line.") from None
         if not solved:
             raise UserError(
                 f"{source}, board at line {line}: the solution leaves a box off target. "
-                "Mend or remove the Solution line."
+                "Fix or remove the Solution line."
             )
     return replace(level, solution=solution)

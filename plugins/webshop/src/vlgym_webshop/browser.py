@@ -1,7 +1,7 @@
 """The browser: one headless Chromium, driven through Selenium, that photographs pages for any number of environments.
 
 It holds no state of an episode: every photograph begins with a complete address. So one tab serves all environments,
-and a browser that crashed or hangs is killed, started anew and asked again, without any episode noticing.
+and a browser that crashed or hangs is killed, started again and asked again, without any episode noticing.
 
 It sees nothing but the shop: the profile is a temporary folder, every request that is not for the shop's server goes to
 a proxy that does not exist, and no host name resolves.

@@ -1,4 +1,4 @@
-"""Errors of this plugin that a user can mend."""
+"""Errors of this plugin that a user can fix."""
 
 from __future__ import annotations
 

@@ -279,7 +279,7 @@ class Browser:
         return read_table(seen["rows"]), shot
 
     def _ask(self, function: str, *arguments: Any) -> Any:
-        """Call a function of `harness.js` in its own world, which is made anew where the page has reloaded itself."""
+        """Call a function of `harness.js` in its own world, which is made again where the page has reloaded itself."""
         call = f"vlgymHarness.{function}({', '.join(json.dumps(argument) for argument in arguments)})"
         if self._world is not None:
             with contextlib.suppress(WebDriverException):

@@ -56,7 +56,7 @@ def shoot(folder: Path, browser: Browser) -> list[tuple[Path, int]]:
     files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     render = browser.render(files, interactions, (viewport[0], viewport[1]))
     if render.failure or render.problems:
-        raise ProjectError(f"{card}: the ground truth fails: {render.failure or render.problems}; mend page or steps.")
+        raise ProjectError(f"{card}: the ground truth fails: {render.failure or render.problems}; fix page or steps.")
     (folder / "_images").mkdir(exist_ok=True)
     written = []
     for number, picture in enumerate(render.pictures):

@@ -29,7 +29,7 @@ MOST_TEXT = 200
 
 
 class ProjectError(UserError):
-    """A project's file is malformed; the message names the file, the line and the mend."""
+    """A project's file is malformed; the message names the file, the line and the fix."""
 
 
 @dataclass(frozen=True)

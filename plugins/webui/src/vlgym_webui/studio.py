@@ -86,13 +86,13 @@ class Studio:
         else:
             raise ProjectError(
                 f"{project.name}/index.html, line 1: the ground truth itself cannot be rendered ({render.failure}); "
-                f"mend its code."
+                f"fix its code."
             )
         for number, problem in known.problems.items():
             raise ProjectError(
                 f"{project.name}/project.yaml: interaction {number + 1} ({project.interactions[number].name!r}) "
                 f"fails on the "
-                f"ground truth: {problem}; mend its selector or steps."
+                f"ground truth: {problem}; fix its selector or steps."
             )
         return known
 

@@ -80,7 +80,7 @@ def read_products(items: Path, attributes: Path) -> Iterator[Product]:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise CatalogueError(
                 f"{items}: product {number} ({asin}) is malformed: {type(error).__name__}: {error}. "
-                "Mend or remove that entry."
+                "Fix or remove that entry."
             ) from error
 
 

@@ -14,7 +14,7 @@ from .records import Product, Review
 from .taxonomy import Kind, load_taxonomy
 
 VERSION = 1
-"""Bump it with every change that alters a generated product or goal: the cached catalogue is then made anew."""
+"""Bump it with every change that alters a generated product or goal: the cached catalogue is then made again."""
 
 _BRAND_STARTS = (
     "Al", "Bel", "Bram", "Cor", "Dal", "El", "Fen", "Gar", "Hol", "Ister", "Jun", "Kel", "Lor", "Mar", "Nor", "Oak",

@@ -91,7 +91,7 @@ class Catalogue:
         except (sqlite3.Error, OSError, ValueError, KeyError) as error:
             raise CatalogueError(
                 f"The cached catalogue {folder} is damaged ({type(error).__name__}: {error}). "
-                "Delete that folder; it is made anew."
+                "Delete that folder; it is made again."
             ) from error
 
     def goal(self, number: int) -> Goal:
