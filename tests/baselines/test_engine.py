@@ -190,7 +190,7 @@ def test_changed_weights_are_seen_by_the_next_call(family, engine, prompts):
 
 def test_the_value_ignores_padding_and_reply_and_sends_the_model_no_gradient(family, engine, prompts):
     head = ValueHead(family.language_model.config.hidden_size)
-    torch.nn.init.normal_(head.outer.weight)
+    torch.nn.init.normal_(head.outer.weight, generator=generator())
     beside = head(engine.last_hidden(prompts))
     sampled = head(engine.sample(prompts, generator()).hidden)
     assert torch.equal(beside, sampled)
