@@ -190,7 +190,7 @@ def _rebuilt(family: Family, plain: Callable[[Any], nn.Linear]) -> Family:
     shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     shared |= {id(layer): plain(layer) for _, layer in _adapted(family)}
     twin = copy.copy(family)
-    twin._adopt(copy.deepcopy(model, shared))
+    twin.adopt(copy.deepcopy(model, shared))
     return twin
 
 

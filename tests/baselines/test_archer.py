@@ -242,7 +242,7 @@ def test_what_the_critics_read_are_states_of_the_whole_pass(engine, prompts):
         steps = prompt.next_position + torch.arange(len(replies[i]))
         positions = torch.cat([prompt.positions, steps.expand(3, -1)], dim=1)
         with torch.no_grad():
-            x, images = engine._place_images(engine.embedding(whole[None]), [prompt], [0], False)
+            x, images = engine.place_images(engine.embedding(whole[None]), [prompt], [0], False)
             hidden = engine.family.flat_hidden(x, positions[:, None], images)[0]
         own = hidden[len(prompt) :]
         torch.testing.assert_close(states[i], hidden[len(prompt) - 1], atol=1e-4, rtol=1e-4)

@@ -198,7 +198,7 @@ def measure_decode(bench: Bench) -> dict[str, Any]:
         weights = (bench.linear + bench.head) * bench.itemsize + (0 if one is sampler else 4 * adapters)
         for batch in bench.scale.batches:
             prompts = bench.prompts(batch)
-            entries = one._prefill_cached(prompts)
+            entries = one.prefill_cached(prompts)
             uniforms = torch.rand(limit, batch, generator=torch.Generator().manual_seed(0)).to(bench.device)
             begin = torch.tensor([prompt.next_position for prompt in prompts], device=bench.device)
             hidden, past = torch.stack([entry[2] for entry in entries]), [entry[:2] for entry in entries]

@@ -21,8 +21,9 @@ from typing import Any
 import torch
 from report import finish, parse_write, table
 
-from baselines.engine.engine import Engine, Replies
+from baselines.engine.engine import Engine
 from baselines.engine.policy import ModelPolicy
+from baselines.engine.sampler import Replies
 from baselines.learning.batch import Batch, log_probs
 from baselines.learning.environments import Environments
 from baselines.learning.warm_start import WarmConfig, warm_start
