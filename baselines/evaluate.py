@@ -2,7 +2,7 @@
 
     python -m baselines.evaluate --model runs/NumberLine-001/model --env vlgym/NumberLine-v0,vlgym/EZPoints-v0
 
-Replies are sampled at temperature 1, as in training, or taken greedily; every figure has its 95 % interval.
+Replies are sampled at temperature 1, as in training, or taken greedily; every success rate has its 95 % interval.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ bound by reading the weights. A graph fixes shapes, addresses and the absence of
 
 The same functions run without graphs on a CPU, where the tests compare them with `eager.EagerDecoding`. A graph holds
 addresses, not values: weights that change in place (optimizers, `copy_`, `load_state_dict`) are seen by the next
-replay; weights that are exchanged for other tensors are noticed by their addresses, and the graphs are recorded anew.
+replay; weights that are exchanged for other tensors are noticed by their addresses, and the graphs are recorded again.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class RunConfig:
     lora: LoraOptions = field(default_factory=LoraOptions)
     """Low-rank adapters instead of all weights of the language model."""
     train_vision: bool = False
-    """Train the vision tower too; its features are then computed anew in every pass."""
+    """Train the vision tower too; its features are then computed again in every pass."""
     scoring: str = "auto"
     """How replies are scored.
 

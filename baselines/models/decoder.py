@@ -1,9 +1,9 @@
 """A lean forward pass of Qwen2-type decoders over the model's own weights, with explicit keys and values.
 
-It computes what the library's `language_model` computes (a test compares them) without its per-call overhead, which on
-a CPU costs a small model
-more than the arithmetic, and with one freedom that the library lacks: the past keys and values of a batch are plain
-tensors, so many replies can attend to one copy of a shared prompt, with or without gradients.
+It computes what the library's `language_model` computes (a test compares them) without the library's overhead per call,
+which costs a small model on a CPU more than the arithmetic does. It has one freedom that the library lacks: the past
+keys and values of a batch are plain tensors, so many replies can attend to one copy of a shared prompt, with or without
+gradients.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ class Qwen2Decoder:
     # ---- one token at a time -----------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Read the weights anew for `step`; call it after every change of them.
+        """Read the weights again for `step`; call it after every change of them.
 
         Small models get their projections concatenated, always into the same tensors.
         """

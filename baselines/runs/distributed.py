@@ -21,7 +21,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class World:
-    """Which of how many processes this one is."""
+    """One process of a run: its number (`rank`, from 0), and how many processes there are (`size`)."""
 
     rank: int = 0
     size: int = 1
