@@ -27,26 +27,29 @@ pictures. One process only.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar, Self
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from vlgym.errors import UserError
 
-from .engine.policy import Sample, pad_rows
+from .engine.policy import Sample
 from .learning import losses
-from .learning.collect import Batch, Collector, pack
+from .learning.batch import Batch, lay_out, log_prob_gap, log_probs, micro_batches, minibatches, score
+from .learning.collect import Collector
+from .learning.command import main
 from .learning.config import RunConfig
-from .learning.losses import PolicyLoss
+from .learning.critics import Critics, follow
+from .learning.optimizers import Metrics, Optimizers, learning_rate, policy_optimizer
 from .learning.replay import Replay, State, Transition, columns
-from .learning.session import Session
-from .learning.training import Learner, Stats, main
+from .learning.run import Run, Update
 from .models.family import Prompt
-from .runs.checkpoint import load_module, module_tensors
+
+Outcome = tuple[float, Prompt | None]
+"""What came of a step: the reward as training sees it, and the prompt after it, None where the episode terminated."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,9 @@ class Config(RunConfig):
 
     Writes checkpoints, log.jsonl, TensorBoard files and curve.png to its run folder.
     """
+
+    algorithm: ClassVar[str] = "ArCHer"
+    command: ClassVar[str] = "baselines.archer"
 
     buffer: int = 100_000
     """Environment steps that the replay buffer holds."""
@@ -79,12 +85,7 @@ class Config(RunConfig):
     kl_coef: float = 0.0
     """Weight of the KL to the reference; ArCHer has none."""
 
-    @property
-    def value_warmup(self) -> int:
-        """The name under which the learning rate's schedule asks."""
-        return self.critic_warmup
-
-    def resolve(self) -> Any:
+    def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges."""
         config = super().resolve()
         config.require_positive("buffer", "critic_lr", "critic_steps", "critic_batch")
@@ -92,152 +93,95 @@ class Config(RunConfig):
         return config
 
 
-class Critics(nn.Module):
-    """Two Q and two V: MLPs with two hidden layers and an output of zero before training.
+def train(config: Config) -> Run[Config]:
+    """Train a model, or go on with a run; return the run, closed."""
+    with Run(config, keep_reference=True) as run:
+        learner = ArCHer(run)
+        run.keep(
+            learner.optimizers, learner.collector,
+            {"learner.critics": learner.critics, "learner.targets": learner.targets},
+            {"learner.buffer": learner.replay},
+        )  # fmt: skip
+        for update in run.updates():
+            learner.make(update)
+    return run
+
+
+class ArCHer:
+    """The learner: a policy (the run's weights), critics and their targets, a buffer, and what plays the rollouts.
 
     Args:
-        state_size, action_size: lengths of the features.
-        width: of the hidden layers.
-        seed: initialisation; no global generator is read or moved.
+        run: gives the model, its frozen reference, the environments and the configuration.
+
+    Raises:
+        UserError: there are several processes.
     """
 
-    def __init__(self, state_size: int, action_size: int, width: int = 256, seed: int = 0) -> None:
-        super().__init__()
-        self.state, self.action = Standardise(state_size), Standardise(action_size)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            self.qs = nn.ModuleList(_mlp(state_size + action_size, width) for _ in range(2))
-            self.vs = nn.ModuleList(_mlp(state_size, width) for _ in range(2))
-
-    def q(self, states: Tensor, actions: Tensor) -> Tensor:
-        """[B, H] and [B, A] features -> [2, B]."""
-        x = torch.cat([self.state(states), self.action(actions)], dim=-1)
-        return torch.stack([q(x).squeeze(-1) for q in self.qs])
-
-    def v(self, states: Tensor) -> Tensor:
-        """[B, H] features -> [2, B]."""
-        x = self.state(states)
-        return torch.stack([v(x).squeeze(-1) for v in self.vs])
-
-
-class Standardise(nn.Module):
-    """Subtract the mean and divide by the deviation that `fit` saw, then scale each row to unit deviation.
-
-    Features of different states differ little beside what they have in common; the last step bounds what comes later.
-    """
-
-    mean: Tensor
-    deviation: Tensor
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self.register_buffer("mean", torch.zeros(size))
-        self.register_buffer("deviation", torch.ones(size))
-
-    def fit(self, x: Tensor) -> None:
-        """Take mean and deviation of features [B, size]; dimensions that hardly vary are not blown up."""
-        deviation = x.std(0, correction=0)
-        self.mean.copy_(x.mean(0))
-        self.deviation.copy_(deviation + 0.1 * deviation.mean() + 1e-6)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Shape of `x`."""
-        return nn.functional.layer_norm((x - self.mean) / self.deviation, x.shape[-1:])
-
-
-def _mlp(inputs: int, width: int) -> nn.Sequential:
-    last = nn.Linear(width, 1)
-    nn.init.zeros_(last.weight)
-    nn.init.zeros_(last.bias)
-    return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), last)
-
-
-@torch.no_grad()
-def follow(target: nn.Module, module: nn.Module, tau: float) -> None:
-    """Polyak averaging: move every parameter of `target` by the share `tau` towards `module`'s."""
-    for slow, fast in zip(target.parameters(), module.parameters(), strict=True):
-        slow.lerp_(fast, tau)
-
-
-class TransitionCollector(Collector):
-    """A collector for a buffer instead of advantages.
-
-    Attributes:
-        outcomes: of the last rollout, one per row of its batch: the reward as training sees it, and the prompt after
-            the step, None where the episode terminated.
-    """
-
-    outcomes: Sequence[tuple[float, Prompt | None]] = ()
-
-    def collect(self) -> tuple[Batch, dict[str, float]]:
-        """Play, and return the batch (advantages and returns are zero) and the rollout's figures."""
-        rows = self.play()
-        records = [record for row in rows for record in row]
-        batch = pack(records, self.policy.engine.family.pad_id)
-        rewards = [reward for row in self.shaped(rows) for reward in row]
-        following = [prompt for row in self.following(rows) for prompt in row]
-        self.outcomes = list(zip(rewards, following, strict=True))
-        return batch, self.figures(rows, batch)
-
-
-class ArCHer(Learner):
-    """One update: the rollout goes into the buffer; states of the buffer are answered anew; critics, then policy."""
-
-    name = "ArCHer"
-    command = "baselines.archer"
-    Config = Config
-    needs_reference = True
-    collector: TransitionCollector
-
-    def __init__(self, session: Session) -> None:
-        super().__init__(session)
-        c = self.config
-        if session.world.size > 1:
+    def __init__(self, run: Run[Config]) -> None:
+        c = self.config = run.config
+        if run.world.size > 1:
             raise UserError(
-                f"ArCHer keeps its buffer in one process, but {session.world.size} were started; "
-                "start it without torchrun."
+                f"ArCHer keeps its buffer in one process, but {run.world.size} were started; start it without torchrun."
             )
-        assert session.reference is not None
-        self.reference = session.reference
-        width = session.family.language_model.config.hidden_size
+        if run.weights.reference is None:
+            raise ValueError("ArCHer reads features of the frozen reference; make the run with keep_reference=True.")
+        self.run, self.weights, self.reference = run, run.weights, run.weights.reference
+        width = run.weights.family.language_model.config.hidden_size
         self.critics, self.targets = (Critics(width, 2 * width, seed=c.seed).to(c.device) for _ in range(2))
-        self.optimizers["critic"] = torch.optim.AdamW(
-            self.critics.parameters(), lr=c.critic_lr, weight_decay=0.0, foreach=True
+        critic = torch.optim.AdamW(self.critics.parameters(), lr=c.critic_lr, weight_decay=0.0, foreach=True)
+        self.optimizers = Optimizers(
+            {"policy": policy_optimizer(run.weights.parameters, c), "critic": critic}, c.max_grad_norm
         )
-        self.replay = Replay(session.num_envs * c.rollout_steps if c.on_policy else c.buffer)
-        self.collector = TransitionCollector(
-            session.make_runners(), session.policy, session.value, steps=c.rollout_steps, gamma=c.gamma,
-            gae_lambda=1.0, shaper=session.make_shaper(c.gamma),
-        )  # fmt: skip
+        self.replay = Replay(run.envs.count * c.rollout_steps if c.on_policy else c.buffer)
+        self.collector = Collector(run.envs.make_runners(), run.policy, run.envs.make_shaper(c.gamma))
 
-    def warming_up(self, update: int) -> bool:
-        """The first `critic_warmup` updates train the critics alone."""
-        return update <= self.config.critic_warmup
+    def make(self, update: Update) -> None:
+        """Make one update: rollout, check of the log-probabilities, buffer, gradient steps."""
+        with update.phase("rollout"):
+            batch, outcomes, metrics = self.collect()
+        with update.phase("check"):
+            metrics |= log_prob_gap(self.weights.scorer, batch, self.config)
+        with update.phase("update"):
+            self.remember(batch, outcomes)
+            metrics |= self.learn(len(batch.samples), update.number)
+        update.log(batch, metrics)
 
-    def add_reference(self, batch: Batch) -> None:
-        """Nothing: the KL is taken on new replies, not on the rollout's."""
+    def collect(self) -> tuple[Batch, list[Outcome], dict[str, float]]:
+        """Play `rollout_steps` steps of every environment; return the batch, what came of each of its rows, and the
+        metrics."""
+        rows = self.collector.play(self.config.rollout_steps)
+        batch, metrics = self.collector.pack(rows)
+        rewards = [reward for row in self.collector.rewards(rows) for reward in row]
+        following = [prompt for row in self.collector.following(rows) for prompt in row]
+        return batch, list(zip(rewards, following, strict=True)), metrics
 
-    def train_on(self, batch: Batch, update: int) -> dict[str, float]:
-        """Learn from the buffer, which the rollout has joined; return the means of the losses."""
-        c = self.config
-        stats: Stats = defaultdict(list)
-        lr = self.set_learning_rate(update)
-        self.reference.forget()
-        self.remember(batch)
-        fresh = self.answer([row.state for row in self.replay.draw(len(batch.samples), self.session.order)])
+    def learn(self, count: int, update: int) -> dict[str, float]:
+        """One update: states of the buffer are answered again; critics, then policy.
+
+        Args:
+            count: how many states to answer.
+            update: its number, from 1.
+
+        Returns:
+            the means of the losses and of what else was noted.
+        """
+        c, run, metrics = self.config, self.run, Metrics()
+        rate = learning_rate(c, update, run.state.env_steps, rests=c.critic_warmup)
+        metrics.add("policy/lr", self.optimizers.set_rate("policy", rate))
+        fresh = self.answer([row.state for row in self.replay.draw(count, run.order)])
         actions = self.features(fresh)[1]
-        self.train_critics(fresh.hidden, actions, stats)
+        self.critic_steps(fresh.hidden, actions, metrics)
         with torch.no_grad():
             q, v = self.critics.q(fresh.hidden, actions), self.critics.v(fresh.hidden)
         advantages = losses.twin_advantages(q, v)
         fresh.advantages = losses.normalise_advantages(advantages) if c.normalise_advantages else advantages
-        if lr > 0:
+        if rate > 0:
             if c.kl_coef > 0:
-                super().add_reference(fresh)
+                fresh.ref = log_probs(self.reference, fresh, c)
             for _ in range(c.epochs):
-                for rows, size in self.minibatches(fresh):
-                    self.policy_step(fresh, rows, size, stats)
-        return self.means(stats, lr) | {
+                for rows, size in minibatches(fresh.units, c.minibatch, run.envs.count, run.order, run.world):
+                    self.policy_step(fresh, rows, size, metrics)
+        return metrics.means() | {
             "critic/q": float(q.mean()),
             "critic/v": float(v.mean()),
             "critic/advantage_std": float(advantages.std()),
@@ -257,8 +201,8 @@ class ArCHer(Learner):
         states, actions = zip(*parts, strict=True)
         return torch.cat(states), torch.cat(actions)
 
-    def remember(self, batch: Batch) -> None:
-        """Put the rollout into the buffer."""
+    def remember(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
+        """Put a rollout into the buffer."""
         prompts = [sample.prompt for sample in batch.samples]
         features, actions = self.features(batch)
         if not self.replay.rows:
@@ -269,7 +213,7 @@ class ArCHer(Learner):
         for prompt, feature in zip(prompts, features, strict=True):
             if prompt.key not in states:
                 states[prompt.key] = State(prompt, feature.clone())
-        following = [prompt for _, prompt in self.collector.outcomes if prompt is not None]
+        following = [prompt for _, prompt in outcomes if prompt is not None]
         unseen = list({prompt.key: prompt for prompt in following if prompt.key not in states}.values())
         for i in range(0, len(unseen), self.config.micro_batch):
             part = unseen[i : i + self.config.micro_batch]
@@ -277,7 +221,7 @@ class ArCHer(Learner):
                 states[prompt.key] = State(prompt, feature.clone())
         self.replay.add(
             Transition(states[prompt.key], action.clone(), reward, None if after is None else states[after.key])
-            for prompt, action, (reward, after) in zip(prompts, actions, self.collector.outcomes, strict=True)
+            for prompt, action, (reward, after) in zip(prompts, actions, outcomes, strict=True)
         )
 
     @torch.no_grad()
@@ -287,28 +231,19 @@ class ArCHer(Learner):
         The batch's `hidden` are the states' features.
         """
         samples: list[Sample] = []
-        for i in range(0, len(states), self.session.num_envs):
-            prompts = [state.prompt for state in states[i : i + self.session.num_envs]]
-            out = self.session.sampler.sample(prompts, self.session.sampling)
-            lengths, cut = out.mask.sum(-1).tolist(), out.cut.tolist()
-            samples += [
-                Sample(prompt, out.ids[j, :n], out.logp[j, :n], out.hidden[j], cut[j])
-                for j, (prompt, n) in enumerate(zip(prompts, lengths, strict=True))
-            ]
-        ids, mask = pad_rows([sample.ids for sample in samples], self.session.family.pad_id)
-        old, _ = pad_rows([sample.logp for sample in samples], 0.0)
-        zeros = torch.zeros(len(samples), device=old.device)
-        hidden = torch.stack([state.feature for state in states])
-        units = [[i] for i in range(len(samples))]
-        return Batch(samples, [None] * len(samples), ids, mask, old, hidden, zeros, zeros.clone(), units)
+        for i in range(0, len(states), self.run.envs.count):
+            samples += self.run.policy.sample([state.prompt for state in states[i : i + self.run.envs.count]])[0]
+        batch = lay_out(samples, [None] * len(samples), self.weights.family.pad_id)
+        batch.hidden = torch.stack([state.feature for state in states])
+        return batch
 
-    # ---- losses ------------------------------------------------------------------------------------------------------
+    # ---- gradient steps ----------------------------------------------------------------------------------------------
 
-    def train_critics(self, states: Tensor, actions: Tensor, stats: Stats) -> None:
+    def critic_steps(self, states: Tensor, actions: Tensor, metrics: Metrics) -> None:
         """Fit Q to transitions of the buffer and V to Q of new replies, [B, H] and [B, 2 H]."""
-        c, parameters = self.config, list(self.critics.parameters())
+        c = self.config
         for _ in range(c.critic_steps):
-            seen = columns(self.replay.draw(c.critic_batch, self.session.order))
+            seen = columns(self.replay.draw(c.critic_batch, self.run.order))
             with torch.no_grad():
                 q_targets = losses.td_targets(
                     seen.rewards, self.targets.v(seen.following), seen.terminated, gamma=c.gamma
@@ -317,29 +252,34 @@ class ArCHer(Learner):
             q = losses.twin_loss(self.critics.q(seen.states, seen.actions), q_targets)
             v = losses.twin_loss(self.critics.v(states), v_targets)
             (q + v).backward()
-            self.step("critic", parameters, float(q.detach() + v.detach()), stats)
+            self.optimizers.step("critic", float(q.detach() + v.detach()), metrics)
             follow(self.targets, self.critics, c.tau)
-            stats["loss/q"].append(float(q.detach()))
-            stats["loss/v"].append(float(v.detach()))
+            metrics.add("loss/q", float(q.detach()))
+            metrics.add("loss/v", float(v.detach()))
 
-    def policy_loss(self, new: Tensor, batch: Batch, rows: Tensor, weights: Tensor) -> PolicyLoss:
-        """REINFORCE."""
-        return losses.reinforce_loss(new, batch.old[rows], batch.mask[rows], batch.advantages[rows], weights=weights)
+    def policy_step(self, batch: Batch, rows: Tensor, size: int, metrics: Metrics) -> None:
+        """One gradient step of the policy by REINFORCE + beta * KL, accumulated over forward passes.
 
-    # ---- checkpoints -------------------------------------------------------------------------------------------------
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Critics, targets and buffer."""
-        buffer = {f"buffer.{name}": tensor for name, tensor in self.replay.tensors().items()}
-        return module_tensors("critics", self.critics) | module_tensors("targets", self.targets) | buffer
-
-    def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Restore `tensors` and `state`."""
-        super().restore(tensors, state)
-        load_module("critics", self.critics, tensors)
-        load_module("targets", self.targets, tensors)
-        self.replay.restore({n.removeprefix("buffer."): x for n, x in tensors.items() if n.startswith("buffer.")})
+        Args:
+            batch: new replies.
+            rows: rows of the minibatch; size: their number.
+            metrics: notes the losses.
+        """
+        c, total = self.config, 0.0
+        for part in micro_batches(batch, rows, c):
+            old, mask = batch.old[part], batch.mask[part]
+            weights = torch.full((len(part),), 1.0 / size, device=old.device)
+            new, _ = score(self.weights.scorer, batch, part, c)
+            policy = losses.reinforce_loss(new, old, mask, batch.advantages[part], weights=weights)
+            loss, kl = policy.loss, None
+            if batch.ref is not None:
+                kl = losses.kl_loss(new, batch.ref[part], mask, weights, c.kl_estimator)
+                loss = loss + c.kl_coef * kl
+            loss.backward()
+            total += float(loss.detach())
+            metrics.add_policy(policy, kl, weights)
+        self.optimizers.step("policy", total, metrics)
 
 
 if __name__ == "__main__":
-    main(ArCHer, __doc__)
+    main(Config, train, __doc__)

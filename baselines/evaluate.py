@@ -2,17 +2,15 @@
 
     python -m baselines.evaluate --model runs/NumberLine-001/model --env vlgym/NumberLine-v0,vlgym/EZPoints-v0
 
-Replies are sampled at temperature 1, as in training, or taken greedily; every figure has its 95 % interval.
+Replies are sampled at temperature 1, as in training, or taken greedily; every success rate has its 95 % interval.
 """
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-import tyro
 from rich.console import Console
 from rich.table import Table
 
@@ -21,8 +19,9 @@ from vlgym.evaluation import Report, evaluate
 
 from .engine.engine import Engine
 from .engine.policy import ModelPolicy
+from .learning.command import main
 from .learning.config import RunConfig
-from .learning.session import prompt_builder
+from .learning.environments import prompt_builder
 from .models.load import load_family
 from .runs.folder import environment_ids, write_json
 
@@ -107,13 +106,5 @@ def run(config: Config) -> list[Report]:
     return reports
 
 
-def main() -> None:
-    """Command line."""
-    try:
-        run(tyro.cli(Config, description=__doc__))
-    except UserError as error:
-        sys.exit(f"error: {error}")
-
-
 if __name__ == "__main__":
-    main()
+    main(Config, run, __doc__)

@@ -15,13 +15,12 @@ As in LOOP, compare runs by environment steps (`--env-steps`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import torch
-from torch import Tensor
+from typing import ClassVar
 
 from . import loop
 from .learning import losses
-from .learning.training import main
+from .learning.command import main
+from .learning.run import Run
 
 
 @dataclass(frozen=True)
@@ -31,25 +30,18 @@ class Config(loop.Config):
     Writes checkpoints, log.jsonl, TensorBoard files and curve.png to its run folder.
     """
 
+    algorithm: ClassVar[str] = "GRPO"
+    command: ClassVar[str] = "baselines.grpo"
+
     kl_coef: float = 0.04
     """Weight of the KL to the reference. The source: 0.04."""
 
 
-class GRPO(loop.LOOP):
-    """LOOP's update with the advantages of GRPO."""
-
-    name = "GRPO"
-    command = "baselines.grpo"
-    Config = Config
-
-    def advantage(self, returns: Tensor) -> Tensor:
-        """[G, K] returns -> [G, K] advantages."""
-        return losses.group_relative(returns)
-
-    def teaches(self, advantages: Tensor) -> Tensor:
-        """All episodes: the KL counts where the advantage is 0, too."""
-        return torch.ones_like(advantages, dtype=torch.bool)
+def train(config: Config) -> Run[loop.Config]:
+    """LOOP's run with the advantages of GRPO; no episode is left out, because the KL counts where the advantage is 0,
+    too."""
+    return loop.train(config, losses.group_relative, smallest_advantage=0.0)
 
 
 if __name__ == "__main__":
-    main(GRPO, __doc__)
+    main(Config, train, __doc__)

@@ -18,9 +18,9 @@ A rollout is one episode of every environment, so updates differ in length; comp
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -28,11 +28,13 @@ from torch import Tensor
 from vlgym.errors import UserError
 
 from .learning import losses
-from .learning.collect import Batch, GroupCollector
+from .learning.batch import Batch, log_prob_gap, log_probs, micro_batches, minibatches, score
+from .learning.collect import GroupCollector
+from .learning.command import main
 from .learning.config import RunConfig
-from .learning.session import Session
-from .learning.training import Learner, Stats, main
-from .runs import folder
+from .learning.optimizers import Metrics, Optimizers, learning_rate, policy_optimizer
+from .learning.run import Run, Update
+from .runs.folder import share_of
 
 SMALLEST_ADVANTAGE = 0.01  # of LOOP: episodes below it teach nothing
 
@@ -43,6 +45,9 @@ class Config(RunConfig):
 
     Writes checkpoints, log.jsonl, TensorBoard files and curve.png to its run folder.
     """
+
+    algorithm: ClassVar[str] = "LOOP"
+    command: ClassVar[str] = "baselines.loop"
 
     group: int = 4
     """Episodes played from each start state (K); --num-envs is a multiple of it. The source: 6."""
@@ -55,71 +60,146 @@ class Config(RunConfig):
     kl_coef: float = 0.0
     """Weight of the KL to the reference; LOOP has none, the paper's comparison takes 0.05."""
 
-    def resolve(self) -> Any:
+    def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges."""
         config = super().resolve()
         config.require_positive("clip")
         config.require_share("gamma")
         if config.group < 2:
             raise UserError(f"--group {config.group} must be >= 2: episodes are compared within their group.")
-        folder.share_of(config.num_envs, config.group, "--num-envs", "groups of --group")
+        share_of(config.num_envs, config.group, "--num-envs", "groups of --group")
         if config.double_buffer:
-            raise UserError(f"--double-buffer is not for {type(self).__module__.rsplit('.', 1)[-1]}; leave it out.")
+            raise UserError(f"--double-buffer is not for {type(self).command.split('.')[-1]}; leave it out.")
         return config
 
 
-class LOOP(Learner):
-    """One update: `epochs` passes over the episodes of one rollout."""
+def train(
+    config: Config,
+    advantage: Callable[[Tensor], Tensor] = losses.leave_one_out,
+    smallest_advantage: float = SMALLEST_ADVANTAGE,
+) -> Run[Config]:
+    """Train a model, or go on with a run; return the run, closed.
 
-    name = "LOOP"
-    command = "baselines.loop"
-    Config = Config
+    Args:
+        config: the options.
+        advantage: [G, K] returns of K episodes from each of G starts -> [G, K] advantages.
+        smallest_advantage: episodes with a smaller one are left out.
+    """
+    with Run(config) as run:
+        learner = LOOP(run, advantage, smallest_advantage)
+        run.keep(learner.optimizers, learner.collector)
+        for update in run.updates():
+            learner.make(update)
+    return run
 
-    def __init__(self, session: Session) -> None:
-        super().__init__(session)
-        c, world = self.config, session.world
-        folder.share_of(session.num_envs, c.group, "the environments of a process,", "groups of --group")
+
+class LOOP:
+    """The learner: a policy (the run's weights), its optimizer, and what plays groups of episodes.
+
+    Args:
+        run: gives the model, the environments and the configuration.
+        advantage, smallest_advantage: as in `train`.
+    """
+
+    def __init__(
+        self,
+        run: Run[Config],
+        advantage: Callable[[Tensor], Tensor] = losses.leave_one_out,
+        smallest_advantage: float = SMALLEST_ADVANTAGE,
+    ) -> None:
+        c, count, first = run.config, run.envs.count, run.world.rank * run.envs.count
+        self.run, self.config, self.weights = run, c, run.weights
+        self.advantage, self.smallest_advantage = advantage, smallest_advantage
+        self.optimizers = Optimizers(
+            {"policy": policy_optimizer(run.weights.parameters, c)}, c.max_grad_norm, run.world
+        )
+        share_of(count, c.group, "the environments of a process,", "groups of --group")
 
         def make_env(index: int) -> Any:
-            # All environments of a group are of one id.
-            return session.make_env((world.rank * session.num_envs + index) // c.group - world.rank * session.num_envs)
+            return run.envs.make((first + index) // c.group - first)  # all environments of a group are of one id
 
         self.collector = GroupCollector(
-            [make_env(i) for i in range(session.num_envs)], session.policy, group=c.group, gamma=c.gamma,
-            advantage=self.advantage, shaper=session.make_shaper(c.gamma), builder=session.builder, remake=make_env,
-            world=world,
+            [make_env(i) for i in range(count)], run.policy, group=c.group, shaper=run.envs.make_shaper(c.gamma),
+            builder=run.envs.builder, remake=make_env, world=run.world,
         )  # fmt: skip
 
-    def advantage(self, returns: Tensor) -> Tensor:
-        """[G, K] returns -> [G, K] advantages."""
-        return losses.leave_one_out(returns)
+    def make(self, update: Update) -> None:
+        """Make one update: rollout, reference, check of the log-probabilities, gradient steps."""
+        with update.phase("rollout"):
+            batch, metrics = self.collect()
+        with update.phase("reference"):
+            if self.weights.reference is not None:
+                batch.ref = log_probs(self.weights.reference, batch, self.config)
+        with update.phase("check"):
+            metrics |= log_prob_gap(self.weights.scorer, batch, self.config)
+        with update.phase("update"):
+            metrics |= self.learn(batch, update.number)
+        update.log(batch, metrics)
+
+    def collect(self) -> tuple[Batch, dict[str, float]]:
+        """Play one episode in every environment; every step of an episode has the episode's advantage and return."""
+        batch, returns, metrics = self.collector.play(self.config.gamma)
+        lengths = torch.tensor([len(unit) for unit in batch.units], device=batch.old.device)
+        batch.advantages = self.advantage(returns).flatten().repeat_interleave(lengths)
+        batch.returns = returns.flatten().repeat_interleave(lengths)
+        return batch, metrics
+
+    def learn(self, batch: Batch, update: int) -> dict[str, float]:
+        """One update: `epochs` passes over the episodes of a rollout.
+
+        Returns:
+            the means of the losses and of what else was noted.
+        """
+        c, run, metrics = self.config, self.run, Metrics()
+        rate = learning_rate(c, update, run.state.env_steps)
+        metrics.add("policy/lr", self.optimizers.set_rate("policy", rate))
+        shares = token_shares(batch)
+        used = self.teaches(torch.stack([batch.advantages[unit[0]] for unit in batch.units]))
+        metrics.add("rollout/used_episodes", float(used.float().mean()))
+        for _ in range(c.epochs):
+            for rows, size in minibatches(batch.units, c.minibatch, run.envs.count, run.order, run.world):
+                kept = rows[self.teaches(batch.advantages[rows]).to(rows.device)]  # the order is the host's
+                if len(kept) or run.world.size > 1:
+                    self.policy_step(batch, kept, shares / size, metrics)
+        metrics.values.setdefault("policy/grad_norm", [0.0])  # no group's returns differed
+        return metrics.means()
 
     def teaches(self, advantages: Tensor) -> Tensor:
         """Which episodes are learnt from, bool of the same shape."""
-        return advantages.abs() >= SMALLEST_ADVANTAGE
+        return ~(advantages.abs() < self.smallest_advantage)
 
-    def train_on(self, batch: Batch, update: int) -> dict[str, float]:
-        """Learn from one rollout; return the means of the losses."""
-        stats: Stats = defaultdict(list)
-        lr = self.set_learning_rate(update)
-        tokens = batch.mask.sum(-1)
-        self.episode_tokens = torch.empty(len(tokens), device=tokens.device)
-        for unit in batch.units:
-            self.episode_tokens[unit] = tokens[unit].sum().float()
-        used = self.teaches(torch.stack([batch.advantages[unit[0]] for unit in batch.units]))
-        stats["rollout/used_episodes"].append(float(used.float().mean()))
-        for _ in range(self.config.epochs):
-            for rows, size in self.minibatches(batch):
-                kept = rows[self.teaches(batch.advantages[rows]).to(rows.device)]  # the order is the host's
-                if len(kept) or self.session.world.size > 1:
-                    self.policy_step(batch, kept, size, stats)
-        stats.setdefault("policy/grad_norm", [0.0])  # no group's returns differed
-        return self.means(stats, lr)
+    def policy_step(self, batch: Batch, rows: Tensor, weights: Tensor, metrics: Metrics) -> None:
+        """One gradient step on the clipped policy loss + beta * KL, accumulated over forward passes.
 
-    def weights(self, batch: Batch, rows: Tensor, size: int) -> Tensor:
-        """Every token of an episode counts alike, and every episode of the minibatch."""
-        return batch.mask[rows].sum(-1) / self.episode_tokens[rows] / size
+        Args:
+            batch: the rollout.
+            rows: rows of this process in the minibatch.
+            weights: [B], of every row of the batch in the loss.
+            metrics: notes the losses.
+        """
+        c, total = self.config, 0.0
+        for part in micro_batches(batch, rows, c):
+            old, mask, share = batch.old[part], batch.mask[part], weights[part]
+            new, _ = score(self.weights.scorer, batch, part, c)
+            policy = losses.token_ppo_loss(new, old, mask, batch.advantages[part], clip=c.clip, weights=share)
+            loss, kl = policy.loss, None
+            if batch.ref is not None:
+                kl = losses.kl_loss(new, batch.ref[part], mask, share, c.kl_estimator)
+                loss = loss + c.kl_coef * kl
+            loss.backward()
+            total += float(loss.detach())
+            metrics.add_policy(policy, kl, share)
+        self.optimizers.step("policy", total, metrics)
+
+
+def token_shares(batch: Batch) -> Tensor:
+    """Share of each step in the tokens of its episode, [B]: all tokens of an episode count alike, and all episodes."""
+    tokens = batch.mask.sum(-1)
+    whole = torch.empty(len(tokens), device=tokens.device)
+    for unit in batch.units:
+        whole[unit] = tokens[unit].sum().float()
+    return tokens / whole
 
 
 if __name__ == "__main__":
-    main(LOOP, __doc__)
+    main(Config, train, __doc__)

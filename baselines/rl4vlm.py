@@ -17,9 +17,11 @@ It is VL-DAC's learner with other defaults, so that the two differ in nothing el
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from . import vldac
-from .learning.training import main
+from .learning.command import main
+from .vldac import train
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,9 @@ class Config(vldac.Config):
 
     Writes checkpoints, log.jsonl, TensorBoard files and curve.png to its run folder.
     """
+
+    algorithm: ClassVar[str] = "RL4VLM"
+    command: ClassVar[str] = "baselines.rl4vlm"
 
     policy_loss: str = "step"
     """step (RL4VLM, eq. 1) or token (VL-DAC, eq. 3): where the probability ratio is taken and clipped."""
@@ -43,13 +48,5 @@ class Config(vldac.Config):
     """Weight of the value loss in the model's gradient (RL4VLM: 0.5)."""
 
 
-class RL4VLM(vldac.VLDAC):
-    """VL-DAC's update with the step-level loss."""
-
-    name = "RL4VLM"
-    command = "baselines.rl4vlm"
-    Config = Config
-
-
 if __name__ == "__main__":
-    main(RL4VLM, __doc__)
+    main(Config, train, __doc__)

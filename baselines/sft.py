@@ -7,16 +7,13 @@ It is not a way to a good policy: that is what `baselines.vldac` is for. `learni
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
-import tyro
-
-from vlgym.errors import UserError
 
 from .engine.engine import Engine
+from .learning.command import main
 from .learning.warm_start import WarmConfig, WarmReport, show_check, warm_start
 from .models.load import load_family
 from .runs.folder import environment_ids, prepare_folder, write_json
@@ -70,13 +67,5 @@ def run(config: Config) -> WarmReport:
     return report
 
 
-def main() -> None:
-    """Command line."""
-    try:
-        run(tyro.cli(Config, description=__doc__))
-    except UserError as error:
-        sys.exit(f"error: {error}")
-
-
 if __name__ == "__main__":
-    main()
+    main(Config, run, __doc__)

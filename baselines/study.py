@@ -27,6 +27,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from vlgym.errors import UserError, nearest
 
+from .learning.command import main
 from .runs.checkpoint import checkpoints
 from .runs.folder import claim, write_json
 from .runs.logs import LOG_FILE, read_rows
@@ -209,13 +210,5 @@ def run(config: Config) -> Path:
     return folder
 
 
-def main() -> None:
-    """Command line."""
-    try:
-        run(tyro.cli(Config, description=__doc__))
-    except UserError as error:
-        sys.exit(f"error: {error}")
-
-
 if __name__ == "__main__":
-    main()
+    main(Config, run, __doc__)

@@ -1,15 +1,20 @@
 """VL-DAC: reinforcement learning of a vision-language model on any registered environment.
 
     python -m baselines.vldac --env vlgym/NumberLine-v0
-    python -m baselines.vldac --env vlgym/EZPoints-v0,vlgym/NumberLine-v0 --model Qwen/Qwen2-VL-2B-Instruct --device
-    cuda python -m baselines.vldac --resume --out runs/NumberLine-001
+    python -m baselines.vldac --env vlgym/NumberLine-v0,vlgym/EZPoints-v0
+    python -m baselines.vldac --env vlgym/OneRoom-v0 --model Qwen/Qwen2-VL-2B-Instruct --device cuda --lora.rank 32
+    python -m baselines.vldac --resume --out runs/NumberLine-001
 
 The method (Bredis et al., AAMAS 2026, arXiv 2508.04280): token-level clipped PPO, averaged over a reply's tokens and
 then over steps (eq. 3); one step-level GAE advantage per environment step; a value MLP on the hidden state of the last
 prompt token behind a stop-gradient (eq. 4); a per-token KL penalty to the reference (eq. 5), the model as it was before
 reinforcement learning; the first updates train the value head alone.
 
-Where this file departs from the paper or says what the paper leaves open:
+This file is the whole algorithm, top to bottom: `train` is a run, `make` an update, `collect` plays and computes
+advantages, `learn` cuts minibatches, `value_step` and `policy_step` are the gradient steps. To try another loss, copy
+this file and change it.
+
+Where it departs from the paper, or says what the paper leaves open:
 - all weights of the language model are trained by default; `--lora.rank` trains adapters, as the paper does; the vision
   tower is frozen (its features are computed once per image) unless `--train-vision`;
 - the value head has its own optimizer and learning rate, so behind the stop-gradient the value coefficient (alpha in
@@ -17,8 +22,8 @@ Where this file departs from the paper or says what the paper leaves open:
   rollout, which the policy of the same update wrote;
 - truncated episodes bootstrap with V(final observation), terminated ones do not; the published code treats both as
   terminal;
-- sampling is real sampling at temperature 1 over the whole vocabulary less the special tokens; the published code
-  samples greedily;
+- replies are sampled at temperature 1 over the whole vocabulary less the special tokens; the published code samples
+  greedily;
 - `pi_old` is the log-probability noted while sampling; it agrees with the scorer's to float32 rounding, and every
   update reports how well;
 - the learning rate falls by a cosine from the first update that trains the policy; clip range, rollout length and reply
@@ -30,20 +35,23 @@ The ablations of the paper's figure 4 are switches: `--kl-coef 0`, `--value-warm
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
 
 from .learning import losses
-from .learning.collect import Batch, Collector
+from .learning.batch import Batch, log_prob_gap, log_probs, micro_batches, minibatches, score
+from .learning.collect import Collector, flags
+from .learning.command import main
 from .learning.config import RunConfig
 from .learning.losses import PolicyLoss
-from .learning.session import Session
+from .learning.optimizers import Metrics, Optimizers, learning_rate, policy_optimizer
+from .learning.run import Run, Update
 from .learning.spans import action_mask
-from .learning.training import Learner, Stats, main
+from .learning.value import ValueHead
+from .runs import distributed
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,9 @@ class Config(RunConfig):
 
     Writes checkpoints, log.jsonl, TensorBoard files and curve.png to its run folder.
     """
+
+    algorithm: ClassVar[str] = "VL-DAC"
+    command: ClassVar[str] = "baselines.vldac"
 
     clip: float = 0.2
     """PPO's clip range."""
@@ -72,7 +83,7 @@ class Config(RunConfig):
     thought_weight: float = 0.5
     """Weight of the thoughts' log-probability in the step loss (lambda of eq. 1); used by it only."""
 
-    def resolve(self) -> Any:
+    def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges."""
         config = super().resolve()
         config.require_positive("value_lr", "clip", "value_coef")
@@ -81,65 +92,157 @@ class Config(RunConfig):
         return config
 
 
-class VLDAC(Learner):
-    """One update: `epochs` passes over the rollout, each gradient step first of the value head, then of the policy."""
+def train(config: Config) -> Run[Config]:
+    """Train a model, or go on with a run; return the run, closed."""
+    with Run(config) as run:
+        learner = VLDAC(run)
+        run.keep(learner.optimizers, learner.collector, {"value": learner.value})
+        for update in run.updates():
+            learner.make(update)
+    return run
 
-    name = "VL-DAC"
-    command = "baselines.vldac"
-    Config = Config
 
-    def __init__(self, session: Session) -> None:
-        super().__init__(session)
-        c = self.config
-        self.optimizers["value"] = torch.optim.AdamW(session.value.parameters(), lr=c.value_lr, weight_decay=0.0)
-        self.collector = Collector(
-            session.make_runners(), session.policy, session.value, steps=c.rollout_steps, gamma=c.gamma,
-            gae_lambda=c.gae_lambda, shaper=session.make_shaper(c.gamma), world=session.world,
+class VLDAC:
+    """The learner: a policy (the run's weights), a value head, an optimizer for each, and what plays the rollouts.
+
+    Args:
+        run: gives the model, the environments and the configuration.
+    """
+
+    def __init__(self, run: Run[Config]) -> None:
+        c = self.config = run.config
+        self.run, self.weights = run, run.weights
+        hidden_size = run.weights.family.language_model.config.hidden_size
+        self.value = ValueHead(hidden_size, seed=c.seed).to(c.device)
+        self.optimizers = Optimizers(
+            {
+                "policy": policy_optimizer(run.weights.parameters, c),
+                "value": torch.optim.AdamW(self.value.parameters(), lr=c.value_lr, weight_decay=0.0),
+            },
+            c.max_grad_norm,
+            run.world,
+        )
+        self.collector = Collector(run.envs.make_runners(), run.policy, run.envs.make_shaper(c.gamma))
+
+    def make(self, update: Update) -> None:
+        """Make one update: rollout, reference, check of the log-probabilities, gradient steps."""
+        with update.phase("rollout"):
+            batch, metrics = self.collect()
+        with update.phase("reference"):
+            if self.weights.reference is not None:
+                batch.ref = log_probs(self.weights.reference, batch, self.config)
+        with update.phase("check"):
+            metrics |= log_prob_gap(self.weights.scorer, batch, self.config)
+        with update.phase("update"):
+            metrics |= self.learn(batch, update.number)
+        update.log(batch, metrics)
+
+    def collect(self) -> tuple[Batch, dict[str, float]]:
+        """Play `rollout_steps` steps of every environment, and compute one advantage per environment step."""
+        c, world = self.config, self.run.world
+        rows = self.collector.play(c.rollout_steps)
+        batch, metrics = self.collector.pack(rows)
+        device = batch.hidden.device
+        with torch.no_grad():
+            values = self.value(batch.hidden).view(len(rows), -1)
+            last_values, final_values = self.collector.values_after(rows, self.value)
+        advantages, returns = losses.step_gae(
+            torch.tensor(self.collector.rewards(rows), device=device), values, last_values,
+            flags(rows, "terminated", device), flags(rows, "truncated", device), final_values,
+            gamma=c.gamma, lam=c.gae_lambda,
         )  # fmt: skip
+        everywhere = losses.normalise_advantages(distributed.gather(advantages.flatten(), world))
+        batch.advantages = everywhere.view(world.size, -1)[world.rank]
+        batch.returns = returns.flatten()
+        metrics["value/explained_variance"] = losses.explained_variance(values.flatten(), batch.returns)
+        return batch, metrics
 
-    def warming_up(self, update: int) -> bool:
-        """The first `value_warmup` updates train the value head alone."""
-        return update <= self.config.value_warmup
+    def learn(self, batch: Batch, update: int) -> dict[str, float]:
+        """One update: `epochs` passes over the rollout, each gradient step first of the value head, then of the policy.
 
-    def train_on(self, batch: Batch, update: int) -> dict[str, float]:
-        """Learn from one rollout; return the means of the losses."""
-        stats: Stats = defaultdict(list)
-        lr = self.set_learning_rate(update)
-        head = list(self.session.value.parameters())
-        for _ in range(self.config.epochs):
-            for rows, size in self.minibatches(batch):
-                if self.config.stop_gradient or lr == 0:
-                    weights = self.weights(batch, rows, size)
-                    value = losses.value_loss(self.session.value(batch.hidden[rows]), batch.returns[rows], weights)
-                    value.backward()
-                    stats["loss/value"].append(float(value.detach()) * self.session.world.size)
-                    self.step("value", head, float(value.detach()), stats)
+        Returns:
+            the means of the losses and of what else was noted.
+        """
+        c, run, metrics = self.config, self.run, Metrics()
+        lr = self.optimizers.set_rate("policy", self.rate(update))
+        metrics.add("policy/lr", lr)
+        for _ in range(c.epochs):
+            for rows, size in minibatches(batch.units, c.minibatch, run.envs.count, run.order, run.world):
+                if c.stop_gradient or lr == 0:
+                    self.value_step(batch, rows, size, metrics)
                 if lr > 0:
-                    self.policy_step(batch, rows, size, stats)
-                    if not self.config.stop_gradient:  # its gradient came with the policy's
-                        self.step("value", head, 0.0, stats)
-        return self.means(stats, lr)
+                    self.policy_step(batch, rows, size, metrics)
+        return metrics.means()
+
+    def rate(self, update: int) -> float:
+        """Learning rate of the policy at an update: 0 while the value head warms up."""
+        return learning_rate(self.config, update, self.run.state.env_steps, rests=self.config.value_warmup)
+
+    def value_step(self, batch: Batch, rows: Tensor, size: int, metrics: Metrics) -> None:
+        """One gradient step of the value head on (V - return)^2 / 2, from the states stored at rollout.
+
+        Args:
+            batch: the rollout.
+            rows: rows of this process in the minibatch.
+            size: environment steps of the minibatch over all processes.
+            metrics: notes the loss.
+        """
+        loss = losses.value_loss(self.value(batch.hidden[rows]), batch.returns[rows], step_weights(batch, rows, size))
+        loss.backward()
+        metrics.add("loss/value", float(loss.detach()) * self.run.world.size)
+        self.optimizers.step("value", float(loss.detach()), metrics)
+
+    def policy_step(self, batch: Batch, rows: Tensor, size: int, metrics: Metrics) -> None:
+        """One gradient step of the policy on policy loss + beta * KL (eq. 6), accumulated over forward passes.
+
+        Args: as in `value_step`.
+        """
+        c, total = self.config, 0.0
+        for part in micro_batches(batch, rows, c):
+            weights = step_weights(batch, part, size)
+            new, states = score(self.weights.scorer, batch, part, c)
+            policy = self.policy_loss(new, batch, part, weights)
+            loss, kl = policy.loss, None
+            if not c.stop_gradient:  # the ablation: alpha times the value loss, through the model
+                values = self.value(states, stop_gradient=False)
+                loss = loss + c.value_coef * losses.value_loss(values, batch.returns[part], weights)
+            if batch.ref is not None:
+                kl = losses.kl_loss(new, batch.ref[part], batch.mask[part], weights, c.kl_estimator)
+                loss = loss + c.kl_coef * kl
+            loss.backward()
+            total += float(loss.detach())
+            metrics.add_policy(policy, kl, weights)
+        self.optimizers.step("policy", total, metrics)
+        if not c.stop_gradient:  # its gradient came with the policy's
+            self.optimizers.step("value", 0.0, metrics)
 
     def policy_loss(self, new: Tensor, batch: Batch, rows: Tensor, weights: Tensor) -> PolicyLoss:
-        """Eq. 3, or for the ablation eq. 1."""
-        if self.config.policy_loss == "token":
-            return super().policy_loss(new, batch, rows, weights)
+        """Clipped PPO per token (eq. 3), or for the ablation per step (eq. 1).
+
+        Args:
+            new: [b, R] log-probabilities of the replies under the current weights.
+            batch: the rollout.
+            rows: [b] rows of the batch.
+            weights: [b], of the rows in the loss.
+        """
+        c, old, mask, advantages = self.config, batch.old[rows], batch.mask[rows], batch.advantages[rows]
+        if c.policy_loss == "token":
+            return losses.token_ppo_loss(new, old, mask, advantages, clip=c.clip, weights=weights)
         chosen = rows.tolist()
         action = action_mask(
-            self.session.family, [batch.samples[i] for i in chosen], [batch.spans[i] for i in chosen], new.shape[1]
-        )
+            self.weights.family, [batch.samples[i] for i in chosen], [batch.spans[i] for i in chosen],
+            new.shape[1],
+        )  # fmt: skip
         return losses.step_ppo_loss(
-            new, batch.old[rows], batch.mask[rows], action.to(new.device), batch.advantages[rows],
-            clip=self.config.clip, thought_weight=self.config.thought_weight, weights=weights,
+            new, old, mask, action.to(new.device), advantages,
+            clip=c.clip, thought_weight=c.thought_weight, weights=weights,
         )  # fmt: skip
 
-    def further_loss(self, states: Tensor, batch: Batch, rows: Tensor, weights: Tensor) -> Tensor | float:
-        """Without a stop-gradient, alpha times the value loss, through the model."""
-        if self.config.stop_gradient:
-            return 0.0
-        values = self.session.value(states, stop_gradient=False)
-        return self.config.value_coef * losses.value_loss(values, batch.returns[rows], weights)
+
+def step_weights(batch: Batch, rows: Tensor, size: int) -> Tensor:
+    """Weight of each row [b] in a minibatch of `size` environment steps over all processes: every step counts alike."""
+    return torch.full((len(rows),), 1.0 / size, device=batch.old.device)
 
 
 if __name__ == "__main__":
-    main(VLDAC, __doc__)
+    main(Config, train, __doc__)

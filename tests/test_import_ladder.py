@@ -38,6 +38,12 @@ NOT_FOR_BASELINES = {"cli", "web", "testing", "plugins", "hookspecs"}
 HEAVY = {"torch", "transformers", "tyro", "tensorboard", "matplotlib"}
 
 
+ROOMS = (("runs", "models"), ("engine",), ("learning",), ("studies",))
+"""The folders of baselines; a module imports only from its own folder and from rows above it."""
+FLOOR = {room: row for row, rooms in enumerate(ROOMS) for room in rooms}
+COMMANDS = {"vldac", "rl4vlm", "loop", "grpo", "archer", "sft", "evaluate", "study"}
+
+
 def parts_of(path: Path) -> set[str]:
     """Return the parts of vlgym (modules or subpackages at its top) that a file imports."""
     names = {name.split(".")[1] for name in imported_modules(path) if name.startswith("vlgym.")}
@@ -85,6 +91,24 @@ def test_a_plugin_module_imports_no_environment_code(path: Path) -> None:
 def test_baselines_use_the_core_through_its_front_doors(path: Path) -> None:
     assert not parts_of(path) & NOT_FOR_BASELINES
     assert not {name for name in imported_modules(path) if name.startswith("vlgym_")}
+
+
+@pytest.mark.parametrize("path", list_files("baselines"), ids=show)
+def test_a_module_of_baselines_imports_only_from_its_own_folder_and_from_those_below_it(path: Path) -> None:
+    parts = module_name(path).split(".")
+    if len(parts) < 3:
+        return  # a command, or the package itself
+    own = parts[1]
+    used = {name.split(".")[1] for name in imported_modules(path) if name.startswith("baselines.")} - {own}
+    assert not used & COMMANDS
+    wrong = {room for room in used & FLOOR.keys() if FLOOR[room] >= FLOOR[own]}
+    assert not wrong, f"{show(path)} imports from {sorted(wrong)}"
+
+
+def test_baselines_holds_the_commands_and_the_rooms_and_nothing_else() -> None:
+    here = ROOT / "baselines"
+    assert {path.stem for path in here.glob("*.py")} == COMMANDS | {"__init__"}
+    assert {path.parent.name for path in here.glob("*/__init__.py")} == set(FLOOR)
 
 
 def test_every_row_of_the_ladder_exists() -> None:

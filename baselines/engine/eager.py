@@ -19,7 +19,7 @@ CELL = 512  # tokens whose probabilities `draw` adds up first in larger ones
 
 
 class Sampled(NamedTuple):
-    """Replies of a batch, right-padded to the token limit; see `engine.Replies`.
+    """Replies of a batch, right-padded to the token limit; see `sampler.Replies`.
 
     Attributes:
         ids: [B, limit] int64; logp: [B, limit] float32; mask: [B, limit] bool; cut: [B] bool.

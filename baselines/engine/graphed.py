@@ -14,7 +14,7 @@ bound by reading the weights. A graph fixes shapes, addresses and the absence of
 
 The same functions run without graphs on a CPU, where the tests compare them with `eager.EagerDecoding`. A graph holds
 addresses, not values: weights that change in place (optimizers, `copy_`, `load_state_dict`) are seen by the next
-replay; weights that are exchanged for other tensors are noticed by their addresses, and the graphs are recorded anew.
+replay; weights that are exchanged for other tensors are noticed by their addresses, and the graphs are recorded again.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ class GraphedDecoding:
         self.bias.index_fill_(3, self.slot, 0.0)
         biases = {window: self._bias(shape, window) for window in set(decoder.windows)}
         for i in range(len(decoder.layers)):
-            qkv = decoder._qkv_step(i, decoder._before_attention(i, x))
+            qkv = decoder.qkv_step(i, decoder.before_attention(i, x))
             cos, sin = angles[decoder.kinds[i]]
             qk = qkv[:, : heads + kvh]
             qk = torch.addcmul(qk * cos, qk.roll(d // 2, -1), sin)
@@ -230,8 +230,8 @@ class GraphedDecoding:
             # The query heads of a KV head are its queries: keys and values are read once and never repeated.
             q = qk[:, :heads].reshape(rows, kvh, heads // kvh, d)
             y = F.scaled_dot_product_attention(q, keys, values, biases[decoder.windows[i]], scale=decoder.scale)
-            x = decoder._after_attention(i, x, y.reshape(rows, heads * d))
-        return decoder._norm(decoder.model.norm, x)
+            x = decoder.after_attention(i, x, y.reshape(rows, heads * d))
+        return decoder.norm(decoder.model.norm, x)
 
     def _bias(self, shape: Shape, window: int | None) -> Tensor:
         """What a layer of a window (in tokens, the newest included) may attend to, [rows, kv_heads, group, slots]."""

@@ -59,17 +59,21 @@ class ModelPolicy:
     ) -> None:
         self.engine, self.generator, self.greedy, self.name, self.world = engine, generator, greedy, name, world
 
-    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        """Answer each environment's prompt."""
-        prompts = [self.engine.family.encode(turn.messages) for turn in turns]
+    def sample(self, prompts: Sequence[Prompt]) -> tuple[list[Sample], list[str]]:
+        """A reply to each prompt, as ids with their log-probabilities and as text."""
         share = (self.world.rank * len(prompts), self.world.size * len(prompts))
         out = self.engine.sample(prompts, self.generator, greedy=self.greedy, share=share)
-        lengths = out.mask.sum(-1).tolist()
-        cuts = out.cut.tolist()
-        return [
-            Reply(text, Sample(prompt, out.ids[i, :n], out.logp[i, :n], out.hidden[i], cuts[i]))
-            for i, (prompt, text, n) in enumerate(zip(prompts, out.texts, lengths, strict=True))
+        lengths, cuts = out.mask.sum(-1).tolist(), out.cut.tolist()
+        samples = [
+            Sample(prompt, out.ids[i, :n], out.logp[i, :n], out.hidden[i], cuts[i])
+            for i, (prompt, n) in enumerate(zip(prompts, lengths, strict=True))
         ]
+        return samples, out.texts
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        """Answer each environment's prompt."""
+        samples, texts = self.sample([self.engine.family.encode(turn.messages) for turn in turns])
+        return [Reply(text, sample) for text, sample in zip(texts, samples, strict=True)]
 
 
 def pad_rows(rows: Sequence[Tensor], fill: float) -> tuple[Tensor, Tensor]:

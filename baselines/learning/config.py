@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import torch
 import yaml
@@ -21,6 +21,8 @@ from . import losses
 from .rewards import RewardOptions
 from .warm_start import WarmConfig
 
+DEFAULT_ENV, DEFAULT_MODEL = "vlgym/NumberLine-v0", "tiny"
+
 FREE_ON_RESUME = frozenset(
     {
         "out", "resume", "updates", "env_steps", "save_every", "eval_every", "eval_episodes", "threads", "track",
@@ -32,6 +34,11 @@ FREE_ON_RESUME = frozenset(
 @dataclass(frozen=True)
 class RunConfig:
     """Options of every learner."""
+
+    algorithm: ClassVar[str]
+    """Name of the learner, part of a run's record."""
+    command: ClassVar[str]
+    """The module that `python -m` runs."""
 
     env: str | None = None
     """Environment id, or several with commas between (mixed evenly); default vlgym/NumberLine-v0.
@@ -102,7 +109,7 @@ class RunConfig:
     lora: LoraOptions = field(default_factory=LoraOptions)
     """Low-rank adapters instead of all weights of the language model."""
     train_vision: bool = False
-    """Train the vision tower too; its features are then computed anew in every pass."""
+    """Train the vision tower too; its features are then computed again in every pass."""
     scoring: str = "auto"
     """How replies are scored.
 
@@ -127,23 +134,30 @@ class RunConfig:
     track: str = "none"
     """none, wandb or trackio."""
 
-    def resolve(self) -> Any:
+    @property
+    def policy_lr(self) -> float:
+        """First learning rate of the policy: `lr`, or the default for this model."""
+        if self.lr is not None:
+            return self.lr
+        return 3e-4 if (self.model or DEFAULT_MODEL) == "tiny" else 5e-5 if self.lora.rank else 1e-6
+
+    @property
+    def flat(self) -> bool:
+        """Whether replies are scored by the library's forward pass."""
+        return self.scoring == "flat" or (self.scoring == "auto" and self.device != "cpu")
+
+    def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges.
 
         Raises:
             UserError: a value is out of its range.
         """
-        model = self.model or "tiny"
-        tiny = model == "tiny"
-        warm_steps = self.warm.steps if self.warm.steps is not None else (600 if tiny else 0)
-        default_lr = 3e-4 if tiny else 5e-5 if self.lora.rank else 1e-6
+        model = self.model or DEFAULT_MODEL
+        warm_steps = self.warm.steps if self.warm.steps is not None else (600 if model == "tiny" else 0)
         config = replace(
-            self,
-            env=self.env or "vlgym/NumberLine-v0",
-            model=model,
-            lr=self.lr if self.lr is not None else default_lr,
+            self, env=self.env or DEFAULT_ENV, model=model, lr=self.policy_lr,
             warm=replace(self.warm, steps=warm_steps),
-        )
+        )  # fmt: skip
         config.require_positive(
             "updates", "num_envs", "rollout_steps", "epochs", "minibatch", "micro_batch", "lr", "save_every"
         )

@@ -237,6 +237,11 @@ def kl_estimate(new: Tensor, ref: Tensor, mask: Tensor, estimator: KLEstimator =
     raise ValueError(f"unknown KL estimator {estimator!r}; choose k1, k2 or k3")
 
 
+def kl_loss(new: Tensor, ref: Tensor, mask: Tensor, weights: Tensor, estimator: KLEstimator = "k3") -> Tensor:
+    """`kl_estimate` averaged over each reply's tokens, then summed over steps by their weights [B]; scalar."""
+    return (token_mean(kl_estimate(new, ref, mask, estimator), mask) * weights).sum()
+
+
 # -- value -------------------------------------------------------------------------------------------------------------
 
 

@@ -1,7 +1,7 @@
 """ArCHer's replay buffer: transitions between states, each distinct prompt stored once.
 
 A transition keeps what the critics read (features under the frozen reference, so they never go stale) and a state keeps
-its prompt too, because the policy answers it anew. Everything is saved as a few flat tensors.
+its prompt too, because the policy answers it again. Everything is saved as a few flat tensors.
 """
 
 from __future__ import annotations

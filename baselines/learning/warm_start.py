@@ -82,7 +82,7 @@ class WarmReport:
 
 
 class Check(NamedTuple):
-    """Figures of one validation."""
+    """Metrics of one validation."""
 
     success: float
     mean_return: float

@@ -1,9 +1,9 @@
 """A lean forward pass of Qwen2-type decoders over the model's own weights, with explicit keys and values.
 
-It computes what the library's `language_model` computes (a test compares them) without its per-call overhead, which on
-a CPU costs a small model
-more than the arithmetic, and with one freedom that the library lacks: the past keys and values of a batch are plain
-tensors, so many replies can attend to one copy of a shared prompt, with or without gradients.
+It computes what the library's `language_model` computes (a test compares them) without the library's overhead per call,
+which costs a small model on a CPU more than the arithmetic does. It has one freedom that the library lacks: the past
+keys and values of a batch are plain tensors, so many replies can attend to one copy of a shared prompt, with or without
+gradients.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Qwen2Decoder:
     work too.
 
     Other families override the small methods in which their layers differ. One layer of the one-token path is
-    `_before_attention`, `_qkv_step`, the attention itself (rotation, cache, softmax: in `step`), `_after_attention`.
+    `before_attention`, `qkv_step`, the attention itself (rotation, cache, softmax: in `step`), `after_attention`.
 
     Args:
         language_model: a `Qwen2VLTextModel`, `Qwen2_5_VLTextModel` or any module with the same parts.
@@ -78,7 +78,7 @@ class Qwen2Decoder:
         signed = torch.cat([-sin[..., :half], sin[..., half:]], dim=-1)
         return cos.unsqueeze(2), signed.unsqueeze(2)
 
-    def _norm(self, norm: Any, x: Tensor) -> Tensor:
+    def norm(self, norm: Any, x: Tensor) -> Tensor:
         return F.rms_norm(x, (x.shape[-1],), norm.weight, norm.variance_epsilon)
 
     def _norm_heads(self, attention: Any, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
@@ -88,7 +88,7 @@ class Qwen2Decoder:
     def _residuals(self, layer: Any, x: Tensor, attended: Tensor, mlp: Callable[[Tensor], Tensor]) -> Tensor:
         """The layer after its attention: [..., H], [..., heads * d] -> [..., H]."""
         x = x + layer.self_attn.o_proj(attended)
-        return x + mlp(self._norm(layer.post_attention_layernorm, x))
+        return x + mlp(self.norm(layer.post_attention_layernorm, x))
 
     # ---- whole sequences ---------------------------------------------------------------------------------------------
 
@@ -126,7 +126,7 @@ class Qwen2Decoder:
                 x, kv = run(x)
             new.append(kv)
             x = self._deepen(i, x, images)
-        return self._norm(self.model.norm, x), new
+        return self.norm(self.model.norm, x), new
 
     def _layer(
         self,
@@ -144,7 +144,7 @@ class Qwen2Decoder:
                 attention without a past will do.
         """
         layer = self.layers[i]
-        q, k, v = self._project(layer.self_attn, self._norm(layer.input_layernorm, x), angles)
+        q, k, v = self._project(layer.self_attn, self.norm(layer.input_layernorm, x), angles)
         if own is None:
             grouped = self.heads > self.kv_heads
             y = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.scale, enable_gqa=grouped)
@@ -270,7 +270,7 @@ class Qwen2Decoder:
     # ---- one token at a time -----------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Read the weights anew for `step`; call it after every change of them.
+        """Read the weights again for `step`; call it after every change of them.
 
         Small models get their projections concatenated, always into the same tensors.
         """
@@ -343,7 +343,7 @@ class Qwen2Decoder:
         b, h, kvh, d = x.shape[0], self.heads, self.kv_heads, self.head_dim
         angles = [(cos[t], sin[t]) for cos, sin in state.rotary]
         for i, (keys, values) in enumerate(zip(state.keys, state.values, strict=True)):
-            qkv = self._qkv_step(i, self._before_attention(i, x))
+            qkv = self.qkv_step(i, self.before_attention(i, x))
             cos, sin = angles[self.kinds[i]]
             qk = qkv[:, : h + kvh]
             qk = qk * cos + qk.roll(d // 2, -1) * sin  # the queries' angles carry the attention scale
@@ -357,14 +357,14 @@ class Qwen2Decoder:
             else:
                 scores = torch.baddbmm(state.bias[:, :, seen], q, keys[:, :, seen])
             weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(values.dtype)
-            x = self._after_attention(i, x, torch.bmm(weights, values[:, seen]).view(b, h * d))
-        return self._norm(self.model.norm, x)
+            x = self.after_attention(i, x, torch.bmm(weights, values[:, seen]).view(b, h * d))
+        return self.norm(self.model.norm, x)
 
-    def _before_attention(self, i: int, x: Tensor) -> Tensor:
+    def before_attention(self, i: int, x: Tensor) -> Tensor:
         """What layer `i` attends with: [B, H] -> [B, H]."""
-        return self._norm(self.layers[i].input_layernorm, x)
+        return self.norm(self.layers[i].input_layernorm, x)
 
-    def _qkv_step(self, i: int, y: Tensor) -> Tensor:
+    def qkv_step(self, i: int, y: Tensor) -> Tensor:
         """Queries, keys and values of layer `i` before rotation: [B, H] -> [B, heads + 2 * kv_heads, head_dim]."""
         if self._fused is not None:
             qkv = F.linear(y, self._fused[i][0], self._fused[i][1])
@@ -373,7 +373,7 @@ class Qwen2Decoder:
             qkv = torch.cat([attention.q_proj(y), attention.k_proj(y), attention.v_proj(y)], dim=-1)
         return qkv.view(y.shape[0], self.heads + 2 * self.kv_heads, self.head_dim)
 
-    def _after_attention(self, i: int, x: Tensor, attended: Tensor) -> Tensor:
+    def after_attention(self, i: int, x: Tensor, attended: Tensor) -> Tensor:
         """Layer `i` from its attention on: [B, H] what came in, [B, heads * head_dim] -> [B, H]."""
         layer = self.layers[i]
         mlp = layer.mlp if self._fused is None else partial(_gated, layer.mlp, self._fused[i][2])
@@ -384,10 +384,10 @@ class QkNormDecoder(Qwen2Decoder):
     """Layers that normalise the queries and keys of each head before they rotate them, as Qwen3's do."""
 
     def _norm_heads(self, attention: Any, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        return self._norm(attention.q_norm, q), self._norm(attention.k_norm, k)
+        return self.norm(attention.q_norm, q), self.norm(attention.k_norm, k)
 
-    def _qkv_step(self, i: int, y: Tensor) -> Tensor:
-        q, k, v = super()._qkv_step(i, y).split([self.heads, self.kv_heads, self.kv_heads], dim=1)
+    def qkv_step(self, i: int, y: Tensor) -> Tensor:
+        q, k, v = super().qkv_step(i, y).split([self.heads, self.kv_heads, self.kv_heads], dim=1)
         return torch.cat([*self._norm_heads(self.layers[i].self_attn, q, k), v], dim=1)
 
 

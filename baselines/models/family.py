@@ -128,7 +128,7 @@ class Family:
         self._texts: Lru = Lru(4096)
         self._prepared: Lru = Lru(4096)
         self._prompts: Lru = Lru(4096)
-        self._adopt(model)
+        self.adopt(model)
 
     # ---- what a family says ------------------------------------------------------------------------------------------
 
@@ -169,7 +169,7 @@ class Family:
 
     # ---- the model ---------------------------------------------------------------------------------------------------
 
-    def _adopt(self, model: Any) -> None:
+    def adopt(self, model: Any) -> None:
         self.model = model
         self.language_model: Any = model.model.language_model
         self.decoder = self.decoder_class(self.language_model)
@@ -197,7 +197,7 @@ class Family:
         """
         shared = {id(module): module for module in self._vision_modules(self.model)} if share_vision else {}
         twin = copy.copy(self)
-        twin._adopt(copy.deepcopy(self.model, dict(shared)))
+        twin.adopt(copy.deepcopy(self.model, dict(shared)))
         kept = {id(p) for module in shared.values() for p in module.parameters()}
         for parameter in twin.model.parameters():
             if id(parameter) not in kept:

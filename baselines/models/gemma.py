@@ -37,13 +37,13 @@ class Gemma3Decoder(QkNormDecoder):
         like, at = self.model.embed_tokens.weight, positions[0]
         return Rotary([self._signed(*self.model.rotary_emb(like, at, kind)) for kind in self.layer_types], at)
 
-    def _norm(self, norm: Any, x: Tensor) -> Tensor:
+    def norm(self, norm: Any, x: Tensor) -> Tensor:
         return F.rms_norm(x.float(), (x.shape[-1],), 1.0 + norm.weight.float(), norm.eps).type_as(x)
 
     def _residuals(self, layer: Any, x: Tensor, attended: Tensor, mlp: Callable[[Tensor], Tensor]) -> Tensor:
-        x = x + self._norm(layer.post_attention_layernorm, layer.self_attn.o_proj(attended))
-        y = mlp(self._norm(layer.pre_feedforward_layernorm, x))
-        return x + self._norm(layer.post_feedforward_layernorm, y)
+        x = x + self.norm(layer.post_attention_layernorm, layer.self_attn.o_proj(attended))
+        y = mlp(self.norm(layer.pre_feedforward_layernorm, x))
+        return x + self.norm(layer.post_feedforward_layernorm, y)
 
 
 class Gemma3(Family):

@@ -7,7 +7,7 @@ weights:
 - `merged_copy` has their sum as ordinary linear layers, for sampling at full speed;
 - `reference` has the base alone, for the KL penalty, and holds no weights of its own.
 
-Merged weights are always computed anew from the base, which never changes: adding an update to them and taking it off
+Merged weights are always computed from the base, which never changes: adding an update to them and taking it off
 again would round twice in bfloat16 and drift.
 """
 
@@ -171,7 +171,7 @@ def merged_copy(family: Family) -> Family:
 
 @torch.no_grad()
 def refresh(merged: Family, family: Family) -> None:
-    """Compute every merged weight anew from base and adapters: in float32, then rounded to the base's type.
+    """Compute every merged weight from base and adapters: in float32, then rounded to the base's type.
 
     In place, so captured graphs stay valid and an `Engine` notices.
     """
@@ -190,7 +190,7 @@ def _rebuilt(family: Family, plain: Callable[[Any], nn.Linear]) -> Family:
     shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     shared |= {id(layer): plain(layer) for _, layer in _adapted(family)}
     twin = copy.copy(family)
-    twin._adopt(copy.deepcopy(model, shared))
+    twin.adopt(copy.deepcopy(model, shared))
     return twin
 
 

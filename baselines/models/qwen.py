@@ -53,8 +53,8 @@ class QwenVL(Family):
             turn_end="<|im_end|>", pad="<|endoftext|>", media=media,
         )  # fmt: skip
 
-    def _adopt(self, model: Any) -> None:
-        super()._adopt(model)
+    def adopt(self, model: Any) -> None:
+        super().adopt(model)
         _use_linear_patch_embedding(model.model.visual.patch_embed)
 
     def _vision_modules(self, model: Any) -> list[nn.Module]:

@@ -56,15 +56,13 @@ def draw_curve(
         ],
         "return": [(e["mean_return"], 1.96 * e["return_se"], 1.96 * e["return_se"]) for e in evaluations],
     }
-    for axis, figure_name in ((middle, "success"), (right, "return")):
-        seen = [
-            (r["env_steps"], r[f"episode/{figure_name}"]) for r in rows if r.get(f"episode/{figure_name}") is not None
-        ]
+    for axis, metric in ((middle, "success"), (right, "return")):
+        seen = [(r["env_steps"], r[f"episode/{metric}"]) for r in rows if r.get(f"episode/{metric}") is not None]
         _draw_training(axis, seen)
         at = [e["env_steps"] for e in evaluations]
         if at:
             mean, low, high = (
-                [max(0.0, x) if i else x for x in xs] for i, xs in enumerate(zip(*intervals[figure_name], strict=True))
+                [max(0.0, x) if i else x for x in xs] for i, xs in enumerate(zip(*intervals[metric], strict=True))
             )
             axis.errorbar(
                 at,
@@ -75,10 +73,10 @@ def draw_curve(
                 capsize=4,
                 label="held-out episodes, 95 % interval",
             )
-    for axis, figure_name in ((left, "success"), (middle, "success"), (right, "return")):
+    for axis, metric in ((left, "success"), (middle, "success"), (right, "return")):
         for known, word, color, style in ((oracle, "oracle", "tab:green", "--"), (floor, "random", "tab:orange", ":")):
             if known is not None:
-                value = known[figure_name]
+                value = known[metric]
                 axis.axhline(value, color=color, linestyle=style, linewidth=1.5, label=f"{word} {value:.2f}")
         axis.grid(alpha=0.2)
     for axis in (middle, right):
@@ -89,7 +87,7 @@ def draw_curve(
 
 
 def _draw_training(axis: Any, seen: Sequence[tuple[float, float]]) -> None:
-    """A figure of the training episodes, and its running mean."""
+    """A metric of the training episodes, and its running mean."""
     if not seen:
         return
     steps, values = [step for step, _ in seen], [value for _, value in seen]

@@ -21,7 +21,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class World:
-    """Which of how many processes this one is."""
+    """One process of a run: its number (`rank`, from 0), and how many processes there are (`size`)."""
 
     rank: int = 0
     size: int = 1
@@ -86,7 +86,7 @@ def gather_texts(text: str, world: World) -> list[str]:
 
 
 def mean(values: dict[str, float], world: World) -> dict[str, float]:
-    """Mean of each figure over the processes in which it is a number; all must have the same keys."""
+    """Mean of each metric over the processes in which it is a number; all must have the same keys."""
     if world.size == 1:
         return values
     x = torch.tensor(list(values.values()), dtype=torch.float64)
@@ -94,6 +94,15 @@ def mean(values: dict[str, float], world: World) -> dict[str, float]:
     packed = torch.stack([torch.where(known, x, torch.zeros_like(x)), known.double()])
     dist.all_reduce(packed)
     return dict(zip(values, (packed[0] / packed[1]).tolist(), strict=True))
+
+
+def total(count: int, world: World) -> int:
+    """Sum of a number over the processes."""
+    if world.size == 1:
+        return count
+    x = torch.tensor([count])
+    dist.all_reduce(x)
+    return int(x.item())
 
 
 def any_of(flag: bool, world: World) -> bool:

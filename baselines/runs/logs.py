@@ -105,7 +105,7 @@ class RunLog:
 
 
 def summary(row: Mapping[str, Any]) -> str:
-    """The figures of the progress bar."""
+    """The metrics of the progress bar."""
     shown = [
         ("success", "episode/success", ".2f"), ("return", "episode/return", "+.2f"),
         ("invalid", "rollout/invalid_rate", ".2f"), ("kl", "loss/kl", ".3f"), ("clip", "loss/clip_fraction", ".2f"),

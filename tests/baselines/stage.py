@@ -1,20 +1,20 @@
-"""A learner without folder and warm start: the parts of a session that it uses, on the tiny model."""
+"""A learner without folder and warm start: the parts of a run that it uses, on the tiny model."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 
 from baselines.engine.engine import Engine
 from baselines.engine.policy import ModelPolicy
-from baselines.learning.value import ValueHead
+from baselines.learning.environments import Environments
 from baselines.learning.warm_start import WarmConfig
+from baselines.learning.weights import AllWeights
 from baselines.models.load import load_family
 from baselines.runs.distributed import ALONE, World
-from vlgym import make
-from vlgym.rollout import Runner
 
 ENV = "vlgym/NumberLine-v0"
 SMALL: dict[str, Any] = {
@@ -34,30 +34,19 @@ SMALL: dict[str, Any] = {
 
 
 class Stage:
-    """What a learner uses of a `Session`."""
+    """What a learner uses of a `Run`."""
 
-    def __init__(self, config: Any, world: World = ALONE) -> None:
-        self.config, self.world, self.num_envs, self.env_steps = config, world, config.num_envs, 0
-        self.family = load_family("tiny", image_tokens=4)
-        for parameter in self.family.vision_parameters():
-            parameter.requires_grad_(False)
-        self.engine = self.sampler = Engine(self.family, max_new_tokens=6)
-        self.value = ValueHead(128)
-        self.parameters = list(self.family.language_model.parameters())
+    def __init__(self, config: Any, world: World = ALONE, *, keep_reference: bool = False) -> None:
+        self.config, self.world = config, world
+        self.envs = Environments(config, world)
+        engine = Engine(load_family("tiny", image_tokens=4), max_new_tokens=6)
+        self.weights = AllWeights(engine, train_vision=False, keep_reference=keep_reference)
+        self.policy = ModelPolicy(engine, torch.Generator().manual_seed(0), world=world)
         self.order = torch.Generator().manual_seed(0)
-        self.reference = self.builder = None
-        self.policy = ModelPolicy(self.engine, torch.Generator().manual_seed(0))
-
-    def make_env(self, index: int) -> Any:
-        return make(ENV)
-
-    def make_runners(self) -> list[Runner]:
-        return [Runner([make(ENV) for _ in range(self.num_envs)], split="train")]
-
-    def make_shaper(self, gamma: float) -> None:
-        return None
+        self.state = SimpleNamespace(env_steps=0)
 
 
-def on_stage(learner: Any, **changes: Any) -> Any:
-    """A learner with `SMALL` settings, changed."""
-    return learner(Stage(replace(learner.Config(**SMALL), **changes).resolve()))
+def on_stage(module: Any, *args: Any, world: World = ALONE, **changes: Any) -> Any:
+    """The learner of a module with `SMALL` settings, changed; `args` go to it after the stage."""
+    learner = next(getattr(module, name) for name in ("VLDAC", "LOOP", "ArCHer") if hasattr(module, name))
+    return learner(Stage(replace(module.Config(**SMALL), **changes).resolve(), world), *args)

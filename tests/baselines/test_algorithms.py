@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from dataclasses import replace
 
 import pytest
@@ -12,15 +11,13 @@ from safetensors.torch import load_file
 from samples import messages, picture
 from stage import ENV, SMALL, on_stage
 
+from baselines import grpo, loop, rl4vlm, vldac
 from baselines.engine.policy import Sample
-from baselines.grpo import GRPO
-from baselines.learning import losses, training
+from baselines.learning import losses
+from baselines.learning.optimizers import Metrics
 from baselines.learning.spans import action_mask, first_token
-from baselines.loop import LOOP
-from baselines.rl4vlm import RL4VLM
 from baselines.runs.checkpoint import checkpoints
 from baselines.runs.logs import read_rows
-from baselines.vldac import VLDAC
 from vlgym.errors import UserError
 from vlgym.seeding import episode_seed
 
@@ -67,14 +64,14 @@ def test_the_first_token_is_found_as_by_decoding_every_prefix(family):
 
 
 def test_rl4vlm_is_vldac_with_its_own_defaults():
-    config = RL4VLM.Config().resolve()
+    config = rl4vlm.Config().resolve()
     assert (config.policy_loss, config.kl_coef, config.value_warmup, config.stop_gradient) == ("step", 0.0, 0, False)
-    assert issubclass(RL4VLM, VLDAC)
+    assert rl4vlm.train is vldac.train
 
 
 def test_rl4vlms_loss_weighs_thoughts_by_lambda():
-    learner = on_stage(RL4VLM, thought_weight=0.25)
-    batch, _ = learner.collector.collect()
+    learner = on_stage(vldac, policy_loss="step", thought_weight=0.25)
+    batch, _ = learner.collect()
     rows = torch.arange(3)
     batch.spans[:3] = [(0, 1), None, (0, 1)]  # from the first character on: all action; none; all action
     batch.advantages[:3] = torch.tensor([1.0, 1.0, -1.0])
@@ -90,20 +87,20 @@ def test_rl4vlms_loss_weighs_thoughts_by_lambda():
 
 
 def test_a_groups_episodes_begin_alike_and_groups_differ():
-    learner = on_stage(LOOP, num_envs=4, group=2)
-    batch, row = learner.collector.collect()
+    learner = on_stage(loop, num_envs=4, group=2)
+    batch, row = learner.collect()
     first = [batch.samples[unit[0]].prompt.key for unit in batch.units]
     assert first[0] == first[1] != first[2] == first[3]
     assert row["episode/count"] == 4
     assert learner.collector.next == 4
-    again, _ = learner.collector.collect()
+    again, _ = learner.collect()
     assert again.samples[again.units[0][0]].prompt.key not in first
 
 
 def test_every_step_of_an_episode_has_the_episodes_advantage_and_groups_sum_to_zero():
-    learner = on_stage(LOOP, num_envs=4, group=2)
-    learner.collector.advantage = lambda returns: losses.leave_one_out(torch.tensor([[3.0, 1.0], [0.0, 4.0]]))
-    batch, _ = learner.collector.collect()
+    learner = on_stage(loop, num_envs=4, group=2)
+    learner.advantage = lambda returns: losses.leave_one_out(torch.tensor([[3.0, 1.0], [0.0, 4.0]]))
+    batch, _ = learner.collect()
     expected = [2.0, -2.0, -4.0, 4.0]  # K / (K - 1) = 2 times the distance from the mean
     for unit, advantage in zip(batch.units, expected, strict=True):
         assert len(unit) >= 1
@@ -112,45 +109,43 @@ def test_every_step_of_an_episode_has_the_episodes_advantage_and_groups_sum_to_z
 
 
 def test_the_environments_seed_depends_on_the_group_alone():
-    learner = on_stage(LOOP, num_envs=4, group=2)
+    learner = on_stage(loop, num_envs=4, group=2)
     seen: list[int] = []
     for env in learner.collector.envs:
         reset = env.reset
         env.reset = lambda seed=None, options=None, reset=reset: (seen.append(seed), reset(seed=seed))[1]
-    learner.collector.collect()
+    learner.collect()
     assert seen == [episode_seed(ENV, "train", n) for n in (0, 0, 1, 1)]
 
 
 def test_returns_are_discounted_within_an_episode():
-    learner = on_stage(LOOP, num_envs=2, group=2, gamma=0.5, invalid_penalty=1.0)
+    learner = on_stage(loop, num_envs=2, group=2, gamma=0.5, invalid_penalty=1.0)
     for env in learner.collector.envs:
         env.invalid_penalty, env.max_turns = 1.0, 3
-    batch, row = learner.collector.collect()  # an untrained model is never readable: -1 each turn
+    batch, row = learner.collect()  # an untrained model is never readable: -1 each turn
     assert batch.returns.tolist() == [-(1 + 0.5 + 0.25)] * 6
     assert row["episode/return"] == -3.0
 
 
 def test_every_token_of_an_episode_counts_alike():
-    learner = on_stage(LOOP, num_envs=2, group=2)
-    batch, _ = learner.collector.collect()
+    learner = on_stage(loop, num_envs=2, group=2)
+    batch, _ = learner.collect()
     batch.advantages[:] = 1.0
-    learner.policy_step = lambda batch, rows, size, stats: stats["policy/grad_norm"].append(
-        float(learner.weights(batch, rows, size).sum())
-    )
-    stats = learner.train_on(batch, 1)
-    assert stats["policy/grad_norm"] == pytest.approx(1.0)  # both episodes are in the one minibatch
-    weights = learner.weights(batch, torch.tensor(batch.units[0]), 2)
+    sums = []
+    learner.policy_step = lambda batch, rows, weights, metrics: sums.append(float(weights[rows].sum()))
+    learner.learn(batch, 1)
+    assert sums == pytest.approx([1.0, 1.0])  # both episodes are in the one minibatch of each epoch
     tokens = batch.mask[batch.units[0]].sum(-1)
-    assert weights.tolist() == pytest.approx((tokens / tokens.sum() / 2).tolist())
+    assert loop.token_shares(batch)[batch.units[0]].tolist() == pytest.approx((tokens / tokens.sum()).tolist())
 
 
 def test_loop_leaves_out_episodes_without_an_advantage_and_grpo_keeps_them():
-    for learner_class, used in ((LOOP, 0.5), (GRPO, 1.0)):
-        learner = on_stage(learner_class, num_envs=4, group=2, kl_coef=0.0)
-        batch, _ = learner.collector.collect()
+    for choices, used in (((), 0.5), ((losses.group_relative, 0.0), 1.0)):
+        learner = on_stage(loop, *choices, num_envs=4, group=2, kl_coef=0.0)
+        batch, _ = learner.collect()
         for unit, advantage in zip(batch.units, (1.0, -1.0, 0.0, 0.0), strict=True):
             batch.advantages[unit] = advantage
-        assert learner.train_on(batch, 1)["rollout/used_episodes"] == used
+        assert learner.learn(batch, 1)["rollout/used_episodes"] == used
 
 
 def test_grpos_advantages_are_divided_by_the_groups_deviation():
@@ -168,7 +163,7 @@ def test_grpos_advantages_are_divided_by_the_groups_deviation():
 )
 def test_options_that_make_no_groups_are_refused(change, words):
     with pytest.raises(UserError, match=words):
-        LOOP.Config(**{**SMALL, "group": 2, **change}).resolve()
+        loop.Config(**{**SMALL, "group": 2, **change}).resolve()
 
 
 # -- all --
@@ -177,16 +172,16 @@ def test_options_that_make_no_groups_are_refused(change, words):
 @pytest.mark.parametrize(
     ("learner", "more"),
     [
-        (RL4VLM, {"reward": replace(VLDAC.Config().reward, normalise=True)}),
-        (LOOP, {"group": 2, "kl_coef": 0.05}),
-        (GRPO, {"group": 2}),
+        (rl4vlm, {"reward": replace(vldac.Config().reward, normalise=True)}),
+        (loop, {"group": 2, "kl_coef": 0.05}),
+        (grpo, {"group": 2}),
     ],
 )
 def test_two_updates_equal_one_and_a_resumed_one_bit_for_bit(tmp_path, learner, more):
     config = learner.Config(**{**SMALL, "updates": 2, "invalid_penalty": 0.1, **more})
-    training.train(learner, replace(config, out=tmp_path / "stopped", updates=1, final_lr=1.0, lr=3e-4))
-    training.train(learner, replace(config, out=tmp_path / "whole", updates=2, final_lr=1.0, lr=3e-4))
-    training.train(learner, learner.Config(out=tmp_path / "stopped", resume=True, updates=2))
+    learner.train(replace(config, out=tmp_path / "stopped", updates=1, final_lr=1.0, lr=3e-4))
+    learner.train(replace(config, out=tmp_path / "whole", updates=2, final_lr=1.0, lr=3e-4))
+    learner.train(learner.Config(out=tmp_path / "stopped", resume=True, updates=2))
     first, second = (checkpoints(tmp_path / name / "checkpoints")[-1] for name in ("whole", "stopped"))
     a, b = load_file(first / "tensors.safetensors"), load_file(second / "tensors.safetensors")
     assert a.keys() == b.keys()
@@ -199,18 +194,18 @@ def test_two_updates_equal_one_and_a_resumed_one_bit_for_bit(tmp_path, learner, 
 
 
 def test_a_budget_in_environment_steps_ends_the_run(tmp_path):
-    config = VLDAC.Config(**{**SMALL, "updates": 50, "eval_episodes": 0})
-    session = training.train(VLDAC, replace(config, env_steps=20, out=tmp_path / "run"))
-    assert (session.update, session.env_steps) == (2, 24)
+    config = vldac.Config(**{**SMALL, "updates": 50, "eval_episodes": 0})
+    state = vldac.train(replace(config, env_steps=20, out=tmp_path / "run")).state
+    assert (state.update, state.env_steps) == (2, 24)
 
 
 def test_the_ablation_switches_do_what_they_say():
-    plain = on_stage(VLDAC, value_warmup=0)
-    assert not plain.warming_up(1)
-    assert on_stage(VLDAC, value_warmup=2).warming_up(2)
-    batch, _ = plain.collector.collect()
+    plain = on_stage(vldac, value_warmup=0)
+    assert plain.rate(1) > 0
+    assert on_stage(vldac, value_warmup=2).rate(2) == 0
+    batch, _ = plain.collect()
     batch.advantages = torch.linspace(-1, 1, 12)
     batch.ref = batch.old - batch.mask * 0.5
-    stats: dict[str, list[float]] = defaultdict(list)
-    plain.policy_step(batch, torch.arange(12), 12, stats)
-    assert stats["loss/kl"][0] == pytest.approx(2.718281828**-0.5 + 0.5 - 1, rel=1e-3)  # k3 of d = -0.5
+    metrics = Metrics()
+    plain.policy_step(batch, torch.arange(12), 12, metrics)
+    assert metrics.values["loss/kl"][0] == pytest.approx(2.718281828**-0.5 + 0.5 - 1, rel=1e-3)  # k3 of d = -0.5

@@ -14,11 +14,14 @@ import torch
 from safetensors.torch import load_file, save_file
 from samples import messages, picture
 
-from baselines.archer import ArCHer, Config, Critics, Standardise, follow
+from baselines import archer
+from baselines.archer import ArCHer, Config
 from baselines.engine.policy import pad_rows
-from baselines.learning import losses, training
+from baselines.learning import losses
+from baselines.learning.critics import Critics, Standardise, follow
+from baselines.learning.optimizers import Metrics
 from baselines.learning.replay import Replay, State, Transition, columns
-from baselines.learning.session import Session
+from baselines.learning.run import Run
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs.checkpoint import checkpoints
 from baselines.runs.distributed import World
@@ -51,7 +54,7 @@ def make_learner(tmp_path):
 
     def make(**changes) -> ArCHer:
         config = replace(SMALL, out=tmp_path / str(len(list(tmp_path.iterdir()))), **changes).resolve()
-        return ArCHer(Session(config, ArCHer.name, ArCHer.command, needs_reference=True))
+        return ArCHer(Run(config, keep_reference=True))
 
     return make
 
@@ -130,14 +133,12 @@ def test_features_are_standardised_by_what_was_seen_and_stay_bounded():
 
 def test_critics_learn_which_reply_is_better_and_the_advantage_has_its_sign(make_learner):
     learner = make_learner(critic_steps=60, gamma=0.5)
-    width = learner.session.family.language_model.config.hidden_size
+    width = learner.weights.family.language_model.config.hidden_size
     x = torch.randn(3, 2 * width, generator=torch.Generator().manual_seed(0))
-    state = State(learner.session.family.encode(messages(picture(1), "?")), torch.randn(width))
+    state = State(learner.weights.family.encode(messages(picture(1), "?")), torch.randn(width))
     good, bad = x[0], x[1]
     learner.replay.add([Transition(state, good, 1.0, None)] * 4 + [Transition(state, bad, 0.0, None)] * 4)
-    learner.train_critics(
-        state.feature.expand(8, -1), torch.stack([good, bad] * 4), {"critic/grad_norm": [], "loss/q": [], "loss/v": []}
-    )
+    learner.critic_steps(state.feature.expand(8, -1), torch.stack([good, bad] * 4), Metrics())
     with torch.no_grad():
         q = learner.critics.q(state.feature.expand(2, -1), x[:2])
         v = learner.critics.v(state.feature.expand(2, -1))
@@ -241,7 +242,7 @@ def test_what_the_critics_read_are_states_of_the_whole_pass(engine, prompts):
         steps = prompt.next_position + torch.arange(len(replies[i]))
         positions = torch.cat([prompt.positions, steps.expand(3, -1)], dim=1)
         with torch.no_grad():
-            x, images = engine._place_images(engine.embedding(whole[None]), [prompt], [0], False)
+            x, images = engine.place_images(engine.embedding(whole[None]), [prompt], [0], False)
             hidden = engine.family.flat_hidden(x, positions[:, None], images)[0]
         own = hidden[len(prompt) :]
         torch.testing.assert_close(states[i], hidden[len(prompt) - 1], atol=1e-4, rtol=1e-4)
@@ -254,8 +255,8 @@ def test_truncated_steps_lead_to_the_final_observation_terminated_ones_nowhere_a
     # An untrained model's reply is unreadable: it ends the episode here, and only the turn limit does there.
     for changes, ended in (({"invalid_action": "terminate"}, "terminated"), ({"env_kwargs": ("max_turns=2",)}, "cut")):
         learner = make_learner(rollout_steps=2, **changes)
-        batch, _ = learner.collector.collect()
-        learner.remember(batch)
+        batch, outcomes, _ = learner.collect()
+        learner.remember(batch, outcomes)
         rows = list(learner.replay.rows)
         first, second = rows[:2], rows[2:]  # two environments
         if ended == "terminated":
@@ -264,7 +265,7 @@ def test_truncated_steps_lead_to_the_final_observation_terminated_ones_nowhere_a
             assert all(row.following is after.state for row, after in zip(first, second, strict=True))
             assert all(row.following is not None for row in second)
             starts = [turn.messages for runner in learner.collector.runners for turn in runner.turns()]
-            encode = learner.session.family.encode
+            encode = learner.weights.family.encode
             assert all(
                 row.following.prompt.key == row.state.prompt.key != encode(start).key
                 for row, start in zip(second, starts, strict=True)
@@ -275,52 +276,59 @@ def test_truncated_steps_lead_to_the_final_observation_terminated_ones_nowhere_a
 def test_distinct_prompts_of_rollouts_are_stored_once(make_learner):
     learner = make_learner(buffer=100)
     for _ in range(2):
-        learner.remember(learner.collector.collect()[0])
+        learner.remember(*learner.collect()[:2])
     assert len(learner.replay.rows) == 12
     named = [state for row in learner.replay.rows for state in (row.state, row.following) if state is not None]
     assert len({id(state) for state in named}) == len({state.prompt.key for state in named}) < 12
     assert {id(state) for state in named} == {id(state) for state in learner.replay.states.values()}
 
 
+def one_update(learner: ArCHer, number: int) -> dict[str, float]:
+    """Play, remember and learn once; return what was noted."""
+    batch, outcomes, _ = learner.collect()
+    learner.remember(batch, outcomes)
+    return learner.learn(len(batch.samples), number)
+
+
 def test_the_critics_give_the_model_no_gradient_and_leave_the_reference_as_it_is(make_learner):
     learner = make_learner()
     frozen = [p.clone() for p in learner.reference.family.model.parameters()]
-    before = [p.clone() for p in learner.session.family.model.parameters()]
-    batch, _ = learner.collector.collect()
-    figures = learner.train_on(batch, 1)  # the warm-up
-    assert figures["policy/lr"] == 0
-    assert all(p.grad is None for p in learner.session.family.model.parameters())
-    assert all(torch.equal(a, b) for a, b in zip(before, learner.session.family.model.parameters(), strict=True))
-    learner.train_on(learner.collector.collect()[0], 2)
-    assert any(not torch.equal(a, b) for a, b in zip(before, learner.session.parameters, strict=False))
+    model = learner.weights.family.model
+    before = [p.clone() for p in model.parameters()]
+    metrics = one_update(learner, 1)  # the warm-up
+    assert metrics["policy/lr"] == 0
+    assert all(p.grad is None for p in model.parameters())
+    assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
+    one_update(learner, 2)
+    assert any(not torch.equal(a, b) for a, b in zip(before, learner.weights.parameters, strict=False))
     assert all(torch.equal(a, b) for a, b in zip(frozen, learner.reference.family.model.parameters(), strict=True))
 
 
 def test_the_policy_learns_through_its_log_probabilities_alone(make_learner, monkeypatch):
     learner = make_learner(normalise_advantages=False, critic_warmup=0)
     monkeypatch.setattr(losses, "twin_advantages", lambda q, v: torch.zeros(q.shape[1]))
-    before = [p.clone() for p in learner.session.parameters]
-    figures = learner.train_on(learner.collector.collect()[0], 1)
-    assert figures["policy/lr"] > 0
-    assert figures["policy/grad_norm"] == 0  # no advantage, no gradient
-    assert all(torch.equal(a, b) for a, b in zip(before, learner.session.parameters, strict=True))
+    before = [p.clone() for p in learner.weights.parameters]
+    metrics = one_update(learner, 1)
+    assert metrics["policy/lr"] > 0
+    assert metrics["policy/grad_norm"] == 0  # no advantage, no gradient
+    assert all(torch.equal(a, b) for a, b in zip(before, learner.weights.parameters, strict=True))
 
 
 def test_on_policy_forgets_all_but_the_newest_rollout(make_learner):
     learner = make_learner(on_policy=True)
     for _ in range(2):
-        learner.remember(learner.collector.collect()[0])
-        rewards = [reward for reward, _ in learner.collector.outcomes]
-        assert [row.reward for row in learner.replay.rows] == rewards
-    prompts = {p.key for _, p in learner.collector.outcomes if p is not None}
+        batch, outcomes, _ = learner.collect()
+        learner.remember(batch, outcomes)
+        assert [row.reward for row in learner.replay.rows] == [reward for reward, _ in outcomes]
+    prompts = {p.key for _, p in outcomes if p is not None}
     assert prompts <= learner.replay.states.keys()
 
 
 def test_several_processes_are_refused(make_learner):
-    session = make_learner().session
-    session.world = World(0, 2)
+    run = make_learner().run
+    run.world = World(0, 2)
     with pytest.raises(UserError, match="without torchrun"):
-        ArCHer(session)
+        ArCHer(run)
 
 
 @pytest.mark.parametrize(
@@ -336,7 +344,7 @@ def test_bad_options_are_refused(change, words):
 
 def test_three_updates_equal_two_then_ctrl_c_then_resume_bit_for_bit(tmp_path, monkeypatch):
     straight, stopped = tmp_path / "straight", tmp_path / "stopped"
-    training.train(ArCHer, replace(SMALL, out=straight, kl_coef=0.1))
+    archer.train(replace(SMALL, out=straight, kl_coef=0.1))
     write = RunLog.write
 
     def write_and_interrupt(self, row):
@@ -346,9 +354,9 @@ def test_three_updates_equal_two_then_ctrl_c_then_resume_bit_for_bit(tmp_path, m
 
     with monkeypatch.context() as patch:
         patch.setattr(RunLog, "write", write_and_interrupt)
-        training.train(ArCHer, replace(SMALL, out=stopped, kl_coef=0.1))
+        archer.train(replace(SMALL, out=stopped, kl_coef=0.1))
     assert checkpoints(stopped / "checkpoints")[-1].name == "update-000002"
-    training.train(ArCHer, Config(out=stopped, resume=True))
+    archer.train(Config(out=stopped, resume=True))
     first, second = (checkpoints(folder / "checkpoints")[-1] for folder in (straight, stopped))
     assert first.name == second.name == "update-000003"
     a, b = load_file(first / "tensors.safetensors"), load_file(second / "tensors.safetensors")

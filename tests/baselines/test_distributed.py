@@ -12,11 +12,11 @@ import torch
 from safetensors.torch import load_file
 from stage import on_stage
 
-from baselines.loop import LOOP
+from baselines import loop, vldac
+from baselines.learning.batch import minibatches
 from baselines.models.load import load_family
 from baselines.runs import distributed
 from baselines.runs.distributed import ALONE, World
-from baselines.vldac import VLDAC
 
 HERE = Path(__file__).parent
 TORCHRUN = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29617"]
@@ -43,19 +43,21 @@ def test_two_processes_sample_and_learn_what_one_does(tmp_path):
         assert max(moved) > 1e-3  # far beyond the tolerance: they did learn
 
 
+def order(learner) -> list[tuple[list[int], int]]:
+    """The minibatches of one pass over a rollout."""
+    run, (batch, _) = learner.run, learner.collect()
+    found = minibatches(batch.units, learner.config.minibatch, run.envs.count, run.order, run.world)
+    return [(rows.tolist(), size) for rows, size in found]
+
+
 def test_minibatches_of_all_processes_are_those_of_one():
-    whole = on_stage(VLDAC)
-    batch, _ = whole.collector.collect()
-    state = whole.session.order.get_state()
-    parts = [(rows.tolist(), size) for rows, size in whole.minibatches(batch)]
+    parts = order(on_stage(vldac))
     assert sorted(row for rows, _ in parts for row in rows) == list(range(12))
     halves = []
     for rank in (0, 1):
-        half = on_stage(VLDAC, num_envs=2)
-        half.session.world = World(rank, 2)
-        half.session.order.set_state(state)
-        own, _ = half.collector.collect()
-        halves.append([(rows.tolist(), size) for rows, size in half.minibatches(own)])
+        half = on_stage(vldac, num_envs=2)  # of this process alone
+        half.run.world = World(rank, 2)
+        halves.append(order(half))
     for (rows, size), (first, _), (second, _) in zip(parts, *halves, strict=True):
         # Row t * 2 + n of process r is row t * 4 + 2 r + n of one process.
         merged = [row // 2 * 4 + row % 2 for row in first] + [row // 2 * 4 + 2 + row % 2 for row in second]
@@ -77,4 +79,4 @@ def test_groups_of_an_episode_are_not_split_over_processes():
     from vlgym.errors import UserError
 
     with pytest.raises(UserError, match="evenly"):
-        on_stage(LOOP, num_envs=4, group=3)
+        on_stage(loop, num_envs=4, group=3)

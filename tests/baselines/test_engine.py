@@ -6,7 +6,7 @@ import pytest
 import torch
 from samples import INSTRUCTIONS, messages, picture
 
-from baselines.engine import engine as engine_module
+from baselines.engine import prefill
 from baselines.engine.batching import common_prefix, length_buckets
 from baselines.engine.eager import draw
 from baselines.engine.engine import Engine
@@ -190,14 +190,14 @@ def test_changed_weights_are_seen_by_the_next_call(family, engine, prompts):
 
 def test_the_value_ignores_padding_and_reply_and_sends_the_model_no_gradient(family, engine, prompts):
     head = ValueHead(family.language_model.config.hidden_size)
-    torch.nn.init.normal_(head.outer.weight)
+    torch.nn.init.normal_(head.outer.weight, generator=generator())
     beside = head(engine.last_hidden(prompts))
     sampled = head(engine.sample(prompts, generator()).hidden)
     assert torch.equal(beside, sampled)
     for i, prompt in enumerate(prompts):
         engine.forget()
         torch.testing.assert_close(head(engine.last_hidden([prompt]))[0], beside[i], atol=1e-5, rtol=0)
-    hidden = engine._prefill(prompts[:2], train_vision=True)[1]
+    hidden = engine.prefill(prompts[:2], train_vision=True)[1]
     assert hidden.requires_grad
     head(hidden).sum().backward()
     assert all(p.grad is None for p in family.model.parameters())
@@ -241,10 +241,10 @@ def test_length_buckets_hold_every_row_once(lengths):
 @torch.no_grad()
 def test_prompts_beyond_one_pass_of_prefill_get_the_same_states(family, prompts, monkeypatch):
     whole = Engine(family, max_new_tokens=4).last_hidden(prompts)
-    monkeypatch.setattr(engine_module, "PREFILL_TOKENS", len(prompts[0]))
+    monkeypatch.setattr(prefill, "PREFILL_TOKENS", len(prompts[0]))
     engine, widths = Engine(family, max_new_tokens=4), []
-    plain = engine._prefill
-    monkeypatch.setattr(engine, "_prefill", lambda rows, *a, **k: widths.append(len(rows)) or plain(rows, *a, **k))
+    plain = engine.prefill
+    monkeypatch.setattr(engine, "prefill", lambda rows, *a, **k: widths.append(len(rows)) or plain(rows, *a, **k))
     torch.testing.assert_close(engine.last_hidden(prompts), whole, atol=1e-5, rtol=0)
     assert len(widths) > 1
     assert sum(widths) == len({prompt.key for prompt in prompts})

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from stage import SMALL
 
-from baselines.learning import training
+from baselines import vldac
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs.logs import read_rows
-from baselines.vldac import VLDAC, Config
+from baselines.vldac import Config
 
 CASES = [
     pytest.param("vlgym/ALFWorld-v0", ("image_size=[112, 112]", "max_turns=4"), id="alfworld"),
@@ -33,12 +33,12 @@ def test_two_updates_run_and_sampling_agrees_with_scoring(tmp_path, env_id, argu
             "warm": WarmConfig(steps=2, samples=8, batch=4, check_every=50, val_episodes=1),
         }
     )  # fmt: skip
-    session = training.train(VLDAC, replace(config, out=tmp_path / "run"))
-    rows = read_rows(session.out / "log.jsonl")
+    run = vldac.train(replace(config, out=tmp_path / "run"))
+    rows = read_rows(run.out / "log.jsonl")
     assert [row["env_steps"] for row in rows] == [4, 8]
     assert [row["env/failures"] for row in rows] == [0, 0]
     assert all(row["rollout/logp_diff_max"] < 1e-4 for row in rows)
     assert rows[1]["policy/grad_norm"] >= 0
-    assert [e["episodes"] for e in session.evaluations] == [2, 2]
-    assert session.warm.longest_reply > 0
-    assert (session.out / "curve.png").is_file()
+    assert [e["episodes"] for e in run.state.evaluations] == [2, 2]
+    assert run.state.warm.longest_reply > 0
+    assert (run.out / "curve.png").is_file()

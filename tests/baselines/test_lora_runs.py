@@ -9,14 +9,14 @@ from safetensors.torch import load_file
 from samples import messages, picture
 from stage import SMALL
 
+from baselines import vldac
 from baselines.engine.engine import Engine
-from baselines.learning import training
-from baselines.learning.session import prompt_builder
+from baselines.learning.environments import prompt_builder
 from baselines.models.load import load_family
 from baselines.models.lora import LoraOptions
 from baselines.runs.checkpoint import checkpoints
 from baselines.runs.logs import read_rows
-from baselines.vldac import VLDAC, Config
+from baselines.vldac import Config
 from vlgym.prompts import PromptBuilder
 
 LORA = replace(
@@ -25,10 +25,10 @@ LORA = replace(
 
 
 def test_a_run_with_adapters_samples_what_it_scores_resumes_exactly_and_exports_a_plain_model(tmp_path):
-    whole = training.train(VLDAC, replace(LORA, out=tmp_path / "whole", export=tmp_path / "exported"))
+    whole = vldac.train(replace(LORA, out=tmp_path / "whole", export=tmp_path / "exported"))
     assert all(row["rollout/logp_diff_max"] < 1e-4 for row in read_rows(whole.out / "log.jsonl"))
-    training.train(VLDAC, replace(LORA, updates=1, out=tmp_path / "stopped"))
-    again = training.train(VLDAC, Config(out=tmp_path / "stopped", resume=True, updates=2))
+    vldac.train(replace(LORA, updates=1, out=tmp_path / "stopped"))
+    again = vldac.train(Config(out=tmp_path / "stopped", resume=True, updates=2))
     first, second = (load_file(checkpoints(s.out / "checkpoints")[-1] / "tensors.safetensors") for s in (whole, again))
     assert first.keys() == second.keys()
     assert all(torch.equal(first[name], second[name]) for name in first)
@@ -36,30 +36,30 @@ def test_a_run_with_adapters_samples_what_it_scores_resumes_exactly_and_exports_
     assert names
     assert all(name.endswith(("A.weight", "B.weight")) for name in names)  # a checkpoint holds adapters, not the model
     assert not any(name.startswith("reference.") for name in first)
-    prompt = whole.family.encode(messages(picture(1), "which way?"))
-    ids = torch.tensor([whole.family.encode_reply("turn left")])
+    prompt = whole.weights.family.encode(messages(picture(1), "which way?"))
+    ids = torch.tensor([whole.weights.family.encode_reply("turn left")])
     mask = torch.ones_like(ids, dtype=torch.bool)
-    expected = whole.engine.score([prompt], ids, mask)
+    expected = whole.weights.scorer.score([prompt], ids, mask)
     for folder in (tmp_path / "exported", whole.out / "model"):
         plain = load_family(str(folder), image_tokens=4)
         got = Engine(plain, max_new_tokens=4).score([plain.encode(messages(picture(1), "which way?"))], ids, mask)
         torch.testing.assert_close(got, expected, atol=1e-4, rtol=0)
-    assert not torch.equal(expected, whole.reference.score([prompt], ids, mask))
+    assert not torch.equal(expected, whole.weights.reference.score([prompt], ids, mask))
 
 
 def test_a_trained_vision_tower_changes_and_its_reference_keeps_the_old_one(tmp_path):
     config = replace(Config(**SMALL), train_vision=True, lr=1e-3, value_warmup=0, updates=2, kl_coef=0.05)
     config = replace(config, invalid_penalty=0.5, eval_episodes=0)
-    session = training.train(VLDAC, replace(config, out=tmp_path / "run"))
-    tensors = load_file(checkpoints(session.out / "checkpoints")[-1] / "tensors.safetensors")
-    trained = session.family.vision_parameters()
-    kept = session.reference.family.vision_parameters()
+    run = vldac.train(replace(config, out=tmp_path / "run"))
+    tensors = load_file(checkpoints(run.out / "checkpoints")[-1] / "tensors.safetensors")
+    trained = run.weights.family.vision_parameters()
+    kept = run.weights.reference.family.vision_parameters()
     assert all(p.requires_grad for p in trained)
     assert not any(p.requires_grad for p in kept)
     assert all(a.data_ptr() != b.data_ptr() for a, b in zip(trained, kept, strict=True))
-    assert {id(p) for p in trained} <= {id(p) for p in session.parameters}
+    assert {id(p) for p in trained} <= {id(p) for p in run.weights.parameters}
     assert any(name.startswith("reference.model.visual.") for name in tensors)
-    assert all(row["rollout/logp_diff_max"] < 1e-4 for row in read_rows(session.out / "log.jsonl"))
+    assert all(row["rollout/logp_diff_max"] < 1e-4 for row in read_rows(run.out / "log.jsonl"))
 
 
 def test_four_images_bring_the_turns_they_belong_to(tmp_path):
@@ -67,8 +67,8 @@ def test_four_images_bring_the_turns_they_belong_to(tmp_path):
     assert prompt_builder(None, 4) == PromptBuilder(3, 4)
     assert prompt_builder(2, None) == PromptBuilder(2, 1)
     config = replace(Config(**SMALL), history_images=4, rollout_steps=5, updates=1, eval_episodes=2)
-    session = training.train(VLDAC, replace(config, out=tmp_path / "run"))
-    (row,) = read_rows(session.out / "log.jsonl")
+    run = vldac.train(replace(config, out=tmp_path / "run"))
+    (row,) = read_rows(run.out / "log.jsonl")
     assert row["rollout/logp_diff_max"] < 1e-4
-    longest = max(len(prompt.images) for prompt in session.family._prompts.values())
+    longest = max(len(prompt.images) for prompt in run.weights.family._prompts.values())
     assert longest == 4

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from baselines import grpo, loop, rl4vlm, vldac
-from baselines.learning import presets, training
+from baselines.learning import command, presets
 from vlgym.errors import UserError
 
 CONFIGS = {"vldac": vldac.Config, "rl4vlm": rl4vlm.Config, "loop": loop.Config, "grpo": grpo.Config}
@@ -35,9 +35,8 @@ def test_a_preset_sets_what_the_paper_says():
 
 def test_options_beside_a_preset_win(monkeypatch):
     asked = {}
-    monkeypatch.setattr(training, "train", lambda learner, config: asked.update(config=config))
     monkeypatch.setattr(sys, "argv", ["vldac", "--preset", "paper-ezpoints", "--gamma", "0.5", "--lora.rank", "4"])
-    training.main(vldac.VLDAC, "")
+    command.main(vldac.Config, lambda config: asked.update(config=config), "")
     assert (asked["config"].preset, asked["config"].gamma, asked["config"].lora.rank) == ("paper-ezpoints", 0.5, 4)
     assert asked["config"].lora.alpha == 32.0
 

@@ -11,13 +11,10 @@ import torch
 from pretend import Misplaced, accelerator
 from stage import SMALL
 
-from baselines.archer import ArCHer
-from baselines.learning import session, training
+from baselines import archer, loop, rl4vlm, vldac
+from baselines.learning import run as run_module
 from baselines.learning.warm_start import WarmConfig
-from baselines.loop import LOOP
 from baselines.models.lora import LoraOptions
-from baselines.rl4vlm import RL4VLM
-from baselines.vldac import VLDAC
 
 WARM = WarmConfig(steps=2, samples=16, batch=8, check_every=50, val_episodes=2)
 SHORT = {**SMALL, "warm": WARM, "updates": 1, "rollout_steps": 2, "eval_episodes": 1, "device": "cuda"}
@@ -51,33 +48,34 @@ def test_the_pretend_accelerator_is_as_strict_as_a_real_one():
 @pytest.mark.parametrize(
     ("learner", "more"),
     [
-        (VLDAC, ADAPTERS),
-        (VLDAC, {"train_vision": True, "recompute": True, "scoring": "shared", "stop_gradient": False}),
-        (RL4VLM, {}),
-        (LOOP, {"group": 2, "minibatch": 2, **ADAPTERS}),
-        (ArCHer, {}),
+        (vldac, ADAPTERS),
+        (vldac, {"train_vision": True, "recompute": True, "scoring": "shared", "stop_gradient": False}),
+        (rl4vlm, {}),
+        (loop, {"group": 2, "minibatch": 2, **ADAPTERS}),
+        (archer, {}),
     ],
-    ids=lambda value: value.name if isinstance(value, type) else "-".join(value),
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else value.__name__,
 )
 def test_a_run_and_its_continuation_keep_to_one_device(tmp_path, learner, more):
     config = learner.Config(**{**SHORT, "out": tmp_path / "run", **more})
     with accelerator():
-        training.train(learner, config)
-        run = training.train(learner, replace(config, resume=True, updates=2))
-        assert run.update == 2
-        assert all(x.is_cuda for x in (*run.family.model.parameters(), *run.value.parameters()))
+        learner.train(config)
+        run = learner.train(replace(config, resume=True, updates=2))
+        assert run.state.update == 2
+        networks = [run.weights.family.model, *run.kept.modules.values()]
+        assert all(x.is_cuda for network in networks for x in network.parameters())
 
 
 @pytest.mark.parametrize("name", ["qwen2_5_vl", "qwen3_vl", "gemma3"])
 def test_every_family_keeps_to_one_device(tmp_path, model_folder, name):
     more = {"model": str(model_folder(name)), "out": tmp_path / "run", "value_warmup": 0}
     with accelerator():
-        assert training.train(VLDAC, VLDAC.Config(**{**SHORT, **ADAPTERS, **more})).update == 1
+        assert vldac.train(vldac.Config(**{**SHORT, **ADAPTERS, **more})).state.update == 1
 
 
 @pytest.mark.parametrize("part", gpu_speed.PARTS)
 def test_the_gpu_benchmark_keeps_to_one_device(part, monkeypatch):
-    monkeypatch.setattr(session, "load_family", session.load_family)  # the benchmark exchanges it
+    monkeypatch.setattr(run_module, "load_family", run_module.load_family)  # the benchmark exchanges it
     with accelerator():
         bench = gpu_speed.Bench("tiny", torch.device("cuda", 0))
         bench.scale = replace(

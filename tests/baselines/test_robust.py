@@ -16,8 +16,10 @@ import torch
 from safetensors.torch import load_file
 from stage import SMALL, on_stage
 
-from baselines.learning import training
-from baselines.loop import LOOP
+from baselines import loop, vldac
+from baselines.learning.collect import Collector
+from baselines.learning.environments import Environments
+from baselines.learning.run import memory_advice
 from baselines.runs import checkpoint, folder
 from baselines.runs.checkpoint import checkpoints, load_checkpoint, save_checkpoint
 from baselines.vldac import VLDAC, Config
@@ -79,12 +81,12 @@ def test_a_crash_while_a_checkpoint_is_written_loses_nothing(tmp_path, monkeypat
 
 def test_two_processes_cannot_work_in_one_runs_folder(tmp_path):
     out = tmp_path / "run"
-    training.train(VLDAC, replace(Config(**SMALL), updates=1, eval_episodes=0, out=out))
+    vldac.train(replace(Config(**SMALL), updates=1, eval_episodes=0, out=out))
     lock = folder.claim(out)
     with pytest.raises(UserError, match="Another process is at work"):
-        training.train(VLDAC, Config(out=out, resume=True, updates=2))
+        vldac.train(Config(out=out, resume=True, updates=2))
     lock.close()
-    assert training.train(VLDAC, Config(out=out, resume=True, updates=2)).update == 2
+    assert vldac.train(Config(out=out, resume=True, updates=2)).state.update == 2
 
 
 def break_env(env, at: int) -> None:
@@ -101,50 +103,50 @@ def break_env(env, at: int) -> None:
 
 
 def test_an_environment_that_raises_is_noted_and_restarted_and_the_batch_is_whole(monkeypatch):
-    learner = on_stage(VLDAC, num_envs=3)
+    learner = on_stage(vldac, num_envs=3)
     runner = learner.collector.runners[0]
-    runner.remake = learner.session.make_env
+    runner.remake = learner.run.envs.make
     broken = runner.slots[1].env
     break_env(broken, 2)
-    batch, _ = learner.collector.collect()
+    batch, _ = learner.collect()
     assert len(batch.samples) == 9
     (failure,) = learner.collector.failures()
     assert (failure["env_id"], failure["episode"], failure["turn"]) == ("vlgym/NumberLine-v0", 1, 1)
     assert failure["error"] == "RuntimeError: the engine fell over"
-    assert failure["reply"] == learner.session.family.decode(batch.samples[4].ids.tolist())
+    assert failure["reply"] == learner.weights.family.decode(batch.samples[4].ids.tolist())
     assert runner.slots[1].env is not broken
     assert runner.slots[1].episode == 1 + 3
     assert learner.collector.failures() == []
-    assert all(value == value for value in learner.train_on(batch, 10).values())
+    assert all(value == value for value in learner.learn(batch, 10).values())
 
 
 def test_a_broken_off_episode_bootstraps_with_the_value_of_its_last_state():
-    learner = on_stage(VLDAC, num_envs=1, rollout_steps=1, gamma=0.5, gae_lambda=1.0)
-    torch.nn.init.constant_(learner.session.value.outer.bias, 7.0)
+    learner = on_stage(vldac, num_envs=1, rollout_steps=1, gamma=0.5, gae_lambda=1.0)
+    torch.nn.init.constant_(learner.value.outer.bias, 7.0)
     runner = learner.collector.runners[0]
-    runner.remake = learner.session.make_env
+    runner.remake = learner.run.envs.make
     break_env(runner.slots[0].env, 1)
-    batch, _ = learner.collector.collect()
+    batch, _ = learner.collect()
     assert batch.returns.tolist() == pytest.approx([3.5])
 
 
 def test_groups_survive_a_broken_environment_too():
-    learner = on_stage(LOOP, num_envs=4, group=2)
+    learner = on_stage(loop, num_envs=4, group=2)
     break_env(learner.collector.envs[2], 1)
-    batch, row = learner.collector.collect()
+    batch, row = learner.collect()
     assert len(batch.units) == 4
     assert len(batch.units[2]) == 1
     assert row["episode/count"] == 4
     assert len(learner.collector.failures()) == 1
-    learner.collector.collect()
+    learner.collect()
     assert learner.collector.failures() == []
 
 
 def test_an_environment_that_never_works_ends_the_run_with_its_error():
-    learner = on_stage(VLDAC, num_envs=2)
+    learner = on_stage(vldac, num_envs=2)
 
     def remake(index):
-        env = learner.session.make_env(index)
+        env = learner.run.envs.make(index)
         break_env(env, 1)
         return env
 
@@ -152,11 +154,11 @@ def test_an_environment_that_never_works_ends_the_run_with_its_error():
     runner.remake = remake
     break_env(runner.slots[0].env, 1)
     with pytest.raises(UserError, match=f"failed {FAILURES_IN_A_ROW} times in a row.*the engine fell over"):
-        learner.collector.collect()
+        learner.collect()
 
 
 def test_failures_are_written_to_the_runs_folder(tmp_path, monkeypatch):
-    made = training.Session.make_env
+    made = Environments.make
 
     def make_env(self, index):
         env = made(self, index)
@@ -165,9 +167,9 @@ def test_failures_are_written_to_the_runs_folder(tmp_path, monkeypatch):
             break_env(env, 2)
         return env
 
-    monkeypatch.setattr(training.Session, "make_env", make_env)
+    monkeypatch.setattr(Environments, "make", make_env)
     out = tmp_path / "run"
-    training.train(VLDAC, replace(Config(**SMALL), updates=2, eval_episodes=0, out=out))
+    vldac.train(replace(Config(**SMALL), updates=2, eval_episodes=0, out=out))
     (failure,) = map(json.loads, (out / "failures.jsonl").read_text().splitlines())
     assert (failure["update"], failure["turn"]) == (1, 1)
     assert [json.loads(line)["env/failures"] for line in (out / "log.jsonl").read_text().splitlines()] == [1.0, 0.0]
@@ -184,35 +186,35 @@ def test_running_out_of_memory_names_the_micro_batch_to_try(tmp_path, monkeypatc
     def fail(self, batch, update):
         raise error
 
-    monkeypatch.setattr(VLDAC, "train_on", fail)
+    monkeypatch.setattr(VLDAC, "learn", fail)
     out = tmp_path / "run"
     with pytest.raises(UserError, match=r"Out of memory .*--resume --out .* --micro-batch 32, or with --recompute"):
-        training.train(VLDAC, replace(Config(**SMALL), eval_episodes=0, micro_batch=64, out=out))
+        vldac.train(replace(Config(**SMALL), eval_episodes=0, micro_batch=64, out=out))
     monkeypatch.undo()
-    session = training.train(VLDAC, Config(out=out, resume=True, micro_batch=32, updates=1))
-    assert session.config.micro_batch == 32
+    run = vldac.train(Config(out=out, resume=True, micro_batch=32, updates=1))
+    assert run.config.micro_batch == 32
 
 
 def test_a_run_that_recomputes_activations_ends_with_the_same_weights(tmp_path):
     config = replace(Config(**SMALL), updates=1, value_warmup=0, eval_episodes=0)
-    kept = training.train(VLDAC, replace(config, out=tmp_path / "kept"))
-    again = training.train(VLDAC, replace(config, recompute=True, out=tmp_path / "again"))
-    assert again.family.decoder.recompute
-    assert not kept.family.decoder.recompute
-    for one, other in zip(kept.parameters, again.parameters, strict=True):
+    kept = vldac.train(replace(config, out=tmp_path / "kept"))
+    again = vldac.train(replace(config, recompute=True, out=tmp_path / "again"))
+    assert again.weights.family.decoder.recompute
+    assert not kept.weights.family.decoder.recompute
+    for one, other in zip(kept.weights.parameters, again.weights.parameters, strict=True):
         torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
 
 
 def test_other_errors_are_not_taken_for_a_lack_of_memory():
-    with pytest.raises(RuntimeError, match="size mismatch"), training.memory_advice("try less"):
+    with pytest.raises(RuntimeError, match="size mismatch"), memory_advice("try less"):
         raise RuntimeError("size mismatch")
 
 
 def test_double_buffering_plays_all_environments_and_resumes_exactly(tmp_path):
     config = replace(Config(**SMALL), double_buffer=True, updates=2, final_lr=1.0, lr=3e-4, eval_episodes=0)
-    training.train(VLDAC, replace(config, out=tmp_path / "whole"))
-    training.train(VLDAC, replace(config, updates=1, out=tmp_path / "stopped"))
-    training.train(VLDAC, Config(out=tmp_path / "stopped", resume=True, updates=2))
+    vldac.train(replace(config, out=tmp_path / "whole"))
+    vldac.train(replace(config, updates=1, out=tmp_path / "stopped"))
+    vldac.train(Config(out=tmp_path / "stopped", resume=True, updates=2))
     first, second = (checkpoints(tmp_path / name / "checkpoints")[-1] for name in ("whole", "stopped"))
     a, b = load_file(first / "tensors.safetensors"), load_file(second / "tensors.safetensors")
     assert all(torch.equal(a[name], b[name]) for name in a)
@@ -222,12 +224,10 @@ def test_double_buffering_plays_all_environments_and_resumes_exactly(tmp_path):
 
 
 def test_double_buffering_gives_every_environment_its_own_reply():
-    learner = on_stage(VLDAC)
-    halves = [learner.session.make_runners()[0] for _ in range(2)]
-    rows = training.Collector(
-        halves, learner.session.policy, learner.session.value, steps=3, gamma=0.9, gae_lambda=0.9
-    ).play()
+    learner = on_stage(vldac)
+    halves = [learner.run.envs.make_runners()[0] for _ in range(2)]
+    rows = Collector(halves, learner.run.policy).play(3)
     assert [len(row) for row in rows] == [8, 8, 8]
     for row in rows:
         for record in row:
-            assert record.extra.prompt.key == learner.session.family.encode(record.messages).key
+            assert record.extra.prompt.key == learner.weights.family.encode(record.messages).key

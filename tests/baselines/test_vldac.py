@@ -8,21 +8,21 @@ import os
 import signal
 import subprocess
 import sys
-from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
-from stage import ENV, Stage, on_stage
+from stage import ENV, on_stage
 from stage import SMALL as SETTINGS
 
 from baselines import vldac
 from baselines.engine.engine import Engine
-from baselines.learning import training
-from baselines.learning.collect import Batch, Collector
-from baselines.learning.training import MAX_SKIPS
+from baselines.learning.batch import Batch, micro_batches
+from baselines.learning.collect import Collector
+from baselines.learning.command import main
+from baselines.learning.optimizers import MAX_SKIPS, Metrics
 from baselines.learning.warm_start import NoisyOracle, WarmConfig, collect, warm_start
 from baselines.models.load import load_family
 from baselines.runs.checkpoint import checkpoints
@@ -35,15 +35,11 @@ from vlgym.rollout import Runner
 SMALL = Config(**{**SETTINGS, "num_envs": 3, "rollout_steps": 4, "value_warmup": 1})
 
 
-def train(config: Config):
-    return training.train(VLDAC, config)
-
-
 @pytest.fixture(scope="module")
 def straight(tmp_path_factory) -> Path:
     """A small run of 4 updates without a stop."""
     out = tmp_path_factory.mktemp("runs") / "straight"
-    train(replace(SMALL, out=out))
+    vldac.train(replace(SMALL, out=out))
     return out
 
 
@@ -63,10 +59,10 @@ def test_four_updates_equal_two_then_ctrl_c_then_resume_bit_for_bit(straight, tm
     out = tmp_path / "stopped"
     with monkeypatch.context() as patch:
         interrupt_after(2, patch)
-        train(replace(SMALL, out=out))
+        vldac.train(replace(SMALL, out=out))
     assert f"--resume --out {out}" in capsys.readouterr().out.replace("\n", "")
     assert checkpoints(out / "checkpoints")[-1].name == "update-000002"
-    train(Config(out=out, resume=True))
+    vldac.train(Config(out=out, resume=True))
     first, second = (checkpoints(folder / "checkpoints")[-1] for folder in (straight, out))
     assert first.name == second.name == "update-000004"
     a, b = load_file(first / "tensors.safetensors"), load_file(second / "tensors.safetensors")
@@ -139,7 +135,7 @@ def test_the_policy_waits_while_the_value_head_warms_up(straight):
 def test_a_used_folder_is_refused_and_left_alone(straight):
     before = {path: path.stat().st_mtime_ns for path in straight.rglob("*")}
     with pytest.raises(UserError, match="already holds VL-DAC"):
-        train(replace(SMALL, out=straight))
+        vldac.train(replace(SMALL, out=straight))
     assert before == {path: path.stat().st_mtime_ns for path in straight.rglob("*")}
 
 
@@ -154,15 +150,15 @@ def test_a_used_folder_is_refused_and_left_alone(straight):
 def test_resuming_with_another_environment_model_or_option_is_refused(straight, change, words):
     before = {path: path.stat().st_mtime_ns for path in straight.rglob("*")}
     with pytest.raises(UserError, match=words):
-        train(replace(Config(out=straight, resume=True), **change))
+        vldac.train(replace(Config(out=straight, resume=True), **change))
     assert before == {path: path.stat().st_mtime_ns for path in straight.rglob("*")}
 
 
 def test_resuming_nothing_is_refused(tmp_path):
     with pytest.raises(UserError, match="--resume needs"):
-        train(Config(resume=True))
+        vldac.train(Config(resume=True))
     with pytest.raises(UserError, match="holds no run"):
-        train(Config(resume=True, out=tmp_path))
+        vldac.train(Config(resume=True, out=tmp_path))
 
 
 def test_a_run_whose_prompts_have_changed_is_not_mixed_with_new_ones(straight, tmp_path):
@@ -174,7 +170,7 @@ def test_a_run_whose_prompts_have_changed_is_not_mixed_with_new_ones(straight, t
     record["environments"][ENV]["prompt_hash"] = "0" * 16
     (copy / "run.json").write_text(json.dumps(record))
     with pytest.raises(UserError, match="changed since that run began"):
-        train(Config(out=copy, resume=True))
+        vldac.train(Config(out=copy, resume=True))
 
 
 @pytest.mark.parametrize(
@@ -195,7 +191,7 @@ def test_bad_options_are_refused_with_a_clear_message(tmp_path, change, words):
     if change.get("env") == "":
         change = {"env": ","}
     with pytest.raises(UserError, match=words):
-        train(replace(SMALL, out=tmp_path / "run", **change))
+        vldac.train(replace(SMALL, out=tmp_path / "run", **change))
 
 
 def test_the_command_line_prints_an_error_without_a_traceback():
@@ -213,7 +209,7 @@ def test_the_command_line_prints_an_error_without_a_traceback():
 def test_help_names_every_option(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["vldac", "--help"])
     with pytest.raises(SystemExit) as ended:
-        training.main(VLDAC, vldac.__doc__)
+        main(Config, vldac.train, vldac.__doc__)
     assert ended.value.code == 0
     shown = capsys.readouterr().out
     assert all(option in shown for option in ("--env", "--resume", "--kl-coef", "--warm.noise"))
@@ -221,8 +217,8 @@ def test_help_names_every_option(monkeypatch, capsys):
 
 def set_the_stage(**changes) -> tuple[VLDAC, Batch]:
     """A learner and a rollout of 12 steps with advantages from -1 to 1."""
-    learner = on_stage(VLDAC, **changes)
-    batch, _ = learner.collector.collect()
+    learner = on_stage(vldac, **changes)
+    batch, _ = learner.collect()
     batch.advantages = torch.linspace(-1, 1, 12)
     return learner, batch
 
@@ -230,10 +226,10 @@ def set_the_stage(**changes) -> tuple[VLDAC, Batch]:
 def gradients_of(learner: VLDAC, batch: Batch, rows: torch.Tensor, size: int) -> list[torch.Tensor]:
     """What one gradient step of the policy would apply."""
     found: list[torch.Tensor] = []
-    learner.policy_optimizer.step = lambda: found.extend(
-        p.grad.clone() for p in learner.session.parameters if p.grad is not None
+    learner.optimizers.named["policy"].step = lambda: found.extend(
+        p.grad.clone() for p in learner.weights.parameters if p.grad is not None
     )
-    learner.policy_step(batch, rows, size, defaultdict(list))
+    learner.policy_step(batch, rows, size, Metrics())
     return found
 
 
@@ -244,7 +240,7 @@ def test_micro_batches_give_the_gradient_of_the_whole_minibatch(smaller, loss):
     for change in ({"micro_batch": 12}, smaller):
         learner, batch = set_the_stage(policy_loss=loss, lr=1e-3, max_grad_norm=1e9, **change)
         rows = torch.arange(12)
-        assert (len(learner.micro(batch, rows)) > 1) == (change is smaller)
+        assert (len(micro_batches(batch, rows, learner.config)) > 1) == (change is smaller)
         gradients.append(gradients_of(learner, batch, rows, 12))
     for a, b in zip(*gradients, strict=True):
         torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-4)
@@ -252,19 +248,17 @@ def test_micro_batches_give_the_gradient_of_the_whole_minibatch(smaller, loss):
 
 def test_a_non_finite_loss_is_skipped_and_counted_and_three_in_a_row_end_the_run():
     learner, batch = set_the_stage(minibatch=6, micro_batch=6, epochs=1, value_warmup=0, lr=1e-3)
-    session = learner.session
+    parameters = learner.weights.parameters
     batch.advantages[0] = math.nan
-    before = [p.clone() for p in session.parameters]
-    stats = learner.train_on(batch, 1)
-    assert stats["skipped"] == 1
-    assert all(torch.isfinite(p).all() for p in session.parameters)
-    assert any(
-        not torch.equal(a, b) for a, b in zip(before, session.parameters, strict=True)
-    )  # the clean minibatch was learnt from
+    before = [p.clone() for p in parameters]
+    learner.learn(batch, 1)
+    assert learner.optimizers.skips == 1
+    assert all(torch.isfinite(p).all() for p in parameters)
+    assert any(not torch.equal(a, b) for a, b in zip(before, parameters, strict=True))  # from the clean minibatch
     batch.advantages[:] = math.nan
     batch.returns[:] = math.nan
     with pytest.raises(UserError, match="3 gradient steps in a row"):
-        learner.train_on(batch, 1)
+        learner.learn(batch, 1)
 
 
 def test_the_value_loss_reaches_the_model_only_without_a_stop_gradient():
@@ -272,20 +266,18 @@ def test_the_value_loss_reaches_the_model_only_without_a_stop_gradient():
         learner, batch = set_the_stage(stop_gradient=stop_gradient, value_coef=1.0, lr=1e-3, max_grad_norm=1e9)
         batch.advantages[:] = 0.0  # the policy loss has no gradient, so whatever comes is the value loss's
         batch.returns[:] = 1.0
-        torch.nn.init.ones_(learner.session.value.outer.weight)
+        torch.nn.init.ones_(learner.value.outer.weight)
         found = gradients_of(learner, batch, torch.arange(12), 12)
         assert (sum(float(g.abs().sum()) for g in found) > 0) != stop_gradient
 
 
 def test_truncated_episodes_bootstrap_with_the_value_of_their_final_observation_and_terminated_ones_do_not():
-    session = Stage(SMALL.resolve())
-    torch.nn.init.constant_(session.value.outer.bias, 7.0)  # V = 7 everywhere
+    learner = on_stage(vldac, rollout_steps=1, gamma=0.5, gae_lambda=1.0)
+    torch.nn.init.constant_(learner.value.outer.bias, 7.0)  # V = 7 everywhere
     envs = [make(ENV, max_turns=1), make(ENV, max_turns=1, invalid_action="terminate")]
-    collector = Collector(
-        Runner(envs, split="train"), session.policy, session.value, steps=1, gamma=0.5, gae_lambda=1.0
-    )
-    batch, stats = collector.collect()  # an untrained model's reply is unreadable: truncated there, terminated here
-    assert stats["rollout/invalid_rate"] == 1.0
+    learner.collector = Collector([Runner(envs, split="train")], learner.run.policy)
+    batch, metrics = learner.collect()  # an untrained model's reply is unreadable: truncated there, terminated here
+    assert metrics["rollout/invalid_rate"] == 1.0
     assert batch.returns.tolist() == pytest.approx([3.5, 0.0])
 
 
@@ -320,15 +312,14 @@ def test_one_update_runs_on_several_environments_at_once(tmp_path):
     config = replace(
         SMALL, env=f"{ENV},vlgym/Blackjack-v0", updates=1, num_envs=2, out=tmp_path / "mixed", max_new_tokens=None
     )
-    session = train(config)
-    assert session.update == 1
-    assert {e["env_id"] for e in session.evaluations} == {ENV, "vlgym/Blackjack-v0"}
+    run = vldac.train(config)
+    assert run.state.update == 1
+    assert {e["env_id"] for e in run.state.evaluations} == {ENV, "vlgym/Blackjack-v0"}
 
 
 def test_the_learning_rate_falls_by_a_cosine_after_the_warm_up():
-    learner = object.__new__(VLDAC)
-    learner.config = replace(SMALL, updates=12, value_warmup=1, lr=1.0, final_lr=0.1).resolve()
-    rates = [learner.learning_rate(update) for update in range(1, 13)]
+    learner = on_stage(vldac, updates=12, value_warmup=1, lr=1.0, final_lr=0.1)
+    rates = [learner.rate(update) for update in range(1, 13)]
     assert rates[0] == 0
     assert rates[1] == pytest.approx(1.0)
     assert rates[6] == pytest.approx(0.55)

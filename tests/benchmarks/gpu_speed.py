@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,9 @@ from torch import Tensor
 from transformers import Qwen2VLConfig, Qwen2VLForConditionalGeneration
 
 from baselines.engine.engine import Engine
-from baselines.learning import session, training
+from baselines.learning import run as run_module
 from baselines.learning.warm_start import WarmConfig
+from baselines.learning.weights import engines
 from baselines.models import lora
 from baselines.models.family import Family, Prompt
 from baselines.models.load import load_family
@@ -152,7 +154,7 @@ class Bench:
 
     def memory(self) -> float:
         """Most memory so far, in GiB: of the device, or of the process."""
-        return training.peak_memory(self.device) / 2**30
+        return run_module.peak_memory(self.device) / 2**30
 
     def prompts(self, number: int) -> list[Prompt]:
         """Different pictures of `SIDE` pixels and different texts, each `PROMPT` tokens together: nothing to share."""
@@ -194,7 +196,7 @@ def measure_decode(bench: Bench) -> dict[str, Any]:
         weights = (bench.linear + bench.head) * bench.itemsize + (0 if one is sampler else 4 * adapters)
         for batch in bench.scale.batches:
             prompts = bench.prompts(batch)
-            entries = one._prefill_cached(prompts)
+            entries = one.prefill_cached(prompts)
             uniforms = torch.rand(limit, batch, generator=torch.Generator().manual_seed(0)).to(bench.device)
             begin = torch.tensor([prompt.next_position for prompt in prompts], device=bench.device)
             hidden, past = torch.stack([entry[2] for entry in entries]), [entry[:2] for entry in entries]
@@ -315,20 +317,21 @@ def measure_loop(bench: Bench) -> dict[str, Any]:
             lr=1e-6, updates=100, eval_episodes=0, warm=WarmConfig(steps=0), device=str(bench.device),
             dtype="bfloat16" if bench.cuda else "float32",
         ).resolve()  # fmt: skip
-        session.load_family = lambda *args, **kwargs: family  # the model is made here, not loaded
-        run = session.Session(config, VLDAC.name, VLDAC.command)
-        for engine in (run.engine, run.sampler):  # replies ramble to the limit, the costliest case
-            engine.stop = torch.tensor([family.pad_id], device=bench.device)
-        learner = VLDAC(run)
-        run.begin(learner)
-        first = bench.once(lambda: training.one_update(run, learner))
-        rows = []
-        for _ in range(scale.updates):
-            rows.append({"s": bench.once(lambda: training.one_update(run, learner))})
-        logged = [json.loads(line) for line in (run.out / "log.jsonl").read_text().splitlines()][-scale.updates :]
-        run.close()
+        run_module.load_family = lambda *args, **kwargs: family  # the model is made here, not loaded
+        with run_module.Run(config) as run:
+            for engine in engines(run.weights):  # replies ramble to the limit, the costliest case
+                engine.stop = torch.tensor([family.pad_id], device=bench.device)
+            learner = VLDAC(run)
+            run.keep(learner.optimizers, learner.collector, {"value": learner.value})
+            times = []
+            for update in run.updates():
+                if update.number > scale.updates + 1:
+                    break
+                times.append(bench.once(partial(learner.make, update)))
+            logged = [json.loads(line) for line in (run.out / "log.jsonl").read_text().splitlines()]
+    first, rows = times[0], [{"s": seconds} for seconds in times[1:]]
     steps = scale.num_envs * scale.rollout_steps
-    for row, line in zip(rows, logged, strict=True):
+    for row, line in zip(rows, logged[1:], strict=True):
         row |= {"env_steps_per_s": steps / row["s"], "reply_tokens": line["rollout/reply_tokens"]}
         if bench.cuda:  # phases are timed by the clock, which means nothing on a shared CPU
             row |= {name.removeprefix("seconds/") + "_s": x for name, x in line.items() if name.startswith("seconds/")}

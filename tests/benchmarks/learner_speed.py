@@ -15,22 +15,23 @@ import argparse
 import copy
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 from report import finish, parse_write, table
 
-from baselines.engine.engine import Engine, Replies
+from baselines.engine.engine import Engine
 from baselines.engine.policy import ModelPolicy
-from baselines.learning.collect import Batch
-from baselines.learning.value import ValueHead
+from baselines.engine.sampler import Replies
+from baselines.learning.batch import Batch, log_probs
+from baselines.learning.environments import Environments
 from baselines.learning.warm_start import WarmConfig, warm_start
+from baselines.learning.weights import AllWeights
 from baselines.models.family import Family, Prompt
 from baselines.models.load import load_family
 from baselines.runs.distributed import ALONE
 from baselines.vldac import VLDAC, Config
-from vlgym import make
-from vlgym.rollout import Runner
 
 
 class PlainEngine:
@@ -60,7 +61,7 @@ class PlainEngine:
         }
 
     @torch.no_grad()
-    def generate(
+    def sample(
         self,
         prompts: list[Prompt],
         generator: torch.Generator,
@@ -110,54 +111,37 @@ class PlainEngine:
 
 
 class Bench:
-    """One way of running an update: its engine, environments and learner."""
+    """One way of running an update: what a learner uses of a run, with its own engines."""
 
     def __init__(self, name: str, config: Config, family: Family, max_new_tokens: int) -> None:
-        self.name, self.config, self.family = name, config, family
-        self.world, self.num_envs, self.env_steps = ALONE, config.num_envs, 0
-        for parameter in family.vision_parameters():
-            parameter.requires_grad_(False)
-        plain = name == "plain"
-        self.engine: Any = (
-            PlainEngine(family, max_new_tokens) if plain else Engine(family, max_new_tokens=max_new_tokens)
+        self.name, self.config, self.world, self.state = name, config, ALONE, SimpleNamespace(env_steps=0)
+        self.envs, self.order = Environments(config), torch.Generator().manual_seed(0)
+        self.weights: Any = AllWeights(
+            Engine(family, max_new_tokens=max_new_tokens), train_vision=False, keep_reference=True
         )
-        twin = family.frozen_copy()
-        self.reference: Any = (
-            PlainEngine(twin, max_new_tokens)
-            if plain
-            else Engine(twin, max_new_tokens=max_new_tokens, vision_of=self.engine)
-        )
-        self.value = ValueHead(family.language_model.config.hidden_size)
-        vision = set(family.vision_parameters())
-        self.parameters = [p for p in family.model.parameters() if p not in vision]
-        self.order = torch.Generator().manual_seed(0)
-        self.policy = ModelPolicy(self.engine, torch.Generator().manual_seed(0))
+        if name == "plain":
+            self.weights.scorer = self.weights.sampler = PlainEngine(family, max_new_tokens)
+            self.weights.reference = PlainEngine(self.weights.reference.family, max_new_tokens)
+        self.policy = ModelPolicy(self.weights.sampler, torch.Generator().manual_seed(0))
         self.learner = VLDAC(self)  # type: ignore[arg-type]
-        self.weights = copy.deepcopy(family.model.state_dict())
-
-    def make_runners(self) -> list[Runner]:
-        """The environments."""
-        return [Runner([make(self.config.env) for _ in range(self.num_envs)], split="train")]
-
-    def make_shaper(self, gamma: float) -> None:
-        """Rewards as they are."""
+        self.before = copy.deepcopy(family.model.state_dict())
 
     def update(self) -> dict[str, float]:
         """One timed update; the weights are put back afterwards."""
         times = [time.perf_counter()]
         cpu = time.process_time()
         if self.name != "plain":
-            self.engine.forget()
-        batch, stats = self.learner.collector.collect()
+            self.weights.sampler.forget()
+        batch, stats = self.learner.collect()
         times.append(time.perf_counter())
         if self.name == "plain":
             self._recompute_old(batch)
-        self.learner.add_reference(batch)
+        batch.ref = log_probs(self.weights.reference, batch, self.config)
         times.append(time.perf_counter())
-        self.learner.train_on(batch, self.config.value_warmup + 1)
+        self.learner.learn(batch, self.config.value_warmup + 1)
         times.append(time.perf_counter())
         cpu = time.process_time() - cpu
-        self.family.model.load_state_dict(self.weights)
+        self.weights.family.model.load_state_dict(self.before)
         steps = len(batch.samples)
         return {
             "env_steps_per_s": steps / (times[-1] - times[0]),
@@ -170,8 +154,7 @@ class Bench:
 
     @torch.no_grad()
     def _recompute_old(self, batch: Batch) -> None:
-        chunks = torch.arange(len(batch.samples)).split(self.config.minibatch)
-        batch.old = torch.cat([batch.score(self.engine, index, flat=False) for index in chunks])
+        batch.old = log_probs(self.weights.sampler, batch, self.config)
 
 
 def main() -> None:

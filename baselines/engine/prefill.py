@@ -1,0 +1,184 @@
+"""What sampling and scoring share: prompts as keys and values, images as vision features, logits.
+
+Within a batch many prompts begin alike (the instructions) and many are equal (few states, or the same state seen
+again), so the forward pass is a tree: common prefix once, each distinct prompt once, each reply. It is exact, because
+attention is causal. What was computed is kept until the weights change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from ..models.cache import ImageTokens, Segment
+from ..models.family import Family, ImageInput, Lru, Prompt
+from .batching import common_prefix, length_buckets
+
+PREFILL_TOKENS = 2**15  # prompt tokens of one prefill pass while sampling, padding counted
+
+
+class Prefill:
+    """Runs prompts through a model.
+
+    Args:
+        family: the model and what its family needs.
+        cached_prompts: distinct prompts whose keys and values are kept until the weights change.
+        cached_images: distinct images whose vision features are kept until the vision tower changes.
+        vision_of: one with the same vision tower, whose features are used instead of computing them again.
+    """
+
+    def __init__(
+        self,
+        family: Family,
+        *,
+        cached_prompts: int = 256,
+        cached_images: int = 2048,
+        vision_of: Prefill | None = None,
+    ) -> None:
+        self.family, self.decoder = family, family.decoder
+        self.vision_of = vision_of
+        self.embedding = family.language_model.embed_tokens
+        self.suppress = torch.zeros(family.model.lm_head.weight.shape[0], device=family.device)
+        self.suppress[list(family.suppressed)] = float("-inf")
+        self._features: Lru = Lru(cached_images)
+        self._entries: Lru = Lru(cached_prompts)
+        vision = set(family.vision_parameters())
+        self._vision_weights = list(vision)
+        self._text_weights = [p for p in family.model.parameters() if p not in vision]
+        self._vision_stamp: list[int] = []
+        self._text_stamp: list[int] = []
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """[..., H] -> [..., V] float32, special tokens at -inf: suppressed in sampling and in scoring alike."""
+        return self.family.logits(hidden) + self.suppress
+
+    def prefill_distinct(self, prompts: Sequence[Prompt], train_vision: bool) -> tuple[list[Segment], Tensor, Tensor]:
+        """`prefill` each distinct prompt once; and the row of each prompt in that, [B]."""
+        unique = {prompt.key: prompt for prompt in prompts}
+        row_of = {key: row for row, key in enumerate(unique)}
+        index = torch.tensor([row_of[prompt.key] for prompt in prompts], device=self.family.device)
+        return *self.prefill(list(unique.values()), train_vision), index
+
+    def prefill(self, prompts: Sequence[Prompt], train_vision: bool) -> tuple[list[Segment], Tensor]:
+        """Run U distinct prompts, left-padded, their common text prefix once.
+
+        Returns:
+            (segments: the shared prefix, if any, and the rest of each prompt; hidden of each last token [U, H]).
+        """
+        device = self.family.device
+        shared = common_prefix(prompts)  # it ends before any image, so all of it is causal in every family
+        width = max(len(prompt) for prompt in prompts) - shared
+        pads = [width + shared - len(prompt) for prompt in prompts]
+        tokens = torch.full((len(prompts), width), self.family.pad_id)
+        positions = torch.zeros(3, len(prompts), width, dtype=torch.int64)
+        visible = torch.ones(len(prompts), width, dtype=torch.bool)
+        for row, (prompt, pad) in enumerate(zip(prompts, pads, strict=True)):
+            tokens[row, pad:] = prompt.ids[shared:]
+            positions[:, row, pad:] = prompt.positions[:, shared:]
+            visible[row, :pad] = False
+        segments: list[Segment] = []
+        if shared:
+            first = prompts[0]
+            rotary = self.decoder.rotary(first.positions[:, None, :shared].to(device))
+            _, kv = self.decoder.forward(self.embedding(first.ids[None, :shared].to(device)), rotary)
+            segments.append(Segment(kv, positions=rotary.positions))
+        offsets = [pad - shared for pad in pads]
+        x, images = self.place_images(self.embedding(tokens.to(device)), prompts, offsets, train_vision)
+        padded = visible.to(device) if any(pads) else None
+        rotary = self.decoder.rotary(positions.to(device))
+        hidden, kv = self.decoder.forward(x, rotary, segments, padded, images)
+        bias = None if padded is None else torch.zeros_like(padded, dtype=x.dtype).masked_fill(~padded, float("-inf"))
+        return [*segments, Segment(kv, bias, rotary.positions)], hidden[:, -1]
+
+    def prefill_cached(self, prompts: Sequence[Prompt]) -> list[tuple[Tensor, Tensor, Tensor]]:
+        """Per prompt (keys, values [layers, kv_heads, P, d], hidden [H]).
+
+        Computed once per distinct prompt and state of the weights.
+        """
+        self._forget_stale()
+        found = {prompt.key: self._entries[prompt.key] for prompt in prompts if prompt.key in self._entries}
+        distinct = list({prompt.key: prompt for prompt in prompts if prompt.key not in found}.values())
+        for rows in _passes([len(prompt) for prompt in distinct]):
+            missing = [distinct[row] for row in rows]
+            segments, last = self.prefill(missing, train_vision=False)
+            for row, prompt in enumerate(missing):
+                parts = []
+                for segment in segments:
+                    own = 0 if segment.kv[0][0].shape[0] == 1 else row
+                    pad = 0 if segment.bias is None else int((segment.bias[own] != 0).sum())
+                    parts.append([torch.stack([layer[side][own, :, pad:] for layer in segment.kv]) for side in (0, 1)])
+                keys, values = (torch.cat(side, dim=2) for side in zip(*parts, strict=True))
+                found[prompt.key] = self._entries.put(prompt.key, (keys, values, last[row]))
+        return [found[prompt.key] for prompt in prompts]
+
+    def place_images(
+        self, x: Tensor, prompts: Sequence[Prompt], offsets: Sequence[int], train_vision: bool
+    ) -> tuple[Tensor, ImageTokens | None]:
+        """Put vision features where the prompts have image tokens, and say where that is.
+
+        `offsets` shift a prompt's slots to its columns in `x`.
+        """
+        rows, columns = [], []
+        for row, (prompt, offset) in enumerate(zip(prompts, offsets, strict=True)):
+            rows.append(torch.full((len(prompt.image_slots),), row))
+            columns.append(prompt.image_slots + offset)
+        images = [image for prompt in prompts for image in prompt.images]
+        if not images:
+            return x, None
+        numbers = [torch.full((image.tokens,), number) for number, image in enumerate(images)]
+        features = torch.cat(self.features(images, train_vision)).to(x.dtype)
+        own, *deep = features.split(x.shape[-1], dim=-1)
+        at, of, image = (torch.cat(part).to(x.device) for part in (rows, columns, numbers))
+        return x.index_put((at, of), own), ImageTokens(at, of, image, tuple(deep))
+
+    def features(self, images: Sequence[ImageInput], train: bool) -> list[Tensor]:
+        """Features of each image; equal images are encoded once."""
+        if self.vision_of is not None:
+            return self.vision_of.features(images, train)
+        self._forget_stale()
+        known = (
+            {}
+            if train
+            else {image.digest: self._features[image.digest] for image in images if image.digest in self._features}
+        )
+        missing = list({image.digest: image for image in images if image.digest not in known}.values())
+        if missing:
+            with torch.set_grad_enabled(train and torch.is_grad_enabled()):
+                encoded = self.family.encode_images(missing)
+            for image, features in zip(missing, encoded, strict=True):
+                known[image.digest] = features if train else self._features.put(image.digest, features.clone())
+        return [known[image.digest] for image in images]
+
+    def forget(self) -> None:
+        """Drop every cached prompt and image.
+
+        What is computed next then depends on nothing that came before: exact resumption needs that.
+        """
+        self._features.clear()
+        self._entries.clear()
+
+    def _forget_stale(self) -> None:
+        """Drop what older weights computed. Every in-place change of a tensor counts up its version, so nobody can
+        forget to say so.
+
+        The one exception: optimizers with `fused=True` do not count it up (PyTorch 2.13), so the learners use
+        `foreach=True`; a stale cache would show at once in `rollout/logp_diff_*`.
+        """
+        vision, text = [p._version for p in self._vision_weights], [p._version for p in self._text_weights]
+        if vision != self._vision_stamp:
+            self._features.clear()
+        if vision != self._vision_stamp or text != self._text_stamp:
+            self._entries.clear()
+            self.decoder.refresh()
+            self._vision_stamp, self._text_stamp = vision, text
+
+
+def _passes(lengths: Sequence[int]) -> list[list[int]]:
+    """Rows of similar length, few enough at once to bound the memory of a prefill pass."""
+    passes = []
+    for rows in length_buckets(lengths):
+        size = max(1, PREFILL_TOKENS // max(lengths[row] for row in rows))
+        passes += [rows[at : at + size] for at in range(0, len(rows), size)]
+    return passes

@@ -1,0 +1,113 @@
+"""Sampled replies to prompts.
+
+Sampling is at temperature 1 over the whole vocabulary except the special tokens. There is no call to the library's
+`generate()`: it would preprocess images again, and checkpoints' generation configs truncate the distribution silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from ..models.family import Family, Prompt
+from .eager import EagerDecoding
+from .graphed import GraphedDecoding
+from .prefill import Prefill
+
+
+@dataclass
+class Replies:
+    """Sampled replies of a batch, right-padded.
+
+    Attributes:
+        ids: [B, R] int64, the end-of-turn token included; pad id beyond.
+        mask: [B, R] bool, True on sampled tokens; from the loop, never inferred from ids.
+        logp: [B, R] float32, log-probability of each token when it was sampled; 0 beyond.
+        hidden: [B, H] float32, state of the LAST PROMPT token: the value head's input.
+        cut: [B] bool, the reply ran into the token limit without ending its turn.
+        texts: the replies as text.
+    """
+
+    ids: Tensor
+    mask: Tensor
+    logp: Tensor
+    hidden: Tensor
+    cut: Tensor
+    texts: list[str]
+
+
+class Sampler(Prefill):
+    """Samples replies with one model.
+
+    Args:
+        family: the model and what its family needs.
+        max_new_tokens: longest reply, its end-of-turn token included.
+        cached_prompts, cached_images, vision_of: as in `Prefill`.
+        static: sample with static shapes and, on CUDA, recorded graphs (see `graphed.py`); "auto": on CUDA only.
+    """
+
+    def __init__(
+        self,
+        family: Family,
+        *,
+        max_new_tokens: int,
+        cached_prompts: int = 256,
+        cached_images: int = 2048,
+        vision_of: Prefill | None = None,
+        static: bool | Literal["auto"] = "auto",
+    ) -> None:
+        super().__init__(family, cached_prompts=cached_prompts, cached_images=cached_images, vision_of=vision_of)
+        self.max_new_tokens = max_new_tokens
+        self.stop = torch.tensor(family.stop_ids, device=family.device)
+        parts = (self.decoder, self.embedding, self.logits)
+        use_static = family.device.type == "cuda" if static == "auto" else static
+        self.decoding: EagerDecoding | GraphedDecoding = (
+            GraphedDecoding(*parts, family.model, pad_id=family.pad_id)
+            if use_static
+            else EagerDecoding(*parts, pad_id=family.pad_id)
+        )
+
+    @torch.no_grad()
+    def sample(
+        self,
+        prompts: Sequence[Prompt],
+        generator: torch.Generator,
+        *,
+        greedy: bool = False,
+        share: tuple[int, int] | None = None,
+    ) -> Replies:
+        """Sample one reply per prompt at temperature 1 (or take the likeliest tokens).
+
+        Args:
+            prompts: B prompts.
+            generator: CPU generator; every call draws `B * max_new_tokens` numbers whatever the replies' lengths.
+            greedy: argmax instead of sampling; `generator` is then not read.
+            share: (first, all): these prompts are the rows from `first` on of a batch of `all`, and get the random
+                numbers that they would have in it.
+        """
+        entries = self.prefill_cached(prompts)
+        n, limit, device = len(prompts), self.max_new_tokens, self.family.device
+        at, total = share or (0, n)
+        draws = torch.zeros(limit, n) if greedy else torch.rand(limit, total, generator=generator)[:, at : at + n]
+        first = torch.stack([entry[2] for entry in entries])
+        next_positions = torch.tensor([prompt.next_position for prompt in prompts], device=device)
+        ids, logp, mask, cut = self.decoding.decode(
+            [entry[:2] for entry in entries], first, next_positions, draws.to(device), self.stop, greedy=greedy
+        )
+        longest = int(mask.sum(-1).max())
+        ids, mask, logp = ids[:, :longest], mask[:, :longest], logp[:, :longest]
+        lengths = mask.sum(-1).tolist()
+        texts = [self.family.decode(row[:n]) for row, n in zip(ids.tolist(), lengths, strict=True)]
+        return Replies(ids, mask, logp, first.float(), cut, texts)
+
+    @torch.no_grad()
+    def last_hidden(self, prompts: Sequence[Prompt]) -> Tensor:
+        """State of the last prompt token, [B, H] float32: what the value head reads.
+
+        The same numbers as `Replies.hidden`.
+        """
+        return torch.stack([entry[2] for entry in self.prefill_cached(prompts)]).float()

@@ -1,0 +1,74 @@
+"""The environments of a run, as one process plays them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vlgym.making import make
+from vlgym.prompts import PromptBuilder
+from vlgym.rollout import Runner
+
+from ..runs.distributed import ALONE, World
+from ..runs.folder import environment_ids, share_of
+from .config import DEFAULT_ENV, RunConfig
+from .rewards import RewardShaper
+
+
+class Environments:
+    """Which environments are played, with which arguments and which prompt layout.
+
+    Args:
+        config: the run's configuration.
+        world: the processes of the run.
+
+    Attributes:
+        ids: environment ids, mixed evenly.
+        kwargs: constructor arguments of every environment.
+        builder: prompt layout; None for each environment's own.
+        count: environments of this process.
+
+    Raises:
+        UserError: an id or an option is wrong, or the environments cannot be split evenly over the processes.
+    """
+
+    def __init__(self, config: RunConfig, world: World = ALONE) -> None:
+        self.config, self.world = config, world
+        self.ids = environment_ids(config.env or DEFAULT_ENV)
+        self.kwargs = config.environment_arguments()
+        self.builder = prompt_builder(config.history_turns, config.history_images)
+        self.count = share_of(config.num_envs, world.size)
+
+    def make(self, index: int) -> Any:
+        """Environment `index` of this process; ids take turns."""
+        return make(self.ids[(self.world.rank * self.count + index) % len(self.ids)], **self.kwargs)
+
+    def make_runners(self) -> list[Runner]:
+        """Endless training episodes: one runner, or two halves for double buffering."""
+        halves = 2 if self.config.double_buffer else 1
+        each = share_of(self.count, halves, "--num-envs", "halves (--double-buffer)")
+        runners = []
+        for half in range(halves):
+            offset = half * each
+
+            def remake(index: int, offset: int = offset) -> Any:
+                return self.make(offset + index)
+
+            runners.append(
+                Runner(
+                    [remake(i) for i in range(each)], split="train", builder=self.builder, remake=remake,
+                    first_episode=self.world.rank * self.count + offset, stride=self.config.num_envs,
+                )
+            )  # fmt: skip
+        return runners
+
+    def make_shaper(self, gamma: float) -> RewardShaper:
+        """The reward shaping of this process's environments."""
+        return RewardShaper(self.config.reward, self.count, gamma)
+
+
+def prompt_builder(turns: int | None, images: int | None) -> PromptBuilder | None:
+    """The prompt layout that was asked for: `images` alone brings the turns that they belong to; None for the
+    environments' own."""
+    if turns is None and images is None:
+        return None
+    return PromptBuilder(turns if turns is not None else max(0, (images or 0) - 1), images if images is not None else 1)

@@ -1,0 +1,106 @@
+"""How a run is judged: held-out episodes, the bounds beside them, and the learning curve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vlgym.evaluation import Report, evaluate
+from vlgym.policies import OraclePolicy, Policy, RandomPolicy
+from vlgym.registry import get_registry
+
+from ..engine.engine import Engine
+from ..engine.policy import ModelPolicy
+from ..runs.curve import draw_curve
+from ..runs.logs import LOG_FILE, read_rows
+from .config import RunConfig
+from .environments import Environments
+from .state import RunState
+
+FLOOR_EPISODES = 60  # played by random policy and oracle where registry.yaml has no numbers
+
+Bound = Mapping[str, float]
+"""`{"success", "return"}` of a policy."""
+
+
+def held_out(sampler: Engine, envs: Environments, config: RunConfig, *, name: str) -> Iterator[Report]:
+    """Play held-out episodes (split test) of every environment in turn, with a generator of their own.
+
+    Args:
+        sampler: the model; it draws nothing from the generator of training.
+        envs: the environments.
+        config: gives the number of episodes, of environments side by side, and the seed.
+        name: of the policy, as reports show it.
+    """
+    policy = ModelPolicy(sampler, torch.Generator().manual_seed(config.seed), name=name)
+    for env_id in envs.ids:
+        yield evaluate(
+            env_id, policy, episodes=config.eval_episodes, split="test", num_envs=config.num_envs,
+            env_kwargs=envs.kwargs, builder=envs.builder,
+        )  # fmt: skip
+
+
+def in_words(report: Report, env_steps: int) -> str:
+    """A report as one line."""
+    score = "" if report.mean_score is None else f"score {report.mean_score:.2f}, "
+    return (
+        f"held-out {report.env_id} after {env_steps} env steps: success {report.success:.3f} "
+        f"[{report.success_low:.3f}, {report.success_high:.3f}], return {report.mean_return:+.3f}, {score}"
+        f"invalid {report.invalid_rate:.3f}, {report.episodes} episodes"
+    )
+
+
+def draw_run(out: Path, envs: Environments, state: RunState, *, title: str, name: str) -> Path:
+    """Draw the learning curve of a run from its log and its evaluations, and return the file.
+
+    Args:
+        out: folder of the run.
+        envs: its environments.
+        state: its evaluations and its warm start.
+        title: over the picture.
+        name: of the algorithm.
+    """
+    bounds = [_bounds(env_id, envs) for env_id in envs.ids]
+    steps = sorted({e["env_steps"] for e in state.evaluations})
+    pooled = [_pool([e for e in state.evaluations if e["env_steps"] == at]) for at in steps]
+    path = out / "curve.png"
+    draw_curve(
+        path, read_rows(out / LOG_FILE), title=title, name=name, warm=state.warm.success, evaluations=pooled,
+        floor=_mean([floor for floor, _ in bounds]), oracle=_mean([ceiling for _, ceiling in bounds]),
+    )  # fmt: skip
+    return path
+
+
+def _bounds(env_id: str, envs: Environments) -> tuple[Bound, Bound | None]:
+    """Success and return of random play and of the oracle (None without one): from registry.yaml, or measured where
+    that does not know them."""
+    entry = get_registry().known.get(env_id) or {}
+    if not envs.config.env_kwargs and entry.get("floor") and entry.get("ceiling"):
+        return entry["floor"], entry["ceiling"]
+    policies: list[Policy] = [RandomPolicy()]
+    if get_registry().get(env_id).oracle != "none":
+        policies.append(OraclePolicy())
+    measured: list[Bound] = []
+    for policy in policies:
+        report = evaluate(
+            env_id, policy, episodes=FLOOR_EPISODES, split="val", num_envs=envs.count, env_kwargs=envs.kwargs
+        )
+        measured.append({"success": report.success, "return": report.mean_return})
+    return measured[0], measured[1] if len(measured) == 2 else None
+
+
+def _pool(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Mean over environments; the intervals of a single environment are kept."""
+    names = ("success", "success_low", "success_high", "mean_return", "return_se")
+    return {"env_steps": rows[0]["env_steps"], **{key: sum(row[key] for row in rows) / len(rows) for key in names}}
+
+
+def _mean(bounds: Sequence[Bound | None]) -> Bound | None:
+    """Mean over environments; None if one is unknown."""
+    known = [each for each in bounds if each is not None]
+    if len(known) < len(bounds):
+        return None
+    return {name: sum(each[name] for each in known) / len(known) for name in ("success", "return")}

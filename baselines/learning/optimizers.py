@@ -1,0 +1,139 @@
+"""Gradient steps that survive a bad batch, the learning rate's schedule, and the metrics of an update."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from vlgym.errors import UserError
+
+from ..runs import distributed
+from ..runs.checkpoint import load_optimizer, optimizer_tensors
+from ..runs.distributed import ALONE, World
+from .config import RunConfig
+from .losses import PolicyLoss
+
+MAX_SKIPS = 3  # non-finite gradient steps in a row before giving up
+POLICY_METRICS = ("loss/policy", "loss/kl", "loss/clip_fraction", "loss/approx_kl", "loss/ratio_max")
+
+
+class Metrics:
+    """Values of one update by name; `means` is what is logged."""
+
+    def __init__(self) -> None:
+        self.values: defaultdict[str, list[float]] = defaultdict(list)
+
+    def add(self, name: str, value: float) -> None:
+        """Note one value."""
+        self.values[name].append(value)
+
+    def add_policy(self, policy: PolicyLoss, kl: Tensor | None, weights: Tensor) -> None:
+        """Note the losses of one forward pass, [b] `weights` of its rows taken out again."""
+        share = float(weights.sum())
+        if kl is not None:
+            self.add("loss/kl", float(kl.detach()) / share)
+        self.add("loss/policy", float(policy.loss.detach()) / share)
+        for name in ("clip_fraction", "approx_kl", "ratio_max"):
+            self.add(f"loss/{name}", getattr(policy, name).item())
+
+    def means(self) -> dict[str, float]:
+        """Mean of each; a policy that did not learn in this update has zeros."""
+        for name in POLICY_METRICS:
+            self.values.setdefault(name, [0.0])
+        return {name: float(np.mean(values)) for name, values in self.values.items()}
+
+
+def policy_optimizer(parameters: Iterable[nn.Parameter], config: RunConfig) -> torch.optim.Optimizer:
+    """AdamW as every learner uses it for the policy."""
+    # Not fused: that does not count up the version of a tensor, by which engines notice new weights.
+    return torch.optim.AdamW(parameters, lr=config.policy_lr, betas=(0.9, 0.95), weight_decay=0.0, foreach=True)
+
+
+def learning_rate(config: RunConfig, update: int, env_steps: int, *, rests: int = 0) -> float:
+    """Learning rate of the policy at an update.
+
+    0 in the first `rests` updates, then a cosine from `lr` down to `lr * final_lr`.
+
+    Args:
+        config: gives both ends, and the length in updates or in environment steps.
+        update: number of the update, from 1.
+        env_steps: environment steps before it.
+        rests: updates in which the policy does not learn.
+    """
+    if update <= rests:
+        return 0.0
+    if config.env_steps is None:
+        share = (update - rests - 1) / max(1, config.updates - rests - 1)
+    else:
+        share = env_steps / config.env_steps
+    cosine = 0.5 * (1 + math.cos(math.pi * min(1.0, share)))
+    return config.policy_lr * (config.final_lr + (1 - config.final_lr) * cosine)
+
+
+class Optimizers:
+    """The optimizers of a learner, stepped with clipped gradients that are summed over processes.
+
+    Args:
+        named: optimizers by name; the name is part of metrics and checkpoints.
+        max_grad_norm: limit of each one's gradient norm.
+        world: the processes.
+
+    Attributes:
+        skips: gradient steps left out because a loss or gradient was not finite; skips_in_a_row: the newest of them.
+    """
+
+    def __init__(self, named: dict[str, torch.optim.Optimizer], max_grad_norm: float, world: World = ALONE) -> None:
+        self.named, self.max_grad_norm, self.world = named, max_grad_norm, world
+        self.skips = self.skips_in_a_row = 0
+
+    def set_rate(self, name: str, rate: float) -> float:
+        """Give an optimizer its learning rate, and return it."""
+        for group in self.named[name].param_groups:
+            group["lr"] = rate
+        return rate
+
+    def step(self, name: str, loss: float, metrics: Metrics) -> None:
+        """Clip and step one optimizer, then clear its gradients. A non-finite loss or gradient is skipped and counted.
+
+        Raises:
+            UserError: `MAX_SKIPS` in a row were skipped.
+        """
+        optimizer = self.named[name]
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        distributed.sum_gradients(parameters, self.world)
+        norm = float(torch.nn.utils.clip_grad_norm_(parameters, self.max_grad_norm))
+        metrics.add(f"{name}/grad_norm", norm)
+        if distributed.any_of(not (math.isfinite(loss) and math.isfinite(norm)), self.world):
+            self.skips += 1
+            self.skips_in_a_row += 1
+        else:
+            optimizer.step()
+            self.skips_in_a_row = 0
+        optimizer.zero_grad(set_to_none=True)
+        if self.skips_in_a_row >= MAX_SKIPS:
+            raise UserError(
+                f"{MAX_SKIPS} gradient steps in a row had a non-finite {name} loss or gradient; "
+                "the newest checkpoint is intact. Resume from it with a smaller --lr, or with --dtype float32."
+            )
+
+    # ---- checkpoints -------------------------------------------------------------------------------------------------
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Moments and step counts of every optimizer."""
+        parts = [optimizer_tensors(f"optimizer.{name}", optimizer) for name, optimizer in self.named.items()]
+        return {name: tensor for part in parts for name, tensor in part.items()}
+
+    def state(self) -> dict[str, int]:
+        """JSON-able counts."""
+        return {"skips": self.skips, "skips_in_a_row": self.skips_in_a_row}
+
+    def restore(self, tensors: dict[str, Tensor], state: dict[str, int]) -> None:
+        """Restore `tensors` and `state`."""
+        for name, optimizer in self.named.items():
+            load_optimizer(f"optimizer.{name}", optimizer, tensors)
+        self.skips, self.skips_in_a_row = state["skips"], state["skips_in_a_row"]

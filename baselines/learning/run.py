@@ -1,0 +1,342 @@
+"""A training run: what every learner needs around its updates.
+
+    with Run(config) as run:
+        run.keep(optimizers, collector)
+        for update in run.updates():
+            with update.phase("rollout"):
+                ...
+            update.log(batch, metrics)
+
+The run makes the folder, the model, its warm start and its environments. `updates` brings the log, checkpoints,
+evaluations on held-out episodes, Ctrl-C and exact resuming. What a learner does in an update is its own business.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from vlgym.errors import UserError
+
+from ..engine.engine import Engine
+from ..engine.policy import ModelPolicy
+from ..models import lora
+from ..models.load import load_family
+from ..runs import distributed, folder
+from ..runs.checkpoint import load_checkpoint, load_module, module_tensors
+from ..runs.logs import RunLog
+from .batch import Batch
+from .config import DEFAULT_MODEL, RunConfig, saved_config
+from .environments import Environments
+from .evaluation import draw_run, held_out, in_words
+from .optimizers import Optimizers
+from .state import Kept, Part, Plays, RunState
+from .warm_start import WarmReport, show_check, warm_start
+from .weights import Adapters, AllWeights, Weights, engines
+
+NEW_TOKENS = 128  # longest reply where neither the configuration nor a warm start says
+BASE_FILE = "base.safetensors"  # the weights under the adapters, where a warm start made them
+FAILURES_FILE = "failures.jsonl"  # environments that raised, one line each
+
+C = TypeVar("C", bound=RunConfig)
+
+
+class Update:
+    """One update, while a learner makes it.
+
+    Attributes:
+        number: from 1.
+        seconds: of each phase.
+    """
+
+    def __init__(self, number: int, advice: Mapping[str, str]) -> None:
+        self.number, self._advice = number, advice
+        self.seconds: dict[str, float] = {}
+        self.result: tuple[Batch, dict[str, float]] | None = None
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time a block ("rollout", "reference", "check", "update"), and say what to try if memory runs out in it."""
+        start = time.perf_counter()
+        with memory_advice(self._advice["rollout" if name == "rollout" else "update"]):
+            yield
+        self.seconds[f"seconds/{name}"] = time.perf_counter() - start
+
+    def log(self, batch: Batch, metrics: dict[str, float]) -> None:
+        """Hand over the rollout and the metrics of this update. Once per update, at its end."""
+        self.result = (batch, metrics)
+
+
+class Run(Generic[C]):
+    """One run of a learner, new or resumed.
+
+    Args:
+        config: the learner's configuration; with `resume`, what is to be changed of the run in `out`.
+        keep_reference: keep the frozen model even without a KL term.
+
+    Attributes:
+        config: resolved.
+        world: the processes of the run; only the first one writes.
+        envs: the environments; out: the folder.
+        weights: the model's, see `Weights`; policy: samples with them.
+        order: generator of everything that is not sampled by the policy, such as the order of minibatches.
+        state: counters, evaluations and the rest of what a checkpoint holds.
+        kept: what the learner has beside the model; log: where metrics go. Both are there after `keep`.
+
+    Raises:
+        UserError: the folder holds another run, the run to resume is of another environment, model or configuration,
+            or an option is wrong.
+    """
+
+    kept: Kept
+    log: RunLog
+
+    def __init__(self, config: C, *, keep_reference: bool = False) -> None:
+        c = self.config = (saved_config(config) if config.resume else config).resolve()
+        if c.threads:
+            torch.set_num_threads(c.threads)
+        self.world = distributed.join(c.device)
+        self.envs = Environments(c, self.world)
+        ids = self.envs.ids
+        stem = ids[0].split("/")[-1].rsplit("-v", 1)[0] + ("+" if len(ids) > 1 else "")
+        chosen = str(c.out or folder.next_folder(Path("runs"), stem))
+        self.out = Path(distributed.gather_texts(chosen, self.world)[0])
+        how = f" ({', '.join(c.env_kwargs)})" if c.env_kwargs else ""
+        self.title = f"{c.algorithm}, {', '.join(ids)}{how}, {c.model}, seed {c.seed}"
+        record = folder.describe(self.title, {"algorithm": c.algorithm, **asdict(c)}, ids, self.envs.kwargs)
+        if c.resume:
+            folder.check_same(folder.read_run(self.out), record)
+        family = load_family(
+            c.model or DEFAULT_MODEL, image_tokens=c.image_tokens, seed=c.seed, dtype=c.dtype, device=c.device
+        )
+        self._stack = ExitStack()
+        if self.world.first:
+            if not c.resume:
+                folder.prepare_folder(self.out)
+                folder.write_json(self.out / folder.RUN_FILE, record)
+            self._stack.enter_context(folder.claim(self.out))
+        self._checkpoint = load_checkpoint(self.out / "checkpoints", c.device) if c.resume else None
+        warm = WarmReport()
+        engine = Engine(family, max_new_tokens=c.max_new_tokens or NEW_TOKENS)
+        if c.resume and c.lora.rank and (self.out / BASE_FILE).is_file():
+            load_module("base", family.model, load_file(self.out / BASE_FILE, device=c.device))
+        elif not c.resume and c.warm.steps:
+            warm = self._warm_start(engine)
+        self.weights: Weights
+        keep_reference = keep_reference or c.kl_coef > 0
+        if c.lora.rank:
+            self.weights = Adapters(engine, c.lora, seed=c.seed, keep_reference=keep_reference)
+        else:
+            self.weights = AllWeights(engine, train_vision=c.train_vision, keep_reference=keep_reference)
+        if c.recompute:
+            family.recompute_activations()
+        sampling = torch.Generator().manual_seed(2 * c.seed + 1)
+        self.order = torch.Generator().manual_seed(2 * c.seed + 2)
+        self.state = RunState(self.weights, {"sampler": sampling, "order": self.order}, warm, self.world)
+        self.policy = ModelPolicy(self.weights.sampler, sampling, name=f"{c.algorithm} ({c.model})", world=self.world)
+
+    def _warm_start(self, engine: Engine) -> WarmReport:
+        c = self.config
+        print(
+            f"warm start: imitating the oracle, {c.warm.noise:.0%} of its actions replaced by random ones", flush=True
+        )
+        report = warm_start(
+            engine, self.envs.ids, c.warm, seed=c.seed, env_kwargs=self.envs.kwargs, max_new_tokens=c.max_new_tokens,
+            on_check=show_check, builder=self.envs.builder,
+        )  # fmt: skip
+        print(f"warm start ended after {report.steps} gradient steps, {report.seconds:.0f} s", flush=True)
+        if c.lora.rank and self.world.first:
+            base = {name: x.clone() for name, x in module_tensors("base", engine.family.model).items()}
+            save_file(base, self.out / BASE_FILE)
+        return report
+
+    def keep(
+        self,
+        optimizers: Optimizers,
+        collector: Plays,
+        modules: Mapping[str, nn.Module] | None = None,
+        parts: Mapping[str, Part] | None = None,
+    ) -> None:
+        """Say what the learner has beside the model: checkpoints hold it. A resumed run gets it back here.
+
+        Args:
+            optimizers, collector: the learner's own; the run closes the collector.
+            modules: further networks by name; parts: further state by name.
+
+        Raises:
+            UserError: the checkpoint is of another model, or of another number of processes.
+        """
+        self.kept = Kept(optimizers, collector, modules or {}, parts or {})
+        self._stack.callback(collector.close)
+        if self._checkpoint is not None:
+            self.state.restore(*self._checkpoint, self.kept)
+            self._checkpoint = None
+        c = self.config
+        self.log = RunLog(
+            self.out, name=c.algorithm, total=c.updates, done=self.state.update, track=c.track, config=asdict(c),
+            quiet=not self.world.first,
+        )  # fmt: skip
+        self._stack.callback(self.log.close)
+
+    def updates(self) -> Iterator[Update]:
+        """The updates that are left to make. Before the first, after the last, and as often as asked for between, the
+        model is evaluated and a checkpoint written; Ctrl-C ends the run after the current update."""
+        c, state = self.config, self.state
+        self.log.say(f"run folder: {self.out}")
+        if not c.resume:
+            self.evaluate()
+            self.save()
+        stop = self._stack.enter_context(interruptible())
+        while not self.finished() and not distributed.any_of(stop["stop"], self.world):
+            for engine in engines(self.weights):
+                engine.forget()  # an update depends on nothing computed before it, so that resuming is exact
+            self.weights.refresh()
+            update = Update(state.update + 1, self._advice())
+            yield update
+            self._record(update)
+            if c.eval_every and state.update % c.eval_every == 0 and not self.finished():
+                self.evaluate()
+            if state.update % c.save_every == 0 or self.finished() or distributed.any_of(stop["stop"], self.world):
+                self.save()
+        if self.finished():
+            self.evaluate()
+            self.save()
+            if self.world.first:
+                self.log.say(f"model: {', '.join(map(str, self.save_model()))}")
+        else:
+            self.log.say(f"stopped after update {state.update}. Go on: {self._resume()}")
+        if self.world.first:
+            curve = draw_run(self.out, self.envs, state, title=self.title, name=c.algorithm)
+            self.log.say(f"learning curve: {curve}")
+
+    def finished(self) -> bool:
+        """Whether all updates, or all environment steps, have been made."""
+        c, state = self.config, self.state
+        return state.update >= c.updates or (c.env_steps is not None and state.env_steps >= c.env_steps)
+
+    def evaluate(self) -> None:
+        """Play held-out episodes of every environment (in the first process), print and record the reports."""
+        if not self.config.eval_episodes or not self.world.first:
+            return
+        self.weights.refresh()
+        state = self.state
+        for report in held_out(self.weights.sampler, self.envs, self.config, name=self.policy.name):
+            state.evaluations.append({"update": state.update, "env_steps": state.env_steps, **report.to_dict()})
+            self.log.say(in_words(report, state.env_steps))
+        folder.write_json(self.out / "evaluation.json", state.evaluations)
+
+    def save(self) -> None:
+        """Write a checkpoint."""
+        self.state.save(self.out / "checkpoints", self.kept)
+
+    def save_model(self) -> list[Path]:
+        """Write the trained model, adapters merged, as folders that `--model` and `from_pretrained` read."""
+        self.weights.refresh()
+        folders = [self.out / "model"] + ([Path(self.config.export)] if self.config.export else [])
+        return [lora.export_merged(self.weights.sampler.family, path) for path in folders]
+
+    def _record(self, update: Update) -> None:
+        """Log an update and count it."""
+        if update.result is None:
+            raise RuntimeError("The learner ended an update without update.log(batch, metrics).")
+        (batch, metrics), world, state = update.result, self.world, self.state
+        failures = self.kept.collector.failures()
+        if failures:
+            with (self.out / FAILURES_FILE).open("a") as file:
+                file.writelines(json.dumps({"update": update.number, **failure}) + "\n" for failure in failures)
+            self.log.say(f"{len(failures)} environment failures, restarted; see {self.out / FAILURES_FILE}")
+        row = distributed.mean(
+            metrics | {"skipped": float(self.kept.optimizers.skips), "env/failures": float(len(failures))}, world
+        )
+        steps = distributed.total(len(batch.samples), world)
+        state.update = update.number
+        state.env_steps += steps
+        seconds = sum(update.seconds.values())
+        speed = {
+            "speed/env_steps_per_s": steps / seconds,
+            "speed/tokens_per_s": int(batch.mask.sum()) * world.size / seconds,
+            "speed/peak_memory_gib": peak_memory(batch.old.device) / 2**30,
+        }
+        self.log.write({"update": state.update, "env_steps": state.env_steps, **row, **update.seconds, **speed})
+
+    def _resume(self) -> str:
+        return f"python -m {self.config.command} --resume --out {self.out}"
+
+    def _advice(self) -> dict[str, str]:
+        """What to try where memory runs out."""
+        c = self.config
+        smaller = f"go on with less at once: {self._resume()} --micro-batch {max(1, c.micro_batch // 2)}"
+        return {
+            "rollout": "start again with smaller --num-envs, --image-tokens or --max-new-tokens.",
+            "update": smaller if c.recompute else f"{smaller}, or with --recompute",
+        }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the log and the environments, and let other processes work in the folder."""
+        self._stack.close()
+        if kind is None:
+            distributed.wait(self.world)
+
+
+@contextmanager
+def interruptible() -> Iterator[dict[str, bool]]:
+    """Turn the first Ctrl-C into a request to stop after the current update (`flag["stop"]`).
+
+    A second one stops at once.
+    """
+    flag = {"stop": False}
+
+    def handle(number: int, frame: Any) -> None:
+        if flag["stop"]:
+            raise KeyboardInterrupt
+        flag["stop"] = True
+        print("\nstopping after this update; press Ctrl-C again to stop at once", flush=True)
+
+    previous = signal.signal(signal.SIGINT, handle)
+    try:
+        yield flag
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+@contextmanager
+def memory_advice(advice: str) -> Iterator[None]:
+    """Turn running out of memory into an error that says what to try.
+
+    Raises:
+        UserError: memory ran out in the block.
+    """
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+        known = isinstance(error, (torch.OutOfMemoryError, MemoryError))
+        if known or "can't allocate memory" in str(error) or "not enough memory" in str(error):
+            first = str(error).split("\n")[0]
+            raise UserError(f"Out of memory ({first}). The newest checkpoint is intact; {advice}") from error
+        raise
+
+
+def peak_memory(device: torch.device) -> int:
+    """Most bytes allocated on an accelerator, or by this process, since it began."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -1,0 +1,137 @@
+"""The state of a run: what a checkpoint holds, and how it is saved and restored exactly."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from vlgym.errors import UserError
+
+from ..runs import distributed
+from ..runs.checkpoint import load_module, module_tensors, save_checkpoint
+from ..runs.distributed import World
+from .optimizers import Optimizers
+from .warm_start import WarmReport
+from .weights import Weights, engines
+
+
+class Plays(Protocol):
+    """What collects a learner's rollouts."""
+
+    def failures(self) -> list[dict[str, Any]]:
+        """Failures of environments since the last call."""
+
+    def get_state(self) -> dict[str, Any]:
+        """JSON-able state."""
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restore `get_state`."""
+
+    def close(self) -> None:
+        """Close every environment."""
+
+
+class Part(Protocol):
+    """Something else that a learner keeps, such as a buffer."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All there is."""
+
+    def restore(self, saved: dict[str, Tensor]) -> None:
+        """Restore `tensors`."""
+
+
+@dataclass
+class Kept:
+    """What a learner has beside the model.
+
+    Attributes:
+        optimizers, collector: its own.
+        modules: further networks by name, such as the value head.
+        parts: further state by name.
+    """
+
+    optimizers: Optimizers
+    collector: Plays
+    modules: Mapping[str, nn.Module] = field(default_factory=dict)
+    parts: Mapping[str, Part] = field(default_factory=dict)
+
+
+class RunState:
+    """All that the next update depends on.
+
+    Args:
+        weights: the model's.
+        generators: of sampling and of the order of minibatches, by name.
+        warm: what the warm start did.
+        world: the processes; the first one saves.
+
+    Attributes:
+        update, env_steps: how many have been made.
+        evaluations: reports on held-out episodes so far.
+    """
+
+    def __init__(
+        self, weights: Weights, generators: Mapping[str, torch.Generator], warm: WarmReport, world: World
+    ) -> None:
+        self.weights, self.generators, self.warm, self.world = weights, generators, warm, world
+        self.update = self.env_steps = 0
+        self.evaluations: list[dict[str, Any]] = []
+
+    def save(self, folder: Path, kept: Kept) -> Path | None:
+        """Write a checkpoint after `update` updates (in the first process); return its folder."""
+        collectors = distributed.gather_texts(json.dumps(kept.collector.get_state()), self.world)
+        if not self.world.first:
+            return None
+        tensors = self.weights.tensors() | kept.optimizers.tensors()
+        for name, module in kept.modules.items():
+            tensors |= module_tensors(name, module)
+        for name, part in kept.parts.items():
+            tensors |= {f"{name}.{key}": tensor for key, tensor in part.tensors().items()}
+        state = {
+            "update": self.update,
+            "env_steps": self.env_steps,
+            "max_new_tokens": self.weights.sampler.max_new_tokens,
+            **{name: _encode(generator) for name, generator in self.generators.items()},
+            "collectors": [json.loads(text) for text in collectors],
+            "learner": kept.optimizers.state(),
+            "warm": asdict(self.warm),
+            "evaluations": self.evaluations,
+        }
+        return save_checkpoint(folder, tensors, state)
+
+    def restore(self, tensors: dict[str, Tensor], state: dict[str, Any], kept: Kept) -> None:
+        """Restore a checkpoint.
+
+        Raises:
+            UserError: it is of another model, or of another number of processes.
+        """
+        if len(state["collectors"]) != self.world.size:
+            raise UserError(
+                f"That run has {len(state['collectors'])} processes, this one {self.world.size}; "
+                "resume it with as many (torchrun --nproc-per-node)."
+            )
+        self.weights.load(tensors)
+        for name, module in kept.modules.items():
+            load_module(name, module, tensors)
+        for name, part in kept.parts.items():
+            part.restore({k.removeprefix(f"{name}."): x for k, x in tensors.items() if k.startswith(f"{name}.")})
+        kept.optimizers.restore(tensors, state["learner"])
+        kept.collector.set_state(state["collectors"][self.world.rank])
+        for engine in engines(self.weights):
+            engine.max_new_tokens = state["max_new_tokens"]
+        for name, generator in self.generators.items():
+            generator.set_state(torch.frombuffer(bytearray(base64.b64decode(state[name])), dtype=torch.uint8))
+        self.update, self.env_steps, self.evaluations = state["update"], state["env_steps"], state["evaluations"]
+        self.warm = WarmReport(**{f.name: state["warm"][f.name] for f in fields(WarmReport)})
+
+
+def _encode(generator: torch.Generator) -> str:
+    return base64.b64encode(generator.get_state().numpy().tobytes()).decode("ascii")
