@@ -25,8 +25,7 @@ from unittest.mock import patch
 
 from typer.main import get_command
 
-from vlgym.cli.app import app, build_app
-from vlgym.registry import get_registry
+from vlgym.cli.app import app
 from vlgym.registry_file import read_registry
 
 ROOT = Path(__file__).parent.parent
@@ -97,7 +96,7 @@ def find(text: str, where: str = "") -> list[Command]:
 
     def from_span(match: re.Match[str]) -> str:
         span = " ".join(match[1].split())
-        if not PROGRAM.match(span + " ") or " " not in span:
+        if not PROGRAM.match(span + " ") or " " not in span or span == "python -m":  # the name of a program alone
             return match[0]
         words = shlex.split(span)
         bare = len(words) == (3 if words[1] == "-m" else 2)
@@ -155,7 +154,7 @@ def _check_ids(words: list[str]) -> None:
 
 
 def _check_vlgym(words: list[str], mention: bool) -> None:
-    command: Any = get_command(build_app(get_registry()))
+    command: Any = get_command(app)
     context, name = None, "vlgym"
     try:
         while hasattr(command, "commands"):

@@ -395,7 +395,8 @@ def section(found: dict[str, Any]) -> str:
 def page(results: dict[str, Any]) -> str:
     """The page's body."""
     gpu, cpu = results.get("cuda/7b", {}), results.get("cpu/tiny", {})
-    runs = "```\n" + (__doc__ or "").split("\n\n")[1].replace("    for", "for", 1).replace("\n    ", "\n") + "\n```"
+    commands = "\n".join(f"python tests/benchmarks/gpu_speed.py --part {part} --write" for part in PARTS)
+    runs = f"```\n{commands}\n```"
     made = (
         f"Parts measured: {', '.join(part for part in PARTS if part in gpu)}."
         if gpu
@@ -410,7 +411,7 @@ def page(results: dict[str, Any]) -> str:
             "measured in the same run; memory is the most that was allocated.",
             f"Targets: the whole loop makes at least {LOOP_TARGET:g} environment steps per second (64 environments, "
             f"2 epochs, 128 new tokens); decoding takes at most {DECODE_TARGET:g} times its floor.",
-            f"## One GPU, Qwen2-VL-7B\n\n{made} The command that fills them:\n\n{runs}",
+            f"## One GPU, Qwen2-VL-7B\n\n{made} The commands that fill them:\n\n{runs}",
             section(gpu),
             "## CPU, tiny model\n\nThe 1.2-million-parameter model on a CPU at smaller batches, plain decoding loop, "
             "processor time of a machine under load: it shows that every part of the script runs. These numbers are "
