@@ -76,7 +76,7 @@ def find_entry(registry: Registry, env_id: str) -> Entry:
 
 
 def is_first_party(env_id: str, distribution: str) -> bool:
-    """Whether an id is this project's own, and so belongs into registry.yaml."""
+    """Whether an id is this project's own, and so belongs in registry.yaml."""
     return env_id.startswith(f"{FIRST_PARTY_NAMESPACE}/") and distribution.startswith(FIRST_PARTY_PREFIX)
 
 

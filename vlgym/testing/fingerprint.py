@@ -1,8 +1,8 @@
 """A hash of what an environment does: fixed seeds and fixed replies in, text, reward, flags and info out.
 
-Pixels are left out (renderers differ between machines); numbers are rounded to 6 decimals (so do the last bits of
-sines). Scripted episodes take legal actions drawn by a generator of their own, every fifth reply unreadable; one more
-episode is the oracle's, because random play seldom sees what success pays.
+Pixels are left out, because renderers differ between machines. Numbers are rounded to 6 decimals, because the last bits
+of sines differ too. Scripted episodes take legal actions drawn by a generator of their own, and every fifth reply is
+unreadable. One more episode is the oracle's, because random play rarely sees what success pays.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from .level import LETTERS, Level
 from .solver import SOLVED, solve
 
 SHORTEST_NODES = 100_000
-"""Nodes spent on a shortest solution; beyond that some solution has to do. Rooms of the eight groups seldom need it."""
+"""Nodes spent on a shortest solution; beyond that some solution has to do. Rooms of the eight groups rarely need it."""
 
 GREED = 5
 

@@ -64,7 +64,7 @@ class Sokoban(VLEnv):
     Splits: a drawn room belongs to train, val or test by a hash of its walls, so splits share no room, nor do the 182
         shipped levels. A seed of `vlgym.seeding.episode_seed` brings its split along.
     Oracle: exact, from any position that has a solution (shortest in steps; within 100,000 nodes of search, which the
-        eight groups seldom exceed, else some solution).
+        eight groups rarely exceed, else some solution).
 
     The rules are re-implemented and tested step by step against gym-sokoban 0.0.6. One departure, which no drawn or
     shipped level can show: a box that begins on a target pays nothing for being there (the package pays +1 at the
