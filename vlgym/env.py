@@ -16,15 +16,14 @@ import numpy as np
 from gymnasium import spaces
 
 from . import shared_text  # noqa: F401  (registers MessageSpace with Gymnasium's shared memory)
-from .errors import UserError, nearest
+from .errors import UserError, check_choice
 from .parsers import get_parser
 from .prompts import PromptTemplate
 from .spaces import MAX_REPLY, MessageSpace, ReplySpace, clean_text, match_legal
-from .spec import EnvSpec
+from .spec import PLANNERS, EnvSpec
 from .types import Image, Outcome, Parsed, Parser
 
 INVALID_POLICIES = ("noop", "random", "terminate")
-PLANNERS = ("online", "global")
 
 
 class VLEnv(gymnasium.Env[dict[str, Any], str]):
@@ -73,22 +72,13 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
         render_mode: str | None = None,
         vlgym_spec: EnvSpec | None = None,
     ) -> None:
-        if invalid_action not in INVALID_POLICIES:
-            raise UserError(
-                f"invalid_action={invalid_action!r} is not one of {', '.join(INVALID_POLICIES)}."
-                f"{nearest(str(invalid_action), INVALID_POLICIES)}"
-            )
+        check_choice("invalid_action", invalid_action, INVALID_POLICIES)
+        check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
+        check_choice("planner", planner, vlgym_spec.planners if vlgym_spec else PLANNERS)
         if not invalid_penalty >= 0:
             raise UserError(f"invalid_penalty={invalid_penalty!r} must be >= 0; it is subtracted from the reward.")
-        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise UserError(f"render_mode={render_mode!r} is not supported; choose 'rgb_array' or None.")
         if max_turns is not None and max_turns < 1:
             raise UserError(f"max_turns={max_turns!r} must be >= 1.")
-        offered = vlgym_spec.planners if vlgym_spec else PLANNERS
-        if planner not in offered:
-            raise UserError(
-                f"planner={planner!r} is not offered; choose from {', '.join(offered)}.{nearest(planner, offered)}"
-            )
         self.vlgym_spec = vlgym_spec
         self.planner = planner
         style = vlgym_spec.reply_styles[0] if vlgym_spec else "tag"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vlgym.errors import UserError, nearest
+from vlgym.errors import check_choice
 
 from .world import World
 
@@ -49,9 +49,7 @@ def check_task(task: str) -> str:
     Raises:
         UserError: it is not one of `TASKS`.
     """
-    if task not in TASKS:
-        raise UserError(f"Unknown ALFRED task type {task!r}; there are {', '.join(TASKS)}.{nearest(str(task), TASKS)}")
-    return task
+    return check_choice("task type", task, TASKS)
 
 
 def met_conditions(goal: Goal, world: World) -> tuple[bool, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlgym.env import VLEnv
-from vlgym.errors import UserError, nearest
+from vlgym.errors import UserError, check_choice
 from vlgym.prompts import PromptTemplate
 from vlgym.seeding import split_of
 from vlgym.types import Outcome
@@ -119,11 +119,7 @@ class Sokoban(VLEnv):
         grid_text: bool = False,
         **kwargs: Any,
     ) -> None:
-        if action_set not in ACTION_SETS:
-            raise UserError(
-                f"action_set={action_set!r} is not one of {', '.join(ACTION_SETS)}."
-                f"{nearest(str(action_set), ACTION_SETS)}"
-            )
+        check_choice("action_set", action_set, ACTION_SETS)
         if max_steps is not None and max_steps < 1:
             raise UserError(f"max_steps={max_steps!r} must be >= 1.")
         self._source = LevelSource(
