@@ -49,6 +49,7 @@ def test_info_says_what_was_executed_and_how_it_was_read() -> None:
         "turn": 1,
         "actions": ["right"],
         "parse": "ok",
+        "span": (11, 16),
         "legal_actions": ["left", "right"],
         "feedback": "went right",
         "turn_text": "You are in cell 1. Legal actions: left, right.",
@@ -103,6 +104,7 @@ def test_noop_counts_an_unreadable_reply_and_does_nothing_else() -> None:
     assert (info["invalid_action"], info["vlgym"]["parse"], info["vlgym"]["actions"]) == (True, "no_action", [])
     assert info["vlgym"]["turn"] == 1
     assert info["vlgym"]["feedback"] == "invalid reply: no_action"
+    assert info["vlgym"]["span"] is None
 
 
 def test_an_action_that_is_not_legal_is_invalid() -> None:

@@ -35,7 +35,8 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
     Observation: `{"image": [H, W, 3] uint8, "text": str}`; the text is the complete message of this turn.
     Action: any string up to 16,384 characters.
     Info: `success`, `invalid_action`, `score` (where one exists), and `vlgym`: `turn`, `actions` (executed), `parse`
-    (`"ok"` or the failure code), `legal_actions`, `feedback`, `instructions`, `turn_text`.
+    (`"ok"` or the failure code), `span` (characters `[start, end)` of the action in the reply, or `None`),
+    `legal_actions`, `feedback`, `instructions`, `turn_text`.
 
     Args:
         parser: parser name, import string or object; by default the spec's first reply style, under the Global
@@ -173,7 +174,6 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Begin an episode. The same seed gives the same episode in any process, after any history."""
         super().reset(seed=seed)
-        self.parsed = Parsed()
         self._begin(dict(options or {}))
         observation = self._observe()
         return observation, self._info(Parsed(), [], "", invalid=False)
@@ -191,7 +191,7 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
             raise UserError(f"An action is the model's reply, a string; got {type(action).__name__}: {action!r:.80}.")
         parsed = self.parser.parse(action[:MAX_REPLY], self.legal_actions())
         executed, outcome, failure = self._execute(parsed)
-        self.parsed = parsed = Parsed(parsed.actions, failure, parsed.span)
+        parsed = Parsed(parsed.actions, failure, parsed.span)
         terminated, truncated = self._conclude(outcome, last=self.planner == "global")
         observation = self._observe()
         info = self._info(parsed, executed, outcome.feedback, invalid=failure is not None)
@@ -359,6 +359,7 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
             "turn": self.turn,
             "actions": list(executed),
             "parse": parsed.failure or "ok",
+            "span": parsed.span,
             "legal_actions": list(self.action_space.legal),  # type: ignore[attr-defined]
             "feedback": feedback,
             "instructions": self._instructions,

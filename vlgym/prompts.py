@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .errors import SpecError, UserError
+from .spec import EnvSpec
 from .types import Image, Message, StepRecord
 
 INSTRUCTION_FIELDS = frozenset({"task", "format", "max_turns"})
@@ -72,6 +73,11 @@ class PromptBuilder:
     def __post_init__(self) -> None:
         if self.history_turns < 0 or self.history_images < 0:
             raise UserError("history_turns and history_images must be >= 0.")
+
+    @classmethod
+    def for_spec(cls, spec: EnvSpec | None) -> PromptBuilder:
+        """Return the layout with an environment's own history defaults; `None` is an environment without a card."""
+        return cls() if spec is None else cls(spec.history_turns, spec.history_images)
 
     def build(self, instructions: str, turn_text: str, image: Image, history: Sequence[PastTurn] = ()) -> list[Message]:
         """Return messages that end with a user turn.

@@ -136,9 +136,8 @@ def _first_prompt(env_id: str, seed: int, arguments: dict[str, Any]) -> list[dic
     env = make(env_id, **arguments)
     try:
         observation, info = env.reset(seed=seed)
-        spec = env.vlgym_spec
-        builder = PromptBuilder(spec.history_turns, spec.history_images) if spec is not None else PromptBuilder()
         details = info["vlgym"]
+        builder = PromptBuilder.for_spec(env.vlgym_spec)
         return builder.build(details["instructions"], details["turn_text"], observation["image"])
     finally:
         env.close()

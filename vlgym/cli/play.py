@@ -100,8 +100,7 @@ def play(
         arguments["parser"] = parser
     env = make(env_id, **arguments)
     try:
-        spec = env.vlgym_spec
-        builder = PromptBuilder(spec.history_turns, spec.history_images) if spec is not None else PromptBuilder()
+        builder = PromptBuilder.for_spec(env.vlgym_spec)
         game = Game(env, env_id, chosen, _new_folder(out or Path("play") / env_id), builder)
         game.begin()
         _say(f"{env_id}, seed {chosen}, reply style {env.parser.name}. Images: {game.folder}")
