@@ -250,7 +250,13 @@ def test_render_gives_the_image_only_where_it_was_asked_for() -> None:
     assert silent.render() is None
 
 
-def test_the_image_size_follows_the_argument_then_the_spec() -> None:
+def test_the_image_size_follows_the_argument_then_the_environments_own_then_the_spec() -> None:
+    class Wide(Walk):
+        def natural_size(self) -> tuple[int, int]:
+            return 33, 99
+
+    assert Wide(vlgym_spec=make_spec()).observation_space["image"].shape == (33, 99, 3)
+    assert Wide(vlgym_spec=make_spec(), image_size=(44, 66)).image_size == (44, 66)
     assert make_walk().observation_space["image"].shape == (22, 22, 3)
     assert make_walk(image_size=(44, 66)).observation_space["image"].shape == (44, 66, 3)
     assert Walk().image_size == (224, 224)

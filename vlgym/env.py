@@ -47,6 +47,7 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
             executed, as in the papers) or `terminate`.
         invalid_penalty: subtracted from the reward of an invalid turn (reward units, `>= 0`).
         max_turns: actions until truncation; default from the spec.
+        image_size: `(height, width)` in pixels; default from the spec.
         render_mode: `"rgb_array"` or `None`.
         vlgym_spec: the card, given by `make`.
 
@@ -89,7 +90,8 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
         self.invalid_action = invalid_action
         self.invalid_penalty = float(invalid_penalty)
         self.max_turns = max_turns or (vlgym_spec.max_turns if vlgym_spec else 100)
-        self.image_size = self._check_size(image_size or (vlgym_spec.image_size if vlgym_spec else (224, 224)))
+        default = self.natural_size() or (vlgym_spec or EnvSpec).image_size
+        self.image_size = check_size("image_size", image_size or default)
         self.render_mode = render_mode
         height, width = self.image_size
         self.observation_space = spaces.Dict(
@@ -113,6 +115,14 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
     def act(self, action: str) -> Outcome:
         """Execute one legal action."""
         raise TypeError(f"{type(self).__name__} must define act()")
+
+    def natural_size(self) -> tuple[int, int] | None:
+        """Return the image size `(height, width)` where an argument of the environment changes what is shown (a larger
+        room, another camera); `None`, the default, for the spec's.
+
+        The constructor asks, so set what this reads before `super().__init__()`.
+        """
+        return None
 
     def image(self) -> Image:
         """Draw the current state: a fresh `[H, W, 3] uint8` array of `self.image_size`."""
@@ -367,9 +377,14 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
         }
         return info
 
-    @staticmethod
-    def _check_size(size: Sequence[int]) -> tuple[int, int]:
-        valid = len(size) == 2 and all(isinstance(n, (int, np.integer)) and 16 <= n <= 4096 for n in size)
-        if not valid:
-            raise UserError(f"image_size={size!r} must be (height, width) in pixels, each from 16 to 4096.")
-        return int(size[0]), int(size[1])
+
+def check_size(name: str, size: Sequence[int]) -> tuple[int, int]:
+    """Return `(height, width)` as two integers.
+
+    Raises:
+        UserError: it is something else, or a side is shorter than 16 or longer than 4096 pixels.
+    """
+    valid = len(size) == 2 and all(isinstance(n, (int, np.integer)) and 16 <= n <= 4096 for n in size)
+    if not valid:
+        raise UserError(f"{name}={size!r} must be (height, width) in pixels, each from 16 to 4096.")
+    return int(size[0]), int(size[1])

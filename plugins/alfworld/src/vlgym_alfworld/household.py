@@ -110,7 +110,6 @@ class ALFWorld(VLEnv):
         self.text_observation = bool(text_observation)
         if self.compat is not None:
             kwargs["parser"] = kwargs.get("parser") or rl4vlm.PARSER
-            kwargs["image_size"] = kwargs.get("image_size") or rl4vlm.IMAGE_SIZE
         super().__init__(invalid_penalty=invalid_penalty, **kwargs)
         self.uses_benchmark = self.backend == "thor" or wants_benchmark(self.games, self.split)
         self._backend: Backend | None = self._make_backend() if self.backend == "thor" else None
@@ -156,6 +155,10 @@ class ALFWorld(VLEnv):
             reward += self._rate()
             self.episode_return += self._rate()
         return observation, reward, terminated, truncated, info
+
+    def natural_size(self) -> tuple[int, int] | None:
+        """The published pictures' size with `compat="rl4vlm"`."""
+        return rl4vlm.IMAGE_SIZE if self.compat else None
 
     def image(self) -> NDArray[np.uint8]:
         """The picture of the room."""

@@ -114,13 +114,11 @@ class Football(VLEnv):
         self._names = self._list_names(scenario)
         if kwargs.get("max_turns") is None:
             kwargs["max_turns"] = max(self._find(name).duration for name in self._names)
-        if view == "camera" and kwargs.get("image_size") is None:
-            kwargs["image_size"] = CAMERA_SIZE
+        self.view = view
         super().__init__(**kwargs)
         require_engine()
         if view == "camera":
             require_camera()
-        self.view = view
         self.jitter = float(jitter)
         self.match = Match(compat=compat, decision_points=decision_points, reward=reward)
         self._tactician = Tactician()
@@ -149,6 +147,10 @@ class Football(VLEnv):
         return Outcome(
             played.reward, terminated=bool(played.ending) and not over_time, truncated=over_time, feedback=played.ending
         )
+
+    def natural_size(self) -> tuple[int, int] | None:
+        """The camera's own size with `view="camera"`."""
+        return CAMERA_SIZE if self.view == "camera" else None
 
     def image(self) -> NDArray[np.uint8]:
         """The chosen view: a fresh `[H, W, 3] uint8` array."""

@@ -128,8 +128,6 @@ class Sokoban(VLEnv):
         self.max_steps = max_steps or self._source.max_steps
         if kwargs.get("max_turns") is None:
             kwargs["max_turns"] = self.max_steps if kwargs.get("planner") == "global" else ONLINE_TURNS
-        if kwargs.get("image_size") is None:
-            kwargs["image_size"] = (CELL_PIXELS * self._source.rows, CELL_PIXELS * self._source.columns)
         super().__init__(**kwargs)
         self.restart = restart
         self.grid_text = grid_text
@@ -171,6 +169,10 @@ class Sokoban(VLEnv):
             truncated=not solved and self._steps >= self.max_steps,
             feedback=self._note.strip(),
         )
+
+    def natural_size(self) -> tuple[int, int]:
+        """That of the largest room at the sprites' own scale."""
+        return CELL_PIXELS * self._source.rows, CELL_PIXELS * self._source.columns
 
     def image(self) -> NDArray[np.uint8]:
         """The room: a fresh `[H, W, 3] uint8` array."""
