@@ -269,7 +269,7 @@ def test_the_image_size_follows_the_argument_then_the_environments_own_then_the_
         ({"invalid_penalty": -1}, "must be >= 0"),
         ({"invalid_penalty": float("nan")}, "must be >= 0"),
         ({"max_turns": 0}, "max_turns=0 must be >= 1"),
-        ({"render_mode": "human"}, "render_mode='human' is not one of None, rgb_array"),
+        ({"render_mode": "human"}, "render_mode='human' is not one of rgb_array"),
         ({"image_size": (8, 224)}, "image_size"),
         ({"image_size": (224,)}, "image_size"),
         ({"parser": "tagg"}, "Nearest: tag"),

@@ -82,7 +82,7 @@ def test_the_command_prints_rows_as_json(suite: Registry, capsys: pytest.Capture
     ("option", "message"),
     [
         (("--policy", "orakle"), "--policy='orakle' is not one of idle, random, oracle. Nearest: oracle"),
-        (("--planner", "globall"), "--planner='globall' is not one of None, online, global. Nearest: global"),
+        (("--planner", "globall"), "--planner='globall' is not one of online, global. Nearest: global"),
     ],
 )
 def test_the_command_names_the_nearest_choice(

@@ -56,7 +56,7 @@ def check_choice(name: str, value: T, choices: Iterable[Any], error: type[UserEr
     Args:
         name: what is chosen, as the user wrote it: `split`, `--policy`.
         value: what was asked for.
-        choices: what is valid.
+        choices: what is valid; `None` among them is accepted, and not listed.
         error: class of the error.
 
     Raises:
@@ -64,7 +64,7 @@ def check_choice(name: str, value: T, choices: Iterable[Any], error: type[UserEr
     """
     valid = list(choices)
     if value not in valid:
-        words = [str(choice) for choice in valid]
+        words = [str(choice) for choice in valid if choice is not None]
         raise error(f"{name}={value!r} is not one of {', '.join(words) or 'none'}.{nearest(str(value), words)}")
     return value
 
