@@ -54,6 +54,7 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
     Attributes:
         episode_return: sum of the rewards of this episode so far.
         turn: actions executed in this episode so far, an invalid reply counting as one.
+        instructions: what the prompt of this episode says once: task and reply format.
 
     Raises:
         UserError: an argument is out of its range.
@@ -103,7 +104,7 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
         self._ended = True
         self._events: list[dict[str, Any]] = []
         self._start: dict[str, Any] | None = None
-        self._instructions = ""
+        self.instructions = ""
         self._turn_text = ""
 
     # ---- what an author writes -------------------------------------------------------------------------------------
@@ -275,7 +276,7 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
         self._write_instructions()
 
     def _write_instructions(self) -> None:
-        self._instructions = clean_text(
+        self.instructions = clean_text(
             self.prompt.write_instructions(
                 task=self.task(), reply_format=self.parser.describe(), max_turns=self.max_turns
             )
@@ -356,7 +357,7 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
         self._turn_text = clean_text(
             self.prompt.write_turn(state=self.state_text(), actions=legal, turn=self.turn, max_turns=self.max_turns)
         )
-        return {"image": self.image(), "text": clean_text(f"{self._instructions}\n\n{self._turn_text}")}
+        return {"image": self.image(), "text": clean_text(f"{self.instructions}\n\n{self._turn_text}")}
 
     def _info(self, parsed: Parsed, executed: Sequence[str], feedback: str, *, invalid: bool) -> dict[str, Any]:
         info: dict[str, Any] = dict(self.extra_info())
@@ -372,7 +373,7 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
             "span": parsed.span,
             "legal_actions": list(self.action_space.legal),  # type: ignore[attr-defined]
             "feedback": feedback,
-            "instructions": self._instructions,
+            "instructions": self.instructions,
             "turn_text": self._turn_text,
         }
         return info

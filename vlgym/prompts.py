@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from .errors import SpecError, UserError
 from .spec import EnvSpec
-from .types import Image, Message, StepRecord
+from .types import Image, Message
 
 INSTRUCTION_FIELDS = frozenset({"task", "format", "max_turns"})
 TURN_FIELDS = frozenset({"state", "actions", "turn", "max_turns"})
@@ -108,11 +108,6 @@ class PastTurn:
     image: Image
     turn_text: str
     reply: str
-
-    @classmethod
-    def of(cls, record: StepRecord, turn_text: str) -> PastTurn:
-        """Build from a step record and the turn text of that step."""
-        return cls(record.image, turn_text, record.reply)
 
 
 def _user(image: Image | None, text: str, instructions: str) -> Message:

@@ -76,11 +76,3 @@ def met_conditions(goal: Goal, world: World) -> tuple[bool, ...]:
     state = TREATMENTS[goal.task][0]
     treated = [name for name in things if name in world.states[state]]
     return bool(placed), bool(treated), any(name in treated for name in placed)
-
-
-def success_rate(goal: Goal, world: World) -> float:
-    """Return the share of the goal's conditions that the state meets: the simulator's `goal_condition_success_rate`, in
-    [0, 1].
-    """
-    met = met_conditions(goal, world)
-    return sum(met) / len(met)

@@ -193,7 +193,7 @@ class WebUI(VLEnv):
         if self.evaluation is None:
             return "Nothing is written yet. The picture shows the target."
         head = f"The picture shows the target and your page. {self._describe_page()}\nYour files:\n"
-        room = MAX_TEXT - len(self._instructions) - len(head) - sum(map(len, EXAMPLES)) - 400
+        room = MAX_TEXT - len(self.instructions) - len(head) - sum(map(len, EXAMPLES)) - 400
         return head + show_code(self.code, room)
 
     def legal_actions(self) -> list[str]:
