@@ -79,7 +79,7 @@ def test_search_anywhere_accepts_a_search_on_an_item() -> None:
 
 def test_a_purchase_pays_the_published_reward_and_reports_its_parts(env: WebShop) -> None:
     env.reset(seed=episode_seed(ID, "test", 0), options={"goal": 2})
-    goal = env._running_goal()
+    goal = env._wish()
     do(env, env.oracle() or "")
     do(env, f"click[{goal.asin.lower()}]")
     _, reward, terminated, truncated, info = do(env, "click[buy now]")
@@ -146,7 +146,7 @@ def test_the_oracle_searches_the_words_of_the_instruction_where_they_list_the_pr
         env.start(np.random.default_rng(index), {"split": "test", "goal": index})
         suggestion, chosen = env.legal_actions()[0], env.oracle()
         listed = env.act(suggestion)
-        page_one = f"click[{env._running_goal().asin.lower()}]" in env.legal_actions()
+        page_one = f"click[{env._wish().asin.lower()}]" in env.legal_actions()
         assert not listed.terminated
         assert (chosen == suggestion) == page_one, index
         copied += page_one
@@ -257,7 +257,7 @@ def test_a_very_long_list_of_options_stays_inside_the_text_but_all_can_be_clicke
 ) -> None:
     env.reset(seed=1)
     do(env, env.oracle() or "")
-    do(env, f"click[{env._running_goal().asin.lower()}]")
+    do(env, f"click[{env._wish().asin.lower()}]")
     many = [f"option number {number} with a long name" for number in range(400)]
     monkeypatch.setattr(type(env._shop().rules), "clickables", lambda self, page: ["back to search", *many, "buy now"])
     listed = env.legal_actions()

@@ -164,7 +164,7 @@ class WebShop(VLEnv):
         self.page = rules.after_click(self.page, argument)
         if self.page.kind != DONE:
             return Outcome(feedback=f"clicked {argument}")
-        self._score = self._shop().judge(self.page, self._running_goal())
+        self._score = self._shop().judge(self.page, self._wish())
         return Outcome(self._score.reward, terminated=True, feedback="bought")
 
     def match_action(self, wanted: str) -> str | None:
@@ -180,7 +180,7 @@ class WebShop(VLEnv):
     def legal_actions(self) -> list[str]:
         """Clickable elements of the page; on the search page one search, made of the instruction's telling words."""
         rules = self._shop().rules
-        actions = [f"search[{suggest_search(self._running_goal().instruction)}]"] if self.page.kind == SEARCH else []
+        actions = [f"search[{suggest_search(self._wish().instruction)}]"] if self.page.kind == SEARCH else []
         room = LONGEST_LIST
         for name in rules.clickables(self.page):
             room -= len(name) + len("click[], ")
@@ -198,7 +198,7 @@ class WebShop(VLEnv):
 
     def task(self) -> str:
         """The instruction."""
-        return f"Instruction: {self._running_goal().instruction}"
+        return f"Instruction: {self._wish().instruction}"
 
     def state_text(self) -> str:
         """Which page is open."""
@@ -213,20 +213,20 @@ class WebShop(VLEnv):
 
     def oracle(self) -> str | None:
         """The next action towards the goal's product with its options."""
-        return plan_action(self._shop(), self._running_goal(), self.page)
+        return plan_action(self._shop(), self._wish(), self.page)
 
     def think(self, action: str) -> str:
         """Why the oracle does that, in a line."""
         kind, argument = read_action(action) or ("click", "")
         if kind == "search":
-            told = argument == suggest_search(self._running_goal().instruction)
+            told = argument == suggest_search(self._wish().instruction)
             return f"I search for {'what the instruction says' if told else 'the product by its name'}."
-        if argument == self._running_goal().asin.lower():
+        if argument == self._wish().asin.lower():
             return f"{argument} fits the instruction."
         if argument == "buy now":
             return "Product and options fit, so I buy."
         if self.page.kind == ITEM and argument == missing_option(
-            self._shop().product(self.page), self._running_goal(), self.page
+            self._shop().product(self.page), self._wish(), self.page
         ):
             return f"The instruction asks for {argument}."
         return "The product is on another page."
@@ -264,7 +264,7 @@ class WebShop(VLEnv):
     def _shop(self) -> Shop:
         return get_services().shop(self.config)
 
-    def _running_goal(self) -> Goal:
+    def _wish(self) -> Goal:
         if self._goal is None:
             raise UserError("There is no goal yet: call env.reset() first.")
         return self._goal
