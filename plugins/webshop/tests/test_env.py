@@ -41,7 +41,7 @@ def do(env: WebShop, action: str) -> tuple[Any, float, bool, bool, dict[str, Any
 
 def test_constructing_starts_neither_browser_nor_server(env: WebShop) -> None:
     assert get_services()._server is None
-    assert get_services()._browser is None
+    assert get_services().browser().processes() == []
     env.reset(seed=1)
     assert get_services()._browser is not None
 
@@ -206,7 +206,7 @@ def test_eight_environments_share_one_browser_and_none_sees_another_s_page() -> 
     assert len(chromedrivers) == 1
     for env in [*envs, alone]:
         env.close()
-    assert get_services()._browser is None
+    assert get_services().browser().processes() == []
 
 
 def test_an_episode_survives_its_browser_being_killed(env: WebShop) -> None:

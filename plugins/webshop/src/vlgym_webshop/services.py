@@ -26,7 +26,7 @@ class Services:
         self._users: set[int] = set()
         self._shops: dict[ShopConfig, tuple[str, Shop]] = {}
         self._server: ShopServer | None = None
-        self._browser: Browser | None = None
+        self._browser = Browser(site=lambda: f"{HOST}:{self._serve().port}")
 
     def join(self, user: int) -> None:
         """Count an environment (by a number of its own) as a user."""
@@ -57,10 +57,7 @@ class Services:
 
     def browser(self) -> Browser:
         """Return the browser, which reaches the server and nothing else; it starts at the first photograph."""
-        with self._lock:
-            if self._browser is None:
-                self._browser = Browser(site=f"{HOST}:{self._serve().port}")
-            return self._browser
+        return self._browser
 
     def photograph(
         self, config: ShopConfig, goal: int, page: Page, viewport: tuple[int, int], full_page: bool
@@ -70,18 +67,17 @@ class Services:
         Raises:
             BrowserError: the browser failed repeatedly.
         """
-        return self.browser().photograph(self.url(config, goal, page), viewport, full_page)
+        return self._browser.photograph(self.url(config, goal, page), viewport, full_page)
 
     def close(self) -> None:
         """End browser and server and close the shops; they are made again when they are wanted."""
         with self._lock:
-            if self._browser is not None:
-                self._browser.close()
+            self._browser.close()
             if self._server is not None:
                 self._server.close()
             for _, shop in self._shops.values():
                 shop.close()
-            self._browser = self._server = None
+            self._server = None
             self._shops.clear()
 
     def _serve(self) -> ShopServer:
