@@ -29,14 +29,27 @@ needs_chromium = pytest.mark.skipif(
 GROW = "import time; kept = bytearray(); time.sleep(0.5); kept.extend(b'x' * 200_000_000); time.sleep(60)"
 
 
-def gone(processes: list[int], seconds: float = 10.0) -> bool:
-    """Wait until no process runs any more; one that ended and waits to be reaped does not."""
+def soon(holds: Callable[[], bool], seconds: float = 10.0) -> bool:
+    """Wait until a condition holds; return whether it did in time."""
     deadline = time.monotonic() + seconds
-    while any(psutil.pid_exists(one) and psutil.Process(one).status() != psutil.STATUS_ZOMBIE for one in processes):
+    while not holds():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.05)
+        time.sleep(0.02)
     return True
+
+
+def gone(processes: list[int]) -> bool:
+    """Wait until no process runs any more; one that ended and waits to be reaped does not."""
+    return soon(lambda: not any(is_running(process) for process in processes))
+
+
+def is_running(process: int) -> bool:
+    """Whether a process has not ended."""
+    try:
+        return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 @pytest.fixture
@@ -174,11 +187,8 @@ def test_a_process_that_is_killed_takes_its_browser_with_it() -> None:
 
 def test_a_process_tree_is_killed_whole(family: Callable[[str], subprocess.Popen[str]]) -> None:
     process = family("import subprocess, time; subprocess.Popen(['sleep', '60']); time.sleep(60)")
-    deadline = time.monotonic() + 10
-    while len(list_tree(process.pid)) < 3 and time.monotonic() < deadline:
-        time.sleep(0.05)
+    assert soon(lambda: len(list_tree(process.pid)) == 3)
     members = [member.pid for member in list_tree(process.pid)]
-    assert len(members) == 3
     assert members[0] == process.pid
     kill_tree(process.pid)
     process.wait(timeout=10)

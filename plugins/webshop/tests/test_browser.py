@@ -7,7 +7,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -99,10 +99,7 @@ def test_every_element_really_clicked_leads_where_the_rules_say(services: Servic
             radio = element.tag_name == "input"
             (element.find_element("xpath", "..") if radio else element).click()
             expected = services.url(CONFIG, goal, shop.rules.after_click(page, name))
-            deadline = time.monotonic() + 10
-            while driver.current_url != expected and time.monotonic() < deadline:
-                time.sleep(0.02)
-            assert driver.current_url == expected
+            assert soon(lambda address=expected: driver.current_url == address)
             if radio:
                 assert driver.find_element("css selector", f'[data-click="{name}"]').is_selected()
 
@@ -113,10 +110,7 @@ def test_words_really_typed_lead_where_a_search_leads(services: Services, shop: 
     driver.find_element("name", "q").send_keys("red & blue mug?")
     driver.find_element("css selector", '[data-click="search"]').click()
     expected = services.url(CONFIG, 0, shop.rules.after_search("red & blue mug?"))
-    deadline = time.monotonic() + 10
-    while driver.current_url != expected and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert driver.current_url == expected
+    assert soon(lambda: driver.current_url == expected)
     assert len(driver.find_elements("class name", "card")) == 10
 
 
@@ -229,11 +223,24 @@ def test_a_page_that_never_ends_is_given_up_after_three_browsers() -> None:
     server.server_close()
 
 
-def gone(processes: list[int], seconds: float = 10.0) -> bool:
-    """Wait until no process runs any more; one that ended and waits to be reaped does not."""
+def soon(holds: Callable[[], bool], seconds: float = 10.0) -> bool:
+    """Wait until a condition holds; return whether it did in time."""
     deadline = time.monotonic() + seconds
-    while any(psutil.pid_exists(one) and psutil.Process(one).status() != psutil.STATUS_ZOMBIE for one in processes):
+    while not holds():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.05)
+        time.sleep(0.02)
     return True
+
+
+def gone(processes: list[int]) -> bool:
+    """Wait until no process runs any more; one that ended and waits to be reaped does not."""
+    return soon(lambda: not any(is_running(process) for process in processes))
+
+
+def is_running(process: int) -> bool:
+    """Whether a process has not ended."""
+    try:
+        return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -10,8 +10,8 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections import OrderedDict
 from collections.abc import Callable
+from functools import lru_cache
 from threading import RLock
 from typing import Any
 
@@ -60,7 +60,7 @@ class Browser:
     def __init__(self, page_seconds: float = PAGE_SECONDS, site: Callable[[], str] = lambda: HOST) -> None:
         self._pool = BrowserPool(lambda: Window(site(), page_seconds))
         self._lock = RLock()
-        self._remembered: OrderedDict[tuple[str, tuple[int, int], bool], Image] = OrderedDict()
+        self._remembered = lru_cache(_REMEMBERED)(self._photograph)
         self.photographs = 0
 
     @property
@@ -83,17 +83,8 @@ class Browser:
             BrowserError: three browsers in a row failed on the page.
             MissingSystemPartError: Chromium or its driver is not installed.
         """
-        key = (url, viewport, full_page)
         with self._lock:
-            if key in self._remembered:
-                self._remembered.move_to_end(key)
-                return self._remembered[key]
-            picture = self._try(url, viewport, full_page)
-            self.photographs += 1
-            self._remembered[key] = picture
-            if len(self._remembered) > _REMEMBERED:
-                self._remembered.popitem(last=False)
-            return picture
+            return self._remembered(url, viewport, full_page)
 
     def driver(self) -> WebDriver:
         """Return the running Selenium driver, starting Chromium where none runs."""
@@ -109,14 +100,16 @@ class Browser:
         """End Chromium; the next photograph starts it again."""
         with self._lock:
             self._pool.close()
-            self._remembered.clear()
+            self._remembered.cache_clear()
 
-    def _try(self, url: str, viewport: tuple[int, int], full_page: bool) -> Image:
+    def _photograph(self, url: str, viewport: tuple[int, int], full_page: bool) -> Image:
         reason: BrowserError | None = None
         for _ in range(ATTEMPTS):
             try:
                 with self._pool.borrow() as window:
-                    return window.photograph(url, viewport, full_page)
+                    picture = window.photograph(url, viewport, full_page)
+                self.photographs += 1
+                return picture
             except BrowserError as error:
                 reason = error
         raise BrowserError(f"Chromium failed {ATTEMPTS} times on {url}; last: {reason}") from reason
