@@ -19,13 +19,17 @@ from .site.server import HOST, ShopServer
 
 
 class Services:
-    """Browser, server and shops of this process, with a count of the environments that use them."""
+    """Browser, server and shops of this process, with a count of the environments that use them.
+
+    Attributes:
+        server: `None` while none runs.
+    """
 
     def __init__(self) -> None:
         self._lock = RLock()
         self._users: set[int] = set()
         self._shops: dict[ShopConfig, tuple[str, Shop]] = {}
-        self._server: ShopServer | None = None
+        self.server: ShopServer | None = None
         self._browser = Browser(site=lambda: f"{HOST}:{self._serve().port}")
 
     def join(self, user: int) -> None:
@@ -73,17 +77,17 @@ class Services:
         """End browser and server and close the shops; they are made again when they are wanted."""
         with self._lock:
             self._browser.close()
-            if self._server is not None:
-                self._server.close()
+            if self.server is not None:
+                self.server.close()
             for _, shop in self._shops.values():
                 shop.close()
-            self._server = None
+            self.server = None
             self._shops.clear()
 
     def _serve(self) -> ShopServer:
-        if self._server is None:
-            self._server = ShopServer()
-        return self._server
+        if self.server is None:
+            self.server = ShopServer()
+        return self.server
 
 
 _current: tuple[int, Services] | None = None
