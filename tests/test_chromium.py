@@ -171,6 +171,14 @@ def test_closing_ends_all_processes_and_removes_the_profile() -> None:
 
 
 @needs_chromium
+def test_ctrl_c_in_the_terminal_does_not_reach_the_browser() -> None:
+    browser = Chromium("test")
+    groups = {os.getpgid(process) for process in browser.processes()}
+    browser.close()
+    assert os.getpgrp() not in groups
+
+
+@needs_chromium
 def test_a_process_that_is_killed_takes_its_browser_with_it() -> None:
     code = (
         "import sys\nfrom vlgym.chromium import Chromium\nbrowser = Chromium('test')\n"

@@ -204,9 +204,8 @@ class Chromium:
         environment = {"PATH": path, "HOME": home, "TMPDIR": home, "TZ": "UTC", "LANG": "C.UTF-8"}
         with (self.profile / "driver.log").open("w") as log:
             none = subprocess.DEVNULL
-            return subprocess.Popen(
-                command, stdin=none, stdout=log, stderr=log, start_new_session=True, env=environment
-            )
+            # A group of its own: Ctrl-C in the terminal is not for it. (In a session of its own it would be slower.)
+            return subprocess.Popen(command, stdin=none, stdout=log, stderr=log, process_group=0, env=environment)
 
     def _await_port(self) -> str:
         """Return the port where the driver listens, or an empty string where it ended or hangs."""
