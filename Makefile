@@ -49,10 +49,10 @@ benchmarks: install system  ## rerun the benchmarks and rewrite docs/benchmarks/
 	for script in tests/benchmarks/*.py; do $(BIN)/python $$script --write || exit 1; done
 
 system: install  ## install the Debian packages that the plugins need, or name them
-	@packages="$$($(BIN)/vlgym doctor --apt)"; [ -z "$$packages" ] || [ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null || \
-	{ echo "missing system packages, ask an administrator: apt-get install $$packages" >&2; exit 1; }
-	$(call step,installing Debian packages (about 2 minutes),packages="$$($(BIN)/vlgym doctor --apt)"; [ -z "$$packages" ] || \
-	{ $(SUDO) apt-get update -q && $(SUDO) apt-get install -q -y --no-install-recommends $$packages; })
+	@packages="$$($(BIN)/vlgym doctor --apt)" && { [ -z "$$packages" ] || [ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null || \
+	{ echo "missing system packages, ask an administrator: apt-get install $$packages" >&2; exit 1; }; }
+	$(call step,installing Debian packages (about 2 minutes),packages="$$($(BIN)/vlgym doctor --apt)" && { [ -z "$$packages" ] || \
+	{ $(SUDO) apt-get update -q && $(SUDO) apt-get install -q -y --no-install-recommends $$packages; }; })
 	@$(BIN)/python -m vlgym_football.build  # compiles once; later calls take the wheel kept in the user's cache
 
 install: $(VENV)/.test  ## make .venv with all plugins, the learner and the test tools
@@ -64,14 +64,13 @@ $(VENV)/bin/python:
 	@$(BIN)/python -m pip --disable-pip-version-check install -q 'pip>=25.1'  # dependency groups
 
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt plugins/cards/pyproject.toml
-	$(call step,1 of 2: installing torch (200 MB; about 1 minute),$(PIP) torch)
-	$(call step,2 of 2: installing vlgym and the learner (about 1 minute),$(PIP) -e '.[train]' -e plugins/cards)
+	$(call step,installing torch (200 MB; about 1 minute),$(PIP) torch)
+	$(call step,installing vlgym and the learner (about 1 minute),$(PIP) -e '.[train]' -e plugins/cards)
 	@touch $@
 
-$(VENV)/.test: $(VENV)/bin/python pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml)
-	$(call step,1 of 2: installing torch (200 MB; about 1 minute),$(PIP) torch)
-	$(call step,2 of 2: installing everything else (about 4 minutes: it compiles fast-downward),$(PIP) -e '.[train]' $(PLUGINS) --group test --group lint)
-	@touch $@ $(VENV)/.demo
+$(VENV)/.test: $(VENV)/.demo $(wildcard plugins/*/pyproject.toml)
+	$(call step,installing all plugins and the test tools (about 4 minutes: fast-downward is compiled),$(PIP) -e '.[train]' $(PLUGINS) --group test --group lint)
+	@touch $@
 
 clean:  ## remove the virtual environment and caches
 	rm -rf $(VENV) build .pytest_cache .ruff_cache .mypy_cache .hypothesis
