@@ -29,10 +29,10 @@ demo: $(VENV)/.demo  ## train the tiny model on NumberLine by VL-DAC and plot it
 
 test: install system  ## install everything, check the registry, and run the whole test suite
 	$(BIN)/vlgym registry check
-	$(BIN)/python -m pytest -n 2 --dist loadgroup tests plugins
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup tests plugins
 
 fast: install  ## the core's tests only (under 60 s)
-	$(BIN)/python -m pytest -n 2 tests --ignore tests/baselines
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup tests --ignore tests/baselines
 
 lint: install  ## style and types
 	$(BIN)/ruff check .
