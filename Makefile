@@ -25,7 +25,7 @@ endef
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
-demo: $(VENV)/.demo  ## train the tiny model on NumberLine by VL-DAC and plot its learning curve (under 6 minutes on 2 cores)
+demo: $(VENV)/.demo  ## train the tiny model on NumberLine by VL-DAC and plot its learning curve
 	$(BIN)/python -m baselines.vldac --env vlgym/NumberLine-v0 --seed $(SEED) --out $(OUT)
 
 test: install system  ## install everything and run the whole test suite, registry.yaml included
@@ -51,7 +51,7 @@ benchmarks: install system  ## rerun the benchmarks and rewrite docs/benchmarks/
 system: install  ## install the Debian packages that the plugins need, or name them
 	@packages="$$($(BIN)/vlgym doctor --apt)" && { [ -z "$$packages" ] || [ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null || \
 	{ echo "missing system packages, ask an administrator: apt-get install $$packages" >&2; exit 1; }; }
-	$(call step,installing Debian packages (about 2 minutes),packages="$$($(BIN)/vlgym doctor --apt)" && { [ -z "$$packages" ] || \
+	$(call step,installing missing Debian packages (up to 2 minutes),packages="$$($(BIN)/vlgym doctor --apt)" && { [ -z "$$packages" ] || \
 	{ $(SUDO) apt-get update -q && $(SUDO) apt-get install -q -y --no-install-recommends $$packages; }; })
 	@$(BIN)/python -m vlgym_football.build  # compiles once; later calls take the wheel kept in the user's cache
 
