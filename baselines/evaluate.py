@@ -14,8 +14,9 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from vlgym.errors import UserError
+from vlgym.errors import UserError, check_choice
 from vlgym.evaluation import Report, evaluate
+from vlgym.seeding import SPLITS
 
 from .engine.engine import Engine
 from .engine.policy import ModelPolicy
@@ -74,8 +75,7 @@ def run(config: Config) -> list[Report]:
     """
     if config.episodes < 1 or config.num_envs < 1 or config.max_new_tokens < 1:
         raise UserError("--episodes, --num-envs and --max-new-tokens must be >= 1.")
-    if config.split not in ("train", "val", "test"):
-        raise UserError(f"--split {config.split} is not one of train, val, test.")
+    check_choice("--split", config.split, SPLITS)
     if config.threads:
         torch.set_num_threads(config.threads)
     env_ids = environment_ids(config.env)

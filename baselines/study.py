@@ -25,7 +25,7 @@ from typing import Annotated, Any
 import tyro
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from vlgym.errors import UserError, nearest
+from vlgym.errors import UserError, check_choice
 
 from .learning.command import main
 from .runs.checkpoint import checkpoints
@@ -152,10 +152,7 @@ def run(config: Config) -> Path:
     Raises:
         UserError: no such study, an option out of range, or runs that failed.
     """
-    if config.name not in STUDIES:
-        near = nearest(config.name, list(STUDIES))
-        raise UserError(f"No study {config.name!r}.{near} There are: {', '.join(STUDIES)}.")
-    study = STUDIES[config.name]
+    study = STUDIES[check_choice("study", config.name, STUDIES)]
     if config.seeds is not None:
         study = replace(study, seeds=config.seeds)
     if config.env_steps is not None:

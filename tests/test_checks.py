@@ -120,7 +120,7 @@ def test_results_are_handed_on_one_by_one() -> None:
 
 
 def test_an_unknown_check_is_refused_with_the_nearest() -> None:
-    with installed(make_spec()), pytest.raises(UserError, match=r"Unknown check 'florr'.*Nearest: floor"):
+    with installed(make_spec()), pytest.raises(UserError, match=r"check='florr' is not one of .*Nearest: floor"):
         certify("vlgym/Walk-v0", only=["florr"])
 
 

@@ -49,6 +49,7 @@ def test_info_says_what_was_executed_and_how_it_was_read() -> None:
         "turn": 1,
         "actions": ["right"],
         "parse": "ok",
+        "span": (11, 16),
         "legal_actions": ["left", "right"],
         "feedback": "went right",
         "turn_text": "You are in cell 1. Legal actions: left, right.",
@@ -103,6 +104,7 @@ def test_noop_counts_an_unreadable_reply_and_does_nothing_else() -> None:
     assert (info["invalid_action"], info["vlgym"]["parse"], info["vlgym"]["actions"]) == (True, "no_action", [])
     assert info["vlgym"]["turn"] == 1
     assert info["vlgym"]["feedback"] == "invalid reply: no_action"
+    assert info["vlgym"]["span"] is None
 
 
 def test_an_action_that_is_not_legal_is_invalid() -> None:
@@ -248,7 +250,13 @@ def test_render_gives_the_image_only_where_it_was_asked_for() -> None:
     assert silent.render() is None
 
 
-def test_the_image_size_follows_the_argument_then_the_spec() -> None:
+def test_the_image_size_follows_the_argument_then_the_environments_own_then_the_spec() -> None:
+    class Wide(Walk):
+        def natural_size(self) -> tuple[int, int]:
+            return 33, 99
+
+    assert Wide(vlgym_spec=make_spec()).observation_space["image"].shape == (33, 99, 3)
+    assert Wide(vlgym_spec=make_spec(), image_size=(44, 66)).image_size == (44, 66)
     assert make_walk().observation_space["image"].shape == (22, 22, 3)
     assert make_walk(image_size=(44, 66)).observation_space["image"].shape == (44, 66, 3)
     assert Walk().image_size == (224, 224)
@@ -261,7 +269,7 @@ def test_the_image_size_follows_the_argument_then_the_spec() -> None:
         ({"invalid_penalty": -1}, "must be >= 0"),
         ({"invalid_penalty": float("nan")}, "must be >= 0"),
         ({"max_turns": 0}, "max_turns=0 must be >= 1"),
-        ({"render_mode": "human"}, "choose 'rgb_array' or None"),
+        ({"render_mode": "human"}, "render_mode='human' is not one of rgb_array"),
         ({"image_size": (8, 224)}, "image_size"),
         ({"image_size": (224,)}, "image_size"),
         ({"parser": "tagg"}, "Nearest: tag"),

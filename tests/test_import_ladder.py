@@ -10,8 +10,8 @@ from sources import ROOT, imported_modules, list_files, module_name
 
 LADDER = (
     ("errors", "types"),
-    ("seeding", "protocol"),
-    ("spec",),
+    ("seeding", "intervals"),
+    ("spec", "benchmark_scores"),
     ("spaces", "suites"),
     ("shared_text",),
     ("hookspecs",),

@@ -88,7 +88,7 @@ def test_a_misspelled_hook_is_named_with_the_nearest_one() -> None:
         return []
 
     error = load_beside_good(plugin("bad", vlgym_env=vlgym_env)).error or ""
-    assert error.startswith("unknown hook 'vlgym_env'; the hooks are vlgym_commands, vlgym_envs, vlgym_suites.")
+    assert error.startswith("unknown hook 'vlgym_env'; the hooks are vlgym_envs, vlgym_suites.")
     assert "Nearest: vlgym_envs" in error
 
 
@@ -137,12 +137,12 @@ def test_a_plugin_that_lists_an_id_twice_is_refused() -> None:
     assert "lists bad/A-v0 twice" in error
 
 
-def test_a_module_that_only_adds_commands_is_a_plugin() -> None:
+def test_a_module_that_only_adds_to_suites_is_a_plugin() -> None:
     @hookimpl
-    def vlgym_commands(app: Any) -> None:
-        return None
+    def vlgym_suites() -> Any:
+        return []
 
-    assert load_beside_good(plugin("tool", vlgym_commands=vlgym_commands)).error is None
+    assert load_beside_good(plugin("tool", vlgym_suites=vlgym_suites)).error is None
 
 
 @pytest.mark.parametrize(

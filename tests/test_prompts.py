@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from toys import make_spec
 
 from vlgym.errors import SpecError, UserError
 from vlgym.prompts import PastTurn, PromptBuilder, PromptTemplate
@@ -109,3 +110,8 @@ def test_a_window_longer_than_the_episode_shows_all_of_it() -> None:
 def test_negative_limits_are_refused(limits: tuple[int, int]) -> None:
     with pytest.raises(UserError, match=">= 0"):
         PromptBuilder(*limits)
+
+
+def test_the_layout_of_an_environment_has_the_history_of_its_card() -> None:
+    assert PromptBuilder.for_spec(make_spec(history_turns=3, history_images=2)) == PromptBuilder(3, 2)
+    assert PromptBuilder.for_spec(None) == PromptBuilder()

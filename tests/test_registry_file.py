@@ -37,6 +37,22 @@ def test_the_file_says_that_it_is_generated_and_is_sorted(tmp_path: Path) -> Non
     assert path.read_text() == text
 
 
+def test_writing_through_a_link_changes_the_file_and_keeps_the_link(tmp_path: Path) -> None:
+    (tmp_path / "vlgym").mkdir()
+    file, link = tmp_path / "vlgym" / "registry.yaml", tmp_path / "registry.yaml"
+    link.symlink_to("vlgym/registry.yaml")
+    write_registry(ENTRIES, link)
+    assert link.is_symlink()
+    assert read_registry(file) == ENTRIES
+
+
+def test_the_package_holds_the_file_and_the_repositorys_root_a_relative_link_to_it() -> None:
+    assert not PACKAGED.is_symlink()
+    link = PACKAGED.parent.parent / "registry.yaml"
+    # A clone on Windows has a text file that says the same.
+    assert (str(link.readlink()) if link.is_symlink() else link.read_text()) == "vlgym/registry.yaml"
+
+
 def test_the_packaged_file_can_be_read() -> None:
     for env_id, entry in read_registry(PACKAGED).items():
         assert entry["spec"].id == env_id

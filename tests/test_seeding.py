@@ -38,7 +38,7 @@ def test_a_seed_that_no_split_made_belongs_to_none() -> None:
 
 
 def test_an_unknown_split_is_refused_with_the_nearest() -> None:
-    with pytest.raises(UserError, match=r"Unknown split 'trian'.*train, val, test.*Nearest: train"):
+    with pytest.raises(UserError, match=r"split='trian' is not one of train, val, test\. Nearest: train"):
         episode_seed("a/B-v0", "trian", 0)
 
 

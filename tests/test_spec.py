@@ -65,7 +65,7 @@ from vlgym.spec import EnvSpec
 def test_a_malformed_field_is_refused_by_name(field: str, value: object) -> None:
     with pytest.raises(SpecError) as caught:
         make_spec(**{("env_id" if field == "id" else field): value})
-    assert f"field {field} is" in str(caught.value)
+    assert f"field {field}" in str(caught.value)
     assert repr(value) in str(caught.value)
 
 

@@ -79,6 +79,20 @@ def test_the_command_prints_rows_as_json(suite: Registry, capsys: pytest.Capture
 
 
 @pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (("--policy", "orakle"), "--policy='orakle' is not one of idle, random, oracle. Nearest: oracle"),
+        (("--planner", "globall"), "--planner='globall' is not one of online, global. Nearest: global"),
+    ],
+)
+def test_the_command_names_the_nearest_choice(
+    suite: Registry, capsys: pytest.CaptureFixture[str], option: tuple[str, str], message: str
+) -> None:
+    assert main(["suite", "test-suite", *option]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     "changes",
     [
         {"suite": "Upper"},

@@ -16,15 +16,14 @@ import numpy as np
 from gymnasium import spaces
 
 from . import shared_text  # noqa: F401  (registers MessageSpace with Gymnasium's shared memory)
-from .errors import UserError, nearest
+from .errors import UserError, check_choice
 from .parsers import get_parser
 from .prompts import PromptTemplate
 from .spaces import MAX_REPLY, MessageSpace, ReplySpace, clean_text, match_legal
-from .spec import EnvSpec
+from .spec import PLANNERS, EnvSpec
 from .types import Image, Outcome, Parsed, Parser
 
 INVALID_POLICIES = ("noop", "random", "terminate")
-PLANNERS = ("online", "global")
 
 
 class VLEnv(gymnasium.Env[dict[str, Any], str]):
@@ -36,7 +35,8 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
     Observation: `{"image": [H, W, 3] uint8, "text": str}`; the text is the complete message of this turn.
     Action: any string up to 16,384 characters.
     Info: `success`, `invalid_action`, `score` (where one exists), and `vlgym`: `turn`, `actions` (executed), `parse`
-    (`"ok"` or the failure code), `legal_actions`, `feedback`, `instructions`, `turn_text`.
+    (`"ok"` or the failure code), `span` (characters `[start, end)` of the action in the reply, or `None`),
+    `legal_actions`, `feedback`, `instructions`, `turn_text`.
 
     Args:
         parser: parser name, import string or object; by default the spec's first reply style, under the Global
@@ -47,12 +47,14 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
             executed, as in the papers) or `terminate`.
         invalid_penalty: subtracted from the reward of an invalid turn (reward units, `>= 0`).
         max_turns: actions until truncation; default from the spec.
+        image_size: `(height, width)` in pixels; default from the spec.
         render_mode: `"rgb_array"` or `None`.
         vlgym_spec: the card, given by `make`.
 
     Attributes:
         episode_return: sum of the rewards of this episode so far.
         turn: actions executed in this episode so far, an invalid reply counting as one.
+        instructions: what the prompt of this episode says once: task and reply format.
 
     Raises:
         UserError: an argument is out of its range.
@@ -73,22 +75,13 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
         render_mode: str | None = None,
         vlgym_spec: EnvSpec | None = None,
     ) -> None:
-        if invalid_action not in INVALID_POLICIES:
-            raise UserError(
-                f"invalid_action={invalid_action!r} is not one of {', '.join(INVALID_POLICIES)}."
-                f"{nearest(str(invalid_action), INVALID_POLICIES)}"
-            )
+        check_choice("invalid_action", invalid_action, INVALID_POLICIES)
+        check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
+        check_choice("planner", planner, vlgym_spec.planners if vlgym_spec else PLANNERS)
         if not invalid_penalty >= 0:
             raise UserError(f"invalid_penalty={invalid_penalty!r} must be >= 0; it is subtracted from the reward.")
-        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise UserError(f"render_mode={render_mode!r} is not supported; choose 'rgb_array' or None.")
         if max_turns is not None and max_turns < 1:
             raise UserError(f"max_turns={max_turns!r} must be >= 1.")
-        offered = vlgym_spec.planners if vlgym_spec else PLANNERS
-        if planner not in offered:
-            raise UserError(
-                f"planner={planner!r} is not offered; choose from {', '.join(offered)}.{nearest(planner, offered)}"
-            )
         self.vlgym_spec = vlgym_spec
         self.planner = planner
         style = vlgym_spec.reply_styles[0] if vlgym_spec else "tag"
@@ -98,7 +91,8 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
         self.invalid_action = invalid_action
         self.invalid_penalty = float(invalid_penalty)
         self.max_turns = max_turns or (vlgym_spec.max_turns if vlgym_spec else 100)
-        self.image_size = self._check_size(image_size or (vlgym_spec.image_size if vlgym_spec else (224, 224)))
+        default = self.natural_size() or (vlgym_spec or EnvSpec).image_size
+        self.image_size = check_size("image_size", image_size or default)
         self.render_mode = render_mode
         height, width = self.image_size
         self.observation_space = spaces.Dict(
@@ -110,7 +104,7 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
         self._ended = True
         self._events: list[dict[str, Any]] = []
         self._start: dict[str, Any] | None = None
-        self._instructions = ""
+        self.instructions = ""
         self._turn_text = ""
 
     # ---- what an author writes -------------------------------------------------------------------------------------
@@ -122,6 +116,14 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
     def act(self, action: str) -> Outcome:
         """Execute one legal action."""
         raise TypeError(f"{type(self).__name__} must define act()")
+
+    def natural_size(self) -> tuple[int, int] | None:
+        """Return the image size `(height, width)` where an argument of the environment changes what is shown (a larger
+        room, another camera); `None`, the default, for the spec's.
+
+        The constructor asks, so set what this reads before `super().__init__()`.
+        """
+        return None
 
     def image(self) -> Image:
         """Draw the current state: a fresh `[H, W, 3] uint8` array of `self.image_size`."""
@@ -183,7 +185,6 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Begin an episode. The same seed gives the same episode in any process, after any history."""
         super().reset(seed=seed)
-        self.parsed = Parsed()
         self._begin(dict(options or {}))
         observation = self._observe()
         return observation, self._info(Parsed(), [], "", invalid=False)
@@ -201,7 +202,7 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
             raise UserError(f"An action is the model's reply, a string; got {type(action).__name__}: {action!r:.80}.")
         parsed = self.parser.parse(action[:MAX_REPLY], self.legal_actions())
         executed, outcome, failure = self._execute(parsed)
-        self.parsed = parsed = Parsed(parsed.actions, failure, parsed.span)
+        parsed = Parsed(parsed.actions, failure, parsed.span)
         terminated, truncated = self._conclude(outcome, last=self.planner == "global")
         observation = self._observe()
         info = self._info(parsed, executed, outcome.feedback, invalid=failure is not None)
@@ -275,7 +276,7 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
         self._write_instructions()
 
     def _write_instructions(self) -> None:
-        self._instructions = clean_text(
+        self.instructions = clean_text(
             self.prompt.write_instructions(
                 task=self.task(), reply_format=self.parser.describe(), max_turns=self.max_turns
             )
@@ -356,7 +357,7 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
         self._turn_text = clean_text(
             self.prompt.write_turn(state=self.state_text(), actions=legal, turn=self.turn, max_turns=self.max_turns)
         )
-        return {"image": self.image(), "text": clean_text(f"{self._instructions}\n\n{self._turn_text}")}
+        return {"image": self.image(), "text": clean_text(f"{self.instructions}\n\n{self._turn_text}")}
 
     def _info(self, parsed: Parsed, executed: Sequence[str], feedback: str, *, invalid: bool) -> dict[str, Any]:
         info: dict[str, Any] = dict(self.extra_info())
@@ -369,16 +370,22 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
             "turn": self.turn,
             "actions": list(executed),
             "parse": parsed.failure or "ok",
+            "span": parsed.span,
             "legal_actions": list(self.action_space.legal),  # type: ignore[attr-defined]
             "feedback": feedback,
-            "instructions": self._instructions,
+            "instructions": self.instructions,
             "turn_text": self._turn_text,
         }
         return info
 
-    @staticmethod
-    def _check_size(size: Sequence[int]) -> tuple[int, int]:
-        valid = len(size) == 2 and all(isinstance(n, (int, np.integer)) and 16 <= n <= 4096 for n in size)
-        if not valid:
-            raise UserError(f"image_size={size!r} must be (height, width) in pixels, each from 16 to 4096.")
-        return int(size[0]), int(size[1])
+
+def check_size(name: str, size: Sequence[int]) -> tuple[int, int]:
+    """Return `(height, width)` as two integers.
+
+    Raises:
+        UserError: it is something else, or a side is shorter than 16 or longer than 4096 pixels.
+    """
+    valid = len(size) == 2 and all(isinstance(n, (int, np.integer)) and 16 <= n <= 4096 for n in size)
+    if not valid:
+        raise UserError(f"{name}={size!r} must be (height, width) in pixels, each from 16 to 4096.")
+    return int(size[0]), int(size[1])

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class VlgymError(Exception):
@@ -45,6 +48,25 @@ class MissingSystemPartError(UserError):
 
 class TrajectoryError(UserError):
     """A trajectory folder is malformed or cannot be written. Next step: as the message says."""
+
+
+def check_choice(name: str, value: T, choices: Iterable[Any], error: type[UserError] = UserError) -> T:
+    """Return `value` if it is one of `choices`.
+
+    Args:
+        name: what is chosen, as the user wrote it: `split`, `--policy`.
+        value: what was asked for.
+        choices: what is valid; `None` among them is accepted, and not listed.
+        error: class of the error.
+
+    Raises:
+        UserError: it is none of them; the message lists them and names the nearest.
+    """
+    valid = list(choices)
+    if value not in valid:
+        words = [str(choice) for choice in valid if choice is not None]
+        raise error(f"{name}={value!r} is not one of {', '.join(words) or 'none'}.{nearest(str(value), words)}")
+    return value
 
 
 def nearest(word: str, choices: Iterable[str], count: int = 3) -> str:

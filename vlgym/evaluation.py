@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .intervals import wilson_interval
 from .making import make
 from .policies import Policy
 from .prompts import PromptBuilder
@@ -54,16 +55,6 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain data."""
         return asdict(self)
-
-
-def wilson_interval(successes: int, trials: int, z: float = 1.959964) -> tuple[float, float]:
-    """Return the Wilson score interval of a proportion (Wilson 1927); `(0, 1)` without trials."""
-    if trials == 0:
-        return 0.0, 1.0
-    p = successes / trials
-    centre = (p + z * z / (2 * trials)) / (1 + z * z / trials)
-    half = z * math.sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials)) / (1 + z * z / trials)
-    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 def summarize(env_id: str, policy: str, split: str, episodes: Sequence[Sequence[StepRecord]]) -> Report:

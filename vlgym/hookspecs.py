@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
-    import typer
-
     from .spec import EnvSpec
     from .suites import SuitePart
 
@@ -29,8 +27,3 @@ def vlgym_envs() -> list[EnvSpec]:
 def vlgym_suites() -> list[SuitePart]:
     """Return the plugin's parts of named benchmarks (such as `magebench-mini`). Must not import environment code."""
     return []
-
-
-@hookspec
-def vlgym_commands(app: typer.Typer) -> None:
-    """Add commands to the `vlgym` command line."""

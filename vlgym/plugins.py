@@ -37,7 +37,6 @@ class PluginRecord:
         suites: its parts of named benchmarks.
         error: `None`, or one line that says what failed.
         enabled: `False` when `VLGYM_PLUGINS` leaves it out.
-        module: the loaded module, for hooks other than `vlgym_envs`.
         unfinished: the module is being imported right now (someone imported the plugin before vlgym); look again later.
     """
 
@@ -48,7 +47,6 @@ class PluginRecord:
     suites: tuple[SuitePart, ...] = ()
     error: str | None = None
     enabled: bool = True
-    module: Any = None
     unfinished: bool = False
 
 
@@ -92,14 +90,14 @@ def _parse_switch(value: str | None) -> set[str] | None:
 
 def _load(record: PluginRecord, point: Any) -> None:
     try:
-        record.module = point.load()
-        if getattr(getattr(record.module, "__spec__", None), "_initializing", False):
+        module = point.load()
+        if getattr(getattr(module, "__spec__", None), "_initializing", False):
             record.unfinished = True
             return
         manager = pluggy.PluginManager(GROUP)
         manager.add_hookspecs(hookspecs)
-        manager.register(record.module)
-        _refuse_unknown_hooks(record.module)
+        manager.register(module)
+        _refuse_unknown_hooks(module)
         specs = _read_specs(manager)
         record.suites = _read_suites(manager)
         record.specs = specs

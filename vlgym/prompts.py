@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .errors import SpecError, UserError
-from .types import Image, Message, StepRecord
+from .spec import EnvSpec
+from .types import Image, Message
 
 INSTRUCTION_FIELDS = frozenset({"task", "format", "max_turns"})
 TURN_FIELDS = frozenset({"state", "actions", "turn", "max_turns"})
@@ -73,6 +74,11 @@ class PromptBuilder:
         if self.history_turns < 0 or self.history_images < 0:
             raise UserError("history_turns and history_images must be >= 0.")
 
+    @classmethod
+    def for_spec(cls, spec: EnvSpec | None) -> PromptBuilder:
+        """Return the layout with an environment's own history defaults; `None` is an environment without a card."""
+        return cls() if spec is None else cls(spec.history_turns, spec.history_images)
+
     def build(self, instructions: str, turn_text: str, image: Image, history: Sequence[PastTurn] = ()) -> list[Message]:
         """Return messages that end with a user turn.
 
@@ -102,11 +108,6 @@ class PastTurn:
     image: Image
     turn_text: str
     reply: str
-
-    @classmethod
-    def of(cls, record: StepRecord, turn_text: str) -> PastTurn:
-        """Build from a step record and the turn text of that step."""
-        return cls(record.image, turn_text, record.reply)
 
 
 def _user(image: Image | None, text: str, instructions: str) -> Message:

@@ -77,7 +77,11 @@ def read_suites(path: Path = PACKAGED) -> dict[str, dict[str, Any]]:
 def write_registry(
     entries: dict[str, dict[str, Any]], path: Path, suites: dict[str, dict[str, Any]] | None = None
 ) -> None:
-    """Write entries (as from `read_registry`) and suites (as from `read_suites`; `None` keeps the file's), sorted."""
+    """Write entries (as from `read_registry`) and suites (as from `read_suites`; `None` keeps the file's), sorted.
+
+    A link (such as the repository's `registry.yaml`) stays one: what it points at is written.
+    """
+    path = path.resolve()
     if suites is None:
         suites = read_suites(path) if path.exists() else {}
     environments = {}

@@ -90,7 +90,10 @@ class Runner:
         self.failures: list[dict[str, Any]] = []
         self._first = self._next = first_episode
         self._end = None if episodes is None else first_episode + episodes
-        self.slots = [_Slot(i, env, _name(env), builder or _default_builder(env)) for i, env in enumerate(envs)]
+        self.slots = [
+            _Slot(i, env, _name(env), builder or PromptBuilder.for_spec(unwrap(env).vlgym_spec))
+            for i, env in enumerate(envs)
+        ]
         start = time.perf_counter()
         for slot in self.slots:
             self._reset(slot)
@@ -148,14 +151,14 @@ class Runner:
             final_messages=turn.messages,  # an episode that broke off is worth what its last state was worth
         )
         try:
-            record.terminated, record.truncated, record.reward = self._advance(slot, reply.text)
+            record.terminated, record.truncated, record.reward = self._act(slot, reply.text)
         except Exception as error:
             self._replace(slot, error, reply.text)
             return record
         details = slot.info["vlgym"]
         record.actions, record.parse = tuple(details["actions"]), details["parse"]
         record.invalid, record.success = slot.info["invalid_action"], slot.info["success"]
-        record.score, record.span = slot.info.get("score"), unwrap(slot.env).parsed.span
+        record.score, record.span = slot.info.get("score"), details["span"]
         record.final_messages = self._turn(slot).messages if record.truncated else None
         slot.failures = 0
         return record
@@ -189,7 +192,7 @@ class Runner:
             if slot.active:
                 self._begin(slot, saved["episode"])
                 for text in saved["replies"]:
-                    self._advance(slot, text)
+                    self._act(slot, text)
                 slot.env.action_space.np_random.bit_generator.state = saved["samples"]
         self._next = state["next"]
 
@@ -248,7 +251,8 @@ class Runner:
         slot.env.action_space.seed(slot.seed % 2**32)
         slot.observation, slot.info = slot.env.reset(seed=slot.seed)
 
-    def _advance(self, slot: _Slot, text: str) -> tuple[bool, bool, float]:
+    def _act(self, slot: _Slot, text: str) -> tuple[bool, bool, float]:
+        """Step the slot's environment; return terminated, truncated and reward."""
         past = PastTurn(slot.observation["image"], slot.info["vlgym"]["turn_text"], text)
         slot.observation, reward, terminated, truncated, slot.info = slot.env.step(text)
         slot.replies.append(text)
@@ -279,8 +283,3 @@ def run_episodes(runner: Runner, policy: Policy) -> Iterator[list[StepRecord]]:
 def _name(env: gymnasium.Env[Any, Any]) -> str:
     inner = unwrap(env)
     return inner.vlgym_spec.id if inner.vlgym_spec is not None else type(inner).__name__
-
-
-def _default_builder(env: gymnasium.Env[Any, Any]) -> PromptBuilder:
-    spec = unwrap(env).vlgym_spec
-    return PromptBuilder(spec.history_turns, spec.history_images) if spec is not None else PromptBuilder()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 
-from .errors import UserError, nearest
+from .errors import UserError, check_choice
 
 SPLITS = ("train", "val", "test")
 _HASH_BITS = 58
@@ -25,8 +25,7 @@ def episode_seed(env_id: str, split: str, index: int) -> int:
     Raises:
         UserError: unknown split or negative index.
     """
-    if split not in SPLITS:
-        raise UserError(f"Unknown split {split!r}; the splits are {', '.join(SPLITS)}.{nearest(split, SPLITS)}")
+    check_choice("split", split, SPLITS)
     if index < 0:
         raise UserError(f"Episode index {index} of {env_id} is negative; indices begin at 0.")
     digest = hashlib.sha256(f"{env_id}\n{split}\n{index}".encode()).digest()

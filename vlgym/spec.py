@@ -12,17 +12,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from .errors import SpecError, nearest
+from .errors import SpecError, check_choice, nearest
 from .seeding import SPLITS
 
 CONTRACT = 1
 """Version of the contract between the core and its plugins; a plugin written for another one is refused."""
 
+PLANNERS = ("online", "global")
+"""Planner settings: one action a reply, or one reply that holds the whole plan."""
+
 ID_PATTERN = re.compile(r"^(?P<namespace>[A-Za-z][\w-]*)/(?P<name>[A-Za-z][\w-]*)-v(?P<version>\d+)$")
 _ENTRY_PATTERN = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
 _DIFFICULTIES = ("easy", "medium", "hard")
 _ORACLES = ("exact", "planner", "none")
-_PLANNERS = ("online", "global")
 
 
 @dataclass(frozen=True)
@@ -105,20 +107,15 @@ class EnvSpec:
             bool(self.splits) and set(self.splits) <= set(SPLITS), "splits", self.splits, f"a part of {SPLITS}"
         )
         self._require(
-            bool(self.planners) and set(self.planners) <= set(_PLANNERS),
-            "planners",
-            self.planners,
-            f"a part of {_PLANNERS}",
-        )
+            bool(self.planners) and set(self.planners) <= set(PLANNERS), "planners", self.planners,
+            f"a part of {PLANNERS}",
+        )  # fmt: skip
         self._require_pair("reward_range", lambda low, high: low <= high, "two numbers, low <= high")
         self._require_pair(
             "image_size", lambda h, w: _is_int(h) and _is_int(w) and h > 0 and w > 0, "two positive integers"
         )
-        self._require(
-            self.difficulty in _DIFFICULTIES, "difficulty", self.difficulty,
-            f"one of {', '.join(_DIFFICULTIES)}.{nearest(str(self.difficulty), _DIFFICULTIES)}",
-        )  # fmt: skip
-        self._require(self.oracle in _ORACLES, "oracle", self.oracle, f"one of {', '.join(_ORACLES)}")
+        check_choice(f"EnvSpec {self.id!r}: field difficulty", self.difficulty, _DIFFICULTIES, SpecError)
+        check_choice(f"EnvSpec {self.id!r}: field oracle", self.oracle, _ORACLES, SpecError)
         for name in ("oracle_success", "random_success_below"):
             value = getattr(self, name)
             self._require(_is_number(value) and 0 <= value <= 1, name, value, "a number in [0, 1]")

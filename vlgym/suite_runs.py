@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from .benchmark_scores import BenchmarkScores, summarize_items
 from .errors import UserError
 from .evaluation import without_images
 from .making import make
 from .policies import Policy
-from .protocol import ProtocolResult, summarize_items
 from .registry import get_registry
 from .rollout import Runner, run_episodes
 from .suites import SuitePart
@@ -33,7 +33,7 @@ class SuiteRow:
     planner: str
     policy: str
     items: int
-    result: ProtocolResult
+    result: BenchmarkScores
     success: float
 
     def to_dict(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import SpecError
-from .spec import ID_PATTERN
+from .spec import ID_PATTERN, PLANNERS
 
 _NAME = re.compile(r"^[a-z][a-z0-9-]*$")
 
@@ -48,10 +48,8 @@ class SuitePart:
             )
         if self.repeats < 1:
             raise SpecError(f"SuitePart {self.suite}, {self.env_id}: repeats is {self.repeats}, but must be >= 1.")
-        if not self.planners or not set(self.planners) <= {"online", "global"}:
-            raise SpecError(
-                f"SuitePart {self.suite}, {self.env_id}: planners {self.planners} must be of online, global."
-            )
+        if not self.planners or not set(self.planners) <= set(PLANNERS):
+            raise SpecError(f"SuitePart {self.suite}, {self.env_id}: planners {self.planners} must be of {PLANNERS}.")
 
     def to_dict(self) -> dict[str, Any]:
         """Return what registry.yaml records: number of items, repeats, planners, and a hash of the items."""

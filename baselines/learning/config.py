@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import torch
 import yaml
 
-from vlgym.errors import UserError
+from vlgym.errors import UserError, check_choice
 
 from ..models.lora import LoraOptions
 from ..runs import folder
@@ -188,8 +188,7 @@ class RunConfig:
 
     def require_one_of(self, name: str, *choices: str) -> None:
         """Raise `UserError` unless the named value is one of the choices."""
-        if getattr(self, name) not in choices:
-            raise UserError(f"{_flag(name)} {getattr(self, name)} is not one of {', '.join(choices)}.")
+        check_choice(_flag(name), getattr(self, name), choices)
 
     def environment_arguments(self) -> dict[str, Any]:
         """Constructor arguments of the environments.

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-from vlgym.errors import UserError, nearest
+from vlgym.errors import UserError, check_choice
 
 Values = Mapping[str, tuple[Any, str]]
 
@@ -139,10 +139,8 @@ def apply(config: C, name: str) -> C:
     Raises:
         UserError: no such preset, or it has values for another learner.
     """
-    if name == "none":
+    if check_choice("--preset", name, ("none", *PRESETS)) == "none":
         return config
-    if name not in PRESETS:
-        raise UserError(f"--preset {name} is unknown.{nearest(name, list(PRESETS))} There are: {', '.join(PRESETS)}.")
     values: dict[str, Any] = {"preset": name}
     known = {item.name for item in fields(config)}  # type: ignore[arg-type]
     for path, (value, _) in PRESETS[name].items():

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from torch.utils.tensorboard import SummaryWriter
 
-from vlgym.errors import UserError
+from vlgym.errors import UserError, check_choice
 
 LOG_FILE = "log.jsonl"
 PRINT_EVERY = 5  # updates between lines where the output is not a terminal
@@ -126,8 +126,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _start_tracker(name: str, run: str, config: Mapping[str, Any]) -> Any:
-    if name not in TRACKERS:
-        raise UserError(f"--track {name} is not one of {', '.join(TRACKERS)}.")
+    check_choice("--track", name, TRACKERS)
     if name == "none":
         return None
     try:

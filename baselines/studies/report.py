@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .arms import Study
+from vlgym.intervals import student_t
 
-# 97.5 % quantiles of Student's t by degrees of freedom; beyond, the normal one.
-T975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+from .arms import Study
 
 
 def spread(values: Sequence[float]) -> tuple[float, float, float]:
@@ -24,8 +23,7 @@ def spread(values: Sequence[float]) -> tuple[float, float, float]:
     if n < 2:
         return mean, math.nan, math.nan
     deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (n - 1))
-    quantile = T975[n - 2] if n - 2 < len(T975) else 1.96
-    return mean, deviation, quantile * deviation / math.sqrt(n)
+    return mean, deviation, student_t(n - 1) * deviation / math.sqrt(n)
 
 
 def binned(run: dict[str, Any], study: Study) -> list[tuple[float, float]]:

@@ -27,7 +27,7 @@ def test_spread_is_students_interval_over_seeds():
     mean, deviation, half = report.spread([0.5, 0.7, 0.9, 0.9])
     assert mean == pytest.approx(0.75)
     assert deviation == pytest.approx(math.sqrt((0.0625 + 0.0025 + 0.0225 + 0.0225) / 3))
-    assert half == pytest.approx(3.182 * deviation / 2)
+    assert half == pytest.approx(3.182446 * deviation / 2)
     assert math.isnan(report.spread([0.5])[1])
     assert math.isnan(report.spread([])[0])
 

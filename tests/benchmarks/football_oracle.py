@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from report import finish, parse_write, table
 
 import vlgym
-from vlgym.evaluation import wilson_interval
+from vlgym.intervals import wilson_interval
 from vlgym.seeding import episode_seed
 
 ID = "vlgym/Football-v0"

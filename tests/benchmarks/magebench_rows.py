@@ -143,8 +143,9 @@ def main() -> None:
         STORE.write_text(json.dumps(measured, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     body = (
         "The mini set (20 items of each part) through `vlgym.suite_runs`. The half-width is that of the 95 % interval "
-        "over repeats (`vlgym/protocol.py`); it is 0 where every repeat gives the same. An instruction-following error "
-        "means that more than 90 % of the replies could not be read, or at least 90 % of the actions were the same.\n\n"
+        "over repeats (`vlgym/benchmark_scores.py`); it is 0 where every repeat gives the same. An "
+        "instruction-following error means that more than 90 % of the replies could not be read, or at least 90 % of "
+        "the actions were the same.\n\n"
     )
     sections = [write_part(part, measured[part]) for part in ("sokoban", "webui", "football") if part in measured]
     finish(

@@ -72,7 +72,7 @@ def test_list_can_be_restricted_to_a_family(capsys: pytest.CaptureFixture[str]) 
         assert main(["list", "--family", "toy"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith("vlgym: No family 'toy'; there are ")
+    assert captured.err.startswith("vlgym: --family='toy' is not one of ")
     assert "Nearest: toys" in captured.err
 
 

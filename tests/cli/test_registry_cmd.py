@@ -177,6 +177,7 @@ def test_without_a_path_the_repositorys_own_file_is_meant(
         assert "is not the root of the vlgym repository" in capsys.readouterr().err
     assert not (tmp_path / "registry.yaml").exists()
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'vlgym'\n")
+    (tmp_path / "vlgym").mkdir()
     assert main(["registry", "write"]) == 0
-    assert sorted(read_registry(tmp_path / "registry.yaml")) == ["vlgym/Jump-v0", "vlgym/Walk-v0"]
+    assert sorted(read_registry(tmp_path / "vlgym" / "registry.yaml")) == ["vlgym/Jump-v0", "vlgym/Walk-v0"]
     assert main(["registry", "check"]) == 0

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import UserError, nearest
+from ..errors import UserError, check_choice
 from ..registry import Registry, get_registry
 from .catalogue import Entry, find_entry, list_entries
 from .console import open_console, plain_messages, print_json, read_arguments, write_messages
@@ -29,10 +29,7 @@ def list_environments(
     entries = list_entries(get_registry())
     if family is not None:
         families = sorted({entry.spec.family for entry in entries if entry.spec is not None})
-        if family not in families:
-            raise UserError(
-                f"No family {family!r}; there are {', '.join(families) or 'none'}.{nearest(family, families)}"
-            )
+        check_choice("--family", family, families)
         entries = [entry for entry in entries if entry.spec is not None and entry.spec.family == family]
     if as_json:
         print_json([entry.to_dict() for entry in entries])
@@ -139,9 +136,8 @@ def _first_prompt(env_id: str, seed: int, arguments: dict[str, Any]) -> list[dic
     env = make(env_id, **arguments)
     try:
         observation, info = env.reset(seed=seed)
-        spec = env.vlgym_spec
-        builder = PromptBuilder(spec.history_turns, spec.history_images) if spec is not None else PromptBuilder()
         details = info["vlgym"]
+        builder = PromptBuilder.for_spec(env.vlgym_spec)
         return builder.build(details["instructions"], details["turn_text"], observation["image"])
     finally:
         env.close()

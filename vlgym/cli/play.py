@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ..env import VLEnv
-from ..errors import UserError, nearest
+from ..errors import UserError, check_choice, nearest
 from ..making import make
 from ..policies import OraclePolicy, RandomPolicy
 from ..prompts import PastTurn, PromptBuilder
@@ -90,8 +90,7 @@ def play(
     arg: Arguments = None,
 ) -> None:
     """Play one episode by hand (or watch random or the oracle): you see and write exactly what a model does."""
-    if policy not in POLICIES:
-        raise UserError(f"--policy {policy!r} is not one of {', '.join(POLICIES)}.{nearest(policy, POLICIES)}")
+    check_choice("--policy", policy, POLICIES)
     if seed is not None and split is not None:
         raise UserError("Give --seed or --split, not both: a split's episodes have seeds of their own.")
     get_registry().get(env_id)
@@ -101,8 +100,7 @@ def play(
         arguments["parser"] = parser
     env = make(env_id, **arguments)
     try:
-        spec = env.vlgym_spec
-        builder = PromptBuilder(spec.history_turns, spec.history_images) if spec is not None else PromptBuilder()
+        builder = PromptBuilder.for_spec(env.vlgym_spec)
         game = Game(env, env_id, chosen, _new_folder(out or Path("play") / env_id), builder)
         game.begin()
         _say(f"{env_id}, seed {chosen}, reply style {env.parser.name}. Images: {game.folder}")

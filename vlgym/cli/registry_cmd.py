@@ -105,7 +105,9 @@ def list_suites(registry: Registry) -> dict[str, dict[str, Any]]:
 
 
 def _find_file() -> Path:
-    """Return registry.yaml of the current directory, if that is the repository's root.
+    """Return the package's registry.yaml, if the current directory is the repository's root.
+
+    The link to it in the root is not used: a clone without symbolic links (Windows) has a text file there.
 
     Raises:
         UserError: it is not.
@@ -120,7 +122,7 @@ def _find_file() -> Path:
             f"{here} is not the root of the vlgym repository, so it is unclear which {FILE_NAME} is meant. "
             f"Go there, or name the file: vlgym registry check --path {FILE_NAME}"
         )
-    return Path(FILE_NAME)
+    return Path("vlgym", FILE_NAME)
 
 
 def _choose(registry: Registry, ids: list[str] | None, also: Iterable[str] = ()) -> dict[str, EnvSpec]:

@@ -2,45 +2,28 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
+from ..errors import check_choice
 from ..policies import IdlePolicy, OraclePolicy, Policy, RandomPolicy
 from ..registry import get_registry
+from ..spec import PLANNERS
 from ..suite_runs import SuiteRow, run_suite
 from ..suites import SuitePart
 from .console import open_console, print_json
 from .list_cmd import AsJson
 
-
-class PolicyName(StrEnum):
-    """Policies that need no model."""
-
-    idle = "idle"
-    random = "random"
-    oracle = "oracle"
-
-
-class PlannerName(StrEnum):
-    """Planner settings."""
-
-    online = "online"
-    whole = "global"
-
-
-POLICIES: dict[PolicyName, Policy] = {
-    PolicyName.idle: IdlePolicy(),
-    PolicyName.random: RandomPolicy(),
-    PolicyName.oracle: OraclePolicy(fallback=True),
-}
+POLICIES: dict[str, Policy] = {
+    "idle": IdlePolicy(), "random": RandomPolicy(), "oracle": OraclePolicy(fallback=True),
+}  # fmt: skip
 
 
 def suite(
     name: Annotated[str, typer.Argument(help="For example magebench-mini.")],
-    policy: Annotated[PolicyName, typer.Option(help="Who plays.")] = PolicyName.random,
-    planner: Annotated[PlannerName | None, typer.Option(help="Only this setting.")] = None,
+    policy: Annotated[str, typer.Option(help=f"Who plays: {', '.join(POLICIES)}.")] = "random",
+    planner: Annotated[str | None, typer.Option(help=f"Only this setting: {' or '.join(PLANNERS)}.")] = None,
     env: Annotated[str | None, typer.Option(metavar="ID", help="Only this environment.")] = None,
     repeats: Annotated[int | None, typer.Option(min=1, help="Instead of each environment's own number.")] = None,
     as_json: AsJson = False,
@@ -48,9 +31,10 @@ def suite(
     """Play a suite that the installed plugins contribute to, and print scores with half-widths."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    wanted = planner.value if planner else None
+    check_choice("--policy", policy, POLICIES)
+    check_choice("--planner", planner, (None, *PLANNERS))
     parts = [part for part in get_registry().suite(name) if env is None or part.env_id == env]
-    total = sum(len(part.items) for part in parts for setting in part.planners if wanted in (None, setting))
+    total = sum(len(part.items) for part in parts for setting in part.planners if planner in (None, setting))
     console = open_console(stderr=True)
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -59,7 +43,7 @@ def suite(
         def advance(part: SuitePart, index: int) -> None:
             progress.update(task, advance=1, description=f"{part.env_id} {index + 1}/{len(part.items)}")
 
-        rows = run_suite(name, POLICIES[policy], repeats=repeats, planner=wanted, only=env, on_item=advance)
+        rows = run_suite(name, POLICIES[policy], repeats=repeats, planner=planner, only=env, on_item=advance)
     if as_json:
         print_json([row.to_dict() for row in rows])
     else:

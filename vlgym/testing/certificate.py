@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..errors import UserError, nearest
+from ..errors import UserError, check_choice
 from ..registry import get_registry
 from .checks import CHECKS, CheckFailure, CheckResult, Subject
 
@@ -46,8 +46,7 @@ def certify(
     subject = Subject(get_registry().get(env_id), dict(kwargs or {}))
     names = list(CHECKS) if only is None else list(only)
     for name in names:
-        if name not in CHECKS:
-            raise UserError(f"Unknown check {name!r}; there are {', '.join(CHECKS)}.{nearest(name, CHECKS)}")
+        check_choice("check", name, CHECKS)
     begun = time.perf_counter()
     results = []
     for name in names:

@@ -21,6 +21,8 @@ EPISODES = 3
 TURNS = 40
 ORACLE_TURNS = 300
 GARBAGE = "no action here"
+UNHASHED = ("span",)
+"""What `info["vlgym"]` says of the reply alone: the parser's hash covers it."""
 
 
 def fingerprint(env: VLEnv, env_id: str, episodes: int = EPISODES, turns: int = TURNS) -> str:
@@ -70,7 +72,9 @@ def scripted_reply(env: VLEnv, replies: np.random.Generator, turn: int) -> str:
 
 
 def _line(observation: dict[str, Any], reward: float, terminated: bool, truncated: bool, info: dict[str, Any]) -> str:
-    return json.dumps([observation["text"], round(reward, 6), terminated, truncated, plain(info)], sort_keys=True)
+    details = {name: value for name, value in info["vlgym"].items() if name not in UNHASHED}
+    told = plain({**info, "vlgym": details})
+    return json.dumps([observation["text"], round(reward, 6), terminated, truncated, told], sort_keys=True)
 
 
 def plain(value: Any) -> Any:

@@ -162,7 +162,7 @@ def test_a_state_of_a_test_episode_is_restored_in_an_environment_that_plays_trai
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"tasks": ["pick_heat"]}, "Unknown ALFRED task type"),
+        ({"tasks": ["pick_heat"]}, "task type='pick_heat' is not one of"),
         ({"compat": "rl4vl"}, "Nearest: rl4vlm"),
         ({"games": "mine"}, "generated, benchmark"),
         ({"split": "valid"}, "valid_seen"),

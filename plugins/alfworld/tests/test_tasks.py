@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from vlgym_alfworld.oracle import advise
-from vlgym_alfworld.tasks import HEAT, LOOK, PICK, PICK_TWO, Goal, check_task, met_conditions, success_rate
+from vlgym_alfworld.tasks import HEAT, LOOK, PICK, PICK_TWO, Goal, check_task, met_conditions
 
 from vlgym.errors import UserError
 
@@ -27,7 +27,6 @@ def test_heat_counts_in_place_treated_and_both_in_one_object():
     assert met_conditions(goal, make_world()) == (True, False, False)
     assert met_conditions(goal, make_world(states=hot("mug 1"))) == (True, True, False)
     assert met_conditions(goal, make_world(states=hot("mug 2"))) == (True, True, True)
-    assert success_rate(goal, make_world(states=hot("mug 1"))) == pytest.approx(2 / 3)
 
 
 def test_pick_two_counts_objects_in_the_same_receptacle():

@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from vlgym_cards.plugin import vlgym_envs
 
-from vlgym.making import load_class
+from vlgym.making import build
 
 
 def test_the_plugin_offers_the_four_games() -> None:
@@ -20,11 +21,11 @@ def test_the_plugin_offers_the_four_games() -> None:
 
 
 @pytest.mark.parametrize("spec", vlgym_envs(), ids=lambda spec: spec.title)
-def test_an_environment_built_without_a_spec_has_the_specs_defaults(spec) -> None:
-    env = load_class(spec)()
-    assert env.max_turns == spec.max_turns
-    assert env.image_size == spec.image_size
+def test_limit_and_image_size_come_from_the_spec_alone(spec) -> None:
+    env = build(spec)
+    assert (env.max_turns, env.image_size) == (spec.max_turns, (300, 300))
     assert env.prompt.version == spec.prompt_version
+    assert build(replace(spec, image_size=(64, 96))).reset(seed=0)[0]["image"].shape == (64, 96, 3)
 
 
 def test_reading_the_specs_imports_no_environment_code_and_no_drawing() -> None:

@@ -129,7 +129,7 @@ def test_an_episode_ends_by_time_as_a_truncation(make_env: Make, tmp_path: Path)
         _, _, *ended, info = env.step("<action>right</action>")
     assert ended == [False, True]
     assert info["ending"] == "time"
-    with pytest.raises(UserError, match="has no scenario 'long'"):
+    with pytest.raises(UserError, match="scenario='long' is not one of short"):
         make_env(scenario_file=str(path), scenario="long")
 
 

@@ -272,6 +272,7 @@ def test_a_very_long_list_of_options_stays_inside_the_text_but_all_can_be_clicke
     [
         ({"split": "dev"}, "split='dev' is not one of train, val, test"),
         ({"viewport": (100, 100)}, "at least 320"),
+        ({"viewport": (8, 800)}, r"viewport=\(8, 800\) must be \(height, width\)"),
         ({"products": 5}, "products=5 must be an integer"),
         ({"nouns": "spacey", "products": 100}, "Nearest: spacy"),
     ],

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from vlgym.errors import UserError
+from vlgym.errors import UserError, check_choice
 from vlgym.seeding import SPLITS as SEED_SPLITS
 from vlgym.seeding import episode_seed, split_of
 
@@ -109,8 +109,7 @@ def load_game(folder: Path) -> Game:
         raise UserError(
             f"{folder}: {GAME} or {TRAJECTORY} lacks {error}. Download it again: alfworld-download --force."
         ) from error
-    if goal.task not in TASKS:
-        raise UserError(f"{folder / TRAJECTORY}: task_type {goal.task!r} is not one of {', '.join(TASKS)}.")
+    check_choice(f"{folder / TRAJECTORY}: task_type", goal.task, TASKS)
     check_grammar(grammar, str(folder / GAME))
     found = _SENTENCE.search(grammar)
     return Game(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlgym.env import VLEnv
-from vlgym.errors import UserError, nearest
+from vlgym.errors import UserError, check_choice
 from vlgym.prompts import PromptTemplate
 from vlgym.seeding import split_of
 from vlgym.types import Outcome
@@ -103,14 +103,13 @@ class ALFWorld(VLEnv):
         **kwargs: Any,
     ) -> None:
         self.tasks = tuple(check_task(task) for task in ((tasks,) if isinstance(tasks, str) else tasks or TASKS))
-        self.games = _choose("games", games, GAMES)
-        self.split = None if split is None else _choose("split", split, SPLITS)
-        self.backend = _choose("backend", backend, BACKENDS)
-        self.compat = rl4vlm.check_compat(compat)
+        self.games = check_choice("games", games, GAMES)
+        self.split = check_choice("split", split, (None, *SPLITS))
+        self.backend = check_choice("backend", backend, BACKENDS)
+        self.compat = check_choice("compat", compat, rl4vlm.COMPAT)
         self.text_observation = bool(text_observation)
         if self.compat is not None:
             kwargs["parser"] = kwargs.get("parser") or rl4vlm.PARSER
-            kwargs["image_size"] = kwargs.get("image_size") or rl4vlm.IMAGE_SIZE
         super().__init__(invalid_penalty=invalid_penalty, **kwargs)
         self.uses_benchmark = self.backend == "thor" or wants_benchmark(self.games, self.split)
         self._backend: Backend | None = self._make_backend() if self.backend == "thor" else None
@@ -156,6 +155,10 @@ class ALFWorld(VLEnv):
             reward += self._rate()
             self.episode_return += self._rate()
         return observation, reward, terminated, truncated, info
+
+    def natural_size(self) -> tuple[int, int] | None:
+        """The published pictures' size with `compat="rl4vlm"`."""
+        return rl4vlm.IMAGE_SIZE if self.compat else None
 
     def image(self) -> NDArray[np.uint8]:
         """The picture of the room."""
@@ -240,9 +243,3 @@ class ALFWorld(VLEnv):
         if self._backend is None:
             raise UserError("No game is running: call env.reset() first.")
         return self._backend
-
-
-def _choose(name: str, value: str, choices: Sequence[str]) -> str:
-    if value not in choices:
-        raise UserError(f"{name}={value!r} is not one of {', '.join(choices)}.{nearest(str(value), choices)}")
-    return value

@@ -10,11 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from vlgym.errors import UserError, nearest
 from vlgym.types import Parsed
 
-COMPAT = ("rl4vlm",)
-"""Values of the `compat` argument, beside `None`."""
+COMPAT = (None, "rl4vlm")
+"""Values of the `compat` argument: corrected reward, published reward."""
 
 PARSER = "vlgym_alfworld.rl4vlm:SubstringParser"
 IMAGE_SIZE = (300, 300)
@@ -58,17 +57,3 @@ class SubstringParser:
             'Answer with a JSON object like {"thoughts": "what you see and what to do next", "action": "ACTION"}, '
             "where ACTION is one of the legal actions."
         )
-
-
-def check_compat(compat: str | None) -> str | None:
-    """Return `compat`.
-
-    Raises:
-        UserError: it is neither `None` nor one of `COMPAT`.
-    """
-    if compat is not None and compat not in COMPAT:
-        raise UserError(
-            f"compat={compat!r} is not known; choose None (corrected reward) or 'rl4vlm' (the published one)."
-            f"{nearest(str(compat), COMPAT)}"
-        )
-    return compat

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vlgym.errors import UserError, nearest
+from vlgym.errors import check_choice
 
 from .world import World
 
@@ -49,9 +49,7 @@ def check_task(task: str) -> str:
     Raises:
         UserError: it is not one of `TASKS`.
     """
-    if task not in TASKS:
-        raise UserError(f"Unknown ALFRED task type {task!r}; there are {', '.join(TASKS)}.{nearest(str(task), TASKS)}")
-    return task
+    return check_choice("task type", task, TASKS)
 
 
 def met_conditions(goal: Goal, world: World) -> tuple[bool, ...]:
@@ -78,11 +76,3 @@ def met_conditions(goal: Goal, world: World) -> tuple[bool, ...]:
     state = TREATMENTS[goal.task][0]
     treated = [name for name in things if name in world.states[state]]
     return bool(placed), bool(treated), any(name in treated for name in placed)
-
-
-def success_rate(goal: Goal, world: World) -> float:
-    """Return the share of the goal's conditions that the state meets: the simulator's `goal_condition_success_rate`, in
-    [0, 1].
-    """
-    met = met_conditions(goal, world)
-    return sum(met) / len(met)

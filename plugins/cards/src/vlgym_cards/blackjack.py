@@ -76,11 +76,7 @@ class Blackjack(VLEnv):
 
     def __init__(self, *, compat: str | None = None, **kwargs: Any) -> None:
         self.compat = compat
-        kwargs = apply_compat(compat, kwargs)
-        if kwargs.get("vlgym_spec") is None:
-            kwargs["max_turns"] = kwargs.get("max_turns") or 20
-            kwargs["image_size"] = kwargs.get("image_size") or (300, 300)
-        super().__init__(**kwargs)
+        super().__init__(**apply_compat(compat, kwargs))
         self.player: list[Card] = []
         self.dealer: list[Card] = []
         self.reward: int | None = None

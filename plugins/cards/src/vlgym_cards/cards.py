@@ -37,11 +37,6 @@ class Card:
         """What is printed on the card: `A`, `2` to `10`, `J`, `Q`, `K`."""
         return _SYMBOLS.get(self.rank, str(self.rank))
 
-    @property
-    def is_face(self) -> bool:
-        """Whether this is a jack, a queen or a king."""
-        return self.rank > 10
-
     def value(self, *, faces_as_ten: bool = True) -> int:
         """Its number: the rank, where faces count 10 or (`faces_as_ten=False`) 11, 12, 13."""
         return min(self.rank, 10) if faces_as_ten else self.rank

@@ -55,11 +55,7 @@ class FormulaGame(VLEnv):
     def __init__(self, *, compat: str | None = None, faces_as_ten: bool = True, **kwargs: Any) -> None:
         self.compat = compat
         self.faces_as_ten = faces_as_ten
-        kwargs = apply_compat(compat, kwargs)
-        if kwargs.get("vlgym_spec") is None:
-            kwargs["max_turns"] = kwargs.get("max_turns") or self.longest + 1
-            kwargs["image_size"] = kwargs.get("image_size") or (300, 300)
-        super().__init__(**kwargs)
+        super().__init__(**apply_compat(compat, kwargs))
         self.cards: tuple[Card, ...] = ()
         self.numbers: tuple[int, ...] = ()
         self.formula: list[str] = []

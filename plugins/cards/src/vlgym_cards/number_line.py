@@ -76,7 +76,6 @@ class NumberLine(VLEnv):
         self.compat = compat
         kwargs = apply_compat(compat, kwargs)
         kwargs["max_turns"] = kwargs.get("max_turns") or 2 * max_position
-        kwargs["image_size"] = kwargs.get("image_size") or (300, 300)
         super().__init__(**kwargs)
         self.target = self.current = 0
 

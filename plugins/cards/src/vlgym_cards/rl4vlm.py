@@ -12,11 +12,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from vlgym.errors import UserError, nearest
+from vlgym.errors import check_choice
 from vlgym.types import Parsed
 
-COMPAT = ("rl4vlm",)
-"""Values of the `compat` argument, beside `None`."""
+COMPAT = (None, "rl4vlm")
+"""Values of the `compat` argument: corrected rules, published rules."""
 
 _MARKER = '"action":'
 
@@ -69,12 +69,7 @@ def apply_compat(compat: str | None, arguments: dict[str, Any]) -> dict[str, Any
     Raises:
         UserError: unknown `compat`.
     """
-    if compat is None:
+    if check_choice("compat", compat, COMPAT) is None:
         return arguments
-    if compat not in COMPAT:
-        raise UserError(
-            f"compat={compat!r} is not known; choose None (corrected rules) or 'rl4vlm' (published rules)."
-            f"{nearest(str(compat), COMPAT)}"
-        )
     published = {"parser": "vlgym_cards.rl4vlm:ProjectionParser", "invalid_action": "random"}
     return {**published, **{name: value for name, value in arguments.items() if value is not None}}

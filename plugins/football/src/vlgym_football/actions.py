@@ -6,7 +6,7 @@ sets. This module speaks engine codes only, so no position can be mistaken for a
 
 from __future__ import annotations
 
-from vlgym.errors import UserError, nearest
+from vlgym.errors import check_choice
 
 DIRECTIONS = ("left", "top_left", "top", "top_right", "right", "bottom_right", "bottom", "bottom_left")
 PASSES = ("long_pass", "high_pass", "short_pass")
@@ -78,9 +78,7 @@ def get_action_set(name: str) -> tuple[str, ...]:
     Raises:
         UserError: there is no such set.
     """
-    if name not in ACTION_SETS:
-        raise UserError(f"action_set={name!r} is not one of {', '.join(ACTION_SETS)}.{nearest(str(name), ACTION_SETS)}")
-    return ACTION_SETS[name]
+    return ACTION_SETS[check_choice("action_set", name, ACTION_SETS)]
 
 
 def engine_code(name: str, compat: str | None) -> int:

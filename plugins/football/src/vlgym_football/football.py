@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlgym.env import VLEnv
-from vlgym.errors import UserError, nearest
+from vlgym.errors import UserError, check_choice
 from vlgym.prompts import PromptTemplate
 from vlgym.rendering import fit_image
 from vlgym.types import Outcome
@@ -104,14 +104,9 @@ class Football(VLEnv):
         compat: str | None = None,
         **kwargs: Any,
     ) -> None:
-        for name, value, choices in (
-            ("view", view, VIEWS),
-            ("reward", reward, REWARDS),
-            ("compat", compat, (None, "magebench")),
-        ):
-            if value not in choices:
-                words = [str(choice) for choice in choices]
-                raise UserError(f"{name}={value!r} is not one of {', '.join(words)}.{nearest(str(value), words)}")
+        check_choice("view", view, VIEWS)
+        check_choice("reward", reward, REWARDS)
+        check_choice("compat", compat, (None, "magebench"))
         if not 0 <= jitter <= MOST_JITTER:
             raise UserError(f"jitter={jitter!r} must be from 0 to {MOST_JITTER:g} metres.")
         self._actions = get_action_set(action_set)
@@ -119,13 +114,11 @@ class Football(VLEnv):
         self._names = self._list_names(scenario)
         if kwargs.get("max_turns") is None:
             kwargs["max_turns"] = max(self._find(name).duration for name in self._names)
-        if view == "camera" and kwargs.get("image_size") is None:
-            kwargs["image_size"] = CAMERA_SIZE
+        self.view = view
         super().__init__(**kwargs)
         require_engine()
         if view == "camera":
             require_camera()
-        self.view = view
         self.jitter = float(jitter)
         self.match = Match(compat=compat, decision_points=decision_points, reward=reward)
         self._tactician = Tactician()
@@ -154,6 +147,10 @@ class Football(VLEnv):
         return Outcome(
             played.reward, terminated=bool(played.ending) and not over_time, truncated=over_time, feedback=played.ending
         )
+
+    def natural_size(self) -> tuple[int, int] | None:
+        """The camera's own size with `view="camera"`."""
+        return CAMERA_SIZE if self.view == "camera" else None
 
     def image(self) -> NDArray[np.uint8]:
         """The chosen view: a fresh `[H, W, 3] uint8` array."""
@@ -264,12 +261,7 @@ class Football(VLEnv):
         """Return the names that `scenario` stands for, each of which exists."""
         if self._file is not None:
             names = tuple(read_file(self._file))
-            if scenario != "any" and scenario not in names:
-                raise UserError(
-                    f"{self._file} has no scenario {scenario!r}; it has "
-                    f"{', '.join(names[:12])}.{nearest(str(scenario), names)}"
-                )
-            return names if scenario == "any" else (scenario,)
+            return names if scenario == "any" else (check_choice(f"{self._file}: scenario", scenario, names),)
         if scenario in GROUPS:
             return GROUPS[scenario]
         return (get_scenario(str(scenario)).name,)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vlgym.errors import UserError, nearest
+from vlgym.errors import check_choice
 
 from .oracles import Goal, reach
 from .tasks import MOVES, MiniWorldTask
@@ -119,8 +119,8 @@ class Sign(MiniWorldTask):
 
     def __init__(self, *, shape: str | None = None, color: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.fixed_shape = _one_of("shape", shape, self.SHAPES)
-        self.fixed_color = _one_of("color", color, self.COLORS)
+        self.fixed_shape = check_choice("shape", shape, (None, *self.SHAPES))
+        self.fixed_color = check_choice("color", color, (None, *self.COLORS))
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         """Draw shape and colour, then the rest of the world."""
@@ -152,9 +152,3 @@ class Sign(MiniWorldTask):
         right = world._objects[world._goal][world._color_index]
         wrong = [thing for pair in world._objects for thing in pair if thing is not right]
         return reach(world, right, avoid=wrong)
-
-
-def _one_of(name: str, value: str | None, choices: tuple[str, ...]) -> str | None:
-    if value is not None and value not in choices:
-        raise UserError(f"{name}={value!r} must be one of {', '.join(choices)}, or None.{nearest(str(value), choices)}")
-    return value

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vlgym.errors import UserError, nearest
+from vlgym.errors import check_choice
 from vlgym.types import Outcome
 
 from .oracles import DROP, Goal, KitPlanner, pick_up, put_next, reach, things
@@ -182,12 +182,7 @@ class FindObject(MiniWorldTask):
 
     def __init__(self, *, target: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if target is not None and target not in self.TARGETS:
-            raise UserError(
-                f"target={target!r} must be one of {', '.join(self.TARGETS)}, or None."
-                f"{nearest(str(target), self.TARGETS)}"
-            )
-        self.fixed_target = target
+        self.fixed_target = check_choice("target", target, (None, *self.TARGETS))
         self._target: Any = None
         self._target_name = ""
 

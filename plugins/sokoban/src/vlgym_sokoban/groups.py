@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from vlgym.errors import UserError, nearest
+from vlgym.errors import UserError, check_choice
 
 from .level import Level
 from .xsb import read_levels
@@ -64,9 +64,7 @@ def get_group(name: str) -> Group:
     Raises:
         UserError: there is no such group.
     """
-    if name not in GROUPS:
-        raise UserError(f"group={name!r} is not one of {', '.join(GROUPS)}.{nearest(str(name), GROUPS)}")
-    return GROUPS[name]
+    return GROUPS[check_choice("group", name, GROUPS)]
 
 
 @cache

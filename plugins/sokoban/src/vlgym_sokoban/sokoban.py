@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlgym.env import VLEnv
-from vlgym.errors import UserError, nearest
+from vlgym.errors import UserError, check_choice
 from vlgym.prompts import PromptTemplate
 from vlgym.seeding import split_of
 from vlgym.types import Outcome
@@ -119,11 +119,7 @@ class Sokoban(VLEnv):
         grid_text: bool = False,
         **kwargs: Any,
     ) -> None:
-        if action_set not in ACTION_SETS:
-            raise UserError(
-                f"action_set={action_set!r} is not one of {', '.join(ACTION_SETS)}."
-                f"{nearest(str(action_set), ACTION_SETS)}"
-            )
+        check_choice("action_set", action_set, ACTION_SETS)
         if max_steps is not None and max_steps < 1:
             raise UserError(f"max_steps={max_steps!r} must be >= 1.")
         self._source = LevelSource(
@@ -132,8 +128,6 @@ class Sokoban(VLEnv):
         self.max_steps = max_steps or self._source.max_steps
         if kwargs.get("max_turns") is None:
             kwargs["max_turns"] = self.max_steps if kwargs.get("planner") == "global" else ONLINE_TURNS
-        if kwargs.get("image_size") is None:
-            kwargs["image_size"] = (CELL_PIXELS * self._source.rows, CELL_PIXELS * self._source.columns)
         super().__init__(**kwargs)
         self.restart = restart
         self.grid_text = grid_text
@@ -175,6 +169,10 @@ class Sokoban(VLEnv):
             truncated=not solved and self._steps >= self.max_steps,
             feedback=self._note.strip(),
         )
+
+    def natural_size(self) -> tuple[int, int]:
+        """That of the largest room at the sprites' own scale."""
+        return CELL_PIXELS * self._source.rows, CELL_PIXELS * self._source.columns
 
     def image(self) -> NDArray[np.uint8]:
         """The room: a fresh `[H, W, 3] uint8` array."""

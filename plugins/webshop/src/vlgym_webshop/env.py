@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from vlgym.env import VLEnv
-from vlgym.errors import UserError, nearest
+from vlgym.env import VLEnv, check_size
+from vlgym.errors import UserError, check_choice
 from vlgym.prompts import PromptTemplate
 from vlgym.rendering import fit_image
 from vlgym.seeding import SPLITS, split_of
@@ -101,8 +101,8 @@ class WebShop(VLEnv):
         nouns: str = "auto",
         **kwargs: Any,
     ) -> None:
-        self._check_split("split", split)
-        self.viewport = self._check_size(viewport)
+        check_choice("split", split, (None, *SPLITS))
+        self.viewport = check_size("viewport", viewport)
         if min(self.viewport) < 320:
             raise UserError(
                 f"viewport={viewport!r}: the shop's pages need at least 320 pixels each way; "
@@ -136,7 +136,7 @@ class WebShop(VLEnv):
         """Draw a goal of the split, or take the one that is asked for."""
         get_services().join(self._number)
         shop = self._shop()
-        self._check_split("options['split']", options["split"])
+        check_choice("options['split']", options["split"], SPLITS)
         first, last = split_range(options["split"], shop.catalogue.goals)
         if first == last:
             raise UserError(
@@ -268,8 +268,3 @@ class WebShop(VLEnv):
         if self._goal is None:
             raise UserError("There is no goal yet: call env.reset() first.")
         return self._goal
-
-    @staticmethod
-    def _check_split(name: str, split: Any) -> None:
-        if split is not None and split not in SPLITS:
-            raise UserError(f"{name}={split!r} is not one of {', '.join(SPLITS)}.{nearest(str(split), SPLITS)}")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from vlgym.errors import UserError, nearest
+from vlgym.errors import UserError, check_choice
 
 Tagger = Callable[[str], tuple[str, ...]]
 """From a product name to its nouns, lower case, in order, repeats kept."""
@@ -83,8 +83,7 @@ def load_tagger(choice: str, generated: bool) -> tuple[str, Tagger]:
     Raises:
         UserError: unknown choice, or `spacy` without the model.
     """
-    if choice not in CHOICES:
-        raise UserError(f"nouns={choice!r} is not one of {', '.join(CHOICES)}.{nearest(str(choice), CHOICES)}")
+    check_choice("nouns", choice, CHOICES)
     if choice == "rules" or (choice == "auto" and generated):
         return "rules", tag_by_rule
     try:

@@ -18,7 +18,7 @@ from functools import lru_cache
 from html.parser import HTMLParser
 from pathlib import Path
 
-from vlgym.errors import UserError, nearest
+from vlgym.errors import UserError, check_choice, nearest
 from vlgym.seeding import SPLITS
 
 from .steps import Interaction, Place, ProjectError, read_interactions, read_yaml
@@ -226,11 +226,7 @@ def _check_annotations(project: Project, path: Path, *, strict: bool) -> None:
             'add for example data-filter-by="text" data-evalby="text|color|font-size" to the elements that count.'
         )
     for line, filter_by, methods in reader.found if strict else ():
-        if filter_by not in FILTERS:
-            raise ProjectError(
-                f"{path}, line {line}: data-filter-by={filter_by!r} is not one of "
-                f"{', '.join(FILTERS)}.{nearest(filter_by, FILTERS)}"
-            )
+        check_choice(f"{path}, line {line}: data-filter-by", filter_by, FILTERS, ProjectError)
         if not methods:
             raise ProjectError(
                 f'{path}, line {line}: data-evalby is missing; write for example data-evalby="color|width".'

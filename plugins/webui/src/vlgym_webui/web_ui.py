@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from vlgym.env import VLEnv
-from vlgym.errors import UserError, nearest
+from vlgym.errors import check_choice
 from vlgym.prompts import PromptTemplate
 from vlgym.seeding import SPLITS, split_of
 from vlgym.spaces import MAX_TEXT
@@ -111,14 +111,8 @@ class WebUI(VLEnv):
         max_turns: int | None = None,
         **kwargs: Any,
     ) -> None:
-        if compat not in (None, "magebench"):
-            raise UserError(
-                f"compat={compat!r} is not known; choose None or 'magebench'.{nearest(str(compat), ['magebench'])}"
-            )
-        if pictures not in PICTURES:
-            raise UserError(
-                f"pictures={pictures!r} is not one of {', '.join(PICTURES)}.{nearest(str(pictures), PICTURES)}"
-            )
+        check_choice("compat", compat, (None, "magebench"))
+        check_choice("pictures", pictures, PICTURES)
         if project is not None:
             load_project(project)
         if max_turns is None and kwargs.get("planner") == "global":
@@ -140,13 +134,8 @@ class WebUI(VLEnv):
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         """Choose the project; nothing is written yet."""
         for name in options:
-            if name not in ("project", "split"):
-                raise UserError(
-                    f"reset has no option {name!r}; there are project, split.{nearest(name, ('project', 'split'))}"
-                )
-        split = options.get("split")
-        if split is not None and split not in SPLITS:
-            raise UserError(f"split={split!r} is not one of {', '.join(SPLITS)}.{nearest(str(split), SPLITS)}")
+            check_choice("reset option", name, ("project", "split"))
+        split = check_choice("split", options.get("split"), (None, *SPLITS))
         names = list_projects(split)
         drawn = names[int(rng.integers(len(names)))]
         self.project: Project = load_project(options.get("project") or self._fixed or drawn)
@@ -204,7 +193,7 @@ class WebUI(VLEnv):
         if self.evaluation is None:
             return "Nothing is written yet. The picture shows the target."
         head = f"The picture shows the target and your page. {self._describe_page()}\nYour files:\n"
-        room = MAX_TEXT - len(self._instructions) - len(head) - sum(map(len, EXAMPLES)) - 400
+        room = MAX_TEXT - len(self.instructions) - len(head) - sum(map(len, EXAMPLES)) - 400
         return head + show_code(self.code, room)
 
     def legal_actions(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""MageBench's protocol figures against hand-computed numbers."""
+"""MageBench's scores against hand-computed numbers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import statistics
 import numpy as np
 import pytest
 
+from vlgym.benchmark_scores import expect_best, find_instruction_error, measure_half_width, summarize_items
 from vlgym.errors import UserError
-from vlgym.protocol import expect_best, find_instruction_error, measure_half_width, summarize_items
 from vlgym.types import StepRecord
 
 
@@ -40,7 +40,7 @@ def test_a_summary_averages_over_items_and_repeats() -> None:
     result = summarize_items([[0.0, 10.0], [20.0, 30.0]], [[record(("up",)), record(("down",))]])
     assert result.mean == 15.0
     assert result.best_of == (15.0, 20.0)
-    assert result.half_width == pytest.approx(12.706 * statistics.stdev([10.0, 20.0]) / 2**0.5)
+    assert result.half_width == pytest.approx(12.706205 * statistics.stdev([10.0, 20.0]) / 2**0.5)
     assert result.instruction_error is None
 
 

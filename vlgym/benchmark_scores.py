@@ -1,6 +1,8 @@
-"""The evaluation protocol of MageBench: items, repeats, half-widths, instruction-following errors and best-of-N curves.
+"""Scores of a benchmark as MageBench reports them.
 
-Pure functions of finished episodes; playing them is `evaluation`'s business. Sources: MageBench (papers/magebench:
+Mean over items and repeats, half-width, instruction-following error, best of N.
+
+Pure functions of finished episodes; playing them is `evaluation`'s business. Sources: MageBench (arXiv 2412.04531:
 section on evaluation, figure 7) for repeats and the two error thresholds; the half-width's formula is not published
 there, ours is stated below.
 """
@@ -13,19 +15,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .errors import UserError
+from .intervals import student_t
 from .types import StepRecord
 
 UNPARSABLE_ABOVE = 0.9
 SAME_ACTION_FROM = 0.9
-# Two-sided 95 % quantiles of Student's t distribution for 1 to 30 degrees of freedom.
-_T95 = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
-class ProtocolResult:
+class BenchmarkScores:
     """Figures of one policy on one list of items, each played several times.
 
     Attributes:
@@ -43,7 +41,7 @@ class ProtocolResult:
     best_of: tuple[float, ...]
 
 
-def summarize_items(scores: Sequence[Sequence[float]], episodes: Sequence[Sequence[StepRecord]]) -> ProtocolResult:
+def summarize_items(scores: Sequence[Sequence[float]], episodes: Sequence[Sequence[StepRecord]]) -> BenchmarkScores:
     """Summarise `scores[item][repeat]`, and the episodes that they came from.
 
     Raises:
@@ -55,7 +53,7 @@ def summarize_items(scores: Sequence[Sequence[float]], episodes: Sequence[Sequen
     repeats = counts.pop()
     columns = [sum(row[k] for row in scores) / len(scores) for k in range(repeats)]
     best = tuple(sum(expect_best(row, n) for row in scores) / len(scores) for n in range(1, repeats + 1))
-    return ProtocolResult(
+    return BenchmarkScores(
         sum(columns) / repeats, measure_half_width(columns), repeats, find_instruction_error(episodes), best
     )
 
@@ -72,8 +70,7 @@ def measure_half_width(means: Sequence[float]) -> float | None:
         return None
     mean = sum(means) / n
     variance = sum((value - mean) ** 2 for value in means) / (n - 1)
-    quantile = _T95[n - 2] if n - 2 < len(_T95) else 1.96
-    return quantile * math.sqrt(variance / n)
+    return student_t(n - 1) * math.sqrt(variance / n)
 
 
 def expect_best(scores: Sequence[float], n: int) -> float:

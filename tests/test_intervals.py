@@ -1,0 +1,42 @@
+"""Intervals against numbers worked out by hand or read from a printed table."""
+
+import math
+
+import pytest
+
+from vlgym.intervals import student_t, wilson_interval
+
+
+@pytest.mark.parametrize(
+    ("successes", "trials", "low", "high"),
+    [
+        # z = 1.96 gives z^2 = 3.8416; for 5 of 10: centre (0.5 + 0.19208) / 1.38416 = 0.5,
+        # half 1.96 * sqrt(0.025 + 0.009604) / 1.38416 = 0.26341.
+        (5, 10, 0.2366, 0.7634),
+        # 0 of 10: from 0 to z^2 / (n + z^2) = 3.8416 / 13.8416.
+        (0, 10, 0.0, 0.2775),
+        (10, 10, 0.7225, 1.0),
+        # 190 of 200: centre (0.95 + 0.009604) / 1.019208 = 0.94152, half 1.96 * sqrt(0.0002375 + 0.00002401) /
+        # 1.019208 = 0.03110.
+        (190, 200, 0.9104, 0.9726),
+        (0, 0, 0.0, 1.0),
+    ],
+)
+def test_the_wilson_interval_is_the_one_worked_out_by_hand(
+    successes: int, trials: int, low: float, high: float
+) -> None:
+    assert wilson_interval(successes, trials) == pytest.approx((low, high), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("degrees", "expected"),
+    [(3, 3.182), (10, 2.228), (11, 2.201), (29, 2.045), (30, 2.042), (31, 2.040), (100, 1.984), (1000, 1.962)],
+)
+def test_students_t_is_that_of_the_printed_tables(degrees: int, expected: float) -> None:
+    assert student_t(degrees) == pytest.approx(expected, abs=5e-4)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.99])
+def test_students_t_of_one_and_two_degrees_follows_their_formulas(level: float) -> None:
+    assert student_t(1, level) == pytest.approx(math.tan(math.pi * level / 2))
+    assert student_t(2, level) == pytest.approx(level * math.sqrt(2 / (1 - level**2)))
