@@ -43,21 +43,17 @@ def test_two_processes_sample_and_learn_what_one_does(tmp_path):
         assert max(moved) > 1e-3  # far beyond the tolerance: they did learn
 
 
-def order(learner) -> list[tuple[list[int], int]]:
-    """The minibatches of one pass over a rollout."""
+def order(learner, world: World = ALONE) -> list[tuple[list[int], int]]:
+    """The minibatches of one pass over a rollout of one process."""
     run, (batch, _) = learner.run, learner.collect()
-    found = minibatches(batch.units, learner.config.minibatch, run.envs.count, run.order, run.world)
+    found = minibatches(batch.units, learner.config.minibatch, run.envs.count, run.order, world)
     return [(rows.tolist(), size) for rows, size in found]
 
 
 def test_minibatches_of_all_processes_are_those_of_one():
     parts = order(on_stage(vldac))
     assert sorted(row for rows, _ in parts for row in rows) == list(range(12))
-    halves = []
-    for rank in (0, 1):
-        half = on_stage(vldac, num_envs=2)  # of this process alone
-        half.run.world = World(rank, 2)
-        halves.append(order(half))
+    halves = [order(on_stage(vldac, num_envs=2), World(rank, 2)) for rank in (0, 1)]
     for (rows, size), (first, _), (second, _) in zip(parts, *halves, strict=True):
         # Row t * 2 + n of process r is row t * 4 + 2 r + n of one process.
         merged = [row // 2 * 4 + row % 2 for row in first] + [row // 2 * 4 + 2 + row % 2 for row in second]
