@@ -1,4 +1,4 @@
-"""Studies: several learners, several seeds, one command, one table and one figure.
+"""Studies: several learners, several seeds, one command, one table and one plot.
 
     python -m baselines.study numberline --workers 2
     python -m baselines.study ablation --seeds 2 --env-steps 2048
@@ -54,7 +54,7 @@ class Config:
     options: tuple[str, ...] = field(default=())
     """Further options for every run, as --options=--eval-episodes=20."""
     write: bool = False
-    """Copy page, figure and raw runs to docs/studies/."""
+    """Copy page, plot and raw runs to docs/studies/."""
 
 
 class Runs:

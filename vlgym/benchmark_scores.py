@@ -24,7 +24,7 @@ SAME_ACTION_FROM = 0.9
 
 @dataclass(frozen=True)
 class BenchmarkScores:
-    """Figures of one policy on one list of items, each played several times.
+    """Metrics of one policy on one list of items, each played several times.
 
     Attributes:
         mean: mean score over items and repeats.

@@ -96,7 +96,7 @@ def _print_table(entries: list[Entry]) -> None:
 def _describe(registry: Registry, entry: Entry) -> dict[str, Any]:
     spec = entry.spec or registry.get(entry.env_id)  # a clash has no card of its own: get() says who claims it
     recorded = registry.known.get(entry.env_id)
-    figures = (
+    measured = (
         {key: value for key, value in recorded.items() if key not in ("spec", "distribution")} if recorded else None
     )
     return {
@@ -105,7 +105,7 @@ def _describe(registry: Registry, entry: Entry) -> dict[str, Any]:
         "installed": entry.installed,
         "external": entry.external,
         "remedy": entry.remedy,
-        "registry": figures,
+        "registry": measured,
         "docstring": _read_docstring(spec.entry_point) if entry.installed else "",
     }
 

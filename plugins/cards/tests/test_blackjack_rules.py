@@ -67,7 +67,7 @@ def test_the_win_rates_of_the_reference_policies_are_reached() -> None:
     below_17 = odds_of(lambda hand, dealer: float(hand.total < 17))
     winning = odds_of(lambda hand, dealer: float(best(hand, dealer)[0] == "hit"))
     earning = odds_of(lambda hand, dealer: float(best_value(hand, dealer)[0] == "hit"))
-    # The sheet's figures are simulated over 1e5 hands: a standard error of 0.0015.
+    # The sheet's numbers are simulated over 1e5 hands: a standard error of 0.0015.
     assert random.win == pytest.approx(0.279, abs=0.003)
     assert standing.win == pytest.approx(0.381, abs=0.003)
     assert below_17.win == pytest.approx(0.407, abs=0.003)

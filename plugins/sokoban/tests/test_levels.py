@@ -1,4 +1,4 @@
-"""The shipped levels, level files, and the published figures."""
+"""The shipped levels, level files, and the published numbers."""
 
 from __future__ import annotations
 
