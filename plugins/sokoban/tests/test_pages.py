@@ -23,6 +23,14 @@ def test_everything_the_page_shows_runs(name: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_the_lines_of_the_readme_make_this_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = (DOCS.parent / "plugins" / "sokoban" / "README.md").read_text().split("```python\n")[1].split("```")[0]
+    monkeypatch.chdir(tmp_path)
+    Path("mine.xsb").write_text("#####\n#@$.#\n#####\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (code.count("gymnasium.make"), done.returncode, done.stderr) == (5, 0, "")
+
+
 @pytest.mark.parametrize(
     ("block", "status"),
     [

@@ -53,6 +53,12 @@ def test_the_python_block_of_the_page_runs(tmp_path: Path) -> None:
     assert re.search(said, run([sys.executable, "-c", PYTHON[0]], tmp_path))
 
 
+def test_the_example_of_the_readme_runs_and_buys(tmp_path: Path) -> None:
+    readme = (DOCS.parent / "plugins" / "webshop" / "README.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)\n```", readme, re.DOTALL)
+    assert run([sys.executable, "-c", code], tmp_path).endswith(" 1.0 True\n")
+
+
 def test_the_rule_plays_three_turns_an_episode_as_the_page_says() -> None:
     assert 'evaluate("vlgym/WebShop-v0", vlgym_webshop.baseline.RulePolicy())' in PAGE
     report = evaluate("vlgym/WebShop-v0", RulePolicy(), episodes=2, num_envs=2)

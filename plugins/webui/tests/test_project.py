@@ -4,6 +4,7 @@ fix.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,9 @@ from vlgym_webui.code_parser import write_action
 from vlgym_webui.project import FOLDER, list_projects, load_project
 from vlgym_webui.shoot import MOST_BYTES, main
 from vlgym_webui.steps import Interaction, ProjectError, Step
+from vlgym_webui.web_ui import WebUI
 
+from vlgym.env import VLEnv
 from vlgym.errors import UserError
 from vlgym.spaces import CHARSET, MAX_REPLY
 
@@ -219,16 +222,22 @@ def test_the_script_names_the_file_of_a_project_that_fails(folder: Path, capsys:
     assert "not_found: .gone" in capsys.readouterr().err
 
 
-def test_the_examples_of_the_readme_are_valid(folder: Path) -> None:
-    readme = (Path(__file__).parents[1] / "README.md").read_text()
-    (card,) = re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL)
-    (element,) = re.findall(r"```html\n(.*?)```", readme, re.DOTALL)
-    (folder / "project.yaml").write_text(card)
-    (folder / "index.html").write_text(element)
+def test_the_steps_that_the_page_shows_are_valid(folder: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "webui.md").read_text()
+    (shown,) = re.findall(r"\(steps:\s(.*?)\):", page, re.DOTALL)
+    steps = "".join(f"      - {step}\n" for step in re.findall(r"`([^`]+)`", shown))
+    (folder / "project.yaml").write_text(f"title: a\ninteractions:\n  - name: send\n    steps:\n{steps}")
     project = load_project(f"{folder}/")
-    assert [step.kind for step in project.interactions[0].steps] == ["hover", "click", "type", "wait"]
-    for line in re.findall(r"gymnasium\.make\((.*)\)", readme):
-        assert "vlgym/WebUI-v0" in line
+    assert [step.kind for step in project.interactions[0].steps] == ["click", "hover", "type", "wait"]
+
+
+def test_the_lines_of_the_readme_make_this_environment() -> None:
+    lines = re.findall(r"gymnasium\.make\((.*?)\)  # ", (Path(__file__).parents[1] / "README.md").read_text())
+    assert len(lines) >= 5
+    known = set(inspect.signature(WebUI).parameters) | set(inspect.signature(VLEnv).parameters)
+    for line in lines:
+        assert line.startswith('"vlgym/WebUI-v0"')
+        assert set(re.findall(r", (\w+)=", line)) <= known
 
 
 def test_the_suites_hold_every_shipped_project_and_twenty_for_the_mini_set() -> None:
