@@ -26,7 +26,7 @@ fast: install  ## the core's tests only (under 60 s)
 lint: install  ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy vlgym baselines
+	$(BIN)/mypy vlgym baselines plugins/*/src/vlgym_*
 
 docs: install  ## regenerate the pages that are made from the code
 	$(BIN)/python docs/generate.py

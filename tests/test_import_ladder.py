@@ -17,7 +17,7 @@ LADDER = (
     ("hookspecs",),
     ("plugins", "registry_file"),
     ("registry",),
-    ("prompts", "parsers", "rendering"),
+    ("prompts", "parsers", "rendering", "chromium"),
     ("env",),
     ("adapter", "wrappers"),
     ("making",),
@@ -31,8 +31,8 @@ LADDER = (
 )
 ROW = {part: row for row, parts in enumerate(LADDER) for part in parts}
 FOR_PLUGINS = {
-    "errors", "types", "seeding", "spec", "suites", "spaces", "hookspecs", "prompts", "parsers", "rendering", "env",
-    "adapter", "wrappers", "testing",
+    "errors", "types", "seeding", "spec", "suites", "spaces", "hookspecs", "prompts", "parsers", "rendering",
+    "chromium", "env", "adapter", "wrappers", "testing",
 }  # fmt: skip
 NOT_FOR_BASELINES = {"cli", "web", "testing", "plugins", "hookspecs"}
 HEAVY = {"torch", "transformers", "tyro", "tensorboard", "matplotlib"}
@@ -71,6 +71,13 @@ def test_the_core_never_imports_a_learners_library_nor_what_stands_outside(path:
     roots = {name.split(".")[0] for name in imported_modules(path)}
     assert not roots & (HEAVY | {"baselines"})
     assert not {root for root in roots if root.startswith("vlgym_")}
+
+
+@pytest.mark.parametrize("path", list_files("vlgym", "baselines"), ids=show)
+def test_only_plugins_use_the_browser_and_its_packages(path: Path) -> None:
+    assert "chromium" not in parts_of(path)
+    roots = {name.split(".")[0] for name in imported_modules(path)}
+    assert path.name == "chromium.py" or not roots & {"selenium", "psutil", "urllib3"}
 
 
 @pytest.mark.parametrize("path", list_files("plugins"), ids=show)

@@ -27,7 +27,8 @@ def test_it_imports_no_environment_code_and_nothing_heavy() -> None:
     done = run_python(
         "import sys, json, vlgym\n"
         "modules = [spec.entry_point.split(':')[0] for spec in vlgym.get_registry().specs.values()]\n"
-        "heavy = ['torch', 'transformers', 'typer', 'rich', 'miniworld', 'pyglet', 'vlgym.testing', 'vlgym.cli']\n"
+        "heavy = ['torch', 'transformers', 'typer', 'rich', 'miniworld', 'pyglet', 'vlgym.testing', 'vlgym.cli',\n"
+        "         'vlgym.chromium', 'selenium', 'psutil']\n"
         "print(json.dumps([name for name in modules + heavy if name in sys.modules]))"
     )
     assert done.returncode == 0, done.stderr

@@ -75,11 +75,12 @@ def measure(part: str, repeats: int | None) -> dict[str, Any]:
     """Play one part of the suite with the three policies; return its rows and where they were measured."""
     env_id = next(env_id for env_id, spec in get_registry().specs.items() if spec.family == part)
     if part == "webui":
-        from vlgym_webui.guard import Limits
-        from vlgym_webui.pool import POOL
+        from vlgym_webui.browser import POOL, Browser
+
+        from vlgym.chromium import Limits
 
         # These pages are harmless, and the score must not depend on what else the machine is doing.
-        POOL.limits = Limits(wall_s=100, cpu_s=30)
+        POOL.make = lambda: Browser(Limits(wall_s=100, cpu_s=30))
     plays: list[tuple[Policy, str | None]] = [(IdlePolicy(), None), (RandomPolicy(), None)]
     if part == "sokoban":
         plays.append((RandomPlanPolicy(), "global"))

@@ -14,7 +14,7 @@ import statistics
 import time
 
 from report import finish, parse_write, table
-from vlgym_webui.pool import POOL
+from vlgym_webui.browser import POOL
 from vlgym_webui.project import list_projects, load_project
 from vlgym_webui.studio import STUDIO
 

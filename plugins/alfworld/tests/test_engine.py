@@ -60,11 +60,11 @@ def test_a_domain_outside_the_fast_translation_goes_to_the_packages_own(monkeypa
     game = draw_game(np.random.default_rng(123), PICK)
     with engine.fast_engine():
         _, expected = fast_downward.pddl2sas(game.domain, game.problem)
-    engine._replacements.cache_clear()
+    engine.replacements.cache_clear()
     monkeypatch.setattr(engine, "to_sas", refuse)
     with engine.fast_engine():
         _, found = fast_downward.pddl2sas(game.domain, game.problem)
-    engine._replacements.cache_clear()
+    engine.replacements.cache_clear()
     assert asked == ["refused"]
     assert found == expected
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from vlgym_miniworld.oracles import _start_of_best_tour
+from vlgym_miniworld.oracles import start_of_best_tour
 from vlgym_miniworld.planner import FORWARD, LEFT, RIGHT, Body, Field, Ground, Pose, Walls, search
 
 ROOM = [((0, 0), (10, 0)), ((10, 0), (10, 10)), ((10, 10), (0, 10)), ((0, 10), (0, 0))]
@@ -106,6 +106,6 @@ def test_the_field_does_not_leak_through_a_wall_to_a_thing_that_leans_on_it():
 def test_the_best_tour_avoids_the_pocket_without_a_way_on():
     # Stop 0 is nearest but every way on from it is 60 steps; 1, 2 and 3 lie close together.
     legs = [[0, 60, 60, 60], [60, 0, 10, 12], [60, 10, 0, 10], [60, 12, 10, 0]]
-    assert _start_of_best_tour([5, 30, 40, 40], legs, length=3, branches=3) == 1
+    assert start_of_best_tour([5, 30, 40, 40], legs, length=3, branches=3) == 1
     # With tours of one stop the nearest wins.
-    assert _start_of_best_tour([5, 30, 40, 40], legs, length=1, branches=3) == 0
+    assert start_of_best_tour([5, 30, 40, 40], legs, length=1, branches=3) == 0

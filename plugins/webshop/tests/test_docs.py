@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from vlgym_webshop.browser import APT_LINE
 from vlgym_webshop.catalogue.records import Goal
 from vlgym_webshop.env import WebShop
 from vlgym_webshop.reward import score_purchase
 from vlgym_webshop.shop import Shop
 
+from vlgym.chromium import Chromium
 from vlgym.env import VLEnv
 from vlgym.making import make, unwrap
 from vlgym.registry_file import read_registry
@@ -90,7 +90,7 @@ def test_the_shop_is_served_by_the_command_of_the_page() -> None:
 
 def test_every_other_command_installs_this_plugin() -> None:
     others = [line for line in LINES if not line.startswith("vlgym ") and line != SERVE]
-    assert others == [APT_LINE, "pip install vlgym-webshop"]
+    assert others == [Chromium.apt, "pip install vlgym-webshop"]
     assert importlib.metadata.version("vlgym-webshop")
 
 

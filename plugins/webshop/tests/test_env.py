@@ -40,10 +40,11 @@ def do(env: WebShop, action: str) -> tuple[Any, float, bool, bool, dict[str, Any
 
 
 def test_constructing_starts_neither_browser_nor_server(env: WebShop) -> None:
-    assert get_services()._server is None
-    assert get_services()._browser is None
+    assert get_services().server is None
+    assert get_services().browser().processes() == []
     env.reset(seed=1)
-    assert get_services()._browser is not None
+    assert get_services().server is not None
+    assert get_services().browser().processes() != []
 
 
 def test_any_words_can_be_searched_and_the_turn_text_names_the_page(env: WebShop) -> None:
@@ -79,7 +80,7 @@ def test_search_anywhere_accepts_a_search_on_an_item() -> None:
 
 def test_a_purchase_pays_the_published_reward_and_reports_its_parts(env: WebShop) -> None:
     env.reset(seed=episode_seed(ID, "test", 0), options={"goal": 2})
-    goal = env._wish()
+    goal = env.goal
     do(env, env.oracle() or "")
     do(env, f"click[{goal.asin.lower()}]")
     _, reward, terminated, truncated, info = do(env, "click[buy now]")
@@ -146,7 +147,7 @@ def test_the_oracle_searches_the_words_of_the_instruction_where_they_list_the_pr
         env.start(np.random.default_rng(index), {"split": "test", "goal": index})
         suggestion, chosen = env.legal_actions()[0], env.oracle()
         listed = env.act(suggestion)
-        page_one = f"click[{env._wish().asin.lower()}]" in env.legal_actions()
+        page_one = f"click[{env.goal.asin.lower()}]" in env.legal_actions()
         assert not listed.terminated
         assert (chosen == suggestion) == page_one, index
         copied += page_one
@@ -206,7 +207,7 @@ def test_eight_environments_share_one_browser_and_none_sees_another_s_page() -> 
     assert len(chromedrivers) == 1
     for env in [*envs, alone]:
         env.close()
-    assert get_services()._browser is None
+    assert get_services().browser().processes() == []
 
 
 def test_an_episode_survives_its_browser_being_killed(env: WebShop) -> None:
@@ -257,9 +258,9 @@ def test_a_very_long_list_of_options_stays_inside_the_text_but_all_can_be_clicke
 ) -> None:
     env.reset(seed=1)
     do(env, env.oracle() or "")
-    do(env, f"click[{env._wish().asin.lower()}]")
+    do(env, f"click[{env.goal.asin.lower()}]")
     many = [f"option number {number} with a long name" for number in range(400)]
-    monkeypatch.setattr(type(env._shop().rules), "clickables", lambda self, page: ["back to search", *many, "buy now"])
+    monkeypatch.setattr(type(env.shop.rules), "clickables", lambda self, page: ["back to search", *many, "buy now"])
     listed = env.legal_actions()
     assert sum(len(action) for action in listed) < LONGEST_LIST
     assert listed[-1] == "click[buy now]"

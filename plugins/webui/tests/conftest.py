@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from vlgym_webui.browser import Render
-from vlgym_webui.pool import BrowserPool
+from vlgym_webui.browser import Browser, Render
 from vlgym_webui.steps import Interaction
+
+from vlgym.chromium import BrowserPool
 
 
 @pytest.fixture(scope="session")
-def pool() -> Iterator[BrowserPool]:
+def pool() -> Iterator[BrowserPool[Browser]]:
     """A pool that ends with the tests."""
-    pool = BrowserPool()
+    pool = BrowserPool(Browser)
     yield pool
     pool.close()
 
 
 @pytest.fixture
-def render(pool: BrowserPool) -> Callable[..., Render]:
+def render(pool: BrowserPool[Browser]) -> Callable[..., Render]:
     """Render a body and a script: `render("<p>Hi</p>", "alert(1)", interaction, ...)`."""
 
     def run(body: str, script: str = "", *interactions: Interaction, css: str = "", **options: object) -> Render:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from vlgym_webui.browser import Browser, Render
-from vlgym_webui.guard import Limits
-from vlgym_webui.pool import BrowserPool
 from vlgym_webui.steps import Interaction, Step
+
+from vlgym.chromium import BrowserPool, Limits
 
 BODY = "<h1>still here</h1>"
 
@@ -44,7 +44,7 @@ def listener() -> Iterator[Listener]:
 
 
 @pytest.fixture
-def attack(render: Callable[..., Render], pool: BrowserPool) -> Iterator[Callable[..., Render]]:
+def attack(render: Callable[..., Render], pool: BrowserPool[Browser]) -> Iterator[Callable[..., Render]]:
     """Render a hostile page within ten seconds; afterwards the pool must render a harmless one."""
 
     def run(script: str, *interactions: Interaction, body: str = BODY) -> Render:
@@ -244,16 +244,18 @@ def test_a_service_worker_cannot_be_reached_through_another_window(attack: Calla
         "a.dispatchEvent(new MouseEvent('click', {bubbles: true, cancelable: true}))",
     ],
 )
-def test_downloads_are_refused_and_counted(attack: Callable[..., Render], script: str, pool: BrowserPool) -> None:
+def test_downloads_are_refused_and_counted(
+    attack: Callable[..., Render], script: str, pool: BrowserPool[Browser]
+) -> None:
     result = attack(script)
     assert result.blocked == {"download": 1}
 
 
-def test_pop_ups_do_not_open(attack: Callable[..., Render], pool: BrowserPool) -> None:
+def test_pop_ups_do_not_open(attack: Callable[..., Render], pool: BrowserPool[Browser]) -> None:
     result = attack("for (let i = 0; i < 50; i += 1) window.open('about:blank');")
     assert result.blocked == {"popup": 50}
     with pool.borrow() as browser:
-        assert len(browser._driver.window_handles) == 1
+        assert len(browser.driver.window_handles) == 1
 
 
 def test_a_storm_of_timers_is_cut_short(attack: Callable[..., Render]) -> None:

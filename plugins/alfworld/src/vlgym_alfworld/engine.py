@@ -49,7 +49,7 @@ def fast_engine() -> Iterator[None]:
     Re-entrant, one thread at a time.
     """
     with _LOCK:
-        changes = _replacements()
+        changes = replacements()
         before = [(owner, name, vars(owner)[name]) for owner, name, _ in changes]
         argv, stdout = sys.argv, sys.stdout
         try:
@@ -76,11 +76,12 @@ def forget_facts() -> None:
 
 def stock_functions() -> dict[str, Any]:
     """Return the functions that `fast_engine` replaces, as they are now, by `module.name`; for the tests."""
-    return {f"{owner.__name__}.{name}": vars(owner)[name] for owner, name, _ in _replacements()}
+    return {f"{owner.__name__}.{name}": vars(owner)[name] for owner, name, _ in replacements()}
 
 
 @lru_cache(maxsize=1)
-def _replacements() -> tuple[tuple[Any, str, Any], ...]:
+def replacements() -> tuple[tuple[Any, str, Any], ...]:
+    """Return what `fast_engine` replaces: owner, name, and the function that takes the place; made once."""
     import_quietly("textworld")
     downward = importlib.import_module("fast_downward")
     textgen = importlib.import_module("textworld.envs.pddl.textgen")
@@ -104,28 +105,12 @@ def _replacements() -> tuple[tuple[Any, str, Any], ...]:
     )
 
 
-def _translator(stock: Callable[..., Any]) -> Callable[[str, str], Any]:
-    def translate(domain: str, problem: str) -> Any:
-        """Return the package's task and the SAS text."""
-        argv = sys.argv
-        sys.argv = ["translate.py", "domain", "task"]  # the module `options` reads the command line when it is imported
-        collecting = gc.isenabled()
-        try:
-            package = importlib.import_module("fast_downward.translate.translate")
-            gc.disable()  # thousands of small tuples that all live on: a third of the time is spent looking for garbage
-            try:
-                return _translate(package, domain, problem)
-            except Unsupported:
-                return stock(domain, problem)
-        finally:
-            sys.argv = argv
-            if collecting:
-                gc.enable()
+def translate_directly(package: ModuleType, domain: str, problem: str) -> tuple[Any, str]:
+    """Return the package's task and the SAS text, by way of `grounding`.
 
-    return translate
-
-
-def _translate(package: ModuleType, domain: str, problem: str) -> tuple[Any, str]:
+    Raises:
+        Unsupported: the task is outside what `grounding` covers.
+    """
     lisp = importlib.import_module("fast_downward.translate.pddl_parser.lisp_parser")
     parsing = importlib.import_module("fast_downward.translate.pddl_parser.parsing_functions")
     before = {name: getattr(package.options, name, None) for name in _PLAIN_TRANSLATION}
@@ -143,6 +128,27 @@ def _translate(package: ModuleType, domain: str, problem: str) -> tuple[Any, str
         for module in talkers:
             vars(module).pop("print", None)
         vars(package.options).update({name: value for name, value in before.items() if value is not None})
+
+
+def _translator(stock: Callable[..., Any]) -> Callable[[str, str], Any]:
+    def translate(domain: str, problem: str) -> Any:
+        """Return the package's task and the SAS text."""
+        argv = sys.argv
+        sys.argv = ["translate.py", "domain", "task"]  # the module `options` reads the command line when it is imported
+        collecting = gc.isenabled()
+        try:
+            package = importlib.import_module("fast_downward.translate.translate")
+            gc.disable()  # thousands of small tuples that all live on: a third of the time is spent looking for garbage
+            try:
+                return translate_directly(package, domain, problem)
+            except Unsupported:
+                return stock(domain, problem)
+        finally:
+            sys.argv = argv
+            if collecting:
+                gc.enable()
+
+    return translate
 
 
 def _say_nothing(*args: Any, **kwargs: Any) -> None:

@@ -1,10 +1,12 @@
 """PDDL to SAS, fast: the same text, byte for byte, as the `fast_downward` package's own translation.
 
-The package grounds a kitchen with a general Datalog engine in 0.1 to 0.4 s, twice for every game. ALFWorld's problems
-need little of that: all variables are binary, effects are not quantified, no action depends on a derived fact. Under
-these conditions the translation is a join over a few small relations, done here. Parser, normalizer, axioms and
-conditional effects stay the package's. A task outside the conditions raises `Unsupported`, and the caller lets the
-package translate it.
+The package grounds a game with a general Datalog engine. ALFWorld's problems need little of that: all variables are
+binary, effects are not quantified, no action depends on a derived fact. Under these conditions the translation is a
+join over a few small relations, done here. Parser, normalizer, axioms and conditional effects stay the package's. A
+task outside the conditions raises `Unsupported`, and the caller lets the package translate it.
+
+What it is worth (docs/benchmarks/alfworld_speed.md): `reset` takes 48 ms instead of 99 ms with the package's own
+translation, once a game (medians; 155 ms instead of 306 ms at the 95th percentile).
 
 This is not a planner, and nothing here searches.
 """

@@ -72,9 +72,9 @@ class PitchPainter:
                     last.append((team, int(index)))
                 else:
                     self._stamp(picture, places[index], team, int(index) + 1, None)
-        for team, index in last:
-            mine = team == 0 and index == now.controlled
-            self._stamp(picture, (now.left, now.right)[team][index], team, index + 1, MINE if mine else WHITE)
+        for team, player in last:
+            mine = team == 0 and player == now.controlled
+            self._stamp(picture, (now.left, now.right)[team][player], team, player + 1, MINE if mine else WHITE)
         self._draw_ball(picture, now)
         if self.written:
             self._write(pen, now, frame_limit, sprint, dribble)

@@ -15,11 +15,16 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vlgym.errors import MissingSystemPartError, UserError
+
+if TYPE_CHECKING:
+    from miniworld.miniworld import MiniWorldEnv
+else:  # the class it is mixed into is imported late
+    MiniWorldEnv = object
 
 SYSTEM_PACKAGES = ("libegl1", "libegl-mesa0", "libgl1", "libgl1-mesa-dri", "libglu1-mesa")
 """Debian packages that draw without a screen; `plugin.py` states the same list in its specs."""
@@ -35,13 +40,15 @@ _opened_in: int | None = None  # process that opened OpenGL
 _fork_safe = False  # whether a child forked later can go on using it
 
 
-class OwnDrawing:
+class OwnDrawing(MiniWorldEnv):
     """Mixin over a MiniWorld class: its own display list, no wasted first episode, and a `close` that frees.
 
     MiniWorld records the walls of whichever environment was reset last under display list 1, which all contexts
     of a process share, so the others then draw the wrong rooms. Here each environment owns a list, and the list
     number is swapped in while MiniWorld draws.
     """
+
+    shadow_window: Any
 
     def __init__(self, **kwargs: Any) -> None:
         self._list = 0
@@ -150,7 +157,7 @@ def _import_miniworld() -> Any:
     _fork_safe = first and renderer.startswith("llvmpipe") and os.environ["LP_NUM_THREADS"] == "0"
     _patch_lists(engine)
     _patch_resolve(opengl)
-    opengl.print = _log_line  # "Falling back to num_samples=4" belongs into the log, not on stdout
+    vars(opengl)["print"] = _log_line  # "Falling back to num_samples=4" belongs into the log, not on stdout
     return envs
 
 

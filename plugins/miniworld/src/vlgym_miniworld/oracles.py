@@ -256,10 +256,10 @@ class KitPlanner:
         bearing = np.arctan2(-way[:, 1], way[:, 0]) - pose.heading
         turns = np.abs(np.angle(np.exp(1j * bearing))) / body.turn
         first = np.maximum(0.0, np.linalg.norm(way, axis=1) - hand) / body.step + turns
-        return _start_of_best_tour(first.tolist(), legs.tolist(), self._legs_ahead, self._branches)
+        return start_of_best_tour(first.tolist(), legs.tolist(), self._legs_ahead, self._branches)
 
 
-def _start_of_best_tour(first: list[float], legs: list[list[float]], length: int, branches: int) -> int:
+def start_of_best_tour(first: list[float], legs: list[list[float]], length: int, branches: int) -> int:
     """Return where the tour of `length` stops begins whose longest leg is shortest; no stop is visited twice.
 
     Args:

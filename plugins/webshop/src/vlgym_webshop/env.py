@@ -135,7 +135,7 @@ class WebShop(VLEnv):
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         """Draw a goal of the split, or take the one that is asked for."""
         get_services().join(self._number)
-        shop = self._shop()
+        shop = self.shop
         check_choice("options['split']", options["split"], SPLITS)
         first, last = split_range(options["split"], shop.catalogue.goals)
         if first == last:
@@ -157,14 +157,14 @@ class WebShop(VLEnv):
         if read is None:
             return Outcome(illegal=True, feedback="not a search or click")
         kind, argument = read
-        rules = self._shop().rules
+        rules = self.shop.rules
         if kind == "search":
             self.page = rules.after_search(argument)
             return Outcome(feedback="searched")
         self.page = rules.after_click(self.page, argument)
         if self.page.kind != DONE:
             return Outcome(feedback=f"clicked {argument}")
-        self._score = self._shop().judge(self.page, self._wish())
+        self._score = self.shop.judge(self.page, self.goal)
         return Outcome(self._score.reward, terminated=True, feedback="bought")
 
     def match_action(self, wanted: str) -> str | None:
@@ -173,14 +173,14 @@ class WebShop(VLEnv):
         if read is None:
             return None
         kind, argument = read
-        rules = self._shop().rules
+        rules = self.shop.rules
         accepted = rules.accepts_search(self.page) if kind == "search" else argument in rules.clickables(self.page)
         return f"{kind}[{argument}]" if accepted else None
 
     def legal_actions(self) -> list[str]:
         """Clickable elements of the page; on the search page one search, made of the instruction's telling words."""
-        rules = self._shop().rules
-        actions = [f"search[{suggest_search(self._wish().instruction)}]"] if self.page.kind == SEARCH else []
+        rules = self.shop.rules
+        actions = [f"search[{suggest_search(self.goal.instruction)}]"] if self.page.kind == SEARCH else []
         room = LONGEST_LIST
         for name in rules.clickables(self.page):
             room -= len(name) + len("click[], ")
@@ -198,7 +198,7 @@ class WebShop(VLEnv):
 
     def task(self) -> str:
         """The instruction."""
-        return f"Instruction: {self._wish().instruction}"
+        return f"Instruction: {self.goal.instruction}"
 
     def state_text(self) -> str:
         """Which page is open."""
@@ -213,21 +213,19 @@ class WebShop(VLEnv):
 
     def oracle(self) -> str | None:
         """The next action towards the goal's product with its options."""
-        return plan_action(self._shop(), self._wish(), self.page)
+        return plan_action(self.shop, self.goal, self.page)
 
     def think(self, action: str) -> str:
         """Why the oracle does that, in a line."""
         kind, argument = read_action(action) or ("click", "")
         if kind == "search":
-            told = argument == suggest_search(self._wish().instruction)
+            told = argument == suggest_search(self.goal.instruction)
             return f"I search for {'what the instruction says' if told else 'the product by its name'}."
-        if argument == self._wish().asin.lower():
+        if argument == self.goal.asin.lower():
             return f"{argument} fits the instruction."
         if argument == "buy now":
             return "Product and options fit, so I buy."
-        if self.page.kind == ITEM and argument == missing_option(
-            self._shop().product(self.page), self._wish(), self.page
-        ):
+        if self.page.kind == ITEM and argument == missing_option(self.shop.product(self.page), self.goal, self.page):
             return f"The instruction asks for {argument}."
         return "The product is on another page."
 
@@ -257,14 +255,22 @@ class WebShop(VLEnv):
 
     # ---- beyond VLEnv ----------------------------------------------------------------------------------------------
 
-    def url(self) -> str:
-        """Return the address of the page, to be opened in any browser of this machine while the environment lives."""
-        return get_services().url(self.config, self.goal_number, self.page)
-
-    def _shop(self) -> Shop:
+    @property
+    def shop(self) -> Shop:
+        """The shop of this configuration, shared with the other environments of the process."""
         return get_services().shop(self.config)
 
-    def _wish(self) -> Goal:
+    @property
+    def goal(self) -> Goal:
+        """What the shopper of this episode wants.
+
+        Raises:
+            UserError: there was no reset yet.
+        """
         if self._goal is None:
             raise UserError("There is no goal yet: call env.reset() first.")
         return self._goal
+
+    def url(self) -> str:
+        """Return the address of the page, to be opened in any browser of this machine while the environment lives."""
+        return get_services().url(self.config, self.goal_number, self.page)

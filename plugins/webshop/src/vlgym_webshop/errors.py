@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from vlgym.errors import UserError, VlgymError
+from vlgym.errors import UserError
 
 
 class CatalogueError(UserError):
     """A catalogue or one of WebShop's files is missing or malformed. Next step: as the message says."""
-
-
-class BrowserError(VlgymError):
-    """The browser failed again after it was restarted. The message holds the last reason."""

@@ -19,14 +19,18 @@ from .site.server import HOST, ShopServer
 
 
 class Services:
-    """Browser, server and shops of this process, with a count of the environments that use them."""
+    """Browser, server and shops of this process, with a count of the environments that use them.
+
+    Attributes:
+        server: `None` while none runs.
+    """
 
     def __init__(self) -> None:
         self._lock = RLock()
         self._users: set[int] = set()
         self._shops: dict[ShopConfig, tuple[str, Shop]] = {}
-        self._server: ShopServer | None = None
-        self._browser: Browser | None = None
+        self.server: ShopServer | None = None
+        self._browser = Browser(site=lambda: f"{HOST}:{self._serve().port}")
 
     def join(self, user: int) -> None:
         """Count an environment (by a number of its own) as a user."""
@@ -57,10 +61,7 @@ class Services:
 
     def browser(self) -> Browser:
         """Return the browser, which reaches the server and nothing else; it starts at the first photograph."""
-        with self._lock:
-            if self._browser is None:
-                self._browser = Browser(site=f"{HOST}:{self._serve().port}")
-            return self._browser
+        return self._browser
 
     def photograph(
         self, config: ShopConfig, goal: int, page: Page, viewport: tuple[int, int], full_page: bool
@@ -70,24 +71,23 @@ class Services:
         Raises:
             BrowserError: the browser failed repeatedly.
         """
-        return self.browser().photograph(self.url(config, goal, page), viewport, full_page)
+        return self._browser.photograph(self.url(config, goal, page), viewport, full_page)
 
     def close(self) -> None:
         """End browser and server and close the shops; they are made again when they are wanted."""
         with self._lock:
-            if self._browser is not None:
-                self._browser.close()
-            if self._server is not None:
-                self._server.close()
+            self._browser.close()
+            if self.server is not None:
+                self.server.close()
             for _, shop in self._shops.values():
                 shop.close()
-            self._browser = self._server = None
+            self.server = None
             self._shops.clear()
 
     def _serve(self) -> ShopServer:
-        if self._server is None:
-            self._server = ShopServer()
-        return self._server
+        if self.server is None:
+            self.server = ShopServer()
+        return self.server
 
 
 _current: tuple[int, Services] | None = None

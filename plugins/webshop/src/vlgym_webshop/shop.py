@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
-from threading import Lock
+from functools import lru_cache
 
 from .catalogue.build import CatalogueSource, open_catalogue
 from .catalogue.records import Goal, Product
@@ -50,21 +49,11 @@ class Shop:
         self.tagger, self._tag = load_tagger(config.nouns, generated=config.source.data is None)
         self.catalogue = open_catalogue(config.source)
         self.rules = Rules(self.search, self.catalogue.product, config.search_anywhere, config.show_attributes)
-        self._found: OrderedDict[str, list[str]] = OrderedDict()
-        self._lock = Lock()
+        self._search = lru_cache(_CACHED)(self.catalogue.search)
 
     def search(self, query: str) -> list[str]:
         """Return the article numbers that a query finds, best first, at most 50; 256 queries are remembered."""
-        with self._lock:
-            if query in self._found:
-                self._found.move_to_end(query)
-                return self._found[query]
-        found = self.catalogue.search(query)
-        with self._lock:
-            self._found[query] = found
-            if len(self._found) > _CACHED:
-                self._found.popitem(last=False)
-        return found
+        return self._search(query)
 
     def product(self, page: Page) -> Product:
         """Return the product that a page shows.

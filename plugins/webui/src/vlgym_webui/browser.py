@@ -1,8 +1,7 @@
-"""One headless Chromium, driven through Selenium, that renders one page at a time and survives what pages do.
+"""The browser that renders one page at a time, and survives what pages do.
 
-It has no network but its `PageServer`, a profile of its own that is thrown away, and limits (`guard.py`). Each page
-gets a new tab and empty storage. A page that hangs or grows takes the browser with it: `alive` is false then, and
-the pool starts another.
+It has no network but its `PageServer`. Each page gets a new tab, empty storage, and limits. A page that hangs or grows
+takes the browser with it: `alive` is false then, and the pool starts another.
 """
 
 from __future__ import annotations
@@ -15,25 +14,15 @@ import json
 import os
 import re
 import secrets
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import urllib3
 from selenium.common.exceptions import WebDriverException
-from selenium.webdriver.chrome.options import Options
-from selenium.webdriver.chrome.remote_connection import ChromeRemoteConnection
-from selenium.webdriver.common.proxy import Proxy, ProxyType
-from selenium.webdriver.remote.client_config import ClientConfig
-from selenium.webdriver.remote.webdriver import WebDriver
 
-from vlgym.errors import MissingSystemPartError
+from vlgym.chromium import DRIVER_ERRORS, BrowserPool, Chromium, Guard, Limits
 
-from .driver import APT, start_driver
-from .guard import Guard, Limits, kill_tree
 from .server import ORIGIN, PageServer
 from .steps import Interaction, Step
 from .style_table import CSS_PROPERTIES
@@ -42,27 +31,17 @@ from .tables import Table, read_table
 SETTLE_MS = 1000
 """How far the page's clock moves after loading and after every step, in milliseconds."""
 
-SANDBOX_SWITCH = "VLGYM_WEBUI_SANDBOX"
+MOST_ELEMENTS = 1500
+"""Displayed elements that are read; more make the page fail."""
 
 _SCRIPTS = Path(__file__).parent / "scripts"
-_PREFIX = "vlgym-webui-"
 _URL = re.compile(r"url\(\"([^\"]*)\"\)")
 _SWITCHES = (
-    "--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--mute-audio", "--no-first-run",
-    "--no-default-browser-check", "--lang=en-US", "--force-color-profile=srgb", "--font-render-hinting=none",
-    "--force-device-scale-factor=1", "--disable-lcd-text", "--remote-debugging-pipe", "--disable-extensions",
-    "--disable-background-networking", "--disable-component-update", "--disable-domain-reliability", "--disable-sync",
-    "--disable-client-side-phishing-detection", "--disable-breakpad", "--disable-quic", "--disable-default-apps",
-    "--disable-background-timer-throttling", "--disable-renderer-backgrounding",
-    "--disable-backgrounding-occluded-windows",
-    "--block-new-web-contents", "--deny-permission-prompts", "--disable-notifications", "--disable-file-system",
-    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp", "--renderer-process-limit=4",
-    "--js-flags=--max-old-space-size=256", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-    "--proxy-bypass-list=<-loopback>",
-    "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,NetworkTimeServiceQuerying,"
-    "InterestFeedContentSuggestions,CertificateTransparencyComponentUpdater,AutofillServerCommunication",
+    "--disable-quic", "--disable-background-timer-throttling", "--disable-renderer-backgrounding",
+    "--disable-backgrounding-occluded-windows", "--block-new-web-contents", "--deny-permission-prompts",
+    "--disable-notifications", "--disable-file-system", "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--renderer-process-limit=4", "--js-flags=--max-old-space-size=256",
 )  # fmt: skip
-_DRIVER_ERRORS = (WebDriverException, urllib3.exceptions.HTTPError, OSError, ValueError, KeyError)
 
 
 @dataclass(frozen=True)
@@ -99,47 +78,37 @@ class StepFailure(Exception):
     """A step cannot be done; the argument says why."""
 
 
-class Browser:
-    """A Chromium and everything that belongs to it.
+class Browser(Chromium):
+    """A Chromium with a page server of its own.
 
     Args:
-        limits: what one page may use.
+        limits: what one page, its interactions included, may use.
 
     Raises:
         MissingSystemPartError: Chromium or its driver is missing or does not start.
     """
 
+    apt = f"{Chromium.apt} fonts-liberation"
+
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
-        self.owner = os.getpid()
         self._secret = f"v{secrets.token_hex(8)}"
         self._page_script = (_SCRIPTS / "page.js").read_text("utf-8").replace("__NAME__", self._secret)
         self._harness = (_SCRIPTS / "harness.js").read_text("utf-8")
-        _sweep_profiles()
-        self._profile = tempfile.mkdtemp(prefix=f"{_PREFIX}{self.owner}-")
         self.server = PageServer()
+        console = {"goog:loggingPrefs": {"browser": "SEVERE"}}
         try:
-            self._process, address = start_driver(self._profile)
-        except MissingSystemPartError:
+            super().__init__("webui", proxy=f"127.0.0.1:{self.server.port}", switches=_SWITCHES, capabilities=console)
+        except BaseException:
             self.server.close()
-            shutil.rmtree(self._profile, ignore_errors=True)
             raise
-        self._driver = self._start_session(address)
-        self._home = self._driver.current_window_handle
-
-    @property
-    def alive(self) -> bool:
-        """Whether the browser can render another page."""
-        return self._process.poll() is None
+        self._home = self.driver.current_window_handle
 
     def close(self) -> None:
-        """End the browser and remove its profile; a forked process leaves its parent's browser alone."""
-        if os.getpid() != self.owner:
-            return
-        kill_tree(self._process.pid)
-        self._process.wait()
-        self.server.close()
-        shutil.rmtree(self._profile, ignore_errors=True)
+        """End the browser and its server."""
+        super().close()
+        if os.getpid() == self.owner:
+            self.server.close()
 
     def render(
         self,
@@ -169,7 +138,7 @@ class Browser:
         failure = error_name = None
         self.server.show(files)
         stuck = False
-        with Guard(self._process.pid, self.limits) as guard:
+        with Guard(self.process.pid, self.limits) as guard:
             try:
                 try:
                     blocked = self._open(viewport)
@@ -185,13 +154,12 @@ class Browser:
                     failure = str(problem)
                 blocked["local_file"] = self._count_local_files()
                 self._leave()
-            except _DRIVER_ERRORS as error:
+            except (*DRIVER_ERRORS, ValueError, KeyError) as error:
                 error_name, stuck = _name_failure(error), True
         if guard.reason or stuck:
             # What the page itself did is the cause, even if a limit was passed while its tab was being closed.
             failure = failure or guard.reason or error_name
-            kill_tree(self._process.pid)
-            self._process.wait()
+            self.kill()
         if failure:
             for number in range(len(interactions)):
                 if tables[number + 1] is None:
@@ -202,28 +170,28 @@ class Browser:
     # ---- private ---------------------------------------------------------------------------------------------------
 
     def _open(self, viewport: tuple[int, int]) -> dict[str, int]:
-        self._driver.switch_to.new_window("tab")
-        self._cdp("Storage.clearDataForOrigin", origin=ORIGIN, storageTypes="all")
-        self._cdp(
+        self.driver.switch_to.new_window("tab")
+        self.cdp("Storage.clearDataForOrigin", origin=ORIGIN, storageTypes="all")
+        self.cdp(
             "Emulation.setDeviceMetricsOverride",
             width=viewport[0],
             height=viewport[1],
             deviceScaleFactor=1,
             mobile=False,
         )
-        self._cdp("Page.addScriptToEvaluateOnNewDocument", source=self._page_script)
+        self.cdp("Page.addScriptToEvaluateOnNewDocument", source=self._page_script)
         self._world: int | None = None
-        self._driver.get(f"{ORIGIN}/")
+        self.driver.get(f"{ORIGIN}/")
         return self._settle(SETTLE_MS)
 
     def _count_local_files(self) -> int:
         """Return how often the browser refused a local file, which it says nowhere but in its log."""
-        entries = self._driver.execute("getLog", {"type": "browser"})["value"]
+        entries = self.driver.execute("getLog", {"type": "browser"})["value"]
         return sum("Not allowed to load local resource" in entry.get("message", "") for entry in entries)
 
     def _leave(self) -> None:
-        self._driver.close()
-        self._driver.switch_to.window(self._home)
+        self.driver.close()
+        self.driver.switch_to.window(self._home)
 
     def _do(self, step: Step) -> dict[str, int]:
         if step.kind == "wait":
@@ -232,10 +200,10 @@ class Browser:
         if "problem" in place:
             raise StepFailure(f"{place['problem']}: {step.selector}")
         where = {"x": place["x"], "y": place["y"]}
-        self._cdp("Input.dispatchMouseEvent", type="mouseMoved", **where)
+        self.cdp("Input.dispatchMouseEvent", type="mouseMoved", **where)
         if step.kind in ("click", "type"):
             for kind in ("mousePressed", "mouseReleased"):
-                self._cdp("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **where)
+                self.cdp("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **where)
         if step.kind == "type":
             for character in step.text:
                 self._press(character)
@@ -246,8 +214,8 @@ class Browser:
             key = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"}
         else:
             key = {"key": character, "text": character}
-        self._cdp("Input.dispatchKeyEvent", type="keyDown", **key)
-        self._cdp(
+        self.cdp("Input.dispatchKeyEvent", type="keyDown", **key)
+        self.cdp(
             "Input.dispatchKeyEvent", type="keyUp", **{name: value for name, value in key.items() if name != "text"}
         )
 
@@ -265,7 +233,7 @@ class Browser:
         return counts
 
     def _look(self, files: Mapping[str, bytes], annotated: bool, pictures: bool) -> tuple[Table, bytes | None]:
-        seen = self._ask("read", list(CSS_PROPERTIES), self.limits.elements, annotated)
+        seen = self._ask("read", list(CSS_PROPERTIES), MOST_ELEMENTS, annotated)
         if seen["where"] != ORIGIN:
             raise PageFailure("left_page")
         if seen["left_out"]:
@@ -275,7 +243,7 @@ class Browser:
                 row["styles"][name] = name_contents(row["styles"][name], files)
         shot = None
         if pictures:
-            shot = base64.b64decode(self._cdp("Page.captureScreenshot", format="png", optimizeForSpeed=True)["data"])
+            shot = base64.b64decode(self.cdp("Page.captureScreenshot", format="png", optimizeForSpeed=True)["data"])
         return read_table(seen["rows"]), shot
 
     def _ask(self, function: str, *arguments: Any) -> Any:
@@ -284,50 +252,19 @@ class Browser:
         if self._world is not None:
             with contextlib.suppress(WebDriverException):
                 return self._evaluate(call, self._world)
-        frame = self._cdp("Page.getFrameTree")["frameTree"]["frame"]["id"]
-        self._world = int(self._cdp("Page.createIsolatedWorld", frameId=frame, worldName="vlgym")["executionContextId"])
+        frame = self.cdp("Page.getFrameTree")["frameTree"]["frame"]["id"]
+        self._world = int(self.cdp("Page.createIsolatedWorld", frameId=frame, worldName="vlgym")["executionContextId"])
         return self._evaluate(f"{self._harness};{call}", self._world)
 
     def _evaluate(self, expression: str, world: int | None) -> Any:
         where = {} if world is None else {"contextId": world}
-        answer = self._cdp("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True, **where)
+        answer = self.cdp("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True, **where)
         if "exceptionDetails" in answer:
             details = json.dumps(answer["exceptionDetails"])
             if "SyntaxError" in details and "querySelector" in details:
                 raise StepFailure("bad_selector")
             raise PageFailure("crash")
         return answer["result"].get("value")
-
-    def _cdp(self, command: str, **arguments: Any) -> dict[str, Any]:
-        return self._driver.execute("executeCdpCommand", {"cmd": command, "params": arguments})["value"]
-
-    def _start_session(self, address: str) -> WebDriver:
-        options = Options()
-        options.set_capability("goog:loggingPrefs", {"browser": "SEVERE"})
-        binary = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-        if binary:
-            options.binary_location = binary
-        for switch in (
-            *_SWITCHES,
-            f"--proxy-server=http://127.0.0.1:{self.server.port}",
-            f"--user-data-dir={self._profile}/data",
-        ):
-            options.add_argument(switch)
-        # Chromium's own sandbox does not run as root, and is switched off by hand in containers without user
-        # namespaces.
-        if os.geteuid() == 0 or os.environ.get(SANDBOX_SWITCH) == "off":
-            options.add_argument("--no-sandbox")
-        config = ClientConfig(address, timeout=120, proxy=Proxy({"proxyType": ProxyType.DIRECT}))
-        try:
-            return WebDriver(command_executor=ChromeRemoteConnection(address, client_config=config), options=options)
-        except (WebDriverException, urllib3.exceptions.HTTPError) as error:
-            message = str(error).strip().splitlines()
-            self.close()
-            raise MissingSystemPartError(
-                f"Chromium does not start: {message[0] if message else error}. Install it with: {APT}. In a "
-                f"container without user "
-                f"namespaces also set {SANDBOX_SWITCH}=off (the container is the sandbox then)."
-            ) from None
 
 
 def name_contents(value: str, files: Mapping[str, bytes]) -> str:
@@ -357,9 +294,5 @@ def _name_failure(error: Exception) -> str:
     return "timeout" if "timed out" in text or "timeout" in text else "crash"
 
 
-def _sweep_profiles() -> None:
-    """Remove the profiles of processes that were killed before they could."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
-        owner = folder.name[len(_PREFIX) :].split("-")[0]
-        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
-            shutil.rmtree(folder, ignore_errors=True)
+POOL = BrowserPool(Browser)
+"""The browsers of this process."""

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from PIL import Image as PILImage
 
+from vlgym.chromium import Limits
 from vlgym.errors import UserError
 
 from .browser import Browser
-from .guard import Limits
 from .project import FOLDER, list_folders
 from .steps import ProjectError, read_interactions, read_yaml
 

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from vlgym.chromium import BrowserPool
+
 from .aes import Report, lose_all, score_pages
-from .browser import Render
-from .pool import POOL, BrowserPool
+from .browser import POOL, Browser, Render
 from .project import Project
 from .steps import ProjectError
 
@@ -44,7 +45,7 @@ class Evaluation:
 class Studio:
     """Scores code, with two bounded memories (targets and evaluations)."""
 
-    def __init__(self, pool: BrowserPool = POOL) -> None:
+    def __init__(self, pool: BrowserPool[Browser] = POOL) -> None:
         self.pool = pool
         self._targets: _Memory[Render] = _Memory(64)
         self._evaluations: _Memory[Evaluation] = _Memory(256)

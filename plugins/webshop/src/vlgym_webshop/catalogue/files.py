@@ -202,16 +202,7 @@ def _goal(
 ) -> Goal:
     upper = price_limit(product.price, random.Random(f"limit {product.asin} {number}"))
     suffix = f", and price lower than {upper:.2f} dollars" if upper < NO_LIMIT else ""
-    return Goal(
-        asin=product.asin,
-        instruction=_text(instruction).strip(".") + suffix,
-        attributes=attributes,
-        options=options,
-        price_upper=upper,
-        title=product.title,
-        query=product.query,
-        product_category=product.product_category,
-    )
+    return Goal.of(product, _text(instruction).strip(".") + suffix, attributes, options, upper)
 
 
 def _text(value: Any) -> str:

@@ -102,6 +102,14 @@ class Goal:
     query: str
     product_category: str
 
+    @classmethod
+    def of(
+        cls, product: Product, instruction: str, attributes: tuple[str, ...], options: tuple[str, ...], upper: float
+    ) -> Goal:
+        """Return the goal that an instruction for a product is."""
+        filed = (product.title, product.query, product.product_category)
+        return cls(product.asin, instruction, attributes, options, upper, *filed)
+
     def to_json(self) -> str:
         """Return the goal as one line of JSON."""
         return json.dumps(asdict(self))

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from threading import RLock
 
@@ -80,7 +80,7 @@ class Catalogue:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._lock = RLock()
-        self._cache: OrderedDict[str, Product] = OrderedDict()
+        self._product = lru_cache(_CACHED)(self._read_product)
         try:
             self._database = sqlite3.connect(
                 f"{(folder / FILE).resolve().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False
@@ -100,18 +100,7 @@ class Catalogue:
 
     def product(self, asin: str) -> Product | None:
         """Return a product by its article number (any case), or `None`."""
-        key = asin.upper()
-        with self._lock:
-            if key in self._cache:
-                self._cache.move_to_end(key)
-                return self._cache[key]
-            row = self._one("SELECT body FROM products WHERE asin = ?", key)
-            if row is None:
-                return None
-            product = self._cache[key] = Product.from_json(row[0])
-            if len(self._cache) > _CACHED:
-                self._cache.popitem(last=False)
-            return product
+        return self._product(asin.upper())
 
     def asins(self, positions: Iterable[int]) -> list[str]:
         """Return the article numbers at positions, in the given order."""
@@ -137,6 +126,10 @@ class Catalogue:
                     [row[0] for row in self._database.execute(statements[first], (rest.strip(), HITS)).fetchall()]
                 )
         return self.asins(self._index.search(query))
+
+    def _read_product(self, asin: str) -> Product | None:
+        row = self._one("SELECT body FROM products WHERE asin = ?", asin)
+        return None if row is None else Product.from_json(row[0])
 
     def _one(self, statement: str, *values: object) -> tuple:  # type: ignore[type-arg]
         with self._lock:

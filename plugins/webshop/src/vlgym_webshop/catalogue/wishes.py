@@ -145,16 +145,7 @@ def write_goal(product: Product, kind: Kind, rng: random.Random) -> Goal:
     if rng.random() < 0.5:
         sentence = sentence[0].upper() + sentence[1:].replace(" i ", " I ").replace(" i'", " I'")
         sentence += "" if sentence.endswith("?") else "."
-    return Goal(
-        asin=product.asin,
-        instruction=sentence,
-        attributes=attributes,
-        options=tuple(chosen.values()),
-        price_upper=upper,
-        title=product.title,
-        query=product.query,
-        product_category=product.product_category,
-    )
+    return Goal.of(product, sentence, attributes, tuple(chosen.values()), upper)
 
 
 def price_limit(price: float, rng: random.Random) -> float:

@@ -1,0 +1,308 @@
+"""The shared browser: its start, its limits, its end, and the pool that lends it.
+
+What it shows and what it cannot reach is tested by the plugins that use it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+import vlgym.chromium
+from vlgym.chromium import BrowserError, BrowserPool, Chromium, Guard, Limits, kill_tree, list_tree, measure_tree
+from vlgym.errors import MissingSystemPartError, NotInstalledError
+
+needs_chromium = pytest.mark.skipif(
+    shutil.which("chromedriver") is None or shutil.which("chromium") is None,
+    reason="chromium or chromium-driver is not installed",
+)
+GROW = "import time; kept = bytearray(); time.sleep(0.5); kept.extend(b'x' * 200_000_000); time.sleep(60)"
+
+
+def soon(holds: Callable[[], bool], seconds: float = 10.0) -> bool:
+    """Wait until a condition holds; return whether it did in time."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def gone(processes: list[int]) -> bool:
+    """Wait until no process runs any more; one that ended and waits to be reaped does not."""
+    return soon(lambda: not any(is_running(process) for process in processes))
+
+
+def is_running(process: int) -> bool:
+    """Whether a process has not ended."""
+    try:
+        return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+@pytest.fixture
+def family() -> Iterator[Callable[[str], subprocess.Popen[str]]]:
+    """Start a parent whose child runs Python code; it is running when this returns."""
+    started = []
+
+    def start(code: str) -> subprocess.Popen[str]:
+        parent = (
+            "import subprocess, sys\n"
+            "child = subprocess.Popen([sys.executable, '-c', sys.argv[1]])\n"
+            "print(child.pid, flush=True)\n"
+            "child.wait()"
+        )
+        process = subprocess.Popen([sys.executable, "-c", parent, code], stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline().strip().isdigit()
+        return process
+
+    yield start
+    for process in started:
+        kill_tree(process.pid)
+        process.wait()
+
+
+@pytest.fixture
+def fake_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Put a script in the place of chromedriver, and something that is no browser in that of Chromium."""
+
+    def write(script: str, chromium: str = "/bin/true") -> None:
+        program = tmp_path / "chromedriver"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("VLGYM_CHROMEDRIVER", str(program))
+        monkeypatch.setenv("VLGYM_CHROMIUM", chromium)
+        if chromium == "/bin/true":  # a real one opens a socket there, whose name has 107 characters at most
+            monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    return write
+
+
+def test_a_missing_program_is_named_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(MissingSystemPartError, match="apt-get install -y chromium chromium-driver"):
+        Chromium("test")
+    monkeypatch.setenv("VLGYM_CHROMIUM", "/nowhere/chromium")
+    with pytest.raises(MissingSystemPartError, match="none of /nowhere/chromium"):
+        Chromium("test")
+
+
+def test_missing_packages_are_named_with_the_line_that_installs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psutil", None)
+    monkeypatch.delitem(sys.modules, "vlgym.chromium")
+    with pytest.raises(NotInstalledError, match=r"psutil.*pip install selenium psutil"):
+        importlib.import_module("vlgym.chromium")
+
+
+@needs_chromium
+def test_a_driver_that_lost_its_port_is_started_again(fake_driver: Callable[..., None], tmp_path: Path) -> None:
+    tried = tmp_path / "tried"
+    real, chromium = shutil.which("chromedriver"), shutil.which("chromium")
+    fake_driver(f'if [ -e {tried} ]; then exec {real} "$@"; fi; touch {tried}; exit 1', str(chromium))
+    browser = Chromium("test")
+    try:
+        assert tried.exists()
+        assert browser.alive
+        assert browser.cdp("Runtime.evaluate", expression="1 + 1")["result"]["value"] == 2
+    finally:
+        browser.close()
+
+
+def test_a_driver_that_never_starts_is_given_up_with_what_it_said(
+    fake_driver: Callable[..., None], tmp_path: Path
+) -> None:
+    fake_driver(f"echo x >> {tmp_path}/tries; echo no such library; exit 127")
+    with pytest.raises(MissingSystemPartError, match=r"3 times .status 127, it said 'no such library'"):
+        Chromium("test")
+    assert (tmp_path / "tries").read_text() == "x\n" * 3
+    assert not list(tmp_path.glob("vlgym-chromium-*"))
+
+
+def test_a_driver_that_answers_nobody_is_given_up_and_killed(fake_driver: Callable[..., None], tmp_path: Path) -> None:
+    fake_driver(f"echo $$ >> {tmp_path}/tries; echo started successfully on port 9; exec sleep 600")
+    with pytest.raises(MissingSystemPartError, match=r"3 times .*refused.*VLGYM_TEST_SANDBOX=off"):
+        Chromium("test")
+    tries = (tmp_path / "tries").read_text().split()
+    assert len(tries) == 3
+    assert gone([int(process) for process in tries])
+    assert not list(tmp_path.glob("vlgym-chromium-*"))
+
+
+def test_the_profile_of_a_killed_process_is_removed_by_the_next_start(
+    fake_driver: Callable[..., None], tmp_path: Path
+) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    left, used = (tmp_path / f"vlgym-chromium-{process}-x" for process in (ended.pid, os.getpid()))
+    left.mkdir()
+    used.mkdir()
+    fake_driver("exit 1")
+    with pytest.raises(MissingSystemPartError):
+        Chromium("test")
+    assert not left.exists()
+    assert used.exists()
+
+
+@needs_chromium
+def test_closing_ends_all_processes_and_removes_the_profile() -> None:
+    browser = Chromium("test")
+    family = browser.processes()
+    assert browser.profile.is_dir()
+    assert len(family) > 2
+    browser.close()
+    assert not browser.alive
+    assert not browser.profile.exists()
+    assert gone(family)
+    assert browser.processes() == []
+
+
+@needs_chromium
+def test_ctrl_c_in_the_terminal_does_not_reach_the_browser() -> None:
+    browser = Chromium("test")
+    groups = {os.getpgid(process) for process in browser.processes()}
+    browser.close()
+    assert os.getpgrp() not in groups
+
+
+@needs_chromium
+def test_a_process_that_is_killed_takes_its_browser_with_it() -> None:
+    code = (
+        "import sys\nfrom vlgym.chromium import Chromium\nbrowser = Chromium('test')\n"
+        "print(*browser.processes(), flush=True)\nsys.stdin.read()"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    family = [int(word) for word in process.stdout.readline().split()]
+    assert len(family) > 2
+    process.kill()
+    process.wait(timeout=10)
+    assert gone(family)
+
+
+def test_a_process_tree_is_killed_whole(family: Callable[[str], subprocess.Popen[str]]) -> None:
+    process = family("import subprocess, time; subprocess.Popen(['sleep', '60']); time.sleep(60)")
+    assert soon(lambda: len(list_tree(process.pid)) == 3)
+    members = [member.pid for member in list_tree(process.pid)]
+    assert members[0] == process.pid
+    kill_tree(process.pid)
+    process.wait(timeout=10)
+    assert gone(members)
+    assert list_tree(process.pid) == []
+    assert measure_tree(process.pid) == (0.0, 0.0)
+    kill_tree(process.pid)
+
+
+@pytest.mark.parametrize(
+    ("code", "limits", "reason"),
+    [
+        (GROW, Limits(wall_s=50, cpu_s=50, memory_mb=100), "memory"),
+        ("while True: pass", Limits(wall_s=50, cpu_s=0.5), "timeout"),
+        ("import time; time.sleep(60)", Limits(wall_s=0.5, cpu_s=50), "timeout"),
+    ],
+)
+def test_a_child_that_passes_a_limit_ends_the_family(
+    family: Callable[[str], subprocess.Popen[str]], code: str, limits: Limits, reason: str
+) -> None:
+    process = family(code)
+    members = [member.pid for member in list_tree(process.pid)]
+    with Guard(process.pid, limits) as guard:
+        process.wait(timeout=30)
+    assert guard.reason == reason
+    assert gone(members)
+
+
+def test_a_family_within_its_limits_lives_on(family: Callable[[str], subprocess.Popen[str]]) -> None:
+    process = family("import time; time.sleep(60)")
+    with Guard(process.pid, Limits()) as guard:
+        time.sleep(0.5)
+    assert guard.reason is None
+    assert len(list_tree(process.pid)) == 2
+
+
+class Pretended(Chromium):
+    """A browser without processes."""
+
+    def __init__(self) -> None:
+        self.living, self.closed = True, False
+
+    @property
+    def alive(self) -> bool:
+        return self.living
+
+    def kill(self) -> None:
+        self.living = False
+
+    def close(self) -> None:
+        self.living, self.closed = False, True
+
+
+def test_the_pool_starts_nothing_before_it_is_asked_and_lends_a_browser_again() -> None:
+    pool = BrowserPool(Pretended)
+    assert (pool.started, pool.idle()) == (0, [])
+    with pool.borrow() as first, pool.borrow() as second:
+        assert first is not second
+        assert pool.idle() == []
+    with pool.borrow() as again:
+        assert again in (first, second)
+    assert (pool.started, pool.lost) == (2, 0)
+    pool.close()
+    assert first.closed
+    assert second.closed
+    assert pool.idle() == []
+
+
+def test_the_pool_replaces_a_browser_that_died_while_nobody_looked() -> None:
+    pool = BrowserPool(Pretended)
+    with pool.borrow() as first:
+        pass
+    first.living = False
+    with pool.borrow() as second:
+        assert second is not first
+        assert second.alive
+    assert first.closed
+    assert (pool.started, pool.lost) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("raised", "seen"),
+    [(vlgym.chromium.WebDriverException("tab crashed"), BrowserError), (ZeroDivisionError(), ZeroDivisionError)],
+)
+def test_an_exception_during_the_work_costs_the_browser(raised: Exception, seen: type[Exception]) -> None:
+    pool = BrowserPool(Pretended)
+    with pytest.raises(seen), pool.borrow() as browser:
+        raise raised
+    assert browser.closed
+    assert (pool.lost, pool.idle()) == (1, [])
+
+
+def test_a_forked_child_begins_with_no_browser_and_leaves_its_parents_alone() -> None:
+    pool = BrowserPool(Pretended)
+    with pool.borrow() as browser:
+        pass
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        pool.close()
+        inherited = pool.idle()
+        with pool.borrow() as own:
+            os.write(writing, f"{inherited} {own is browser} {browser.closed} {pool.started}".encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reading, 100) == b"[] False False 1"
+    os.close(reading)
+    os.close(writing)
+    assert pool.idle() == [browser]
