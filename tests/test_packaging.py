@@ -1,9 +1,14 @@
-"""The packaging metadata agree with the folders: extras, versions, entry points, and the versions that tests pin."""
+"""The packaging metadata agree with the folders: extras, versions, entry points, contents of the built packages, the
+versions that tests pin; and README, Makefile and CI name the same commands."""
 
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -13,6 +18,40 @@ CORE = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PLUGINS = {
     path.parent.name: tomllib.loads(path.read_text())["project"] for path in ROOT.glob("plugins/*/pyproject.toml")
 }
+BUILD = "import sys; from setuptools import build_meta; getattr(build_meta, sys.argv[1])(sys.argv[2])"
+
+
+def build(folder: Path, hook: str, work: Path) -> zipfile.ZipFile:
+    """Build a wheel of a copy of a distribution's folder by a hook of its build backend."""
+    left = shutil.ignore_patterns("*.egg-info", "__pycache__")
+    top = shutil.ignore_patterns(".*", "build", "runs", "*.egg-info")
+    shutil.copytree(folder, work / "source", ignore=lambda at, names: (top if Path(at) == folder else left)(at, names))
+    command = [sys.executable, "-c", BUILD, hook, str(work)]
+    done = subprocess.run(command, cwd=work / "source", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return zipfile.ZipFile(next(work.glob("*.whl")))
+
+
+@pytest.mark.parametrize("folder", [".", *(f"plugins/{family}" for family in sorted(PLUGINS))])
+def test_an_editable_install_leaves_a_plain_path_and_no_import_hook(folder: str, tmp_path: Path) -> None:
+    wheel = build(ROOT / folder, "build_editable", tmp_path)
+    files = [name for name in wheel.namelist() if ".dist-info/" not in name]
+    paths = [line for name in files for line in wheel.read(name).decode().splitlines()]
+    assert [Path(name).suffix for name in files] == [".pth"]
+    assert [Path(path).is_relative_to(tmp_path / "source") for path in paths] == [True]
+
+
+@pytest.mark.parametrize("folder", [".", *(f"plugins/{family}" for family in sorted(PLUGINS))])
+def test_a_wheel_holds_the_packages_with_all_their_files_and_nothing_else(folder: str, tmp_path: Path) -> None:
+    wheel = build(ROOT / folder, "build_wheel", tmp_path)
+    source = tmp_path / "source" / ("src" if folder != "." else "")
+    packages = [path.name for path in source.iterdir() if (path / "__init__.py").exists()]
+    files = [path for package in packages for path in (source / package).rglob("*") if path.is_file()]
+    expected = {path.relative_to(source).as_posix() for path in files if path.name != "README.md"}
+    assert {name for name in wheel.namelist() if ".dist-info/" not in name} == expected
+    assert sorted(packages) == (["baselines", "vlgym"] if folder == "." else [f"vlgym_{Path(folder).name}"])
+    if folder == ".":
+        assert any(name.endswith(".dist-info/licenses/LICENSE") for name in wheel.namelist())
 
 
 def test_every_plugin_has_an_extra_of_its_family_name_and_all_names_them_all() -> None:
@@ -47,3 +86,14 @@ def test_every_direct_dependency_is_pinned_for_the_tests() -> None:
     text = (ROOT / "constraints.txt").read_text()
     pinned = {match.lower().replace("_", "-") for match in re.findall(r"^([\w-]+)==", text, re.MULTILINE)}
     assert sorted(name for name in names - pinned if not name.startswith("vlgym")) == []
+
+
+def test_the_readme_the_makefile_and_ci_name_the_same_commands() -> None:
+    section = (ROOT / "README.md").read_text().split("## Two commands")[1].split("\n## ")[0]
+    readme = re.findall(r"^make (\w+)", section, re.MULTILINE)
+    ci = re.findall(r"^make (\w+)", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    targets = set(re.findall(r"^(\w+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    contributing = re.findall(r"^make (\w+)", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    assert readme == ["demo", "test"]
+    assert ci == ["demo", "lint", "test"]
+    assert {*ci, *contributing} <= targets

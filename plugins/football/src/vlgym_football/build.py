@@ -21,6 +21,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -170,7 +171,10 @@ def build_wheel(target: Path) -> None:
             *pip, "wheel", "--no-cache-dir", "--no-build-isolation", "--no-deps", "--no-binary", "gfootball",
             "--require-hashes", "--wheel-dir", work, "-r", pinned,
         ]  # fmt: skip
+        print(f"compiling the football engine (about 8 CPU minutes, once; output in {log}) ...", end=" ", flush=True)
+        began = time.monotonic()
         _run(compile_it, log, "compile the engine", environment)
+        print(f"done in {time.monotonic() - began:.0f} s", flush=True)
         slim = _slim_wheel(next(work.glob("gfootball-*.whl")), work, tools / "bin" / "python", log)
         part = target.with_suffix(".part")
         shutil.copyfile(slim, part)
@@ -242,8 +246,10 @@ def _run(command: Sequence[object], log: Path, purpose: str, environment: dict[s
         output.flush()
         status = subprocess.run(words, stdout=output, stderr=subprocess.STDOUT, env=environment, check=False).returncode
     if status:
+        last = "\n".join(log.read_text(errors="replace").strip().splitlines()[-5:])
         raise UserError(
-            f"Could not {purpose} (exit status {status}); the output is in {log}. Mend it and run: {COMMAND}"
+            f"Could not {purpose} (exit status {status}); the output is in {log}, its last lines:\n{last}\n"
+            f"Fix that and run: {COMMAND}"
         )
 
 
