@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLE = Path(__file__).parent / "fixtures" / "vlgym_example"
+pytestmark = pytest.mark.xdist_group("example plugin")  # one worker, so that the environment is made once
 
 
 @pytest.fixture(scope="module")
