@@ -7,7 +7,6 @@ BIN := $(VENV)/bin
 PIP := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt
 PLUGINS := $(foreach plugin,$(wildcard plugins/*/pyproject.toml),-e $(dir $(plugin)))
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
-OUT ?= runs/demo
 SEED ?= 0
 
 # $(call step,what is done and for how long,command): run it quietly and say how long it took. When it fails, show its output
@@ -25,8 +24,8 @@ endef
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
-demo: $(VENV)/.demo  ## train the tiny model on NumberLine by VL-DAC and plot its learning curve
-	$(BIN)/python -m baselines.vldac --env vlgym/NumberLine-v0 --seed $(SEED) --out $(OUT)
+demo: $(VENV)/.demo  ## train the tiny model on NumberLine by VL-DAC and plot its learning curve; SEED=N, OUT=FOLDER
+	$(BIN)/python -m baselines.vldac --env vlgym/NumberLine-v0 --seed $(SEED) $(if $(OUT),--out $(OUT))
 
 test: install system  ## install everything and run the whole test suite, registry.yaml included
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup tests plugins

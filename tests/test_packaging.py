@@ -97,3 +97,11 @@ def test_the_readme_the_makefile_and_ci_name_the_same_commands() -> None:
     assert readme == ["demo", "test"]
     assert ci == ["demo", "lint", "test"]
     assert {*ci, *contributing} <= targets
+
+
+def test_every_demo_gets_a_new_folder_unless_one_is_named() -> None:
+    calls = [["make", "-n", "demo", *more] for more in ([], ["SEED=1"], ["OUT=runs/mine"])]
+    shown = [subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=True).stdout for call in calls]
+    assert ["--out" in text for text in shown] == [False, False, True]
+    assert "--seed 1" in shown[1]
+    assert "--out runs/mine" in shown[2]
