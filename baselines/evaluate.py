@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+import tyro
 from rich.console import Console
 from rich.table import Table
 
@@ -55,8 +56,8 @@ class Config:
     """Images in the prompt, the current one included; default each environment's own."""
     parser: str | None = None
     """Reply style; default each environment's own."""
-    env_kwargs: tuple[str, ...] = ()
-    """Further constructor arguments of the environments, as name=value (YAML values)."""
+    env_kwargs: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Further constructor arguments of the environments, as name=value (YAML values); giving it again adds."""
     out: Path | None = None
     """Write the reports here as JSON."""
     device: str = "cpu"

@@ -18,7 +18,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,8 +51,8 @@ class Config:
     """Seeds per arm; default the study's."""
     env_steps: int | None = None
     """Environment steps per run; default the study's."""
-    options: tuple[str, ...] = field(default=())
-    """Further options for every run, as --options=--eval-episodes=20."""
+    options: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Further options for every run, as --options=--eval-episodes=20; giving it again adds."""
     write: bool = False
     """Copy page, plot and raw runs to docs/studies/."""
 

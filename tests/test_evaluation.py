@@ -99,6 +99,13 @@ def test_each_finished_episode_is_handed_on_with_its_images() -> None:
     assert seen[0][0].messages
 
 
+@pytest.mark.parametrize("change", [{"episodes": 0}, {"episodes": -5}, {"num_envs": 0}])
+def test_counts_below_one_are_refused(change: dict[str, int], toys_importable: None) -> None:
+    (name,) = change
+    with installed(make_spec("vlgym/Walk-v0")), pytest.raises(UserError, match=f"{name}=.* must be >= 1"):
+        evaluate("vlgym/Walk-v0", RandomPolicy(), **change)
+
+
 def test_an_unknown_id_or_split_is_a_user_error() -> None:
     with pytest.raises(UnknownEnvError):
         evaluate("vlgym/Nowhere-v0", OraclePolicy())

@@ -9,7 +9,7 @@ from toys import make_entry, make_spec
 
 from vlgym.errors import PluginError
 from vlgym.hookspecs import hookimpl
-from vlgym.plugins import PluginRecord, find_plugins, load_plugins
+from vlgym.plugins import PluginRecord, find_misspelt, find_plugins, load_plugins
 from vlgym.registry import Registry, build_registry, list_problems
 
 Candidate = tuple[str, str, str, Any]
@@ -162,6 +162,16 @@ def test_the_switch_restricts_what_is_loaded(switch: str, loaded: list[str], mon
     assert [record.name for record in load_plugins(candidates, switch) if record.enabled] == loaded
     monkeypatch.setenv("VLGYM_PLUGINS", switch)
     assert [record.name for record in load_plugins(candidates) if record.enabled] == loaded
+
+
+def test_a_name_in_the_switch_that_is_no_plugins_is_reported_with_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
+    records = load_plugins([plugin("cards"), plugin("toys", "acme-toys")], switch="card,acme-toys")
+    assert find_misspelt(records, "card,acme-toys,vlgym-cards") == [
+        "VLGYM_PLUGINS names 'card', which is no installed plugin (cards, toys). Nearest: cards, vlgym-cards."
+    ]
+    assert find_misspelt(records, "none") == find_misspelt(records, "") == find_misspelt(records, "toys") == []
+    monkeypatch.setenv("VLGYM_PLUGINS", "nonsense")
+    assert any("'nonsense'" in line for line in list_problems(build_registry(records)))
 
 
 def test_a_plugin_that_is_switched_off_is_not_imported() -> None:

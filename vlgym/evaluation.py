@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from .errors import UserError, check_choice
 from .intervals import wilson_interval
 from .making import make
 from .policies import Policy
 from .prompts import PromptBuilder
 from .registry import get_registry
 from .rollout import Runner, run_episodes
+from .seeding import SPLITS
 from .types import StepRecord
 
 
@@ -113,7 +115,11 @@ def evaluate(
     Raises:
         UserError: the id cannot be made, or an argument is out of range.
     """
-    envs = [make(env_id, **(env_kwargs or {})) for _ in range(max(1, min(num_envs, episodes)))]
+    for name, value in (("episodes", episodes), ("num_envs", num_envs)):
+        if value < 1:
+            raise UserError(f"{name}={value!r} must be >= 1.")
+    check_choice("split", split, SPLITS)
+    envs = [make(env_id, **(env_kwargs or {})) for _ in range(min(num_envs, episodes))]
     runner = Runner(envs, split=split, first_episode=first_episode, episodes=episodes, builder=builder)
     finished = []
     try:

@@ -73,12 +73,28 @@ def load_plugins(
     records = []
     for name, distribution, version, point in find_plugins() if candidates is None else candidates:
         record = PluginRecord(name, distribution, version)
-        if allowed is not None and not {name, distribution, distribution.removeprefix("vlgym-")} & allowed:
+        if allowed is not None and not _names(record) & allowed:
             record.enabled = False
         else:
             _load(record, point)
         records.append(record)
     return records
+
+
+def find_misspelt(records: Iterable[PluginRecord], switch: str | None = None) -> list[str]:
+    """Return one line for each name in `VLGYM_PLUGINS` (or `switch`) that is no installed plugin's."""
+    wanted = _parse_switch(os.environ.get(SWITCH) if switch is None else switch) or set()
+    names = {name for record in records for name in _names(record)}
+    there = ", ".join(sorted(record.name for record in records)) or "none is installed"
+    return [
+        f"{SWITCH} names {name!r}, which is no installed plugin ({there}).{nearest(name, sorted(names))}"
+        for name in sorted(wanted - names)
+    ]
+
+
+def _names(record: PluginRecord) -> set[str]:
+    """What `VLGYM_PLUGINS` may call a plugin."""
+    return {record.name, record.distribution, record.distribution.removeprefix("vlgym-")}
 
 
 def _parse_switch(value: str | None) -> set[str] | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .errors import NotInstalledError, PluginError, RegistryFileError, UnknownEnvError, nearest
-from .plugins import SWITCH, PluginRecord, load_plugins
+from .plugins import SWITCH, PluginRecord, find_misspelt, load_plugins
 from .registry_file import read_registry
 from .spec import ID_PATTERN, EnvSpec
 from .suites import SuitePart
@@ -166,4 +166,5 @@ def list_problems(registry: Registry) -> list[str]:
         f"left out by {SWITCH}."
         for env_id, owners in registry.clashes.items()
     ]
+    problems += [f"vlgym: {line}" for line in find_misspelt(registry.plugins)]
     return problems + ([f"vlgym: {registry.file_error}"] if registry.file_error else [])

@@ -14,6 +14,9 @@ from ..runs import distributed
 from .config import RunConfig
 from .presets import chosen
 
+INTERRUPTED = 130  # exit status, as of any program that Ctrl-C ends
+LISTS = ("--env-kwargs", "--options")
+
 C = TypeVar("C")
 
 
@@ -28,16 +31,34 @@ def parse(config: type[C], description: str | None, arguments: Sequence[str] | N
     Raises:
         UserError: an unknown preset, or one of another learner.
     """
+    given = spread(sys.argv[1:] if arguments is None else arguments)
     if issubclass(config, RunConfig):
-        return tyro.cli(config, description=description, default=chosen(config, arguments), args=arguments)
-    return tyro.cli(config, description=description, args=arguments)
+        return tyro.cli(config, description=description, default=chosen(config, given), args=given)
+    return tyro.cli(config, description=description, args=given)
+
+
+def spread(arguments: Sequence[str]) -> list[str]:
+    """Write `--env-kwargs a=1 b=2` as `--env-kwargs=a=1 --env-kwargs=b=2`: an option in `LISTS` takes one value each
+    time, and giving it again adds."""
+    found: list[str] = []
+    name = ""
+    for word in arguments:
+        if word.startswith("--"):
+            name = word if word.replace("_", "-") in LISTS else ""
+            if name:
+                continue
+        found.append(f"{name}={word}" if name else word)
+    return found
 
 
 def main(config: type[C], run: Callable[[C], object], description: str | None) -> None:
-    """Run a command: its options, then `run`; errors of the user are one line without a traceback."""
+    """Run a command: its options, then `run`; errors of the user are one line, and Ctrl-C none, without
+    a traceback."""
     try:
         run(parse(config, description))
     except UserError as error:
         sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
     finally:
         distributed.leave()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 import torch
+import tyro
 import yaml
 
 from vlgym.errors import UserError, check_choice
@@ -96,8 +97,8 @@ class RunConfig:
     """Images in the prompt, the current one included; default each environment's own (the paper: 4)."""
     parser: str | None = None
     """Reply style; default each environment's own."""
-    env_kwargs: tuple[str, ...] = ()
-    """Further constructor arguments of the environments, as name=value (YAML values)."""
+    env_kwargs: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Further constructor arguments of the environments, as name=value (YAML values); giving it again adds."""
     invalid_action: str | None = None
     """What an unreadable or illegal reply does: noop, random or terminate; default each environment's own."""
     invalid_penalty: float | None = None

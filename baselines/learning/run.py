@@ -126,8 +126,9 @@ class Run(Generic[C]):
         if self.world.first:
             if not c.resume:
                 folder.prepare_folder(self.out)
-                folder.write_json(self.out / folder.RUN_FILE, record)
             self._stack.enter_context(folder.claim(self.out))
+            if not c.resume:
+                folder.write_json(self.out / folder.RUN_FILE, record)
         self._checkpoint = load_checkpoint(self.out / "checkpoints", c.device) if c.resume else None
         warm = WarmReport()
         engine = Engine(family, max_new_tokens=c.max_new_tokens or NEW_TOKENS)
@@ -153,10 +154,14 @@ class Run(Generic[C]):
         print(
             f"warm start: imitating the oracle, {c.warm.noise:.0%} of its actions replaced by random ones", flush=True
         )
-        report = warm_start(
-            engine, self.envs.ids, c.warm, seed=c.seed, env_kwargs=self.envs.kwargs, max_new_tokens=c.max_new_tokens,
-            on_check=show_check, builder=self.envs.builder,
-        )  # fmt: skip
+        try:
+            report = warm_start(
+                engine, self.envs.ids, c.warm, seed=c.seed, env_kwargs=self.envs.kwargs,
+                max_new_tokens=c.max_new_tokens, on_check=show_check, builder=self.envs.builder,
+            )  # fmt: skip
+        except KeyboardInterrupt:
+            print("\nstopped in the warm start, which is saved when it is done; the same command begins it again")
+            raise
         print(f"warm start ended after {report.steps} gradient steps, {report.seconds:.0f} s", flush=True)
         if c.lora.rank and self.world.first:
             base = {name: x.clone() for name, x in module_tensors("base", engine.family.model).items()}
@@ -196,9 +201,14 @@ class Run(Generic[C]):
         model is evaluated and a checkpoint written; Ctrl-C ends the run after the current update."""
         c, state = self.config, self.state
         self.log.say(f"run folder: {self.out}")
-        if not c.resume:
+        if state.update == 0:
+            self.save()  # the warm start is safe before anything else takes time
             self.evaluate()
-            self.save()
+        elif self.finished():
+            more = "--env-steps" if c.env_steps is not None else "--updates"
+            self.log.say(
+                f"all {state.update} updates of this run have been made; to add some: {self._resume()} {more} N"
+            )
         stop = self._stack.enter_context(interruptible())
         while not self.finished() and not distributed.any_of(stop["stop"], self.world):
             for engine in engines(self.weights):
@@ -228,11 +238,13 @@ class Run(Generic[C]):
         return state.update >= c.updates or (c.env_steps is not None and state.env_steps >= c.env_steps)
 
     def evaluate(self) -> None:
-        """Play held-out episodes of every environment (in the first process), print and record the reports."""
-        if not self.config.eval_episodes or not self.world.first:
+        """Play held-out episodes of every environment (in the first process), print and record the reports; nothing
+        where that was done after this update."""
+        state = self.state
+        done = any(report["update"] == state.update for report in state.evaluations)
+        if done or not self.config.eval_episodes or not self.world.first:
             return
         self.weights.refresh()
-        state = self.state
         for report in held_out(self.weights.sampler, self.envs, self.config, name=self.policy.name):
             state.evaluations.append({"update": state.update, "env_steps": state.env_steps, **report.to_dict()})
             self.log.say(in_words(report, state.env_steps))

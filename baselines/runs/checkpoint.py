@@ -64,7 +64,7 @@ def load_checkpoint(folder: Path, device: str = "cpu") -> tuple[dict[str, Tensor
     found = checkpoints(folder)
     if not found:
         raise UserError(
-            f"{folder} holds no checkpoint yet, so there is nothing to resume; start a new run in another --out."
+            f"{folder} holds no checkpoint yet, so there is nothing to resume; give the same command without --resume."
         )
     newest = found[-1]
     try:

@@ -50,11 +50,14 @@ def share_of(count: int, parts: int, name: str = "--num-envs", what: str = "proc
 
 
 def prepare_folder(out: Path) -> None:
-    """Make a new run's folder.
+    """Make a new run's folder. A run that ended before its first checkpoint may begin again in its own.
 
     Raises:
         UserError: it holds something already; nothing is overwritten.
     """
+    begun = (out / RUN_FILE).is_file() and not any((out / "checkpoints").glob("update-*"))
+    if begun and not (out / "model").exists():
+        return
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         held = read_run(out).get("title", "another run") if (out / RUN_FILE).is_file() else "other files"
         raise UserError(

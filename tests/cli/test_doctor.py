@@ -33,6 +33,15 @@ def test_a_sound_installation_has_status_0(monkeypatch: pytest.MonkeyPatch, caps
     assert out.rstrip().endswith("Nothing is broken.")
 
 
+def test_a_misspelt_name_in_the_switch_is_broken(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use(build_registry([GOOD]), monkeypatch)
+    monkeypatch.setenv("VLGYM_PLUGINS", "toyz")
+    assert main(["doctor"]) == 1
+    assert "VLGYM_PLUGINS names 'toyz', which is no installed plugin (toys)." in capsys.readouterr().out
+
+
 def test_versions_are_named_and_a_missing_package_is_not_an_error_unless_it_is_required(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..plugins import SWITCH, PluginRecord
+from ..plugins import SWITCH, PluginRecord, find_misspelt
 from ..registry import Registry, get_registry
 from .console import open_console, print_json
 from .list_cmd import AsJson
@@ -50,6 +50,7 @@ def examine(registry: Registry) -> dict[str, Any]:
             problems.append(
                 f"plugin {record.name} failed: {record.error} Fix or remove it: pip uninstall {record.distribution}"
             )
+    problems += find_misspelt(registry.plugins)
     for env_id, owners in registry.clashes.items():
         problems.append(
             f"{env_id} is claimed by {' and '.join(owners)}; uninstall one, or load one only: {SWITCH}={owners[0]}"
