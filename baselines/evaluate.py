@@ -26,6 +26,7 @@ from .learning.config import RunConfig
 from .learning.environments import prompt_builder
 from .models.load import load_family
 from .runs.folder import environment_ids, write_json
+from .runs.threads import set_up_torch
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,7 @@ def run(config: Config) -> list[Report]:
     if config.episodes < 1 or config.num_envs < 1 or config.max_new_tokens < 1:
         raise UserError("--episodes, --num-envs and --max-new-tokens must be >= 1.")
     check_choice("--split", config.split, SPLITS)
-    if config.threads:
-        torch.set_num_threads(config.threads)
+    set_up_torch(config.threads, config.device, deterministic=True)
     env_ids = environment_ids(config.env)
     arguments = RunConfig(parser=config.parser, env_kwargs=config.env_kwargs).environment_arguments()
     family = load_family(

@@ -10,13 +10,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-import torch
-
 from .engine.engine import Engine
 from .learning.command import main
 from .learning.warm_start import WarmConfig, WarmReport, show_check, warm_start
 from .models.load import load_family
 from .runs.folder import environment_ids, prepare_folder, write_json
+from .runs.threads import set_up_torch
 
 
 @dataclass(frozen=True)
@@ -42,6 +41,8 @@ class Config:
     """Torch device."""
     threads: int = 0
     """CPU threads of torch; 0 leaves torch's choice."""
+    deterministic: bool = True
+    """On a CPU, the same numbers in every run with as many threads."""
     warm: WarmConfig = field(default_factory=WarmConfig)
     """The training itself."""
 
@@ -50,8 +51,7 @@ def run(config: Config) -> WarmReport:
     """Train and save; return the report."""
     env_ids = environment_ids(config.env)
     config.warm.validate()
-    if config.threads:
-        torch.set_num_threads(config.threads)
+    set_up_torch(config.threads, config.device, deterministic=config.deterministic)
     family = load_family(config.model, image_tokens=config.image_tokens, seed=config.seed, device=config.device)
     prepare_folder(config.out)
     engine = Engine(family, max_new_tokens=config.max_new_tokens or 128)

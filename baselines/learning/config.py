@@ -132,6 +132,8 @@ class RunConfig:
     """float32 or bfloat16 weights; log-probabilities are float32 always."""
     threads: int = 0
     """CPU threads of torch; 0 leaves torch's choice. Another number may change the last bits."""
+    deterministic: bool = True
+    """On a CPU, the same numbers in every run with as many threads; without, updates are a little faster."""
     track: str = "none"
     """none, wandb or trackio."""
 

@@ -38,6 +38,7 @@ from ..models.load import load_family
 from ..runs import distributed, folder
 from ..runs.checkpoint import load_checkpoint, load_module, module_tensors
 from ..runs.logs import RunLog
+from ..runs.threads import set_up_torch
 from .batch import Batch
 from .config import DEFAULT_MODEL, RunConfig, saved_config
 from .environments import Environments
@@ -106,8 +107,7 @@ class Run(Generic[C]):
 
     def __init__(self, config: C, *, keep_reference: bool = False) -> None:
         c = self.config = (saved_config(config) if config.resume else config).resolve()
-        if c.threads:
-            torch.set_num_threads(c.threads)
+        set_up_torch(c.threads, c.device, deterministic=c.deterministic)
         self.world = distributed.join(c.device)
         self.envs = Environments(c, self.world)
         ids = self.envs.ids

@@ -1,0 +1,30 @@
+"""The same command with the same seed trains the same model, in fresh processes and with several threads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+LEARNERS = ["VL-DAC", "RL4VLM", "LOOP", "GRPO", "ArCHer", "sft"]
+
+
+def train(folder: Path) -> dict[str, str]:
+    """The digest of each learner's weights after a run in a process of its own."""
+    command = [sys.executable, str(HERE / "same_twice.py"), str(folder), "deterministic"]
+    # Waiting threads sleep: beside other tests they would take the processors from those that work.
+    path = os.pathsep.join([str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path, "OMP_WAIT_POLICY": "PASSIVE"}
+    environment.pop("OMP_NUM_THREADS", None)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
+    return {name: rest for name, rest in (row for row in rows if len(row) == 2) if name in LEARNERS}
+
+
+def test_two_fresh_processes_with_two_threads_train_the_same_model(tmp_path):
+    first, second = train(tmp_path / "first"), train(tmp_path / "second")
+    assert list(first) == LEARNERS
+    assert first == second
