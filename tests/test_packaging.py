@@ -97,3 +97,9 @@ def test_the_readme_the_makefile_and_ci_name_the_same_commands() -> None:
     assert readme == ["demo", "test"]
     assert ci == ["demo", "lint", "test"]
     assert {*ci, *contributing} <= targets
+
+
+@pytest.mark.xdist_group("one worker")
+def test_a_group_of_tests_stays_in_one_worker(request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("loadgroup", False):  # so pytest-xdist tells groups apart; it fails silently otherwise
+        assert request.node.nodeid.endswith("@one worker"), "pytest-xdist ignores the groups; see constraints.txt"
