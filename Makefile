@@ -68,7 +68,7 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt plugins/cards/p
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.demo $(wildcard plugins/*/pyproject.toml)
-	$(call step,installing all plugins and the test tools (about 4 minutes: fast-downward is compiled),$(PIP) -e '.[train]' $(PLUGINS) --group test --group lint)
+	$(call step,installing all plugins and the test tools (about 3 minutes: fast-downward is compiled),$(PIP) -e '.[train]' $(PLUGINS) --group test --group lint)
 	@touch $@
 
 clean:  ## remove the virtual environment and caches

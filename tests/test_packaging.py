@@ -105,3 +105,9 @@ def test_every_demo_gets_a_new_folder_unless_one_is_named() -> None:
     assert ["--out" in text for text in shown] == [False, False, True]
     assert "--seed 1" in shown[1]
     assert "--out runs/mine" in shown[2]
+
+
+@pytest.mark.xdist_group("one worker")
+def test_a_group_of_tests_stays_in_one_worker(request: pytest.FixtureRequest) -> None:
+    if request.config.getoption("loadgroup", False):  # so pytest-xdist tells groups apart; it fails silently otherwise
+        assert request.node.nodeid.endswith("@one worker"), "pytest-xdist ignores the groups; see constraints.txt"
