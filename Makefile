@@ -36,7 +36,7 @@ fast: install  ## the core's tests only (under 60 s)
 lint: install  ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy vlgym baselines plugins/*/src/vlgym_*
+	$(BIN)/mypy vlgym baselines $(dir $(wildcard plugins/*/src/*/__init__.py))
 
 docs: install  ## regenerate the pages that are made from the code
 	$(BIN)/python docs/generate.py
