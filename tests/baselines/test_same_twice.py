@@ -28,3 +28,16 @@ def test_two_fresh_processes_with_two_threads_train_the_same_model(tmp_path):
     first, second = train(tmp_path / "first"), train(tmp_path / "second")
     assert list(first) == LEARNERS
     assert first == second
+
+
+def test_waiting_threads_sleep_unless_the_user_says_otherwise():
+    show = "import baselines, os; print(os.environ['OMP_WAIT_POLICY'])"
+    plain = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    asked = {**plain, "OMP_WAIT_POLICY": "ACTIVE"}
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", show], env=environment, cwd=HERE.parents[1], capture_output=True, text=True
+        )
+        for environment in (plain, asked)
+    ]
+    assert [done.stdout.strip() for done in found] == ["PASSIVE", "ACTIVE"]
