@@ -39,7 +39,7 @@ DONE, WARM_REPORT = "done.json", "warm.json"
 
 @dataclass(frozen=True)
 class Config:
-    """Run a study, or go on with it, and write its table, figure and raw runs."""
+    """Run a study, or go on with it, and write its table, plot and raw runs."""
 
     name: Annotated[str, tyro.conf.Positional]
     """Which study: numberline, ablation, ezpoints, oneroom, oneroom-fast, ablation-oneroom or transfer."""
