@@ -7,7 +7,7 @@ Replies are sampled at temperature 1, as in training, or taken greedily; every s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import torch
@@ -22,8 +22,9 @@ from vlgym.seeding import SPLITS
 from .engine.engine import Engine
 from .engine.policy import ModelPolicy
 from .learning.command import main
-from .learning.config import RunConfig
-from .learning.environments import prompt_builder
+from .learning.config import NEW_TOKENS, RunConfig
+from .learning.environments import parsers_of, prompt_builder
+from .models.limits import Limits, read_limits
 from .models.load import load_family
 from .runs.folder import environment_ids, write_json
 from .runs.threads import set_up_torch
@@ -47,16 +48,16 @@ class Config:
     """Take the likeliest tokens instead of sampling."""
     num_envs: int = 32
     """Environments played side by side."""
-    max_new_tokens: int = 128
-    """Longest reply in tokens."""
+    max_new_tokens: int | None = None
+    """Longest reply in tokens; default as in the model's training, 128 where that is not known."""
     image_tokens: int | None = None
-    """Most tokens per image; default 16 for tiny, 256 for published models."""
+    """Most tokens per image; default as in training, else 16 for tiny, 256 for published models."""
     history_turns: int | None = None
-    """Past turns in the prompt; default each environment's own."""
+    """Past turns in the prompt; default as in training, else each environment's own."""
     history_images: int | None = None
-    """Images in the prompt, the current one included; default each environment's own."""
+    """Images in the prompt, the current one included; default as in training, else each environment's own."""
     parser: str | None = None
-    """Reply style; default each environment's own."""
+    """Reply style; default as in training, else each environment's own."""
     env_kwargs: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Further constructor arguments of the environments, as name=value (YAML values); giving it again adds."""
     out: Path | None = None
@@ -75,20 +76,22 @@ def run(config: Config) -> list[Report]:
     Raises:
         UserError: an option is out of range, or names nothing.
     """
-    if config.episodes < 1 or config.num_envs < 1 or config.max_new_tokens < 1:
+    limits = _limits(config)
+    if config.episodes < 1 or config.num_envs < 1 or (limits.max_new_tokens or 1) < 1:
         raise UserError("--episodes, --num-envs and --max-new-tokens must be >= 1.")
     check_choice("--split", config.split, SPLITS)
     set_up_torch(config.threads, config.device, deterministic=True)
     env_ids = environment_ids(config.env)
-    arguments = RunConfig(parser=config.parser, env_kwargs=config.env_kwargs).environment_arguments()
+    arguments = RunConfig(parser=limits.parser, env_kwargs=config.env_kwargs).environment_arguments()
     family = load_family(
-        config.model, image_tokens=config.image_tokens, seed=config.seed, dtype=config.dtype, device=config.device
+        config.model, image_tokens=limits.image_tokens, seed=config.seed, dtype=config.dtype, device=config.device
     )
-    engine = Engine(family, max_new_tokens=config.max_new_tokens)
-    builder = prompt_builder(config.history_turns, config.history_images)
-    table = Table("environment", "success", "95 %", "return", "invalid", "turns")
+    engine = Engine(family, max_new_tokens=limits.max_new_tokens or NEW_TOKENS)
+    builder = prompt_builder(limits.history_turns, limits.history_images)
+    table = Table("environment", "success", "95 %", "return", "invalid", "cut", "turns")
     reports = []
     for env_id in env_ids:
+        engine.parsers = parsers_of([env_id], arguments)
         policy = ModelPolicy(
             engine, torch.Generator().manual_seed(config.seed), greedy=config.greedy, name=config.model
         )
@@ -99,12 +102,20 @@ def run(config: Config) -> list[Report]:
         reports.append(report)
         table.add_row(
             env_id, f"{report.success:.3f}", f"{report.success_low:.3f} to {report.success_high:.3f}",
-            f"{report.mean_return:+.3f}", f"{report.invalid_rate:.3f}", f"{report.mean_turns:.1f}",
+            f"{report.mean_return:+.3f}", f"{report.invalid_rate:.3f}", f"{report.cut_rate:.3f}",
+            f"{report.mean_turns:.1f}",
         )  # fmt: skip
     Console().print(table)
     if config.out is not None:
         write_json(config.out, [report.to_dict() for report in reports])
     return reports
+
+
+def _limits(config: Config) -> Limits:
+    """The limits that were asked for; where none was, those of the model's training."""
+    trained = read_limits(config.model)
+    asked = {item.name: getattr(config, item.name) for item in fields(Limits)}
+    return replace(trained, **{name: value for name, value in asked.items() if value is not None})
 
 
 if __name__ == "__main__":

@@ -12,7 +12,10 @@ from pathlib import Path
 
 from .engine.engine import Engine
 from .learning.command import main
+from .learning.config import NEW_TOKENS
+from .learning.environments import parsers_of
 from .learning.warm_start import WarmConfig, WarmReport, show_check, warm_start
+from .models.limits import Limits
 from .models.load import load_family
 from .runs.folder import environment_ids, prepare_folder, write_json
 from .runs.threads import set_up_torch
@@ -54,7 +57,7 @@ def run(config: Config) -> WarmReport:
     set_up_torch(config.threads, config.device, deterministic=config.deterministic)
     family = load_family(config.model, image_tokens=config.image_tokens, seed=config.seed, device=config.device)
     prepare_folder(config.out)
-    engine = Engine(family, max_new_tokens=config.max_new_tokens or 128)
+    engine = Engine(family, max_new_tokens=config.max_new_tokens or NEW_TOKENS, parsers=parsers_of(env_ids, {}))
     print(f"warm start on {', '.join(env_ids)}: {config.warm.noise:.0%} of the labels are random legal actions")
 
     report = warm_start(
@@ -62,6 +65,7 @@ def run(config: Config) -> WarmReport:
     )
     family.model.save_pretrained(config.out)
     family.tokenizer.save_pretrained(config.out)
+    Limits(engine.max_new_tokens, family.image_tokens).write(config.out)
     write_json(config.out / "warm.json", {"config": asdict(config), "report": asdict(report)})
     print(f"saved {config.out} after {report.steps} steps and {report.seconds:.0f} s")
     return report

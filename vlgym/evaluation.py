@@ -36,6 +36,7 @@ class Report:
         return_se: standard error of that mean; 0 with one episode.
         mean_turns: mean number of replies.
         invalid_rate: share of replies from which no legal action was read.
+        cut_rate: share of replies that a limit ended before they were over, as the policy says.
         normalized: `(mean_return - floor) / (ceiling - floor)`, from registry.yaml; `None` where unknown.
         mean_score: mean of the benchmark's own score, where one exists.
     """
@@ -51,6 +52,7 @@ class Report:
     return_se: float
     mean_turns: float
     invalid_rate: float
+    cut_rate: float
     normalized: float | None = None
     mean_score: float | None = None
 
@@ -68,12 +70,13 @@ def summarize(env_id: str, policy: str, split: str, episodes: Sequence[Sequence[
     invalid = sum(record.invalid for episode in episodes for record in episode)
     mean = sum(returns) / count if count else math.nan
     variance = sum((value - mean) ** 2 for value in returns) / (count - 1) if count > 1 else 0.0
+    cut = sum(record.cut for episode in episodes for record in episode)
     scores = [episode[-1].score for episode in episodes if episode[-1].score is not None]
     low, high = wilson_interval(wins, count)
     return Report(
         env_id, policy, split, count, wins / count if count else math.nan, low, high, mean,
         math.sqrt(variance / count) if count else math.nan, turns / count if count else math.nan,
-        invalid / turns if turns else math.nan, normalized_score(env_id, mean),
+        invalid / turns if turns else math.nan, cut / turns if turns else math.nan, normalized_score(env_id, mean),
         sum(scores) / len(scores) if scores else None,
     )  # fmt: skip
 

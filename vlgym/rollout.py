@@ -147,6 +147,7 @@ class Runner:
             truncated=True,
             invalid=False,
             success=False,
+            cut=reply.cut,
             extra=reply.extra,
             final_messages=turn.messages,  # an episode that broke off is worth what its last state was worth
         )

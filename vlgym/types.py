@@ -40,6 +40,9 @@ class Parser(Protocol):
 
     `parse` never raises, whatever the text, and takes time linear in its length. `format` writes a reply that `parse`
     reads back as exactly these actions. `describe` is the sentence in the prompt that states the reply format.
+
+    A parser may also have `end(text) -> int | None`, its stop rule: the length of the shortest beginning of `text` that
+    `parse` reads an action from, or `None`. What a model would write after that is not asked for (see `find_end`).
     """
 
     name: str
@@ -92,10 +95,17 @@ class Turn:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a policy answers: the text, and whatever else it wants to find again in the step record (token ids, ...)."""
+    """What a policy answers.
+
+    Attributes:
+        text: the reply.
+        extra: whatever else the policy wants to find again in the step record (token ids, ...).
+        cut: a limit ended the reply before it was over.
+    """
 
     text: str
     extra: Any = None
+    cut: bool = False
 
 
 @dataclass
@@ -119,6 +129,7 @@ class StepRecord:
         invalid: no legal action was read from the reply.
         success: the success flag after the turn.
         score: the benchmark's own score after the turn, where one exists.
+        cut: a limit ended the reply before it was over, as the policy says. Not written to disk.
         extra: what the policy attached to its reply; not written to disk.
         span: character range `[start, end)` of the action in the reply; `None` where none was read. Not written to
             disk.
@@ -143,6 +154,7 @@ class StepRecord:
     invalid: bool
     success: bool
     score: float | None = None
+    cut: bool = False
     extra: Any = field(default=None, repr=False)
     final_messages: list[Message] | None = field(default=None, repr=False)
     span: tuple[int, int] | None = None

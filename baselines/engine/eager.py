@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -16,6 +16,10 @@ from ..models.decoder import Qwen2Decoder
 
 SMALL_VOCABULARY = 8192  # tokens; up to here one running sum is quickest
 CELL = 512  # tokens whose probabilities `draw` adds up first in larger ones
+CHECK = 8  # steps between two questions whether replies are over; on an accelerator each question waits for the device
+
+Over = Callable[[Sequence[Sequence[int]]], list[bool]]
+"""Says of each beginning of a reply, as ids, whether the reply is over though its turn has not ended."""
 
 
 class Sampled(NamedTuple):
@@ -56,6 +60,7 @@ class EagerDecoding:
         stop: Tensor,
         *,
         greedy: bool = False,
+        over: Over | None = None,
     ) -> Sampled:
         """Sample one reply per prompt.
 
@@ -66,6 +71,7 @@ class EagerDecoding:
             uniforms: [limit, B] in [0, 1), on the device; their number is the length of the longest reply.
             stop: int64, the tokens that end a reply.
             greedy: take the likeliest tokens; `uniforms` then only says how many.
+            over: asked every `CHECK` steps, so that a reply may be up to `CHECK - 1` tokens too long.
         """
         limit, n = uniforms.shape
         new: dict[str, Any] = {"device": hidden.device}
@@ -82,6 +88,8 @@ class EagerDecoding:
             logp[rows, t] = torch.where(ended, 0.0, scores.gather(-1, token.unsqueeze(-1)).squeeze(-1))
             mask[rows, t] = ~ended
             ended = ended | torch.isin(token, stop)
+            if over is not None and (t + 1) % CHECK == 0:
+                ended = ended | ask(over, ids[rows, : t + 1], ended)
             alive = len(rows) - int(ended.sum())
             if t + 1 == limit or alive == 0:
                 break
@@ -93,6 +101,15 @@ class EagerDecoding:
         cut = torch.zeros(n, dtype=torch.bool, **new)
         cut[rows] = ~ended
         return Sampled(ids, logp, mask, cut)
+
+
+def ask(over: Over, ids: Tensor, ended: Tensor) -> Tensor:
+    """Ask of the rows that have not ended whether they are over: ids [B, t], bool [B] -> bool [B]."""
+    answer = ended.clone()
+    going = (~ended).nonzero().squeeze(-1)
+    if len(going):
+        answer[going] = torch.tensor(over(ids[going].tolist()), device=ended.device)
+    return answer
 
 
 def draw(log_probs: Tensor, uniform: Tensor) -> Tensor:

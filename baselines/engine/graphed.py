@@ -29,10 +29,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..models.decoder import Qwen2Decoder
-from .eager import Sampled, draw
+from .eager import CHECK, Over, Sampled, ask, draw
 
 BLOCK = 64  # slots; what a step attends to is a multiple of it
-CHECK = 8  # steps between two questions whether rows have ended; each question waits for the device
 SMALLEST = 16  # rows; a smaller batch reads the same weights and hardly takes less time
 
 
@@ -88,6 +87,7 @@ class GraphedDecoding:
         stop: Tensor,
         *,
         greedy: bool = False,
+        over: Over | None = None,
     ) -> Sampled:
         """Sample one reply per prompt; arguments and result are those of `EagerDecoding.decode`."""
         limit, n = uniforms.shape
@@ -106,6 +106,8 @@ class GraphedDecoding:
                     self._advance(shape)
                 if done == limit:
                     break
+                if over is not None:
+                    self._end(over, rows, done)
                 going = rows - int(self.ended[:rows].sum())
                 if going == 0:
                     break
@@ -116,6 +118,11 @@ class GraphedDecoding:
             width = self.rows + 1
             ids, logp, mask = (x.view(-1, width)[:limit, :n].t().clone() for x in (self.ids, self.logp, self.mask))
             return Sampled(ids, logp, mask, cut[:n])
+
+    def _end(self, over: Over, rows: int, done: int) -> None:
+        """End the rows that are over after `done` steps."""
+        at = torch.arange(done, device=self.device) * (self.rows + 1) + self.home[:rows].unsqueeze(1)
+        self.ended[:rows] = ask(over, self.ids[at], self.ended[:rows])
 
     def _bucket(self, rows: int) -> int:
         """The next power of two, at least the smallest bucket."""

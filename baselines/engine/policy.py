@@ -24,9 +24,9 @@ class Sample:
 
     Attributes:
         prompt: the exact prompt that was answered; it is stored, never rebuilt.
-        ids: [r] int64, end-of-turn token included; logp: [r] float32 when sampled; hidden: [H] float32, state of the
-            last prompt token.
-        cut: the reply ran into the token limit.
+        ids: [r] int64, end-of-turn token included where the reply has one; logp: [r] float32 when sampled; hidden: [H]
+            float32, state of the last prompt token.
+        cut: the reply ran into the token limit before it was over.
     """
 
     prompt: Prompt
@@ -73,7 +73,7 @@ class ModelPolicy:
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
         """Answer each environment's prompt."""
         samples, texts = self.sample([self.engine.family.encode(turn.messages) for turn in turns])
-        return [Reply(text, sample) for text, sample in zip(texts, samples, strict=True)]
+        return [Reply(text, sample, sample.cut) for text, sample in zip(texts, samples, strict=True)]
 
 
 def pad_rows(rows: Sequence[Tensor], fill: float) -> tuple[Tensor, Tensor]:

@@ -13,6 +13,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from vlgym.parsers import Parser, find_end
+
 from ..models.family import Family, Prompt
 from .eager import EagerDecoding
 from .graphed import GraphedDecoding
@@ -24,11 +26,11 @@ class Replies:
     """Sampled replies of a batch, right-padded.
 
     Attributes:
-        ids: [B, R] int64, the end-of-turn token included; pad id beyond.
+        ids: [B, R] int64, the end-of-turn token included where the reply has one; pad id beyond.
         mask: [B, R] bool, True on sampled tokens; from the loop, never inferred from ids.
         logp: [B, R] float32, log-probability of each token when it was sampled; 0 beyond.
         hidden: [B, H] float32, state of the LAST PROMPT token: the value head's input.
-        cut: [B] bool, the reply ran into the token limit without ending its turn.
+        cut: [B] bool, the reply ran into the token limit before it was over.
         texts: the replies as text.
     """
 
@@ -46,6 +48,8 @@ class Sampler(Prefill):
     Args:
         family: the model and what its family needs.
         max_new_tokens: longest reply, its end-of-turn token included.
+        parsers: what reads the replies. A reply is over as soon as one of them has what it asked for (`find_end`), or
+            at its end-of-turn token; with none, at that token alone.
         cached_prompts, cached_images, vision_of: as in `Prefill`.
         static: sample with static shapes and, on CUDA, recorded graphs (see `graphed.py`); "auto": on CUDA only.
     """
@@ -55,13 +59,14 @@ class Sampler(Prefill):
         family: Family,
         *,
         max_new_tokens: int,
+        parsers: Sequence[Parser] = (),
         cached_prompts: int = 256,
         cached_images: int = 2048,
         vision_of: Prefill | None = None,
         static: bool | Literal["auto"] = "auto",
     ) -> None:
         super().__init__(family, cached_prompts=cached_prompts, cached_images=cached_images, vision_of=vision_of)
-        self.max_new_tokens = max_new_tokens
+        self.max_new_tokens, self.parsers = max_new_tokens, tuple(parsers)
         self.stop = torch.tensor(family.stop_ids, device=family.device)
         parts = (self.decoder, self.embedding, self.logits)
         use_static = family.device.type == "cuda" if static == "auto" else static
@@ -96,13 +101,27 @@ class Sampler(Prefill):
         first = torch.stack([entry[2] for entry in entries])
         next_positions = torch.tensor([prompt.next_position for prompt in prompts], device=device)
         ids, logp, mask, cut = self.decoding.decode(
-            [entry[:2] for entry in entries], first, next_positions, draws.to(device), self.stop, greedy=greedy
-        )
-        longest = int(mask.sum(-1).max())
-        ids, mask, logp = ids[:, :longest], mask[:, :longest], logp[:, :longest]
+            [entry[:2] for entry in entries], first, next_positions, draws.to(device), self.stop, greedy=greedy,
+            over=self._over if self.parsers else None,
+        )  # fmt: skip
         lengths = mask.sum(-1).tolist()
-        texts = [self.family.decode(row[:n]) for row, n in zip(ids.tolist(), lengths, strict=True)]
-        return Replies(ids, mask, logp, first.float(), cut, texts)
+        rows = [row[:length] for row, length in zip(ids.tolist(), lengths, strict=True)]
+        for i, row in enumerate(rows):
+            if (end := self._find_end(row)) is not None:
+                rows[i], cut[i] = row[:end], False
+                ids[i, end:], mask[i, end:], logp[i, end:] = self.family.pad_id, False, 0.0
+        longest = max(len(row) for row in rows)
+        ids, mask, logp = ids[:, :longest], mask[:, :longest], logp[:, :longest]
+        return Replies(ids, mask, logp, first.float(), cut, [self.family.decode(row) for row in rows])
+
+    def _over(self, replies: Sequence[Sequence[int]]) -> list[bool]:
+        return [self._find_end(ids) is not None for ids in replies]
+
+    def _find_end(self, ids: Sequence[int]) -> int | None:
+        """After how many tokens a reply is over because a parser has what it asked for; None if it is not."""
+        text = self.family.decode(ids) if self.parsers else ""
+        ends = [end for parser in self.parsers if (end := find_end(parser, text)) is not None]
+        return self.family.count_tokens(ids, min(ends)) if ends else None
 
     @torch.no_grad()
     def last_hidden(self, prompts: Sequence[Prompt]) -> Tensor:

@@ -23,6 +23,7 @@ from .rewards import RewardOptions
 from .warm_start import WarmConfig
 
 DEFAULT_ENV, DEFAULT_MODEL = "vlgym/NumberLine-v0", "tiny"
+NEW_TOKENS = 128  # longest reply where neither an option, a warm start nor the model's own training says
 
 FREE_ON_RESUME = frozenset(
     {

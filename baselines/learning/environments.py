@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vlgym.making import make
+from vlgym.parsers import Parser
 from vlgym.prompts import PromptBuilder
 from vlgym.rollout import Runner
 
@@ -42,6 +44,10 @@ class Environments:
         """Environment `index` of this process; ids take turns."""
         return make(self.ids[(self.world.rank * self.count + index) % len(self.ids)], **self.kwargs)
 
+    def parsers(self) -> tuple[Parser, ...]:
+        """What reads the replies, each once; where one of them has what it asked for, a reply is over."""
+        return parsers_of(self.ids, self.kwargs)
+
     def make_runners(self) -> list[Runner]:
         """Endless training episodes: one runner, or two halves for double buffering."""
         halves = 2 if self.config.double_buffer else 1
@@ -64,6 +70,16 @@ class Environments:
     def make_shaper(self, gamma: float) -> RewardShaper:
         """The reward shaping of this process's environments."""
         return RewardShaper(self.config.reward, self.count, gamma)
+
+
+def parsers_of(env_ids: Sequence[str], env_kwargs: Mapping[str, Any]) -> tuple[Parser, ...]:
+    """The parsers of environments, each once."""
+    found: dict[tuple[str, int, type], Parser] = {}
+    for env_id in env_ids:
+        env = make(env_id, **env_kwargs)
+        found.setdefault((env.parser.name, env.parser.version, type(env.parser)), env.parser)
+        env.close()
+    return tuple(found.values())
 
 
 def prompt_builder(turns: int | None, images: int | None) -> PromptBuilder | None:

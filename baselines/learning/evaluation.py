@@ -49,7 +49,7 @@ def in_words(report: Report, env_steps: int) -> str:
     return (
         f"held-out {report.env_id} after {env_steps} env steps: success {report.success:.3f} "
         f"[{report.success_low:.3f}, {report.success_high:.3f}], return {report.mean_return:+.3f}, {score}"
-        f"invalid {report.invalid_rate:.3f}, {report.episodes} episodes"
+        f"invalid {report.invalid_rate:.3f}, cut {report.cut_rate:.3f}, {report.episodes} episodes"
     )
 
 
@@ -94,7 +94,7 @@ def _bounds(env_id: str, envs: Environments) -> tuple[Bound, Bound | None]:
 
 def _pool(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Mean over environments; the intervals of a single environment are kept."""
-    names = ("success", "success_low", "success_high", "mean_return", "return_se")
+    names = ("success", "success_low", "success_high", "mean_return", "return_se", "invalid_rate", "cut_rate")
     return {"env_steps": rows[0]["env_steps"], **{key: sum(row[key] for row in rows) / len(rows) for key in names}}
 
 

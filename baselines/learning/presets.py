@@ -37,6 +37,7 @@ COMMON: Values = {
     "lora.rank": (16, "code; the paper does not say"),
     "lora.alpha": (32.0, "code; the paper does not say"),
     "eval_episodes": (50, "D.2"),
+    "reward.unreadable_penalty": (0.0, "D.2: none"),
     "max_new_tokens": (128, "ours; the code writes up to 1,024, the paper does not say"),
     "dtype": ("bfloat16", "ours"),
 }
@@ -81,6 +82,7 @@ PRESETS: dict[str, Values] = {
         "gamma": (0.9, "C"),
         "gae_lambda": (0.95, "C"),
         "value_coef": (0.5, "C"),
+        "reward.unreadable_penalty": (0.0, "C: none"),
         "max_grad_norm": (0.01, "C"),
         "lora.rank": (128, "C"),
         "lora.alpha": (256.0, "C"),
@@ -89,6 +91,7 @@ PRESETS: dict[str, Values] = {
         "parser": ("json", "C: thoughts and action as JSON"),
     },
     "paper-loop": {
+        "reward.unreadable_penalty": (0.0, "LOOP: none"),
         "group": (6, "LOOP; D.2 does not say"),
         "num_envs": (240, "LOOP: 40 tasks of 6 rollouts"),
         "updates": (75, "D.2: 75 algorithm steps"),
@@ -108,6 +111,7 @@ PRESETS: dict[str, Values] = {
     },
     "magebench-rl": {
         "kl_coef": (0.001, 'fig. 6, "+kl"'),
+        "reward.unreadable_penalty": (0.0, "fig. 6: none"),
         "reward.repetition_penalty": (0.2, 'fig. 6, "+rep"'),
         "reward.length_bonus": (0.001, 'fig. 6, "+enc"'),
         "reward.length_limit": (200, 'fig. 6, "+enc"'),

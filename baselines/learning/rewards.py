@@ -1,7 +1,8 @@
 """What training makes of an environment's rewards: scale, normalisation, and MageBench's two rule-based terms.
 
-Evaluations never see any of it. The penalty for unreadable replies is the environment's own (`--invalid-penalty`), so
-that it counts in evaluations and trajectories too.
+Evaluations never see any of it. An environment's own penalty for unreadable replies (`--invalid-penalty`) counts in
+evaluations and trajectories, too; it is 0 in most. Then such a reply costs nothing but a turn, and where a wrong action
+costs more, a model learns to say nothing that can be read. Hence the penalty here.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ REWARD_LIMIT = 10.0  # of a normalised reward
 
 @dataclass(frozen=True)
 class RewardOptions:
-    """Reward shaping; by default none."""
+    """Reward shaping; by default only the penalty for unreadable replies."""
 
+    unreadable_penalty: float = 0.5
+    """Subtracted in training where no legal action was read from the reply, beside --invalid-penalty."""
     scale: float = 1.0
     """Factor on the environment's reward."""
     normalise: bool = False
@@ -40,8 +43,11 @@ class RewardOptions:
         """Raise `UserError` for a value out of its range."""
         if not self.scale > 0:
             raise UserError(f"--reward.scale {self.scale} must be > 0.")
-        if self.repetition_penalty < 0 or self.length_bonus < 0 or self.length_limit < 1:
-            raise UserError("--reward.repetition-penalty and --reward.length-bonus must be >= 0, the limit >= 1.")
+        if min(self.unreadable_penalty, self.repetition_penalty, self.length_bonus) < 0 or self.length_limit < 1:
+            raise UserError(
+                "--reward.unreadable-penalty, --reward.repetition-penalty and --reward.length-bonus must be >= 0, "
+                "--reward.length-limit >= 1."
+            )
 
 
 class RewardShaper:
@@ -73,6 +79,8 @@ class RewardShaper:
             reward = record.reward * o.scale
             if o.normalise:
                 reward = self._normalise(slot, reward, record.terminated or record.truncated)
+            if record.invalid:
+                reward -= o.unreadable_penalty
             if o.repetition_penalty and repeats_itself(record):
                 reward -= o.repetition_penalty
             if o.length_bonus and length < o.length_limit:

@@ -34,13 +34,14 @@ from vlgym.errors import UserError
 from ..engine.engine import Engine
 from ..engine.policy import ModelPolicy
 from ..models import lora
+from ..models.limits import Limits
 from ..models.load import load_family
 from ..runs import distributed, folder
 from ..runs.checkpoint import load_checkpoint, load_module, module_tensors
 from ..runs.logs import RunLog
 from ..runs.threads import set_up_torch
 from .batch import Batch
-from .config import DEFAULT_MODEL, RunConfig, saved_config
+from .config import DEFAULT_MODEL, NEW_TOKENS, RunConfig, saved_config
 from .environments import Environments
 from .evaluation import draw_run, held_out, in_words
 from .optimizers import Optimizers
@@ -48,7 +49,6 @@ from .state import Kept, Part, Plays, RunState
 from .warm_start import WarmReport, show_check, warm_start
 from .weights import Adapters, AllWeights, Weights, engines
 
-NEW_TOKENS = 128  # longest reply where neither the configuration nor a warm start says
 BASE_FILE = "base.safetensors"  # the weights under the adapters, where a warm start made them
 FAILURES_FILE = "failures.jsonl"  # environments that raised, one line each
 
@@ -131,7 +131,7 @@ class Run(Generic[C]):
                 folder.write_json(self.out / folder.RUN_FILE, record)
         self._checkpoint = load_checkpoint(self.out / "checkpoints", c.device) if c.resume else None
         warm = WarmReport()
-        engine = Engine(family, max_new_tokens=c.max_new_tokens or NEW_TOKENS)
+        engine = Engine(family, max_new_tokens=c.max_new_tokens or NEW_TOKENS, parsers=self.envs.parsers())
         if c.resume and c.lora.rank and (self.out / BASE_FILE).is_file():
             load_module("base", family.model, load_file(self.out / BASE_FILE, device=c.device))
         elif not c.resume and c.warm.steps:
@@ -257,8 +257,12 @@ class Run(Generic[C]):
     def save_model(self) -> list[Path]:
         """Write the trained model, adapters merged, as folders that `--model` and `from_pretrained` read."""
         self.weights.refresh()
-        folders = [self.out / "model"] + ([Path(self.config.export)] if self.config.export else [])
-        return [lora.export_merged(self.weights.sampler.family, path) for path in folders]
+        c, sampler = self.config, self.weights.sampler
+        folders = [self.out / "model"] + ([Path(c.export)] if c.export else [])
+        limits = Limits(
+            sampler.max_new_tokens, sampler.family.image_tokens, c.history_turns, c.history_images, c.parser
+        )
+        return [lora.export_merged(sampler.family, path, limits) for path in folders]
 
     def _record(self, update: Update) -> None:
         """Log an update and count it."""

@@ -32,21 +32,5 @@ def action_mask(
     for row, (sample, span) in enumerate(zip(samples, spans, strict=True)):
         if span is not None:
             ids = sample.ids.tolist()
-            mask[row, first_token(family, ids, span[0]) : len(ids)] = True
+            mask[row, family.count_tokens(ids, span[0] + 1) - 1 : len(ids)] = True
     return mask
-
-
-def first_token(family: Family, ids: Sequence[int], character: int) -> int:
-    """Index of the first token after which the decoded text is longer than `character` characters.
-
-    Decoding prefixes handles characters that are split over tokens; the text grows with its tokens, so a bisection
-    finds the place.
-    """
-    low, high = 0, len(ids) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if len(family.decode(ids[: middle + 1])) > character:
-            high = middle
-        else:
-            low = middle + 1
-    return low

@@ -102,7 +102,9 @@ class Adapters:
             parameter.requires_grad_(False)
         lora.add_adapters(family, options, seed=seed)
         self.scorer = Engine(family, max_new_tokens=limit)
-        self.sampler = Engine(lora.merged_copy(family), max_new_tokens=limit, vision_of=self.scorer)
+        self.sampler = Engine(
+            lora.merged_copy(family), max_new_tokens=limit, parsers=engine.parsers, vision_of=self.scorer
+        )
         self.parameters = lora.trainable_parameters(family)
         self.reference: Engine | None = None
         if keep_reference:

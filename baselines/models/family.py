@@ -234,6 +234,21 @@ class Family:
         """Text of a reply's ids, without special tokens."""
         return self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
+    def count_tokens(self, ids: Sequence[int], characters: int) -> int:
+        """The fewest tokens from the first on whose decoded text has at least so many characters; all where none has.
+
+        Decoding beginnings handles characters that are split over tokens. The text grows with its tokens, so a
+        bisection finds the place.
+        """
+        low, high = 1, len(ids)
+        while low < high:
+            middle = (low + high) // 2
+            if len(self.decode(ids[:middle])) >= characters:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
     def encode_reply(self, text: str) -> list[int]:
         """Ids of a reply as a policy would have sampled it: its text and the end-of-turn token."""
         return [*self.encode_text(text), self.turn_end]

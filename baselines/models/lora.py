@@ -32,6 +32,7 @@ from transformers.image_processing_base import ImageProcessingMixin
 from vlgym.errors import UserError
 
 from .family import Family
+from .limits import Limits
 
 NAME = "default"  # peft can hold several adapters by name; here there is one
 TARGETS = r"layers\.\d+\.(self_attn|mlp)\.\w+_proj"  # paths in the language model: all its linear layers
@@ -197,11 +198,11 @@ def _rebuilt(family: Family, plain: Callable[[Any], nn.Linear]) -> Family:
 # ---- checkpoints -----------------------------------------------------------------------------------------------------
 
 
-def export_merged(family: Family, folder: Path) -> Path:
+def export_merged(family: Family, folder: Path, limits: Limits | None = None) -> Path:
     """Write the model, adapters merged if it has any, for `--model` and for transformers' `from_pretrained`.
 
-    It is written whole or not at all, and replaces an older model there. The settings of the image processor go along
-    where the model was loaded with some.
+    It is written whole or not at all, and replaces an older model there. The limits of its training go along, and the
+    settings of the image processor where the model was loaded with some.
 
     Raises:
         UserError: the folder holds something else than a model.
@@ -218,6 +219,8 @@ def export_merged(family: Family, folder: Path) -> Path:
         settings = None  # the model came without any, as tiny does; `load_family` then takes the family's own
     if settings is not None:
         (part / "preprocessor_config.json").write_text(json.dumps(settings, indent=2))
+    if limits is not None:
+        limits.write(part)
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(part, folder)
     return folder

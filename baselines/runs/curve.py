@@ -1,7 +1,7 @@
 """The learning curve of a run as a PNG.
 
-Warm start and reinforcement learning apart; success and return; floor and oracle as lines, held-out evaluations with
-intervals.
+Warm start and reinforcement learning apart; success, return, and the shares of replies that are unreadable or cut;
+floor and oracle as lines, held-out evaluations with intervals.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ def draw_curve(
         title: over the picture.
         name: of the learner.
         warm: (gradient step, validation success) of the warm start.
-        evaluations: `{"env_steps", "success", "success_low", "success_high", "mean_return", "return_se"}` on held-out
-            episodes.
+        evaluations: `{"env_steps", "success", "success_low", "success_high", "mean_return", "return_se",
+            "invalid_rate", "cut_rate"}` on held-out episodes.
         floor: `{"success", "return"}` of the random policy; oracle: of the oracle; None where unknown.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12, 4.2))
+    figure = Figure(figsize=(14.5, 4.2))
     FigureCanvasAgg(figure)
-    left, middle, right = figure.subplots(1, 3, width_ratios=(1, 2.4, 2.4))
+    left, middle, right, last = figure.subplots(1, 4, width_ratios=(1, 2.2, 2.2, 1.5))
     left.set(title="supervised warm start", xlabel="gradient steps", ylabel="success", ylim=(-0.03, 1.05))
     if warm:
         left.plot([step for step, _ in warm], [value for _, value in warm], "o-", color="tab:gray", markersize=3)
@@ -79,11 +79,26 @@ def draw_curve(
                 value = known[metric]
                 axis.axhline(value, color=color, linestyle=style, linewidth=1.5, label=f"{word} {value:.2f}")
         axis.grid(alpha=0.2)
-    for axis in (middle, right):
+    _draw_replies(last, rows, evaluations)
+    for axis in (middle, right, last):
         axis.legend(loc="best", fontsize=8)
     figure.suptitle(title)
     figure.tight_layout()
     figure.savefig(path, dpi=110)
+
+
+def _draw_replies(axis: Any, rows: Sequence[Mapping[str, Any]], evaluations: Sequence[Mapping[str, Any]]) -> None:
+    """Shares of replies from which no action was read, and of those that the token limit cut."""
+    axis.set(title="share of replies", xlabel="environment steps", ylim=(-0.03, 1.05))
+    axis.grid(alpha=0.2)
+    for name, word, color in (("invalid_rate", "unreadable", "tab:purple"), ("cut_rate", "cut", "tab:brown")):
+        seen = [(r["env_steps"], r[f"rollout/{name}"]) for r in rows if r.get(f"rollout/{name}") is not None]
+        axis.plot(
+            [at for at, _ in seen], [share for _, share in seen], color=color, alpha=0.6, linewidth=1,
+            label=f"{word}, training",
+        )  # fmt: skip
+        at, shares = [e["env_steps"] for e in evaluations], [e[name] for e in evaluations]
+        axis.plot(at, shares, "s", color=color, label=f"{word}, held-out")
 
 
 def _draw_training(axis: Any, seen: Sequence[tuple[float, float]]) -> None:

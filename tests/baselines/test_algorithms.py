@@ -15,7 +15,7 @@ from baselines import grpo, loop, rl4vlm, vldac
 from baselines.engine.policy import Sample
 from baselines.learning import losses
 from baselines.learning.optimizers import Metrics
-from baselines.learning.spans import action_mask, first_token
+from baselines.learning.spans import action_mask
 from baselines.runs.checkpoint import checkpoints
 from baselines.runs.logs import read_rows
 from vlgym.errors import UserError
@@ -53,11 +53,11 @@ def test_a_reply_without_a_readable_action_is_all_thoughts(family):
     assert not action_mask(family, [sample_of(family, "no idea")], [None], 9).any()
 
 
-def test_the_first_token_is_found_as_by_decoding_every_prefix(family):
+def test_tokens_are_counted_as_by_decoding_every_beginning(family):
     ids = sample_of(family, "caf\u00e9 \u2192 turn left <action>\u00fc</action>").ids.tolist()
     lengths = [len(family.decode(ids[: i + 1])) for i in range(len(ids))]
-    for character in range(lengths[-2]):
-        assert first_token(family, ids, character) == next(i for i, n in enumerate(lengths) if n > character)
+    for characters in range(1, lengths[-2] + 1):
+        assert family.count_tokens(ids, characters) == next(i + 1 for i, n in enumerate(lengths) if n >= characters)
 
 
 # -- RL4VLM --

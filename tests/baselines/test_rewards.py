@@ -31,6 +31,11 @@ def test_a_scale_multiplies_the_environments_reward_alone():
     assert shape_all(shaper, [4.0], [False]) == [pytest.approx(4.0 * 0.5 + 5 * 0.1)]
 
 
+def test_training_takes_the_penalty_off_where_no_action_was_read():
+    shaper = RewardShaper(RewardOptions(unreadable_penalty=0.3), 2, 0.9)
+    assert shaper.shape([BLANK, replace(BLANK, invalid=True)], [5, 5]) == pytest.approx([1.0, 0.7])
+
+
 def test_normalising_divides_by_the_running_deviation_of_the_discounted_return():
     # Returns with gamma 0.5: 2, 2 * 0.5 + 4 = 5, and after the end 1.
     shaped = shape_all(RewardShaper(RewardOptions(normalise=True), 1, 0.5), [2.0, 4.0, 1.0], [False, True, False])
@@ -79,7 +84,9 @@ def test_a_restored_shaper_goes_on_exactly():
     assert shape_all(first, [0.7], [False]) == shape_all(second, [0.7], [False])
 
 
-@pytest.mark.parametrize("wrong", [{"scale": 0.0}, {"repetition_penalty": -1.0}, {"length_limit": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"scale": 0.0}, {"unreadable_penalty": -0.1}, {"repetition_penalty": -1.0}, {"length_limit": 0}]
+)
 def test_values_out_of_range_are_refused(wrong):
     with pytest.raises(UserError, match=r"--reward\."):
         RewardOptions(**wrong).validate()

@@ -10,7 +10,7 @@ from .json_reply import JsonParser
 from .plan import PlanParser
 from .tag import TagParser
 
-__all__ = ["PARSERS", "JsonParser", "Parsed", "Parser", "PlanParser", "TagParser", "get_parser"]
+__all__ = ["PARSERS", "JsonParser", "Parsed", "Parser", "PlanParser", "TagParser", "find_end", "get_parser"]
 
 PARSERS: dict[str, type] = {"tag": TagParser, "json": JsonParser, "plan": PlanParser}
 
@@ -39,3 +39,17 @@ def get_parser(parser: str | Parser) -> Parser:
         f"Unknown parser {parser!r}; there are {', '.join(PARSERS)}, or an import string package.module:Class."
         f"{nearest(parser, PARSERS)}"
     )
+
+
+def find_end(parser: Parser, text: str) -> int | None:
+    """Return after how many characters a reply is over because it holds what the parser asked for: its stop rule.
+
+    Args:
+        parser: its `end` says it; a parser without one has no stop rule.
+        text: the reply so far.
+
+    Returns:
+        The length of the shortest beginning that the parser reads an action from; `None` while it reads none.
+    """
+    end = getattr(parser, "end", None)
+    return None if end is None else end(text)

@@ -47,6 +47,20 @@ class JsonParser:
             return Parsed(actions=(action,), span=(start, stop)) if action else Parsed(failure="empty_action")
         return Parsed(failure=failure)
 
+    def end(self, text: str) -> int | None:
+        """Return the length of `text` up to its first object with an action, or `None`.
+
+        Only the first 32 closing braces are looked at, so the work is bounded.
+        """
+        at = -1
+        for _ in range(_MAX_CANDIDATES):
+            at = text.find("}", at + 1)
+            if at < 0:
+                break
+            if self.parse(text[: at + 1]).failure is None:
+                return at + 1
+        return None
+
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:
         """Write a JSON object with thoughts and the (single) action."""
         return json.dumps({"thoughts": thoughts, "action": actions[-1] if actions else ""})

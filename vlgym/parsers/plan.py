@@ -10,12 +10,14 @@ import re
 from collections.abc import Sequence
 
 from ..types import Parsed
+from .tag import end_of_tag
 
 MAX_ACTIONS = 512
 """Longest plan that is executed; a longer one is cut off."""
 
 _OPEN = re.compile(r"<plan>", re.IGNORECASE)
 _CLOSE = re.compile(r"</plan>", re.IGNORECASE)
+_TAG = re.compile(r"<(/?)plan>", re.IGNORECASE)
 _NUMBER = re.compile(r"^\s*(?:\d{1,4}[.)]\s+|[-*]\s+)")
 
 
@@ -35,9 +37,12 @@ class PlanParser:
             return Parsed(failure="no_action")
         start = opens[-1].end()
         end = next(match.start() for match in closes if match.start() >= start)
-        items = (_NUMBER.sub("", item).strip() for item in re.split(r"[;\n]", text[start:end]))
-        actions = tuple(item for item in items if item)[:MAX_ACTIONS]
+        actions = _read_actions(text[start:end])
         return Parsed(actions=actions, span=(start, end)) if actions else Parsed(failure="empty_action")
+
+    def end(self, text: str) -> int | None:
+        """Return the length of `text` up to its first complete plan with an action in it, or `None`."""
+        return end_of_tag(text, _TAG, holds=lambda inside: bool(_read_actions(inside)))
 
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:
         """Write thoughts, then the plan in its tag."""
@@ -50,3 +55,8 @@ class PlanParser:
             "Think briefly, then write the whole sequence of actions, separated by semicolons: "
             "<plan>ACTION; ACTION; ...</plan>. Each ACTION must be one of the legal actions."
         )
+
+
+def _read_actions(text: str) -> tuple[str, ...]:
+    items = (_NUMBER.sub("", item).strip() for item in re.split(r"[;\n]", text))
+    return tuple(item for item in items if item)[:MAX_ACTIONS]

@@ -6,12 +6,13 @@ The last complete tag wins, so a model may mention the format while it thinks. R
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..types import Parsed
 
 _OPEN = re.compile(r"<action>", re.IGNORECASE)
 _CLOSE = re.compile(r"</action>", re.IGNORECASE)
+_TAG = re.compile(r"<(/?)action>", re.IGNORECASE)
 
 
 class TagParser:
@@ -37,6 +38,10 @@ class TagParser:
             return Parsed(failure="empty_action")
         return Parsed(actions=(action,), span=(start, end))
 
+    def end(self, text: str) -> int | None:
+        """Return the length of `text` up to its first complete tag with an action in it, or `None`."""
+        return end_of_tag(text, _TAG, holds=lambda inside: bool(inside.strip()))
+
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:
         """Write thoughts, then the (single) action in its tag."""
         action = f"<action>{actions[-1] if actions else ''}</action>"
@@ -47,3 +52,22 @@ class TagParser:
         return (
             "Think briefly, then end your reply with <action>ACTION</action>, where ACTION is one of the legal actions."
         )
+
+
+def end_of_tag(text: str, tag: re.Pattern[str], *, holds: Callable[[str], bool]) -> int | None:
+    """Return the length of `text` up to the first closing tag whose content `holds` what is asked for, or `None`.
+
+    Args:
+        text: a reply.
+        tag: matches opening and closing tags; its group 1 is empty in an opening one.
+        holds: says whether the text between an opening tag and the next closing one is enough.
+    """
+    begun: int | None = None
+    for match in tag.finditer(text):
+        if not match[1]:
+            begun = match.end()
+        elif begun is not None:
+            if holds(text[begun : match.start()]):
+                return match.end()
+            begun = None
+    return None

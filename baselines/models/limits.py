@@ -1,0 +1,59 @@
+"""The limits of a model's training, in a small file beside its weights, for who plays it again.
+
+Without it an evaluation would give the model other limits than those it learnt with.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from vlgym.errors import UserError
+
+FILE = "vlgym.json"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits and prompt layout of a model's training; `None` where that left it open.
+
+    Attributes:
+        max_new_tokens: longest reply in tokens.
+        image_tokens: most tokens per image.
+        history_turns: past turns in the prompt.
+        history_images: images in the prompt.
+        parser: reply style.
+    """
+
+    max_new_tokens: int | None = None
+    image_tokens: int | None = None
+    history_turns: int | None = None
+    history_images: int | None = None
+    parser: str | None = None
+
+    def write(self, folder: Path) -> None:
+        """Write the file into a model's folder."""
+        (folder / FILE).write_text(json.dumps(asdict(self), indent=1) + "\n")
+
+
+def read_limits(model: str) -> Limits:
+    """Read the limits of a saved model; all open for `tiny`, a Hub name, or a folder without the file.
+
+    Raises:
+        UserError: the file is not what `Limits.write` writes.
+    """
+    path = Path(model) / FILE
+    if not path.is_file():
+        return Limits()
+    try:
+        data = json.loads(path.read_text())
+        limits = Limits(**data)
+    except (OSError, ValueError, TypeError) as error:
+        raise UserError(f"{path} cannot be read ({error}). Delete it to go on with the defaults.") from None
+    for name, value in asdict(limits).items():
+        if value is not None and not (
+            isinstance(value, str) if name == "parser" else type(value) is int and value >= 0
+        ):
+            raise UserError(f"{path}: {name} is {value!r}. Delete the file to go on with the defaults.")
+    return limits

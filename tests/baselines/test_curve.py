@@ -1,0 +1,53 @@
+"""The learning curve shows what its reader must not miss."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from baselines.runs.curve import draw_curve
+
+REPORT = {
+    "success": 0.9, "success_low": 0.8, "success_high": 0.95, "mean_return": 0.7, "return_se": 0.1,
+    "invalid_rate": 0.25, "cut_rate": 0.125,
+}  # fmt: skip
+ROWS = [
+    {
+        "env_steps": n,
+        "episode/success": 0.5,
+        "episode/return": 0.1,
+        "rollout/invalid_rate": n / 100,
+        "rollout/cut_rate": 0.0,
+    }
+    for n in (10, 20)
+]
+
+
+def draw(path, monkeypatch, rows, evaluations) -> Figure:
+    figures = []
+    save = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *a, **k: (figures.append(figure), save(figure, *a, **k)))
+    bound = {"success": 0.2, "return": -1.0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        draw_curve(path, rows, title="t", name="VL-DAC", warm=[], evaluations=evaluations, floor=bound, oracle=bound)
+    return figures[0]
+
+
+def test_unreadable_and_cut_replies_of_training_and_of_held_out_episodes_are_drawn(tmp_path, monkeypatch):
+    evaluations = [{"env_steps": 0, **REPORT}, {"env_steps": 20, **REPORT, "invalid_rate": 0.0}]
+    axis = draw(tmp_path / "curve.png", monkeypatch, ROWS, evaluations).axes[3]
+    lines = {line.get_label(): np.asarray(line.get_xydata()).tolist() for line in axis.get_lines()}
+    assert lines["unreadable, training"] == [[10, 0.1], [20, 0.2]]
+    assert lines["cut, training"] == [[10, 0.0], [20, 0.0]]
+    assert lines["unreadable, held-out"] == [[0, 0.25], [20, 0.0]]
+    assert lines["cut, held-out"] == [[0, 0.125], [20, 0.125]]
+
+
+@pytest.mark.parametrize(("rows", "evaluations"), [([], []), (ROWS, []), ([], [{"env_steps": 0, **REPORT}])])
+def test_a_run_that_has_hardly_begun_has_a_curve(tmp_path, monkeypatch, rows, evaluations):
+    draw(tmp_path / "curve.png", monkeypatch, rows, evaluations)
+    assert (tmp_path / "curve.png").is_file()

@@ -1,0 +1,143 @@
+"""A reply is over when a parser has what it asked for: the sampler stops there, whatever the way of decoding."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from stage import SMALL
+
+from baselines import evaluate, sft, vldac
+from baselines.engine.eager import CHECK
+from baselines.engine.engine import Engine
+from baselines.learning.environments import parsers_of
+from baselines.learning.run import Run
+from baselines.learning.warm_start import WarmConfig
+from baselines.models.limits import FILE, Limits, read_limits
+from baselines.models.lora import LoraOptions
+from vlgym.errors import UserError
+from vlgym.parsers import TagParser
+
+LIMIT = 21  # no multiple of CHECK
+NO_WARM_START = replace(vldac.Config(**SMALL), warm=WarmConfig(steps=0))
+
+
+class Marks(TagParser):
+    """Has what it asked for as soon as the text holds one of the marks."""
+
+    def __init__(self, marks: str) -> None:
+        self.marks = marks
+
+    def end(self, text: str) -> int | None:
+        return next((at + 1 for at, character in enumerate(text) if character in self.marks), None)
+
+
+def sample(family, prompts, *parsers, static=False, limit=LIMIT):
+    engine = Engine(family, max_new_tokens=limit, parsers=parsers, static=static)
+    return engine, engine.sample(prompts * 3, torch.Generator().manual_seed(5))
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_a_reply_ends_with_the_token_that_completes_what_was_asked_for(family, prompts, static):
+    _, whole = sample(family, prompts)
+    rule = Marks("k")
+    engine, out = sample(family, prompts, rule, static=static)
+    over = 0
+    for i, text in enumerate(whole.texts):
+        ids = whole.ids[i][whole.mask[i]]
+        n = next((n for n in range(1, len(ids) + 1) if rule.end(family.decode(ids[:n].tolist()))), len(ids))
+        assert out.ids[i][out.mask[i]].tolist() == ids[:n].tolist()
+        assert set(out.ids[i][~out.mask[i]].tolist()) <= {family.pad_id}
+        torch.testing.assert_close(out.logp[i][out.mask[i]], whole.logp[i, :n], atol=1e-5, rtol=0)
+        assert not out.logp[i][~out.mask[i]].any()
+        assert out.texts[i] == family.decode(ids[:n].tolist())
+        assert text.startswith(out.texts[i])
+        assert bool(out.cut[i]) is (bool(whole.cut[i]) and rule.end(text) is None)
+        over += n < len(ids)
+    assert 3 <= over <= len(out.texts) - 3
+    assert out.ids.shape[1] == int(out.mask.sum(-1).max())
+    torch.testing.assert_close(engine.score(prompts * 3, out.ids, out.mask), out.logp, atol=1e-5, rtol=0)
+
+
+def test_a_rule_that_is_never_met_changes_nothing(family, prompts):
+    whole, same = sample(family, prompts)[1], sample(family, prompts, Marks(""))[1]
+    assert torch.equal(whole.ids, same.ids)
+    assert torch.equal(whole.cut, same.cut)
+    assert same.cut.any()
+
+
+def test_any_of_several_parsers_ends_a_reply(family, prompts):
+    both, one = sample(family, prompts, Marks("a"), Marks("e"))[1], sample(family, prompts, Marks("ae"))[1]
+    assert both.texts == one.texts
+    assert both.texts != sample(family, prompts, Marks("a"))[1].texts
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_no_tokens_are_computed_long_after_every_reply_is_over(family, prompts, static):
+    steps = []
+    logits = family.logits
+    family.logits = lambda hidden: (steps.append(1), logits(hidden))[1]
+    any_text = Marks("".join(map(chr, range(33, 127))))
+    sample(family, prompts, any_text, static=static, limit=64)
+    assert len(steps) <= 2 * CHECK + 2
+
+
+@pytest.mark.parametrize(("parser", "rank"), [(None, 0), ("json", 0), (None, 2)])
+def test_a_run_stops_replies_by_its_environments_parsers(tmp_path, parser, rank):
+    config = replace(NO_WARM_START, out=tmp_path / "run", parser=parser, lora=LoraOptions(rank=rank))
+    with Run(config) as run:
+        assert [each.name for each in run.weights.sampler.parsers] == [parser or "tag"]
+
+
+def test_environments_that_share_a_style_share_its_parser():
+    ids = ["vlgym/NumberLine-v0", "vlgym/EZPoints-v0"]
+    assert [parser.name for parser in parsers_of(ids, {})] == ["tag"]
+    assert [parser.name for parser in parsers_of(ids, {"parser": "json"})] == ["json"]
+
+
+# -- the limits of a run, taken over by the evaluation --
+
+
+def test_limits_are_written_and_read(tmp_path):
+    limits = Limits(13, 16, 2, 3, "json")
+    limits.write(tmp_path)
+    assert read_limits(str(tmp_path)) == limits
+    assert read_limits("tiny") == read_limits("Qwen/Qwen2-VL-2B-Instruct") == Limits()
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"max_tokens": 3}', '{"max_new_tokens": "13"}', '{"image_tokens": true}'])
+def test_a_file_with_something_else_is_refused(tmp_path, text):
+    (tmp_path / FILE).write_text(text)
+    with pytest.raises(UserError, match="Delete"):
+        read_limits(str(tmp_path))
+
+
+def test_a_run_and_a_warm_start_save_their_limits_with_the_model(tmp_path):
+    with Run(replace(NO_WARM_START, out=tmp_path / "run", history_images=2, parser="json")) as run:
+        run.save_model()
+    assert read_limits(str(tmp_path / "run" / "model")) == Limits(12, 4, None, 2, "json")
+    warm = WarmConfig(steps=1, samples=16, batch=4, val_episodes=1)
+    report = sft.run(sft.Config(out=tmp_path / "warm", image_tokens=4, threads=1, warm=warm))
+    assert read_limits(str(tmp_path / "warm")) == Limits(report.max_new_tokens, 4)
+
+
+def test_an_evaluation_takes_the_limits_of_the_training_unless_told_otherwise(tmp_path, model_folder, monkeypatch):
+    made = []
+
+    class Noted(Engine):
+        def sample(self, prompts, *args, **kwargs):
+            made.append((self.max_new_tokens, self.family.image_tokens, [p.name for p in self.parsers]))
+            return super().sample(prompts, *args, **kwargs)
+
+    with Run(replace(NO_WARM_START, out=tmp_path / "run", parser="json", max_new_tokens=7)) as run:
+        run.save_model()
+    monkeypatch.setattr(evaluate, "Engine", Noted)
+    config = evaluate.Config(str(tmp_path / "run" / "model"), episodes=1, num_envs=1, threads=1)
+    reports = evaluate.run(config)
+    assert made[-1] == (7, 4, ["json"])
+    assert reports[0].cut_rate > 0.5  # a model that has learnt nothing goes on to the limit
+    evaluate.run(replace(config, max_new_tokens=5, image_tokens=9, parser="tag"))
+    assert made[-1] == (5, 9, ["tag"])
+    evaluate.run(replace(config, model="tiny", max_new_tokens=5, image_tokens=4))
+    assert made[-1] == (5, 4, ["tag"])

@@ -1,0 +1,78 @@
+"""The stop rule: a reply is over after its shortest beginning that the parser reads an action from."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vlgym.parsers import JsonParser, Parser, PlanParser, TagParser, find_end
+
+PIECES = {
+    "tag": ["<action>", "</action>", "<ACTION>", "</Action>", "+", " ", "\n", "<", "é"],
+    "plan": ["<plan>", "</plan>", "</PLAN>", "up", ";", "\n", " ", "1. ", "- "],
+    "json": [
+        '{"action": "+"}',
+        '{"action": ',
+        '"+"',
+        "{",
+        "}",
+        '{"thoughts": "a}b", ',
+        '"action": "-"',
+        '""',
+        "\n",
+        "[]",
+    ],
+}
+PARSERS: dict[str, Parser] = {"tag": TagParser(), "plan": PlanParser(), "json": JsonParser()}
+
+
+@pytest.mark.parametrize("name", PARSERS)
+@given(data=st.data())
+def test_a_reply_is_over_after_the_shortest_beginning_that_is_read(name: str, data: st.DataObject) -> None:
+    parser = PARSERS[name]
+    text = "".join(data.draw(st.lists(st.sampled_from(PIECES[name]), max_size=16)))
+    readable = [n for n in range(len(text) + 1) if parser.parse(text[:n], None).failure is None]
+    assert find_end(parser, text) == (readable[0] if readable else None)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "over"),
+    [
+        ("tag", "so <action>+</action> current 1 <action>++", "so <action>+</action>"),
+        ("tag", "<action></action> <action>-</action><action>+</action>", "<action></action> <action>-</action>"),
+        ("plan", "<plan> ; </plan><plan>up; left</plan> and", "<plan> ; </plan><plan>up; left</plan>"),
+        (
+            "json",
+            '{"a": 1} {"thoughts": "}", "action": "+"} {"action": "-"}',
+            '{"a": 1} {"thoughts": "}", "action": "+"}',
+        ),
+    ],
+)
+def test_what_stands_after_it_was_not_asked_for(name: str, text: str, over: str) -> None:
+    end = find_end(PARSERS[name], text)
+    assert end is not None
+    assert text[:end] == over
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_every_written_reply_ends_where_it_is_over(name: str) -> None:
+    parser = PARSERS[name]
+    text = parser.format(["turn left"], "a wall ahead")
+    assert find_end(parser, text) == len(text)
+    assert find_end(parser, text[:-1]) is None
+
+
+@pytest.mark.parametrize("name", PARSERS)
+@pytest.mark.parametrize(
+    "piece", ["<action>", "</action>", "<action></action>", "<plan>;</plan>", "{", "}", '{"a":', "{}"]
+)
+def test_a_hostile_text_takes_no_time(name: str, piece: str) -> None:
+    """A rule whose work grew with the square of the length would hang here."""
+    assert find_end(PARSERS[name], piece * 100_000) is None
+
+
+def test_a_parser_without_a_rule_never_says_that_a_reply_is_over() -> None:
+    class Plain:
+        name, version = "plain", 1
+        parse, format, describe = TagParser.parse, TagParser.format, TagParser.describe
+
+    assert find_end(Plain(), "<action>+</action>") is None
