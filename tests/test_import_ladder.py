@@ -12,7 +12,7 @@ LADDER = (
     ("errors", "types"),
     ("seeding", "intervals"),
     ("spec", "benchmark_scores"),
-    ("spaces", "suites", "reset_options"),
+    ("spaces", "suites", "reset_options", "arguments", "versions"),
     ("shared_text",),
     ("hookspecs",),
     ("plugins", "registry_file"),

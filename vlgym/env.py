@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 
 from . import shared_text  # noqa: F401  (registers MessageSpace with Gymnasium's shared memory)
+from .arguments import arguments_in_force, bind_arguments
 from .errors import UserError, check_choice
 from .game import Game
 from .parsers import get_parser
@@ -65,6 +66,14 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012
+    _given: dict[str, Any]
+    _arguments: dict[str, Any] | None = None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Note the arguments of the constructor, whatever class takes them."""
+        env = super().__new__(cls)
+        env._given = bind_arguments(cls, args, kwargs)
+        return env
 
     def __init__(
         self,
@@ -125,6 +134,8 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         given = plain_options(options)
         checked = read_options(self, given)
         before = self._bookmark()
+        if self._arguments is None:
+            self._arguments = self.arguments  # of the constructor, before an episode writes over anything
         try:
             super().reset(seed=seed)
             self.reset_seed = seed
@@ -160,6 +171,13 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         return self.image() if self.render_mode == "rgb_array" else None
 
     # ---- beyond Gymnasium ------------------------------------------------------------------------------------------
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The constructor's arguments in force, defaults included, as plain data (see `vlgym.arguments`)."""
+        if self._arguments is None:
+            self._arguments = arguments_in_force(self, VLEnv, self._given)
+        return copy.deepcopy(self._arguments)
 
     def solve(self) -> str | None:
         """Return the oracle's next reply in the parser's format, or `None` without an oracle's action.

@@ -41,6 +41,10 @@ class Game:
         """
         return None
 
+    def resolve_arguments(self) -> dict[str, Any]:
+        """Return name -> value in force of arguments that leave it open (such as `auto`), for a run's record."""
+        return {}
+
     def image(self) -> Image:
         """Draw the current state: a fresh `[H, W, 3] uint8` array of `self.image_size`."""
         raise TypeError(f"{type(self).__name__} must define image()")

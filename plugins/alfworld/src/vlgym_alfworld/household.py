@@ -169,6 +169,10 @@ class ALFWorld(VLEnv):
             self.episode_return += self._rate()
         return observation, reward, terminated, truncated, info
 
+    def resolve_arguments(self) -> dict[str, Any]:
+        """Which games are played."""
+        return {"games": "benchmark" if self.uses_benchmark else "generated"}
+
     def natural_size(self) -> tuple[int, int] | None:
         """The published pictures' size with `compat="rl4vlm"`."""
         return rl4vlm.IMAGE_SIZE if self.compat else None

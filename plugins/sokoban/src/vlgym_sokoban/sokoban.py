@@ -134,6 +134,8 @@ class Sokoban(VLEnv):
             SourceConfig(group, level, level_file, rows, columns, boxes, gen_steps, min_solution, max_solution)
         )
         self.max_steps = max_steps or self._source.max_steps
+        self.rows, self.columns, self.boxes = self._source.rows, self._source.columns, self._source.boxes
+        self.gen_steps = self._source.gen_steps
         if kwargs.get("max_turns") is None:
             kwargs["max_turns"] = self.max_steps if kwargs.get("planner") == "global" else ONLINE_TURNS
         super().__init__(**kwargs)

@@ -49,6 +49,7 @@ class LevelSource:
         columns: width of the largest room, in cells.
         boxes: most boxes in a room.
         max_steps: the group's step limit.
+        gen_steps: length of the generator's random walk; `None` where levels are not drawn.
 
     Raises:
         UserError: the arguments contradict each other or are out of range, or the level file is bad.
@@ -62,6 +63,7 @@ class LevelSource:
         self._check_sizes(own)
         self._levels: Sequence[Level] = ()
         self._generator: LevelGenerator | None = None
+        self.gen_steps: int | None = None
         if config.level_file is not None:
             self._levels = _read_file(config.level_file)
         elif config.level is not None:
@@ -81,8 +83,9 @@ class LevelSource:
             self.boxes = own.get("boxes", group.boxes)
             resized = "rows" in own or "columns" in own
             # The package's default walk for rooms without a group of their own.
-            gen_steps = own.get("gen_steps", int(1.7 * (self.rows + self.columns)) if resized else group.gen_steps)
-            size = RoomSize(self.rows, self.columns, self.boxes, gen_steps, config.min_solution, config.max_solution)
+            walk = int(1.7 * (self.rows + self.columns)) if resized else group.gen_steps
+            self.gen_steps = steps = own.get("gen_steps", walk)
+            size = RoomSize(self.rows, self.columns, self.boxes, steps, config.min_solution, config.max_solution)
             self._generator = LevelGenerator(size)
 
     def next_level(self, rng: np.random.Generator, split: str) -> Level:

@@ -18,6 +18,7 @@ from vlgym.types import Image, Outcome
 from .catalogue.build import CatalogueSource
 from .catalogue.records import Goal
 from .catalogue.wishes import split_range
+from .nouns import load_tagger
 from .oracle import missing_option, plan_action
 from .reward import Score
 from .services import get_services
@@ -151,6 +152,10 @@ class WebShop(VLEnv):
         self.goal_number = options.get("goal", drawn)
         self._goal = shop.catalogue.goal(self.goal_number)
         self.page, self._score = Page(), None
+
+    def resolve_arguments(self) -> dict[str, Any]:
+        """Which noun tagger is used."""
+        return {"nouns": load_tagger(self.config.nouns, generated=self.config.source.data is None)[0]}
 
     def act(self, action: str) -> Outcome:
         """Search or click; the purchase pays and ends the episode."""
