@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import inspect
 import json
 import math
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from toys import Walk, make_spec, make_walk
 
 from vlgym.arguments import list_arguments, to_plain
+from vlgym.env import VLEnv
 from vlgym.making import build
 from vlgym.parsers import JsonParser
 
@@ -79,6 +81,12 @@ def test_an_argument_given_by_position_and_those_of_the_card_count_too() -> None
     assert build(spec).arguments["length"] == 5
     assert build(spec, length=6).arguments["length"] == 6
     assert list_arguments(Stranger)[:4] == ["length", "speed", "colour", "mode"]
+
+
+def test_the_signature_of_a_class_is_its_constructors() -> None:
+    assert list(inspect.signature(Stranger).parameters) == ["length", "speed", "colour", "mode", "kwargs"]
+    assert list(inspect.signature(Walk).parameters) == list(inspect.signature(VLEnv).parameters)
+    assert "max_turns" in inspect.signature(VLEnv).parameters
 
 
 def test_an_episode_changes_nothing_of_the_record_and_a_copy_keeps_it() -> None:

@@ -26,6 +26,12 @@ def list_arguments(cls: type) -> list[str]:
     return [name for name in _defaults(cls) if name != "vlgym_spec"]
 
 
+def signature_of(cls: type) -> inspect.Signature:
+    """Return the signature of a class's constructor, as the caller sees it."""
+    signature = inspect.signature(cls.__init__)  # type: ignore[misc]
+    return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
 def bind_arguments(cls: type, values: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call of the constructor by name."""
     first = inspect.signature(vars(cls)["__init__"]).parameters if "__init__" in vars(cls) else {}

@@ -8,15 +8,16 @@ restores. It knows nothing of models, history or wrappers.
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 
 from . import shared_text  # noqa: F401  (registers MessageSpace with Gymnasium's shared memory)
-from .arguments import arguments_in_force, bind_arguments
+from .arguments import arguments_in_force, bind_arguments, signature_of
 from .errors import UserError, check_choice
 from .game import Game
 from .parsers import get_parser
@@ -66,6 +67,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012
+    __signature__: ClassVar[inspect.Signature]
     _given: dict[str, Any]
     _arguments: dict[str, Any] | None = None
 
@@ -74,6 +76,11 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         env = super().__new__(cls)
         env._given = bind_arguments(cls, args, kwargs)
         return env
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Keep `inspect.signature` and help on the constructor, which `__new__` would hide."""
+        super().__init_subclass__(**kwargs)
+        cls.__signature__ = signature_of(cls)
 
     def __init__(
         self,
@@ -365,6 +372,9 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             "turn_text": self._turn_text,
         }
         return info
+
+
+VLEnv.__signature__ = signature_of(VLEnv)
 
 
 def check_size(name: str, size: Sequence[int]) -> tuple[int, int]:
