@@ -7,7 +7,7 @@ Replies are sampled at temperature 1, as in training, or taken greedily; every s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 import torch
@@ -18,6 +18,7 @@ from rich.table import Table
 from vlgym.errors import UserError, check_choice
 from vlgym.evaluation import Report, evaluate
 from vlgym.seeding import SPLITS
+from vlgym.trajectory import SEED_RULE
 
 from .engine.engine import Engine
 from .engine.policy import ModelPolicy
@@ -26,7 +27,7 @@ from .learning.config import NEW_TOKENS, RunConfig
 from .learning.environments import parsers_of, prompt_builder
 from .models.limits import Limits, read_limits
 from .models.load import load_family
-from .runs.folder import environment_ids, write_json
+from .runs.folder import describe, environment_ids, write_json
 from .runs.threads import set_up_torch
 
 
@@ -61,7 +62,7 @@ class Config:
     env_kwargs: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Further constructor arguments of the environments, as name=value (YAML values); giving it again adds."""
     out: Path | None = None
-    """Write the reports here as JSON."""
+    """Write the reports here as JSON, and beside it, as NAME.run.json, how they were made."""
     device: str = "cpu"
     """Torch device."""
     dtype: str = "float32"
@@ -108,6 +109,12 @@ def run(config: Config) -> list[Report]:
     Console().print(table)
     if config.out is not None:
         write_json(config.out, [report.to_dict() for report in reports])
+        numbers = {"seeds": SEED_RULE, "held_out": {"split": config.split, "first": 0, "end": config.episodes}}
+        record = describe(
+            f"evaluation of {config.model}", asdict(config), env_ids, arguments, builder=builder, policy=policy,
+            episodes=numbers,
+        )  # fmt: skip
+        write_json(config.out.with_suffix(".run.json"), record)
     return reports
 
 

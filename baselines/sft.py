@@ -10,14 +10,17 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import torch
+
 from .engine.engine import Engine
+from .engine.policy import ModelPolicy
 from .learning.command import main
 from .learning.config import NEW_TOKENS
 from .learning.environments import parsers_of
 from .learning.warm_start import WarmConfig, WarmReport, show_check, warm_start
 from .models.limits import Limits
 from .models.load import load_family
-from .runs.folder import environment_ids, prepare_folder, write_json
+from .runs.folder import describe, environment_ids, prepare_folder, write_json
 from .runs.threads import set_up_torch
 
 
@@ -66,7 +69,9 @@ def run(config: Config) -> WarmReport:
     family.model.save_pretrained(config.out)
     family.tokenizer.save_pretrained(config.out)
     Limits(engine.max_new_tokens, family.image_tokens).write(config.out)
-    write_json(config.out / "warm.json", {"config": asdict(config), "report": asdict(report)})
+    policy = ModelPolicy(engine, torch.Generator().manual_seed(config.seed), name=config.model)
+    record = describe("sft", asdict(config), env_ids, {}, policy=policy)
+    write_json(config.out / "warm.json", {**record, "report": asdict(report)})
     print(f"saved {config.out} after {report.steps} steps and {report.seconds:.0f} s")
     return report
 

@@ -3,13 +3,14 @@
 import os
 import random
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from toys import Walk
 
 from vlgym.parsers import TagParser
 from vlgym.prompts import PromptTemplate
+from vlgym.reset_options import ResetOption, whole_number
 from vlgym.types import Outcome, Parsed
 
 _PROCESS = os.getpid()
@@ -249,3 +250,31 @@ class OldPrompt(Walk):
     """
 
     prompt = PromptTemplate(version=2, instructions="{task} {format}", turn="{state} Legal actions: {actions}.")
+
+
+class Deaf(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; it ignores options that it does not know."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        known = {name: value for name, value in (options or {}).items() if name in self.reset_options}
+        return super().reset(seed=seed, options=known)
+
+
+class Credulous(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; it takes any value of its option `target`."""
+
+    reset_options: ClassVar = {"target": ResetOption("where to go", "a cell", lambda env, value: 3)}
+
+
+class Hasty(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; it looks at the option `target` too late."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        self.turn += 1
+        return super().reset(seed=seed, options=options)
+
+
+class Secretive(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; its card does not name all its options."""
+
+    reset_options: ClassVar = {**Walk.reset_options, "whither": whole_number("where to go", -5, 5)}

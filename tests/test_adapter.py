@@ -11,6 +11,7 @@ from gymnasium.utils.env_checker import check_env
 from vlgym.adapter import GymAdapter
 from vlgym.errors import UserError
 from vlgym.prompts import PromptTemplate
+from vlgym.reset_options import whole_number
 
 
 class Ladder(gymnasium.Env[Any, Any]):
@@ -96,11 +97,20 @@ def test_the_seed_decides_the_inner_episode() -> None:
     assert len(set(starts)) == 4
 
 
-def test_options_reach_the_inner_environment() -> None:
-    env = Climb()
+def test_declared_options_reach_the_inner_environment_and_others_are_refused() -> None:
+    class Choose(Climb):
+        reset_options: ClassVar = {"level": whole_number("the ladder", 0, 3)}
+
+    env = Choose()
     env.reset(seed=0, options={"level": 2})
     assert env.inner is not None
     assert env.inner.options == {"level": 2}
+    with pytest.raises(UserError, match=r"reset option level=9 must be an integer from 0 to 3\."):
+        env.reset(seed=0, options={"level": 9})
+    with pytest.raises(UserError, match=r"'levle' is not one of level\. Nearest: level\."):
+        env.reset(seed=0, options={"levle": 2})
+    with pytest.raises(UserError, match="'level': Climb takes no options"):
+        Climb().reset(seed=0, options={"level": 2})
 
 
 def test_its_state_is_restored_by_replay() -> None:

@@ -12,12 +12,13 @@ LADDER = (
     ("errors", "types"),
     ("seeding", "intervals"),
     ("spec", "benchmark_scores"),
-    ("spaces", "suites"),
+    ("spaces", "suites", "reset_options", "arguments", "versions"),
     ("shared_text",),
     ("hookspecs",),
     ("plugins", "registry_file"),
     ("registry",),
     ("prompts", "parsers", "rendering", "chromium"),
+    ("game",),
     ("env",),
     ("adapter", "wrappers"),
     ("making",),
@@ -32,7 +33,7 @@ LADDER = (
 ROW = {part: row for row, parts in enumerate(LADDER) for part in parts}
 FOR_PLUGINS = {
     "errors", "types", "seeding", "spec", "suites", "spaces", "hookspecs", "prompts", "parsers", "rendering",
-    "chromium", "env", "adapter", "wrappers", "testing",
+    "chromium", "env", "adapter", "wrappers", "testing", "reset_options",
 }  # fmt: skip
 NOT_FOR_BASELINES = {"cli", "web", "testing", "plugins", "hookspecs"}
 HEAVY = {"torch", "transformers", "tyro", "tensorboard", "matplotlib"}

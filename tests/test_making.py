@@ -8,8 +8,9 @@ import pytest
 from toys import Walk, installed, make_entry, make_spec
 
 import vlgym
+from vlgym.arguments import list_arguments
 from vlgym.errors import NotInstalledError, PluginError, UnknownEnvError, UserError
-from vlgym.making import build, list_arguments, load_class, make, register_all, unwrap
+from vlgym.making import build, load_class, make, register_all, unwrap
 from vlgym.registry import get_registry
 
 WALK = make_spec()

@@ -1,5 +1,6 @@
 """Trajectory folders: what is written is read back, and nothing is overwritten or read from outside."""
 
+import importlib.metadata
 import json
 from dataclasses import fields
 from itertools import chain
@@ -16,6 +17,7 @@ from vlgym.prompts import PromptBuilder
 from vlgym.rollout import Runner, run_episodes
 from vlgym.trajectory import TrajectoryWriter, describe_run, read_trajectories
 from vlgym.types import StepRecord
+from vlgym.versions import list_versions
 
 RUN = describe_run([make_walk()], note="test")
 
@@ -60,10 +62,41 @@ def test_the_folder_has_the_layout_of_an_image_folder_dataset(folder: Path) -> N
 def test_the_run_says_what_its_numbers_depend_on() -> None:
     described = RUN["environments"]["vlgym/Walk-v0"]
     assert described["spec_hash"] == make_spec().digest()
-    assert (described["parser"], described["prompt_version"], described["invalid_action"]) == ("tag", 1, "noop")
+    assert (described["parser"], described["parser_version"], described["prompt_version"]) == ("tag", 1, 1)
+    assert described["class"] == "toys:Walk"
+    assert described["arguments"]["invalid_action"] == "noop"
+    assert described["arguments"]["image_size"] == [22, 22]
+    assert described["history"] == {"turns": 0, "images": 1}
     assert RUN["note"] == "test"
     assert {"python", "vlgym", "gymnasium", "numpy", "pillow"} <= set(RUN["versions"])
-    assert describe_run([Coin()])["environments"]["Coin"]["spec_hash"] is None
+    assert "spec_hash" not in describe_run([Coin()])["environments"]["Coin"]
+    assert "null" not in json.dumps(RUN)
+
+
+def test_history_policy_split_and_episode_numbers_belong_to_a_run() -> None:
+    class Told(RandomPolicy):
+        def describe(self) -> dict[str, Any]:
+            return {"name": "told", "temperature": 0.5}
+
+    run = describe_run([make_walk()], builder=PromptBuilder(3, 2), policy=Told(), split="val", episodes=(5, 9))
+    assert run["environments"]["vlgym/Walk-v0"]["history"] == {"turns": 3, "images": 2}
+    assert (run["policy"], run["split"]) == ({"name": "told", "temperature": 0.5}, "val")
+    assert (run["episodes"]["first"], run["episodes"]["end"]) == (5, 9)
+    assert describe_run([make_walk()], policy=RandomPolicy())["policy"] == {"name": "random"}
+
+
+def test_two_environments_of_one_id_with_different_arguments_are_not_one_description() -> None:
+    assert describe_run([make_walk(), make_walk()]) == describe_run([make_walk()])
+    with pytest.raises(TrajectoryError, match="Two environments vlgym/Walk-v0 have different arguments"):
+        describe_run([make_walk(), make_walk(max_turns=4)])
+
+
+def test_the_versions_of_a_plugin_and_of_what_it_requires_belong_to_a_run() -> None:
+    versions = list_versions({"vlgym", "gymnasium", "no-such-distribution"})
+    assert versions["gymnasium"] == importlib.metadata.version("gymnasium")
+    plugin = list_versions({"pytest"})
+    assert {"pytest", "pluggy"} <= set(plugin) - set(versions)
+    assert "hypothesis" not in plugin  # an extra of pytest's, not a requirement
 
 
 def test_the_same_run_is_continued(folder: Path) -> None:
@@ -80,6 +113,8 @@ def test_another_run_is_refused_and_nothing_is_overwritten(folder: Path) -> None
     before = files_of(folder)
     with pytest.raises(TrajectoryError, match="holds the trajectories of another run; choose another folder"):
         TrajectoryWriter(folder, describe_run([make_walk(parser="json")]))
+    with pytest.raises(TrajectoryError, match=r"Different: environments\.vlgym/Walk-v0\.arguments\.invalid_penalty\.$"):
+        TrajectoryWriter(folder, describe_run([make_walk(invalid_penalty=0.5)], note="test"))
     assert files_of(folder) == before
 
 

@@ -4,7 +4,7 @@ import contextlib
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -14,6 +14,7 @@ from gymnasium.envs.registration import registry as gymnasium_registry
 from vlgym.env import VLEnv
 from vlgym.prompts import PromptTemplate
 from vlgym.registry import get_registry
+from vlgym.reset_options import whole_number
 from vlgym.spec import EnvSpec
 from vlgym.types import Outcome
 
@@ -27,9 +28,13 @@ class Walk(VLEnv):
     Reward: 1 for the step that reaches the target, else 0.
     Endings: terminated on the target; truncated after 8 turns.
     References: none.
+
+    Options of `reset`: `target`, a cell.
     """
 
     prompt = PromptTemplate(version=1, instructions="Walk. {task} {format}", turn="{state} Legal actions: {actions}.")
+
+    reset_options: ClassVar = {"target": whole_number("where to go", -5, 5)}
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         self.target = int(rng.integers(3, 6)) * (1 if rng.integers(2) else -1)

@@ -45,7 +45,10 @@ class GymAdapter(VLEnv):
         raise TypeError(f"{type(self).__name__} must define make_inner()")
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Build the inner environment if needed and reset it with a seed drawn from `rng`."""
+        """Build the inner environment if needed and reset it with a seed drawn from `rng`, and with the options.
+
+        Most environments ignore an option that they do not know, so only those in `reset_options` reach it.
+        """
         if self.inner is None:
             self.inner = self.make_inner()
         self.inner_obs, info = self.inner.reset(seed=int(rng.integers(2**31)), options=options or None)

@@ -1,5 +1,5 @@
-"""VLEnv: the base class of every environment. An author writes what a game is; this class makes it a Gymnasium
-environment.
+"""VLEnv: the base class of every environment. An author writes what a game is (`Game`); this class makes it a
+Gymnasium environment.
 
 It parses replies, applies the invalid-action policy, counts turns, assembles observation and info, saves and
 restores. It knows nothing of models, history or wrappers.
@@ -8,29 +8,33 @@ restores. It knows nothing of models, history or wrappers.
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 
 from . import shared_text  # noqa: F401  (registers MessageSpace with Gymnasium's shared memory)
+from .arguments import arguments_in_force, bind_arguments, signature_of
 from .errors import UserError, check_choice
+from .game import Game
 from .parsers import get_parser
-from .prompts import PromptTemplate
-from .spaces import MAX_REPLY, MessageSpace, ReplySpace, clean_text, match_legal
+from .reset_options import plain_options, read_options
+from .seeding import split_of
+from .spaces import MAX_REPLY, MessageSpace, ReplySpace, clean_text
 from .spec import PLANNERS, EnvSpec
 from .types import Image, Outcome, Parsed, Parser
 
 INVALID_POLICIES = ("noop", "random", "terminate")
 
 
-class VLEnv(gymnasium.Env[dict[str, Any], str]):
+class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     """A Gymnasium environment that shows an image and a text, and is acted on by free text.
 
-    Authors write `start`, `act`, `image`, `task`, `state_text`, `legal_actions`, `success` and (with an oracle)
-    `oracle` and `think`.
+    Authors write the methods of `Game`: `start`, `act`, `image`, `task`, `state_text`, `legal_actions`, `success` and
+    (with an oracle) `oracle` and `think`.
 
     Observation: `{"image": [H, W, 3] uint8, "text": str}`; the text is the complete message of this turn.
     Action: any string up to 16,384 characters.
@@ -55,13 +59,28 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
         episode_return: sum of the rewards of this episode so far.
         turn: actions executed in this episode so far, an invalid reply counting as one.
         instructions: what the prompt of this episode says once: task and reply format.
+        reset_seed: the seed that began this episode; `None` where the generator went on.
+        seed_split: the split that the last seed belongs to (`vlgym.seeding.split_of`); `None` without one.
 
     Raises:
         UserError: an argument is out of its range.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012
-    prompt: ClassVar[PromptTemplate]
+    __signature__: ClassVar[inspect.Signature]
+    _given: dict[str, Any]
+    _arguments: dict[str, Any] | None = None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Note the arguments of the constructor, whatever class takes them."""
+        env = super().__new__(cls)
+        env._given = bind_arguments(cls, args, kwargs)
+        return env
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Keep `inspect.signature` and help on the constructor, which `__new__` would hide."""
+        super().__init_subclass__(**kwargs)
+        cls.__signature__ = signature_of(cls)
 
     def __init__(
         self,
@@ -101,93 +120,39 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
         self.action_space = ReplySpace(self.parser)
         self.turn = 0
         self.episode_return = 0.0
+        self.reset_seed: int | None = None
+        self.seed_split: str | None = None
         self._ended = True
         self._events: list[dict[str, Any]] = []
         self._start: dict[str, Any] | None = None
         self.instructions = ""
         self._turn_text = ""
 
-    # ---- what an author writes -------------------------------------------------------------------------------------
-
-    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Begin an episode; all randomness comes from `rng` (which is `self.np_random`)."""
-        raise TypeError(f"{type(self).__name__} must define start()")
-
-    def act(self, action: str) -> Outcome:
-        """Execute one legal action."""
-        raise TypeError(f"{type(self).__name__} must define act()")
-
-    def natural_size(self) -> tuple[int, int] | None:
-        """Return the image size `(height, width)` where an argument of the environment changes what is shown (a larger
-        room, another camera); `None`, the default, for the spec's.
-
-        The constructor asks, so set what this reads before `super().__init__()`.
-        """
-        return None
-
-    def image(self) -> Image:
-        """Draw the current state: a fresh `[H, W, 3] uint8` array of `self.image_size`."""
-        raise TypeError(f"{type(self).__name__} must define image()")
-
-    def task(self) -> str:
-        """The goal of this episode in words, for the instructions."""
-        raise TypeError(f"{type(self).__name__} must define task()")
-
-    def state_text(self) -> str:
-        """What the turn text says about the state beyond the image; may be empty."""
-        return ""
-
-    def legal_actions(self) -> list[str]:
-        """Actions that the model may choose now, as it should write them."""
-        raise TypeError(f"{type(self).__name__} must define legal_actions()")
-
-    def match_action(self, wanted: str) -> str | None:
-        """Return the action that the parser's candidate `wanted` means, or `None` where it is illegal now.
-
-        By default one of `legal_actions()`, case and white space aside. Environments with open actions
-        (`search[...]`) override it.
-        """
-        return match_legal(wanted, self.legal_actions())
-
-    def success(self) -> bool:
-        """Whether the task is solved, by the spec's success rule."""
-        raise TypeError(f"{type(self).__name__} must define success()")
-
-    def oracle(self) -> str | None:
-        """The oracle's next action, or `None` where there is none (no oracle, or unsolvable from here)."""
-        return None
-
-    def think(self, action: str) -> str:
-        """The line of thoughts that the oracle writes before `action`; used for supervised warm starts."""
-        return ""
-
-    def score(self) -> float | None:
-        """The benchmark's own score of the episode so far, where one exists."""
-        return None
-
-    def extra_info(self) -> dict[str, Any]:
-        """Fresh plain values that are merged into `info`."""
-        return {}
-
-    def save(self) -> dict[str, Any] | None:
-        """Return the episode's state as JSON-able data, or `None` to let `set_state` replay the episode (the
-        default)."""
-        return None
-
-    def load(self, state: dict[str, Any]) -> None:
-        """Restore what `save` returned."""
-        raise TypeError(f"{type(self).__name__} defines save() but not load()")
-
     # ---- Gymnasium -------------------------------------------------------------------------------------------------
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Begin an episode. The same seed gives the same episode in any process, after any history."""
-        super().reset(seed=seed)
-        self._begin(dict(options or {}))
-        observation = self._observe()
-        return observation, self._info(Parsed(), [], "", invalid=False)
+        """Begin an episode. The same seed gives the same episode in any process, after any history.
+
+        Raises:
+            UserError: an unknown or wrong option, or the episode cannot begin; the one before goes on as it was.
+        """
+        given = plain_options(options)
+        checked = read_options(self, given)
+        before = self._bookmark()
+        if self._arguments is None:
+            self._arguments = self.arguments  # of the constructor, before an episode writes over anything
+        try:
+            super().reset(seed=seed)
+            self.reset_seed = seed
+            if seed is not None:
+                self.seed_split = split_of(seed)
+            self._begin(given, checked)
+            return self._observe(), self._info(Parsed(), [], "", invalid=False)
+        except Exception:
+            self._go_back(before)
+            raise
 
     def step(self, action: str) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Read the reply, act, and observe. Never raises on any string.
@@ -213,6 +178,13 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
         return self.image() if self.render_mode == "rgb_array" else None
 
     # ---- beyond Gymnasium ------------------------------------------------------------------------------------------
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The constructor's arguments in force, defaults included, as plain data (see `vlgym.arguments`)."""
+        if self._arguments is None:
+            self._arguments = arguments_in_force(self, VLEnv, self._given)
+        return copy.deepcopy(self._arguments)
 
     def solve(self) -> str | None:
         """Return the oracle's next reply in the parser's format, or `None` without an oracle's action.
@@ -252,12 +224,13 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
         """
         state = copy.deepcopy(state)
         self.np_random.bit_generator.state = state["start"]["rng"]
+        self.reset_seed, self.seed_split = state["start"].get("seed"), state["start"].get("split")
         if state["saved"] is not None:
             self.load(state["saved"])
             self._start, self._events = state["start"], state["events"]
             self._write_instructions()
         else:
-            self._begin(state["start"]["options"])
+            self._begin(state["start"]["options"], read_options(self, state["start"]["options"]))
             for event in state["events"]:
                 parsed = Parsed(tuple(event["actions"]), event["failure"])
                 self._conclude(self._execute(parsed)[1], last=self.planner == "global")
@@ -268,8 +241,33 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
 
     # ---- private ---------------------------------------------------------------------------------------------------
 
-    def _begin(self, options: dict[str, Any]) -> None:
-        self._start = {"rng": copy.deepcopy(self.np_random.bit_generator.state), "options": copy.deepcopy(options)}
+    def _bookmark(self) -> tuple[Any, ...]:
+        """What `_go_back` needs; taken at every reset, so it copies nothing large."""
+        rng = None if self._np_random is None else self._np_random.bit_generator.state
+        counters = [self.turn, self.episode_return, self._ended]
+        state = {"start": self._start, "events": self._events, "saved": None, "rng": rng, "counters": counters}
+        return self._np_random, self._np_random_seed, self.reset_seed, self.seed_split, state
+
+    def _go_back(self, bookmark: tuple[Any, ...]) -> None:
+        """Undo a reset that failed: the episode before is replayed; where there was none, or where that fails too, a
+        reset is needed."""
+        self._np_random, self._np_random_seed, self.reset_seed, self.seed_split, state = bookmark
+        if state["rng"] is not None:
+            self._np_random.bit_generator.state = state["rng"]
+        self._start, self._ended = None, True
+        if state["start"] is not None:
+            try:
+                self.set_state(state)
+            except Exception:  # the error of the reset tells more
+                self._start, self._ended = None, True
+
+    def _begin(self, given: dict[str, Any], options: dict[str, Any]) -> None:
+        self._start = {
+            "rng": copy.deepcopy(self.np_random.bit_generator.state),
+            "options": copy.deepcopy(given),
+            "seed": self.reset_seed,
+            "split": self.seed_split,
+        }
         self._events = []
         self.turn, self.episode_return, self._ended = 0, 0.0, False
         self.start(self.np_random, options)
@@ -310,12 +308,9 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
                 break
         penalty = self.invalid_penalty if outcome.illegal else 0.0
         total = Outcome(
-            float(reward - penalty),
-            bool(outcome.terminated),
-            bool(outcome.truncated),
-            outcome.feedback,
+            float(reward - penalty), bool(outcome.terminated), bool(outcome.truncated), outcome.feedback,
             outcome.illegal,
-        )
+        )  # fmt: skip
         return executed, total, "illegal_action" if outcome.illegal else None
 
     def _fail(self, failure: str, executed: list[str], reward: float) -> tuple[list[str], Outcome, str]:
@@ -377,6 +372,9 @@ class VLEnv(gymnasium.Env[dict[str, Any], str]):
             "turn_text": self._turn_text,
         }
         return info
+
+
+VLEnv.__signature__ = signature_of(VLEnv)
 
 
 def check_size(name: str, size: Sequence[int]) -> tuple[int, int]:

@@ -8,13 +8,13 @@ registered too, so that making one says what to install.
 from __future__ import annotations
 
 import importlib
-import inspect
 from typing import Any
 
 import gymnasium
 from gymnasium.envs.registration import register
 from gymnasium.envs.registration import registry as gymnasium_registry
 
+from .arguments import list_arguments
 from .env import VLEnv
 from .errors import PluginError, UserError, nearest
 from .parsers import get_parser
@@ -47,17 +47,6 @@ def build(spec: EnvSpec, **kwargs: Any) -> VLEnv:
             f"{spec.id} has no argument {wrong!r}; it takes {', '.join(list_arguments(cls))}."
             f"{nearest(wrong, list_arguments(cls))}"
         ) from error
-
-
-def list_arguments(cls: type[VLEnv]) -> list[str]:
-    """Return the names of all constructor arguments of an environment class, its bases included."""
-    names: dict[str, None] = {}
-    for base in cls.__mro__:
-        if "__init__" in vars(base) and issubclass(base, VLEnv):
-            for name, parameter in inspect.signature(base.__init__).parameters.items():
-                if parameter.kind is inspect.Parameter.KEYWORD_ONLY and name != "vlgym_spec":
-                    names[name] = None
-    return list(names)
 
 
 def load_class(spec: EnvSpec) -> type[VLEnv]:

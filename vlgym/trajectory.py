@@ -1,7 +1,7 @@
 """Episodes on disk: a folder that `datasets.load_dataset("imagefolder")` can read, and that evaluation and imitation
 read back.
 
-    run.json           what was run: environment ids, spec, prompt and parser hashes, package versions
+    run.json           what was run: environments with all their arguments, hashes, parser, history; package versions
     metadata.jsonl     one line per turn; `file_name` points at the turn's image
     images/*.png       lossless
 """
@@ -9,44 +9,74 @@ read back.
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Iterable, Iterator
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from .arguments import to_plain
 from .env import VLEnv
 from .errors import TrajectoryError
+from .prompts import PromptBuilder
+from .registry import get_registry
 from .rendering import decode_png, encode_png
 from .types import Message, StepRecord
+from .versions import find_distribution, list_versions
 
-FORMAT = 1
+FORMAT = 2
+SEED_RULE = "vlgym.seeding.episode_seed(environment id, split, episode number)"
+_NAMES = ("name", "version")
 _FIELDS = (
     "env_id", "episode", "seed", "turn", "text", "reply", "actions", "parse", "reward", "terminated", "truncated",
     "invalid", "success", "score",
 )  # fmt: skip
 
 
-def describe_run(envs: Iterable[VLEnv], **more: Any) -> dict[str, Any]:
-    """Return what identifies a run's numbers: hashes of spec, prompt and parser for each environment, and package
-    versions."""
-    described = {}
+def describe_run(
+    envs: Iterable[VLEnv],
+    *,
+    builder: PromptBuilder | None = None,
+    policy: Any = None,
+    split: str | None = None,
+    episodes: tuple[int, int] | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """Return what identifies a run's numbers, as plain data in which nothing is null that has a value.
+
+    For each environment: its class and distribution, all constructor arguments in force, hashes of spec and prompt, the
+    parser and the history setting; and the versions of the core, of the plugins in use and of what these require.
+
+    Args:
+        envs: one environment or more of each id; those of one id are built alike.
+        builder: prompt layout; by default each environment's own.
+        policy: who answers; what its `describe()` says is recorded, if it has one, else its name.
+        split: split of the episodes.
+        episodes: number of the first episode, and of the one after the last.
+        **more: whatever else belongs to the run; made plain by `vlgym.arguments.to_plain`, `None` left out.
+
+    Raises:
+        TrajectoryError: two environments of one id are not built alike.
+    """
+    described: dict[str, Any] = {}
+    owners = set()
     for env in envs:
         name = env.vlgym_spec.id if env.vlgym_spec else type(env).__name__
-        described[name] = {
-            "spec_hash": env.vlgym_spec.digest() if env.vlgym_spec else None,
-            "prompt_version": env.prompt.version,
-            "prompt_hash": env.prompt.digest(env.parser.describe()),
-            "parser": env.parser.name,
-            "parser_version": env.parser.version,
-            "invalid_action": env.invalid_action,
-            "invalid_penalty": env.invalid_penalty,
-            "max_turns": env.max_turns,
-        }
-    versions = {"python": platform.python_version()}
-    for package in ("vlgym", "gymnasium", "numpy", "pillow"):
-        versions[package] = metadata.version(package)
-    return {"format": FORMAT, "environments": described, "versions": versions, **more}
+        entry = _describe_env(env, builder)
+        if described.setdefault(name, entry) != entry:
+            raise TrajectoryError(f"Two environments {name} have different arguments; write each to its own folder.")
+        owners.add(entry["distribution"])
+    run: dict[str, Any] = {"environments": described, "versions": list_versions(owners - {None}), "split": split}
+    if policy is not None:
+        run["policy"] = policy.describe() if hasattr(policy, "describe") else {"name": policy.name}
+    if episodes is not None:
+        run["episodes"] = {"first": episodes[0], "end": episodes[1], "seeds": SEED_RULE}
+    return without_none(to_plain({"format": FORMAT, **run, **more}))
+
+
+def without_none(value: Any) -> Any:
+    """Return plain data without the entries of dicts that are `None`: what is left out has no value."""
+    if isinstance(value, dict):
+        return {name: without_none(item) for name, item in value.items() if item is not None}
+    return [without_none(item) for item in value] if isinstance(value, list) else value
 
 
 class TrajectoryWriter:
@@ -64,8 +94,12 @@ class TrajectoryWriter:
         self.folder = Path(folder)
         header = self.folder / "run.json"
         if header.exists():
-            if _read_header(header) != json.loads(json.dumps(run)):
-                raise TrajectoryError(f"{self.folder} holds the trajectories of another run; choose another folder.")
+            held = _read_header(header)
+            if held != json.loads(json.dumps(run)):
+                raise TrajectoryError(
+                    f"{self.folder} holds the trajectories of another run; choose another folder. "
+                    f"Different: {', '.join(_find_differences(held, json.loads(json.dumps(run))))}."
+                )
         elif self.folder.exists() and any(self.folder.iterdir()):
             raise TrajectoryError(f"{self.folder} is not empty and holds no run.json; choose another folder.")
         (self.folder / "images").mkdir(parents=True, exist_ok=True)
@@ -120,6 +154,26 @@ def read_trajectories(folder: Path | str) -> Iterator[list[StepRecord]]:
         yield episode
 
 
+def _describe_env(env: VLEnv, builder: PromptBuilder | None) -> dict[str, Any]:
+    spec, parser = env.vlgym_spec, env.parser
+    layout = builder or PromptBuilder.for_spec(spec)
+    public = {name: getattr(parser, name) for name in dir(parser) if not name.startswith("_")}
+    settings = {name: value for name, value in public.items() if name not in _NAMES and not callable(value)}
+    owner = get_registry().owner.get(spec.id) if spec else None
+    return {
+        "class": to_plain(type(env)),
+        "distribution": owner or find_distribution(type(env).__module__),
+        "arguments": env.arguments,
+        "spec_hash": spec.digest() if spec else None,
+        "prompt_version": env.prompt.version,
+        "prompt_hash": env.prompt.digest(parser.describe()),
+        "parser": parser.name,
+        "parser_version": parser.version,
+        "parser_settings": to_plain(settings) or None,
+        "history": {"turns": layout.history_turns, "images": layout.history_images},
+    }
+
+
 def _read_header(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
@@ -150,3 +204,12 @@ def _with_images(message: dict[str, Any], images: dict[str, Any]) -> Message:
         for part in message["content"]
     ]
     return {"role": message["role"], "content": content}
+
+
+def _find_differences(held: Any, run: Any, place: str = "") -> list[str]:
+    """Where two headers differ, as dotted names; the first five."""
+    if not (isinstance(held, dict) and isinstance(run, dict)):
+        return [] if held == run else [place or "all of it"]
+    names = sorted({*held, *run})
+    inner = [_find_differences(held.get(name), run.get(name), f"{place}.{name}" if place else name) for name in names]
+    return [line for lines in inner for line in lines][:5]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -58,6 +59,11 @@ class ModelPolicy:
         world: World = ALONE,
     ) -> None:
         self.engine, self.generator, self.greedy, self.name, self.world = engine, generator, greedy, name, world
+
+    def describe(self) -> dict[str, Any]:
+        """What a reply depends on beside the prompt, for a run's record."""
+        sampler = {"greedy": True} if self.greedy else {"temperature": 1.0, "seed": self.generator.initial_seed()}
+        return {"name": self.name, **self.engine.describe(), **sampler}
 
     def sample(self, prompts: Sequence[Prompt]) -> tuple[list[Sample], list[str]]:
         """A reply to each prompt, as ids with their log-probabilities and as text."""

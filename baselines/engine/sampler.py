@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -75,6 +75,17 @@ class Sampler(Prefill):
             if use_static
             else EagerDecoding(*parts, pad_id=family.pad_id)
         )
+
+    def describe(self) -> dict[str, Any]:
+        """Limits and numbers of the model, for a run's record."""
+        family = self.family
+        return {
+            "max_new_tokens": self.max_new_tokens,
+            "image_tokens": family.image_tokens,
+            "stop": [f"{parser.name}-v{parser.version}" for parser in self.parsers if hasattr(parser, "end")],
+            "dtype": str(next(family.model.parameters()).dtype).removeprefix("torch."),
+            "device": str(family.device),
+        }
 
     @torch.no_grad()
     def sample(

@@ -30,6 +30,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from vlgym.errors import UserError
+from vlgym.trajectory import SEED_RULE
 
 from ..engine.engine import Engine
 from ..engine.policy import ModelPolicy
@@ -116,7 +117,7 @@ class Run(Generic[C]):
         self.out = Path(distributed.gather_texts(chosen, self.world)[0])
         how = f" ({', '.join(c.env_kwargs)})" if c.env_kwargs else ""
         self.title = f"{c.algorithm}, {', '.join(ids)}{how}, {c.model}, seed {c.seed}"
-        record = folder.describe(self.title, {"algorithm": c.algorithm, **asdict(c)}, ids, self.envs.kwargs)
+        record = self._describe()
         if c.resume:
             folder.check_same(folder.read_run(self.out), record)
         family = load_family(
@@ -148,6 +149,21 @@ class Run(Generic[C]):
         self.order = torch.Generator().manual_seed(2 * c.seed + 2)
         self.state = RunState(self.weights, {"sampler": sampling, "order": self.order}, warm, self.world)
         self.policy = ModelPolicy(self.weights.sampler, sampling, name=f"{c.algorithm} ({c.model})", world=self.world)
+        if self.world.first and not c.resume:  # the limits that follow from model and warm start are known now
+            folder.write_json(self.out / folder.RUN_FILE, record | {"policy": self.policy.describe()})
+
+    def _describe(self) -> dict[str, Any]:
+        """The run's record, without its policy."""
+        c = self.config
+        episodes = {
+            "seeds": SEED_RULE,
+            "training": {"split": "train", "first": 0, "episodes_per_seed": getattr(c, "group", 1)},
+            "held_out": {"split": "test", "first": 0, "end": c.eval_episodes, "sampler_seed": c.seed},
+        }
+        return folder.describe(
+            self.title, {"algorithm": c.algorithm, **asdict(c), "out": self.out}, self.envs.ids, self.envs.kwargs,
+            builder=self.envs.builder, episodes=episodes,
+        )  # fmt: skip
 
     def _warm_start(self, engine: Engine) -> WarmReport:
         c = self.config

@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from vlgym.errors import UserError
 from vlgym.making import make
+from vlgym.prompts import PromptBuilder
 from vlgym.registry import get_registry
 from vlgym.trajectory import describe_run
 
@@ -113,14 +114,34 @@ def read_run(out: Path) -> dict[str, Any]:
 
 
 def describe(
-    title: str, config: Mapping[str, Any], env_ids: list[str], env_kwargs: Mapping[str, Any]
+    title: str,
+    config: Mapping[str, Any],
+    env_ids: list[str],
+    env_kwargs: Mapping[str, Any],
+    *,
+    builder: PromptBuilder | None = None,
+    episodes: Mapping[str, Any] | None = None,
+    policy: Any = None,
 ) -> dict[str, Any]:
-    """The record of a run.
+    """The record of a run: what `vlgym.trajectory.describe_run` says of its environments, its configuration, and the
+    versions of the learners' packages.
 
-    Resolved configuration, package versions, and hashes of every environment's spec, prompt and parser.
+    An option that is left out of `config` has no value of its own: what is in force then stands elsewhere in the record
+    (history, parser and penalty with each environment, token limits with the model).
+
+    Args:
+        title: of the run.
+        config: its options.
+        env_ids: its environments.
+        env_kwargs: their arguments.
+        builder: prompt layout; None for each environment's own.
+        episodes: which are played: by purpose, split and numbers.
+        policy: who plays, where that is known already.
     """
     envs = [make(env_id, **env_kwargs) for env_id in env_ids]
-    record = describe_run(envs, title=title, config=json.loads(json.dumps(config, default=str)))
+    record = describe_run(envs, builder=builder, policy=policy, title=title, config=config)
+    if episodes is not None:
+        record["episodes"] = dict(episodes)
     for env in envs:
         env.close()
     record["versions"] |= {package: metadata.version(package) for package in PACKAGES}
@@ -139,10 +160,15 @@ def check_same(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:
             f"That run is of {saved['config'].get('algorithm')}, not of {now['config'].get('algorithm')}; "
             "resume it with its own command."
         )
+    if saved.get("format") != now["format"]:
+        raise UserError(
+            f"That run was recorded by another version of vlgym (record format {saved.get('format')}, here "
+            f"{now['format']}). Resume it with that version, or start a new run."
+        )
     changed = [name for name, entry in now["environments"].items() if saved["environments"].get(name) != entry]
     if changed:
         raise UserError(
-            f"Prompt, parser or spec of {', '.join(changed)} changed since that run began; "
+            f"Arguments, prompt, parser or spec of {', '.join(changed)} changed since that run began; "
             "its results would mix two versions. Start a new run."
         )
 

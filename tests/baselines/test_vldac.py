@@ -86,6 +86,19 @@ def test_a_run_leaves_its_record_log_curve_evaluations_and_model(straight):
     assert record["config"]["model"] == "tiny"
     assert {"spec_hash", "prompt_hash", "parser"} <= record["environments"][ENV].keys()
     assert {"torch", "transformers", "vlgym"} <= record["versions"].keys()
+    assert "null" not in (straight / "run.json").read_text()  # what has a value is resolved, what has none is left out
+    described = record["environments"][ENV]
+    assert described["arguments"]["max_turns"] == 10
+    assert described["arguments"]["parser"] == "tag-v1"
+    assert described["history"] == {"turns": 0, "images": 1}
+    assert described["distribution"] == "vlgym-cards"
+    assert {"vlgym-cards", "pillow"} <= record["versions"].keys()
+    policy = {"temperature": 1.0, "seed": 1, "image_tokens": 4, "dtype": "float32", "device": "cpu"}
+    assert policy.items() <= record["policy"].items()
+    state = json.loads((checkpoints(straight / "checkpoints")[-1] / "state.json").read_text())
+    assert record["policy"]["max_new_tokens"] == state["max_new_tokens"] > 0
+    assert record["episodes"]["held_out"] == {"split": "test", "first": 0, "end": 3, "sampler_seed": 0}
+    assert record["config"]["out"] == str(straight)
     assert (straight / "curve.png").read_bytes().startswith(b"\x89PNG")
     assert list((straight / "tensorboard").glob("events*"))
     evaluations = json.loads((straight / "evaluation.json").read_text())

@@ -26,6 +26,7 @@ CHECKS: dict[str, Callable[[Subject], str]] = {
     "turn_limit": play_checks.check_turn_limit,
     "parsers": interface_checks.check_parsers,
     "prompt": interface_checks.check_prompt,
+    "reset_options": interface_checks.check_reset_options,
     "fresh": interface_checks.check_fresh,
     "side_effects": interface_checks.check_side_effects,
     "vector": interface_checks.check_vector,

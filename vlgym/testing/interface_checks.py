@@ -20,7 +20,9 @@ import numpy as np
 from gymnasium.utils.env_checker import check_env
 from gymnasium.utils.seeding import np_random
 
+from ..errors import UserError
 from ..parsers import get_parser
+from ..reset_options import WRONG_FOR_ALL
 from ..seeding import SPLITS, episode_seed, split_of
 from ..spaces import match_legal
 from .fingerprint import scripted_reply
@@ -150,6 +152,30 @@ def check_side_effects(subject: Subject) -> str:
     require(random.getstate() == python_state, "it drew from the global random module")
     require(_numpy_state() == numpy_state, "it drew from numpy's global generator")
     return "silent; global generators untouched"
+
+
+def check_reset_options(subject: Subject) -> str:
+    """`reset` refuses an unknown option and a wrong value of each that is declared, and leaves the episode as it was;
+    the card names every option."""
+    env = subject.make()
+    episode = subject.spec.id, "train", 0
+    env.reset(seed=episode_seed(*episode))
+    before = env.get_state()
+    wrong = [("no_such_option", 1)]
+    wrong += [(name, value) for name, option in env.reset_options.items() for value in (*WRONG_FOR_ALL, *option.wrong)]
+    for name, value in wrong:
+        try:
+            env.reset(seed=1, options={name: value})
+        except UserError as error:
+            require(name in str(error), f"the error for reset option {name}={value!r} does not name it: {error}")
+        else:
+            raise CheckFailure(f"reset took the option {name}={value!r} without a word")
+        require(env.get_state() == before, f"the refused reset option {name}={value!r} changed the running episode")
+    docs = " ".join(cls.__doc__ or "" for cls in type(env).__mro__)
+    unnamed = [name for name in env.reset_options if f"`{name}`" not in docs]
+    require(not unnamed, f"the class docstring does not name the reset option(s) {', '.join(unnamed)}")
+    env.close()
+    return f"{len(wrong)} wrong options refused; declared: {', '.join(env.reset_options) or 'none'}"
 
 
 def check_vector(subject: Subject) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from vlgym_cards.art import FELT
+from vlgym_cards.cards import Card
 from vlgym_cards.solver import is_solvable
 
 from vlgym.env import VLEnv
@@ -28,10 +29,9 @@ def finish(env: Any, limit: int = 30) -> list[float]:
 
 def test_the_oracle_wins_every_solvable_hand_and_plays_equals_on_every_other(make_env: Build) -> None:
     env: Any = make_env("Points24")
-    symbols = {1: "A"}
     won = lost = 0
     for hand in combinations_with_replacement(range(1, 11), 4):
-        env.start(np.random.default_rng(0), {"cards": [f"S{symbols.get(n, n)}" for n in hand]})
+        env.start(np.random.default_rng(0), {"cards": tuple(Card(n, "S") for n in hand)})
         rewards = finish(env)
         if is_solvable(hand, 24):
             assert rewards == [0.0] * (len(rewards) - 1) + [10.0], hand

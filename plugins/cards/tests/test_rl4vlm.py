@@ -127,7 +127,7 @@ def test_the_oracle_loses_only_three_three_eight_eight(make_env: Build) -> None:
     missed = []
     for hand in combinations_with_replacement(range(1, 11), 4):
         if is_solvable(hand, 24):
-            env.start(np.random.default_rng(0), {"cards": [f"S{'A' if n == 1 else n}" for n in hand]})
+            env.start(np.random.default_rng(0), {"cards": tuple(Card(n, "S") for n in hand)})
             outcome = env.act(env.oracle())
             while not (outcome.terminated or outcome.truncated):
                 outcome = env.act(env.oracle())

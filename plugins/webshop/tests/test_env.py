@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,11 @@ from vlgym_webshop.baseline import RulePolicy
 from vlgym_webshop.env import LONGEST_LIST, WebShop
 from vlgym_webshop.services import get_services
 
-from vlgym.errors import UserError
+from vlgym.errors import TrajectoryError, UserError
 from vlgym.evaluation import evaluate
 from vlgym.making import make, unwrap
 from vlgym.seeding import episode_seed
+from vlgym.trajectory import TrajectoryWriter, describe_run
 
 ID = "vlgym/WebShop-v0"
 
@@ -281,6 +283,26 @@ def test_a_very_long_list_of_options_stays_inside_the_text_but_all_can_be_clicke
 def test_bad_arguments_are_refused_with_a_clear_word(kwargs: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         build(**kwargs).reset(seed=1)
+
+
+def test_a_run_with_another_catalogue_is_described_otherwise_and_does_not_join_the_first_ones_folder(
+    tmp_path: Path,
+) -> None:
+    plain = describe_run([build(products=100)])
+    arguments = plain["environments"][ID]["arguments"]
+    assert (arguments["products"], arguments["catalogue_seed"], arguments["nouns"]) == (100, 0, "rules")
+    changes = [
+        {"products": 101}, {"catalogue_seed": 1}, {"split": "test"}, {"viewport": (640, 640)}, {"full_page": True},
+        {"search_anywhere": True}, {"show_attributes": True}, {"data": "/some/folder", "nouns": "rules"},
+        {"image_size": (64, 64)}, {"parser": "json"}, {"max_turns": 9},
+    ]  # fmt: skip
+    others = [describe_run([build(**{"products": 100, **change})]) for change in changes]
+    assert all(other != plain for other in others)
+    TrajectoryWriter(tmp_path, plain)
+    TrajectoryWriter(tmp_path, describe_run([build(products=100, catalogue_seed=0)]))
+    for other in others:
+        with pytest.raises(TrajectoryError, match=r"holds the trajectories of another run.*arguments"):
+            TrajectoryWriter(tmp_path, other)
 
 
 @pytest.mark.parametrize("options", [{"goal": -1}, {"goal": 12_087}, {"goal": "3"}, {"split": "dev"}])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from vlgym.env import VLEnv
 from vlgym.errors import UserError, check_choice
 from vlgym.prompts import PromptTemplate
-from vlgym.seeding import split_of
+from vlgym.reset_options import ResetOption
 from vlgym.types import Outcome
 
 from . import rl4vlm
@@ -19,6 +19,7 @@ from .backends import Backend, DrawnBackend
 from .benchmark import SPLIT_OF_SEEDS, SPLITS, game_number, list_games, load_game, wants_benchmark
 from .game import Game
 from .generator import draw_game
+from .rooms import load_room
 from .tasks import TASKS, check_task
 from .thor import ThorBackend
 
@@ -98,6 +99,19 @@ class ALFWorld(VLEnv):
         ),
         turn="Turn {turn} of {max_turns}.\n{state}\nLegal actions: {actions}.",
     )
+    reset_options: ClassVar = {
+        "task": ResetOption(
+            "the task", f"one of {', '.join(TASKS)}", lambda env, value: check_task(value), ("no such task", 1),
+        ),
+        "scene": ResetOption(
+            "the room, in generated games", "a floor plan number, for example 9",
+            lambda env, value: env._read_scene(value), (0.5, True, "kitchen", -1),
+        ),
+        "game": ResetOption(
+            "the game, where the benchmark's are played", "a number from 0, below the split's number of games",
+            lambda env, value: env._read_game(value), (0.5, True, "x", -1),
+        ),
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -125,20 +139,10 @@ class ALFWorld(VLEnv):
         self._game: Game | None = None
         self._met: tuple[bool, ...] = ()
         self._ever_met: tuple[bool, ...] = ()
-        self._part = "train"
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Begin an episode; the seed also says which split's rooms or games are used."""
-        if seed is not None:
-            self._part = SPLIT_OF_SEEDS[split_of(seed) or "train"]
-        # Split and seed go into the options, so that `set_state` restores them whatever this one was seeded with.
-        return super().reset(seed=seed, options={"split": self.split or self._part, "seed": seed, **(options or {})})
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Draw or choose a game and open it."""
-        tasks = (check_task(options["task"]),) if options.get("task") is not None else self.tasks
+        """Draw or choose a game and open it; the seed also says which split's rooms or games are used."""
+        tasks = (options["task"],) if "task" in options else self.tasks
         self._game = self._choose_game(rng, tasks, options)
         if self._backend is None:
             self._backend = self._make_backend()
@@ -164,6 +168,10 @@ class ALFWorld(VLEnv):
             reward += self._rate()
             self.episode_return += self._rate()
         return observation, reward, terminated, truncated, info
+
+    def resolve_arguments(self) -> dict[str, Any]:
+        """Which games are played."""
+        return {"games": "benchmark" if self.uses_benchmark else "generated"}
 
     def natural_size(self) -> tuple[int, int] | None:
         """The published pictures' size with `compat="rl4vlm"`."""
@@ -224,26 +232,35 @@ class ALFWorld(VLEnv):
         return ThorBackend(self.image_size) if self.backend == "thor" else DrawnBackend(self.image_size)
 
     def _choose_game(self, rng: np.random.Generator, tasks: tuple[str, ...], options: dict[str, Any]) -> Game:
+        split = self.split or SPLIT_OF_SEEDS[self.seed_split or "train"]
+        if not self.uses_benchmark:
+            task = tasks[int(rng.integers(len(tasks)))]
+            return draw_game(rng, task, seen=split != "valid_unseen", scene=options.get("scene"))
+        paths = list_games(split, tasks)
+        if "game" in options:
+            number = options["game"]
+        elif self.reset_seed is not None:
+            env_id = self.vlgym_spec.id if self.vlgym_spec is not None else "vlgym/ALFWorld-v0"
+            number = game_number(self.reset_seed, env_id, len(paths))
+        else:
+            number = int(rng.integers(len(paths)))
+        if number >= len(paths):
+            raise UserError(f"reset option game={number} must be from 0 to {len(paths) - 1} for split {split}.")
+        return load_game(paths[number])
+
+    def _read_scene(self, value: Any) -> int:
         if self.uses_benchmark:
-            paths = list_games(options["split"], tasks)
-            number = options.get("game")
-            if number is None:
-                env_id = self.vlgym_spec.id if self.vlgym_spec is not None else "vlgym/ALFWorld-v0"
-                number = (
-                    game_number(options["seed"], env_id, len(paths))
-                    if options["seed"] is not None
-                    else int(rng.integers(len(paths)))
-                )
-            if not (isinstance(number, int) and 0 <= number < len(paths)):
-                raise UserError(
-                    f"reset option game={number!r} must be from 0 to {len(paths) - 1} for split {options['split']}."
-                )
-            return load_game(paths[number])
-        scene = options.get("scene")
-        if scene is not None and not isinstance(scene, int):
-            raise UserError(f"reset option scene={scene!r} must be a floor plan number, for example 9.")
-        task = tasks[int(rng.integers(len(tasks)))]
-        return draw_game(rng, task, seen=options["split"] != "valid_unseen", scene=scene)
+            raise UserError("the benchmark's games are played, which bring their rooms; game=NUMBER chooses one.")
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise ValueError
+        return load_room(value).scene
+
+    def _read_game(self, value: Any) -> int:
+        if not self.uses_benchmark:
+            raise UserError("generated games are played, which have no numbers; the benchmark's have: split or games.")
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise ValueError
+        return value
 
     def _rate(self) -> float:
         return sum(self._met) / len(self._met) if self._met else 0.0

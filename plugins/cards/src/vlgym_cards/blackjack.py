@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vlgym.env import VLEnv
-from vlgym.errors import UserError
 from vlgym.prompts import PromptTemplate
+from vlgym.reset_options import ResetOption
 from vlgym.types import Outcome
 
 from .art import FELT, Canvas, fan
@@ -74,6 +74,16 @@ class Blackjack(VLEnv):
         instructions="You are playing blackjack. {task}\n{format}",
         turn="{state}Legal actions: {actions}",
     )
+    reset_options: ClassVar = {
+        "player": ResetOption(
+            "your hand", 'a list of two cards or more, worth at most 21, such as ["H5", "SK"]',
+            lambda env, value: _read_player(value), ("H5", ["H5"], ["HK", "SK", "DK"]),
+        ),
+        "dealer": ResetOption(
+            "the dealer's hand; the second card is the hidden one", 'a list of two cards such as ["H5", "SK"]',
+            lambda env, value: read_cards(value, 2), ("H5", ["H5"]),
+        ),
+    }  # fmt: skip
 
     def __init__(self, *, compat: str | None = None, **kwargs: Any) -> None:
         self.compat = compat
@@ -88,14 +98,8 @@ class Blackjack(VLEnv):
         self.dealer = [self._draw(rng), self._draw(rng)]
         self.player = [self._draw(rng), self._draw(rng)]
         self.reward = None
-        if "dealer" in options:
-            self.dealer = list(read_cards(options["dealer"], 2))
-        if "player" in options:
-            self.player = list(read_cards(options["player"]))
-            if len(self.player) < 2 or self.player_hand.bust:
-                raise UserError(
-                    f"reset option player={options['player']!r} must be two cards or more, worth at most 21."
-                )
+        self.dealer = list(options.get("dealer", self.dealer))
+        self.player = list(options.get("player", self.player))
 
     def act(self, action: str) -> Outcome:
         """Take a card, or stand and let the dealer play."""
@@ -197,3 +201,10 @@ class Blackjack(VLEnv):
         for index, card in enumerate(self.player):
             row, column = divmod(index, 5)
             canvas.card(card, 5 + 74 * column, 150 + 102 * row, 70, 98)
+
+
+def _read_player(given: Any) -> tuple[Card, ...]:
+    hand = read_cards(given)
+    if len(hand) < 2 or hand_of(card.value() for card in hand).bust:
+        raise ValueError
+    return hand

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from vlgym.env import VLEnv
 from vlgym.errors import UserError
 from vlgym.prompts import PromptTemplate
+from vlgym.reset_options import ResetOption
 from vlgym.types import Outcome
 
 from .art import FELT, Canvas
@@ -51,6 +52,12 @@ class FormulaGame(VLEnv):
         instructions="{task}\n{format}",
         turn="{state}\nLegal actions: {actions}",
     )
+    reset_options: ClassVar = {
+        "cards": ResetOption(
+            "the hand", 'a list of as many cards as are dealt, such as ["H5", "SK"]',
+            lambda env, value: read_cards(value, env.hand_size), ("H5", [], [5, 6]),
+        )
+    }  # fmt: skip
 
     def __init__(self, *, compat: str | None = None, faces_as_ten: bool = True, **kwargs: Any) -> None:
         self.compat = compat
@@ -79,10 +86,9 @@ class FormulaGame(VLEnv):
     # ---- VLEnv -----------------------------------------------------------------------------------------------------
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Deal, or lay out the cards of `options["cards"]`."""
-        self.cards = self.deal(rng)
-        if "cards" in options:
-            self.cards = read_cards(options["cards"], self.hand_size)
+        """Deal, or lay out the cards of the options."""
+        dealt = self.deal(rng)
+        self.cards = options.get("cards", dealt)
         self.numbers = tuple(card.value(faces_as_ten=self.faces_as_ten) for card in self.cards)
         self.formula = []
         self.solved = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from PIL import Image, ImageDraw
 from vlgym.env import VLEnv
 from vlgym.errors import UserError
 from vlgym.prompts import PromptTemplate
+from vlgym.reset_options import whole_number
 from vlgym.types import Outcome
 
 from .art import BLACK, WHITE, Canvas, centre_text, font
@@ -69,6 +70,13 @@ class NumberLine(VLEnv):
         instructions="You are playing NumberLine. {task}\n{format}",
         turn="{state}Legal actions: {actions}",
     )
+    reset_options: ClassVar = {
+        name: whole_number(meaning, 0, lambda env: env.max_position, "an integer from 0 to max_position")
+        for name, meaning in (
+            ("current", "your number at the start; together with target"),
+            ("target", "the number to reach; not the current one"),
+        )
+    }
 
     def __init__(self, *, max_position: int = 5, compat: str | None = None, **kwargs: Any) -> None:
         if not (isinstance(max_position, int) and 2 <= max_position <= 99):
@@ -85,8 +93,8 @@ class NumberLine(VLEnv):
         self.current, self.target = (int(n) for n in rng.integers(0, self.max_position + 1, size=2))
         if self.current == self.target:
             self.target = (self.target + 1) % self.max_position
-        if "target" in options or "current" in options:
-            self.current, self.target = self._chosen(options.get("current"), options.get("target"))
+        if options:
+            self.current, self.target = self._choose(**options)
 
     def act(self, action: str) -> Outcome:
         """Move one step."""
@@ -135,13 +143,9 @@ class NumberLine(VLEnv):
             "return_positive": self.episode_return > 0,
         }
 
-    def _chosen(self, current: Any, target: Any) -> tuple[int, int]:
-        for name, value in (("current", current), ("target", target)):
-            if not (isinstance(value, int) and 0 <= value <= self.max_position):
-                raise UserError(
-                    f"reset option {name}={value!r} must be an integer from 0 to {self.max_position}; "
-                    "give target and current together."
-                )
+    def _choose(self, current: int | None = None, target: int | None = None) -> tuple[int, int]:
+        if current is None or target is None:
+            raise UserError("reset options target and current belong together: give both, or neither.")
         if current == target:
             raise UserError(f"reset options target and current are both {target}; they must differ.")
         return current, target

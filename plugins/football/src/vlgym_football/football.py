@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from vlgym.env import VLEnv
 from vlgym.errors import UserError, check_choice
 from vlgym.prompts import PromptTemplate
 from vlgym.rendering import fit_image
+from vlgym.reset_options import ResetOption
 from vlgym.types import Outcome
 
 from .actions import DIRECTIONS, MEANINGS, STICKY, get_action_set
@@ -90,6 +91,12 @@ class Football(VLEnv):
         instructions="You are playing football. {task}\n{format}",
         turn="Turn {turn} of {max_turns}. {state}\nLegal actions: {actions}",
     )
+    reset_options: ClassVar = {
+        "scenario": ResetOption(
+            "the situation", "the name of a scenario, or any, mini or package",
+            lambda env, value: env._list_names(value), ("no such scenario", 1, ""),
+        )
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -127,7 +134,7 @@ class Football(VLEnv):
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         """Draw the situation and the engine's seed, and let the ball come into play."""
-        names = self._list_names(options["scenario"]) if "scenario" in options else self._names
+        names = options.get("scenario", self._names)
         scenario = self._find(names[int(rng.integers(len(names)))])
         seed = int(rng.integers(2**31 - 1))
         if scenario.swap_sides and rng.integers(2):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from vlgym.env import VLEnv
 from vlgym.errors import UserError, check_choice
 from vlgym.prompts import PromptTemplate
-from vlgym.seeding import split_of
+from vlgym.reset_options import ResetOption
 from vlgym.types import Outcome
 
 from .board import STEP_PENALTY, Board
@@ -102,6 +102,12 @@ class Sokoban(VLEnv):
         instructions="You are playing Sokoban. {task}\n{format}",
         turn="Turn {turn} of {max_turns}. {state}\nLegal actions: {actions}",
     )
+    reset_options: ClassVar = {
+        "level": ResetOption(
+            "the level", "the number of a shipped level of the group, or of a level of the file, from 0",
+            lambda env, value: env._source.pick(value), (-1, 0.5, True, "x", 10**6),
+        )
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -128,6 +134,8 @@ class Sokoban(VLEnv):
             SourceConfig(group, level, level_file, rows, columns, boxes, gen_steps, min_solution, max_solution)
         )
         self.max_steps = max_steps or self._source.max_steps
+        self.rows, self.columns, self.boxes = self._source.rows, self._source.columns, self._source.boxes
+        self.gen_steps = self._source.gen_steps
         if kwargs.get("max_turns") is None:
             kwargs["max_turns"] = self.max_steps if kwargs.get("planner") == "global" else ONLINE_TURNS
         super().__init__(**kwargs)
@@ -142,7 +150,8 @@ class Sokoban(VLEnv):
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         """Draw or pick the level of the episode."""
-        self._begin_level(self._source.next_level(rng, split_of(self.np_random_seed) or "train", options))
+        chosen = options.get("level")
+        self._begin_level(chosen or self._source.next_level(rng, self.seed_split or "train"))
 
     def act(self, action: str) -> Outcome:
         """Play one step."""

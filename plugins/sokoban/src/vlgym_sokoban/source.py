@@ -49,6 +49,7 @@ class LevelSource:
         columns: width of the largest room, in cells.
         boxes: most boxes in a room.
         max_steps: the group's step limit.
+        gen_steps: length of the generator's random walk; `None` where levels are not drawn.
 
     Raises:
         UserError: the arguments contradict each other or are out of range, or the level file is bad.
@@ -62,6 +63,7 @@ class LevelSource:
         self._check_sizes(own)
         self._levels: Sequence[Level] = ()
         self._generator: LevelGenerator | None = None
+        self.gen_steps: int | None = None
         if config.level_file is not None:
             self._levels = _read_file(config.level_file)
         elif config.level is not None:
@@ -75,41 +77,44 @@ class LevelSource:
             self.columns = max(level.columns for level in self._levels)
             self.boxes = max(len(level.boxes) for level in self._levels)
             if config.level not in (None, ANY):
-                self._pick(config.level, "level")
+                self.pick(config.level)
         else:
             self.rows, self.columns = own.get("rows", group.rows), own.get("columns", group.columns)
             self.boxes = own.get("boxes", group.boxes)
             resized = "rows" in own or "columns" in own
             # The package's default walk for rooms without a group of their own.
-            gen_steps = own.get("gen_steps", int(1.7 * (self.rows + self.columns)) if resized else group.gen_steps)
-            size = RoomSize(self.rows, self.columns, self.boxes, gen_steps, config.min_solution, config.max_solution)
+            walk = int(1.7 * (self.rows + self.columns)) if resized else group.gen_steps
+            self.gen_steps = steps = own.get("gen_steps", walk)
+            size = RoomSize(self.rows, self.columns, self.boxes, steps, config.min_solution, config.max_solution)
             self._generator = LevelGenerator(size)
 
-    def next_level(self, rng: np.random.Generator, split: str, options: dict[str, Any]) -> Level:
+    def next_level(self, rng: np.random.Generator, split: str) -> Level:
         """Return the level of the next episode, with a solution.
 
         Args:
             rng: source of all randomness.
             split: split to draw from.
-            options: `level` picks a shipped level of the group, or one of the file, by its number.
 
         Raises:
-            UserError: `options["level"]` does not exist, or no level can be drawn or solved.
+            UserError: no level can be drawn or solved.
         """
-        if "level" in options:
-            return self._pick(options["level"], "reset option level")
         if self._generator is not None:
             return self._generator.draw(rng, split)
         if self._config.level in (None, ANY):
             return _with_solution(self._levels[int(rng.integers(len(self._levels)))])
-        return self._pick(self._config.level, "level")
+        return self.pick(self._config.level)
 
-    def _pick(self, number: Any, name: str) -> Level:
+    def pick(self, number: Any) -> Level:
+        """Return a shipped level of the group, or one of the file, by its number, with a solution.
+
+        Raises:
+            UserError: it does not exist, or cannot be solved.
+        """
         levels = self._levels or load_group(self._config.group)
         if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or not 0 <= number < len(levels):
             place = self._config.level_file or f"group {self._config.group}"
             raise UserError(
-                f"{name}={number!r} does not exist: {place} has levels 0 to {len(levels) - 1}; "
+                f"level={number!r} does not exist: {place} has levels 0 to {len(levels) - 1}; "
                 f"{ANY!r} lets the seed choose."
             )
         return _with_solution(levels[int(number)])

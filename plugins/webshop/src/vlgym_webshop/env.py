@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,12 +11,14 @@ from vlgym.env import VLEnv, check_size
 from vlgym.errors import UserError, check_choice
 from vlgym.prompts import PromptTemplate
 from vlgym.rendering import fit_image
-from vlgym.seeding import SPLITS, split_of
+from vlgym.reset_options import one_of, whole_number
+from vlgym.seeding import SPLITS
 from vlgym.types import Image, Outcome
 
 from .catalogue.build import CatalogueSource
 from .catalogue.records import Goal
 from .catalogue.wishes import split_range
+from .nouns import load_tagger
 from .oracle import missing_option, plan_action
 from .reward import Score
 from .services import get_services
@@ -89,6 +91,15 @@ class WebShop(VLEnv):
         ),
         turn="{state}Legal actions: {actions}",
     )
+    reset_options: ClassVar = {
+        "goal": whole_number(
+            "the goal, of whatever split",
+            0,
+            lambda env: env._count_goals() - 1,
+            "a number from 0, below the catalogue's number of goals",
+        ),
+        "split": one_of("the split of the goal that is drawn", SPLITS),
+    }
 
     def __init__(
         self,
@@ -120,39 +131,31 @@ class WebShop(VLEnv):
         self.goal_number = -1
         self.page = Page()
         self._number = next(_numbers)
-        self._seed_split = "train"
         self._goal: Goal | None = None
         self._score: Score | None = None
         self._frame: tuple[tuple[int, Page], Image] | None = None
 
     # ---- the contract of VLEnv -------------------------------------------------------------------------------------
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Begin an episode. The seed's split goes into the options, so that a saved state restores the same goal."""
-        if seed is not None:
-            self._seed_split = split_of(seed) or "train"
-        return super().reset(seed=seed, options={"split": self.split or self._seed_split, **(options or {})})
-
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         """Draw a goal of the split, or take the one that is asked for."""
         get_services().join(self._number)
         shop = self.shop
-        check_choice("options['split']", options["split"], SPLITS)
-        first, last = split_range(options["split"], shop.catalogue.goals)
+        split = options.get("split") or self.split or self.seed_split or "train"
+        first, last = split_range(split, shop.catalogue.goals)
         if first == last:
             raise UserError(
-                f"There is no goal in the split {options['split']!r}: this catalogue has {shop.catalogue.goals} goals; "
+                f"There is no goal in the split {split!r}: this catalogue has {shop.catalogue.goals} goals; "
                 "train begins at 1500."
             )
         drawn = int(rng.integers(first, last))
-        wanted = options.get("goal", drawn)
-        if not (isinstance(wanted, int) and 0 <= wanted < shop.catalogue.goals):
-            raise UserError(f"reset option goal={wanted!r} must be an integer from 0 to {shop.catalogue.goals - 1}.")
-        self.goal_number = wanted
-        self._goal = shop.catalogue.goal(wanted)
+        self.goal_number = options.get("goal", drawn)
+        self._goal = shop.catalogue.goal(self.goal_number)
         self.page, self._score = Page(), None
+
+    def resolve_arguments(self) -> dict[str, Any]:
+        """Which noun tagger is used."""
+        return {"nouns": load_tagger(self.config.nouns, generated=self.config.source.data is None)[0]}
 
     def act(self, action: str) -> Outcome:
         """Search or click; the purchase pays and ends the episode."""
@@ -277,3 +280,7 @@ class WebShop(VLEnv):
     def url(self) -> str:
         """Return the address of the page, to be opened in any browser of this machine while the environment lives."""
         return get_services().url(self.config, self.goal_number, self.page)
+
+    def _count_goals(self) -> int:
+        get_services().join(self._number)
+        return self.shop.catalogue.goals

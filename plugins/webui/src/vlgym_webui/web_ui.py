@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from vlgym.env import VLEnv
 from vlgym.errors import check_choice
 from vlgym.prompts import PromptTemplate
-from vlgym.seeding import SPLITS, split_of
+from vlgym.reset_options import ResetOption, one_of
+from vlgym.seeding import SPLITS
 from vlgym.spaces import MAX_TEXT
 from vlgym.types import Image, Outcome, Parser
 
@@ -100,6 +101,13 @@ class WebUI(VLEnv):
         ),
         turn="{state}\n\nReply {turn} of {max_turns}. Any code may be written; the smallest blocks are:\n{actions}",
     )
+    reset_options: ClassVar = {
+        "project": ResetOption(
+            "the project", "the name of a shipped project, or the path (with a slash) of a project's folder",
+            lambda env, value: load_project(value), ("no such project", 1, ""),
+        ),
+        "split": one_of("the split of the project that is drawn", SPLITS),
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -122,23 +130,11 @@ class WebUI(VLEnv):
         self.pictures = pictures
         self._fixed = project
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Begin an episode; the split that the seed belongs to decides which projects may come up."""
-        chosen = dict(options or {})
-        if seed is not None and "split" not in chosen:
-            chosen["split"] = split_of(seed)
-        return super().reset(seed=seed, options=chosen)
-
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Choose the project; nothing is written yet."""
-        for name in options:
-            check_choice("reset option", name, ("project", "split"))
-        split = check_choice("split", options.get("split"), (None, *SPLITS))
-        names = list_projects(split)
+        """Choose the project, by default one of the split that the seed belongs to; nothing is written yet."""
+        names = list_projects(options.get("split") or self.seed_split)
         drawn = names[int(rng.integers(len(names)))]
-        self.project: Project = load_project(options.get("project") or self._fixed or drawn)
+        self.project: Project = options.get("project") or load_project(self._fixed or drawn)
         self.code: dict[str, str] = {}
         self.evaluation: Evaluation | None = None
         self.failures: Counter[str] = Counter()

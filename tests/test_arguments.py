@@ -1,0 +1,147 @@
+"""The constructor's arguments in force, of any environment, without its author's help."""
+
+import copy
+import dataclasses
+import inspect
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from toys import Walk, make_spec, make_walk
+
+from vlgym.arguments import list_arguments, to_plain
+from vlgym.env import VLEnv
+from vlgym.making import build
+from vlgym.parsers import JsonParser
+
+
+class Stranger(Walk):
+    """What a third party writes: an argument with a default, one that the constructor fills in, one that stays open."""
+
+    def __init__(
+        self,
+        length: int = 11,
+        *,
+        speed: float | None = None,
+        colour: str | None = None,
+        mode: str = "auto",
+        **kwargs: Any,
+    ) -> None:
+        self.length, self.colour, self.mode = length, colour, mode
+        self.speed = speed or 2.5
+        super().__init__(**{"max_turns": 3 * length, **kwargs})
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        super().start(rng, options)
+        self.colour = "red"
+
+    def resolve_arguments(self) -> dict[str, Any]:
+        return {"mode": "quick" if self.mode == "auto" else self.mode}
+
+
+def test_every_argument_is_recorded_with_the_value_in_force() -> None:
+    assert Stranger(vlgym_spec=make_spec()).arguments == {
+        "length": 11,
+        "speed": 2.5,
+        "mode": "quick",
+        "parser": "tag-v1",
+        "planner": "online",
+        "invalid_action": "noop",
+        "invalid_penalty": 0.0,
+        "max_turns": 33,
+        "image_size": [22, 22],
+    }
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "name", "value"),
+    [
+        ({"length": 9}, "length", 9),
+        ({"speed": 1.0}, "speed", 1.0),
+        ({"colour": "blue"}, "colour", "blue"),
+        ({"mode": "slow"}, "mode", "slow"),
+        ({"max_turns": 5}, "max_turns", 5),
+        ({"parser": "json"}, "parser", "json-v1"),
+        ({"parser": JsonParser()}, "parser", "json-v1"),
+        ({"image_size": (30, 44)}, "image_size", [30, 44]),
+    ],
+)
+def test_another_argument_is_another_record(kwargs: dict[str, Any], name: str, value: Any) -> None:
+    changed = Stranger(**kwargs).arguments
+    assert changed[name] == value
+    assert changed != Stranger().arguments
+
+
+def test_an_argument_given_by_position_and_those_of_the_card_count_too() -> None:
+    assert Stranger(7).arguments["length"] == 7
+    spec = make_spec("vlgym/Stranger-v0", f"{__name__}:Stranger", kwargs={"length": 5})
+    assert build(spec).arguments["length"] == 5
+    assert build(spec, length=6).arguments["length"] == 6
+    assert list_arguments(Stranger)[:4] == ["length", "speed", "colour", "mode"]
+
+
+def test_the_signature_of_a_class_is_its_constructors() -> None:
+    assert list(inspect.signature(Stranger).parameters) == ["length", "speed", "colour", "mode", "kwargs"]
+    assert list(inspect.signature(Walk).parameters) == list(inspect.signature(VLEnv).parameters)
+    assert "max_turns" in inspect.signature(VLEnv).parameters
+
+
+def test_an_episode_changes_nothing_of_the_record_and_a_copy_keeps_it() -> None:
+    env = Stranger()
+    env.reset(seed=0)
+    assert env.colour == "red"
+    assert env.arguments == Stranger().arguments
+    assert copy.deepcopy(Stranger(length=9)).arguments == Stranger(length=9).arguments
+    env.arguments["length"] = 99
+    assert env.arguments["length"] == 11
+
+
+def test_values_become_plain_data_by_one_rule() -> None:
+    @dataclasses.dataclass
+    class Size:
+        wide: int
+        tall: float
+
+    class Thing:
+        def __init__(self) -> None:
+            self.shape, self._secret = (1, 2), 3
+
+    values = {
+        "numpy": [np.int64(3), np.float32(0.5), np.array([[1, 2]]), np.bool_(True)],
+        "odd numbers": [math.inf, math.nan],
+        "set": {"b", "a"},
+        "path": Path("a/b"),
+        "class": Walk,
+        "function": make_walk,
+        "parser": JsonParser(),
+        "record": Size(1, 2.0),
+        "object": Thing(),
+        3: None,
+    }
+    plain = to_plain(values)
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+    kind = f"{__name__}:test_values_become_plain_data_by_one_rule.<locals>"
+    assert plain == {
+        "numpy": [3, 0.5, [[1, 2]], True],
+        "odd numbers": ["inf", "nan"],
+        "set": ["a", "b"],
+        "path": "a/b",
+        "class": "toys:Walk",
+        "function": "toys:make_walk",
+        "parser": "json-v1",
+        "record": {"class": f"{kind}.Size", "wide": 1, "tall": 2.0},
+        "object": {"class": f"{kind}.Thing", "shape": [1, 2]},
+        "3": None,
+    }
+
+
+def test_an_object_that_holds_itself_is_described_to_a_depth() -> None:
+    class Ring:
+        pass
+
+    ring = Ring()
+    ring.next = ring  # type: ignore[attr-defined]
+    assert json.dumps(to_plain(ring)).count("Ring") == 5

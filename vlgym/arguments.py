@@ -1,0 +1,114 @@
+"""Which arguments an environment takes, and the values in force, as plain data for a run's record."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import inspect
+import math
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+DEEPEST = 4
+"""Levels of nested objects that are described; below, a class stands for itself."""
+
+_NAMED = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_HIDDEN = ("self", "vlgym_spec", "render_mode")
+"""What changes nothing that an agent sees or is paid; the card is recorded by itself."""
+
+
+def list_arguments(cls: type) -> list[str]:
+    """Return the names of all constructor arguments of an environment class, its bases included."""
+    return [name for name in _defaults(cls) if name != "vlgym_spec"]
+
+
+def signature_of(cls: type) -> inspect.Signature:
+    """Return the signature of a class's constructor, as the caller sees it."""
+    signature = inspect.signature(cls.__init__)  # type: ignore[misc]
+    return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
+def bind_arguments(cls: type, values: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call of the constructor by name."""
+    first = inspect.signature(vars(cls)["__init__"]).parameters if "__init__" in vars(cls) else {}
+    return {**dict(zip([name for name in first if name != "self"], values, strict=False)), **named}
+
+
+def arguments_in_force(env: object, base: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return name -> value of every argument that has one, as plain data.
+
+    Those of `base` (the arguments of every environment) are what the environment holds. Any other is what was given,
+    else its default; where that is `None`, what the constructor made of it, if it keeps that under the same name. What
+    `env.resolve_arguments()` says comes last. An argument without a value is left out.
+
+    Args:
+        env: just constructed, before its first episode.
+        base: the class whose arguments are all kept under their names.
+        given: arguments of the constructor's call.
+    """
+    kind: Any = type(env)
+    own, values = _defaults(base), {}
+    for name, default in _defaults(kind).items():
+        value = vars(env).get(name) if name in own else given.get(name, default)
+        values[name] = vars(env).get(name) if value is None else value
+    values.update(getattr(env, "resolve_arguments", dict)())
+    return {name: to_plain(value) for name, value in values.items() if value is not None and name not in _HIDDEN}
+
+
+def to_plain(value: Any, depth: int = 0) -> Any:
+    """Return a value as JSON-able data, the same in every process.
+
+    Numbers, texts, lists and dicts stay what they are (a set becomes a sorted list, a number that is not finite its
+    name). A path becomes a text, a class or function `module:name`, a parser `name-vN`, and any other object its class
+    with its public attributes.
+    """
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, (float, np.floating)):
+        return float(value) if math.isfinite(value) else str(float(value))
+    if isinstance(value, (np.generic, np.ndarray)):
+        return to_plain(value.tolist(), depth)
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(item, depth) for key, item in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted((to_plain(item, depth) for item in value), key=str)
+    if isinstance(value, (list, tuple)):
+        return [to_plain(item, depth) for item in value]
+    if isinstance(value, PurePath):
+        return str(value)
+    if isinstance(value, enum.Enum):
+        return value.name
+    if isinstance(value, type) or inspect.isroutine(value):
+        return f"{value.__module__}:{value.__qualname__}"
+    if isinstance(getattr(value, "name", None), str) and isinstance(getattr(value, "version", None), int):
+        return f"{value.name}-v{value.version}"
+    return _describe_object(value, depth)
+
+
+def _describe_object(value: Any, depth: int) -> Any:
+    kind = to_plain(type(value))
+    if depth >= DEEPEST:
+        return kind
+    if dataclasses.is_dataclass(value):
+        parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    else:
+        parts = {name: part for name, part in getattr(value, "__dict__", {}).items() if not name.startswith("_")}
+    return {"class": kind, **{name: to_plain(part, depth + 1) for name, part in parts.items()}}
+
+
+@functools.lru_cache(maxsize=256)
+def _defaults(cls: type) -> dict[str, Any]:
+    """Name -> default of the constructor's arguments, in the order of the classes; the most derived class decides."""
+    found: dict[str, Any] = {}
+    for base in cls.__mro__:
+        if base.__module__.startswith("gymnasium") or "__init__" not in vars(base) or base is object:
+            continue
+        for name, parameter in inspect.signature(vars(base)["__init__"]).parameters.items():
+            if parameter.kind in _NAMED and name != "self":
+                default = None if parameter.default is inspect.Parameter.empty else parameter.default
+                found.setdefault(name, default)
+    return found
