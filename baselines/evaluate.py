@@ -7,22 +7,26 @@ Replies are sampled at temperature 1, as in training, or taken greedily; every s
 
 from __future__ import annotations
 
+import json
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 import tyro
 from rich.console import Console
 from rich.table import Table
 
-from vlgym.errors import UserError, check_choice
+from vlgym.errors import UserError, check_choice, check_number, check_writable
 from vlgym.evaluation import Report, evaluate
+from vlgym.exits import explain_system_error
 from vlgym.seeding import SPLITS
 
 from .engine.engine import Engine
 from .engine.policy import ModelPolicy
 from .learning.command import main
-from .learning.config import RunConfig
+from .learning.config import MOST_ENVS, MOST_SEED, RunConfig
 from .learning.environments import prompt_builder
 from .models.load import load_family
 from .runs.folder import environment_ids, write_json
@@ -60,7 +64,7 @@ class Config:
     env_kwargs: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Further constructor arguments of the environments, as name=value (YAML values); giving it again adds."""
     out: Path | None = None
-    """Write the reports here as JSON."""
+    """Write the reports to this file, as JSON."""
     device: str = "cpu"
     """Torch device."""
     dtype: str = "float32"
@@ -75,9 +79,17 @@ def run(config: Config) -> list[Report]:
     Raises:
         UserError: an option is out of range, or names nothing.
     """
-    if config.episodes < 1 or config.num_envs < 1 or config.max_new_tokens < 1:
-        raise UserError("--episodes, --num-envs and --max-new-tokens must be >= 1.")
+    check_number("--num-envs", config.num_envs, 1, MOST_ENVS)
+    check_number("--seed", config.seed, 0, MOST_SEED)
+    for name in ("episodes", "max_new_tokens", "image_tokens"):
+        if getattr(config, name) is not None:
+            check_number(f"--{name.replace('_', '-')}", getattr(config, name), 1)
     check_choice("--split", config.split, SPLITS)
+    if config.out is not None:
+        check_writable("--out", config.out)
+        if config.out.is_dir():
+            raise UserError(f"--out {config.out} is a folder; name a file in it: --out {config.out / 'reports.json'}")
+        config.out.parent.mkdir(parents=True, exist_ok=True)
     set_up_torch(config.threads, config.device, deterministic=True)
     env_ids = environment_ids(config.env)
     arguments = RunConfig(parser=config.parser, env_kwargs=config.env_kwargs).environment_arguments()
@@ -103,8 +115,27 @@ def run(config: Config) -> list[Report]:
         )  # fmt: skip
     Console().print(table)
     if config.out is not None:
-        write_json(config.out, [report.to_dict() for report in reports])
+        _write(config.out, [report.to_dict() for report in reports])
     return reports
+
+
+def _write(out: Path, reports: list[dict[str, Any]]) -> None:
+    """Write the reports; where that fails, somewhere else: they may have taken hours.
+
+    Raises:
+        UserError: they are not where they were asked for.
+    """
+    try:
+        write_json(out, reports)
+    except OSError as error:
+        why = explain_system_error(error) or str(error)
+        try:
+            with tempfile.NamedTemporaryFile("w", prefix="reports-", suffix=".json", delete=False) as file:
+                json.dump(reports, file, indent=1)
+        except OSError:
+            print(json.dumps(reports))
+            raise UserError(f"--out {out} could not be written: {why} The reports were printed instead.") from None
+        raise UserError(f"--out {out} could not be written: {why} The reports are in {file.name}.") from None
 
 
 if __name__ == "__main__":

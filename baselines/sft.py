@@ -10,12 +10,19 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from vlgym.errors import check_number
+
 from .engine.engine import Engine
 from .learning.command import main
-from .learning.warm_start import WarmConfig, WarmReport, show_check, warm_start
+from .learning.config import MOST_SEED
+from .learning.warm_start import WarmConfig, WarmReport, check_oracles, show_check, warm_start
 from .models.load import load_family
-from .runs.folder import environment_ids, prepare_folder, write_json
+from .models.lora import MODEL_FILES, export_merged
+from .runs.folder import environment_ids
+from .runs.overwriting import Kind, check_folder, prepare_folder
 from .runs.threads import set_up_torch
+
+WARM = Kind("warm start", "warm.json", (*MODEL_FILES, "warm.json"))
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,10 @@ class Config:
     """`tiny` (built offline), a folder, or the Hub name of a model of a supported family."""
     out: Path = Path("runs/warm")
     """Folder for the model and the report; must be new or empty."""
+    overwrite: bool = False
+    """Delete the warm start in --out first, after asking."""
+    yes: bool = False
+    """With --overwrite: delete without asking."""
     seed: int = 0
     """Seed of initialisation, data and batches."""
     max_new_tokens: int | None = None
@@ -48,21 +59,29 @@ class Config:
 
 
 def run(config: Config) -> WarmReport:
-    """Train and save; return the report."""
+    """Train and save; return the report.
+
+    Raises:
+        UserError: an option is out of range, or names nothing.
+    """
     env_ids = environment_ids(config.env)
     config.warm.validate()
+    check_number("--seed", config.seed, 0, MOST_SEED)
+    for name, value in (("--max-new-tokens", config.max_new_tokens), ("--image-tokens", config.image_tokens)):
+        if value is not None:
+            check_number(name, value, 1)
     set_up_torch(config.threads, config.device, deterministic=config.deterministic)
+    check_oracles(env_ids)
+    check_folder(config.out, WARM, overwrite=config.overwrite, yes=config.yes)
     family = load_family(config.model, image_tokens=config.image_tokens, seed=config.seed, device=config.device)
-    prepare_folder(config.out)
+    prepare_folder(config.out, WARM, overwrite=config.overwrite)
     engine = Engine(family, max_new_tokens=config.max_new_tokens or 128)
     print(f"warm start on {', '.join(env_ids)}: {config.warm.noise:.0%} of the labels are random legal actions")
 
     report = warm_start(
         engine, env_ids, config.warm, seed=config.seed, max_new_tokens=config.max_new_tokens, on_check=show_check
     )
-    family.model.save_pretrained(config.out)
-    family.tokenizer.save_pretrained(config.out)
-    write_json(config.out / "warm.json", {"config": asdict(config), "report": asdict(report)})
+    export_merged(family, config.out, {WARM.mark: {"config": asdict(config), "report": asdict(report)}})
     print(f"saved {config.out} after {report.steps} steps and {report.seconds:.0f} s")
     return report
 

@@ -6,9 +6,12 @@ intervals.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from .folder import write_whole
 
 SMOOTH = 5  # updates in the running mean
 
@@ -83,7 +86,9 @@ def draw_curve(
         axis.legend(loc="best", fontsize=8)
     figure.suptitle(title)
     figure.tight_layout()
-    figure.savefig(path, dpi=110)
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=110, format="png")
+    write_whole(path, picture.getvalue())
 
 
 def _draw_training(axis: Any, seen: Sequence[tuple[float, float]]) -> None:
