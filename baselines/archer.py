@@ -88,7 +88,9 @@ class Config(RunConfig):
     def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges."""
         config = super().resolve()
-        config.require_positive("buffer", "critic_lr", "critic_steps", "critic_batch")
+        config.require_positive("critic_lr")
+        config.require_at_least(1, "buffer", "critic_steps", "critic_batch")
+        config.require_at_least(0, "critic_warmup")
         config.require_share("gamma", "tau")
         return config
 

@@ -7,23 +7,27 @@ Replies are sampled at temperature 1, as in training, or taken greedily; every s
 
 from __future__ import annotations
 
+import json
+import tempfile
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 import tyro
 from rich.console import Console
 from rich.table import Table
 
-from vlgym.errors import UserError, check_choice
+from vlgym.errors import UserError, check_choice, check_number, check_writable
 from vlgym.evaluation import Report, evaluate
+from vlgym.exits import explain_system_error
 from vlgym.seeding import SPLITS
 from vlgym.trajectory import SEED_RULE
 
 from .engine.engine import Engine
 from .engine.policy import ModelPolicy
 from .learning.command import main
-from .learning.config import NEW_TOKENS, RunConfig
+from .learning.config import MOST_ENVS, MOST_SEED, NEW_TOKENS, RunConfig
 from .learning.environments import parsers_of, prompt_builder
 from .models.limits import Limits, read_limits
 from .models.load import load_family
@@ -62,7 +66,7 @@ class Config:
     env_kwargs: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Further constructor arguments of the environments, as name=value (YAML values); giving it again adds."""
     out: Path | None = None
-    """Write the reports here as JSON, and beside it, as NAME.run.json, how they were made."""
+    """Write the reports to this file, as JSON, and beside it, as NAME.run.json, how they were made."""
     device: str = "cpu"
     """Torch device."""
     dtype: str = "float32"
@@ -78,9 +82,17 @@ def run(config: Config) -> list[Report]:
         UserError: an option is out of range, or names nothing.
     """
     limits = _limits(config)
-    if config.episodes < 1 or config.num_envs < 1 or (limits.max_new_tokens or 1) < 1:
-        raise UserError("--episodes, --num-envs and --max-new-tokens must be >= 1.")
+    check_number("--num-envs", config.num_envs, 1, MOST_ENVS)
+    check_number("--seed", config.seed, 0, MOST_SEED)
+    for name in ("episodes", "max_new_tokens", "image_tokens"):
+        if getattr(config, name) is not None:
+            check_number(f"--{name.replace('_', '-')}", getattr(config, name), 1)
     check_choice("--split", config.split, SPLITS)
+    if config.out is not None:
+        check_writable("--out", config.out)
+        if config.out.is_dir():
+            raise UserError(f"--out {config.out} is a folder; name a file in it: --out {config.out / 'reports.json'}")
+        config.out.parent.mkdir(parents=True, exist_ok=True)
     set_up_torch(config.threads, config.device, deterministic=True)
     env_ids = environment_ids(config.env)
     arguments = RunConfig(parser=limits.parser, env_kwargs=config.env_kwargs).environment_arguments()
@@ -108,13 +120,12 @@ def run(config: Config) -> list[Report]:
         )  # fmt: skip
     Console().print(table)
     if config.out is not None:
-        write_json(config.out, [report.to_dict() for report in reports])
         numbers = {"seeds": SEED_RULE, "held_out": {"split": config.split, "first": 0, "end": config.episodes}}
         record = describe(
             f"evaluation of {config.model}", asdict(config), env_ids, arguments, builder=builder, policy=policy,
             episodes=numbers,
         )  # fmt: skip
-        write_json(config.out.with_suffix(".run.json"), record)
+        _write(config.out, [report.to_dict() for report in reports], record)
     return reports
 
 
@@ -123,6 +134,26 @@ def _limits(config: Config) -> Limits:
     trained = read_limits(config.model)
     asked = {item.name: getattr(config, item.name) for item in fields(Limits)}
     return replace(trained, **{name: value for name, value in asked.items() if value is not None})
+
+
+def _write(out: Path, reports: list[dict[str, Any]], record: dict[str, Any]) -> None:
+    """Write the reports and how they were made; where that fails, somewhere else: they may have taken hours.
+
+    Raises:
+        UserError: they are not where they were asked for.
+    """
+    try:
+        write_json(out, reports)
+        write_json(out.with_suffix(".run.json"), record)
+    except OSError as error:
+        why = explain_system_error(error) or str(error)
+        try:
+            with tempfile.NamedTemporaryFile("w", prefix="reports-", suffix=".json", delete=False) as file:
+                json.dump(reports, file, indent=1)
+        except OSError:
+            print(json.dumps(reports))
+            raise UserError(f"--out {out} could not be written: {why} The reports were printed instead.") from None
+        raise UserError(f"--out {out} could not be written: {why} The reports are in {file.name}.") from None
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from vlgym.errors import UserError
+from vlgym.errors import UserError, check_number
 
 from .learning import losses
 from .learning.batch import Batch, log_prob_gap, log_probs, micro_batches, minibatches, score
@@ -65,8 +65,7 @@ class Config(RunConfig):
         config = super().resolve()
         config.require_positive("clip")
         config.require_share("gamma")
-        if config.group < 2:
-            raise UserError(f"--group {config.group} must be >= 2: episodes are compared within their group.")
+        check_number("--group", config.group, 2, hint="Episodes are compared within their group.")
         share_of(config.num_envs, config.group, "--num-envs", "groups of --group")
         if config.double_buffer:
             raise UserError(f"--double-buffer is not for {type(self).command.split('.')[-1]}; leave it out.")

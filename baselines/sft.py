@@ -12,16 +12,22 @@ from pathlib import Path
 
 import torch
 
+from vlgym.errors import check_number
+
 from .engine.engine import Engine
 from .engine.policy import ModelPolicy
 from .learning.command import main
-from .learning.config import NEW_TOKENS
+from .learning.config import MOST_SEED, NEW_TOKENS
 from .learning.environments import parsers_of
-from .learning.warm_start import WarmConfig, WarmReport, show_check, warm_start
+from .learning.warm_start import WarmConfig, WarmReport, check_oracles, show_check, warm_start
 from .models.limits import Limits
 from .models.load import load_family
-from .runs.folder import describe, environment_ids, prepare_folder, write_json
+from .models.lora import MODEL_FILES, export_merged
+from .runs.folder import describe, environment_ids
+from .runs.overwriting import Kind, check_folder, prepare_folder
 from .runs.threads import set_up_torch
+
+WARM = Kind("warm start", "warm.json", (*MODEL_FILES, "warm.json"))
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,10 @@ class Config:
     """`tiny` (built offline), a folder, or the Hub name of a model of a supported family."""
     out: Path = Path("runs/warm")
     """Folder for the model and the report; must be new or empty."""
+    overwrite: bool = False
+    """Delete the warm start in --out first, after asking."""
+    yes: bool = False
+    """With --overwrite: delete without asking."""
     seed: int = 0
     """Seed of initialisation, data and batches."""
     max_new_tokens: int | None = None
@@ -54,24 +64,32 @@ class Config:
 
 
 def run(config: Config) -> WarmReport:
-    """Train and save; return the report."""
+    """Train and save; return the report.
+
+    Raises:
+        UserError: an option is out of range, or names nothing.
+    """
     env_ids = environment_ids(config.env)
     config.warm.validate()
+    check_number("--seed", config.seed, 0, MOST_SEED)
+    for name, value in (("--max-new-tokens", config.max_new_tokens), ("--image-tokens", config.image_tokens)):
+        if value is not None:
+            check_number(name, value, 1)
     set_up_torch(config.threads, config.device, deterministic=config.deterministic)
+    check_oracles(env_ids)
+    check_folder(config.out, WARM, overwrite=config.overwrite, yes=config.yes)
     family = load_family(config.model, image_tokens=config.image_tokens, seed=config.seed, device=config.device)
-    prepare_folder(config.out)
+    prepare_folder(config.out, WARM, overwrite=config.overwrite)
     engine = Engine(family, max_new_tokens=config.max_new_tokens or NEW_TOKENS, parsers=parsers_of(env_ids, {}))
     print(f"warm start on {', '.join(env_ids)}: {config.warm.noise:.0%} of the labels are random legal actions")
 
     report = warm_start(
         engine, env_ids, config.warm, seed=config.seed, max_new_tokens=config.max_new_tokens, on_check=show_check
     )
-    family.model.save_pretrained(config.out)
-    family.tokenizer.save_pretrained(config.out)
-    Limits(engine.max_new_tokens, family.image_tokens).write(config.out)
     policy = ModelPolicy(engine, torch.Generator().manual_seed(config.seed), name=config.model)
     record = describe("sft", asdict(config), env_ids, {}, policy=policy)
-    write_json(config.out / "warm.json", {**record, "report": asdict(report)})
+    limits = Limits(engine.max_new_tokens, family.image_tokens)
+    export_merged(family, config.out, {WARM.mark: {**record, "report": asdict(report)}, **limits.note()})
     print(f"saved {config.out} after {report.steps} steps and {report.seconds:.0f} s")
     return report
 

@@ -11,6 +11,7 @@ are kept, others go on from their newest checkpoint. What the studies are is in 
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 import subprocess
@@ -25,15 +26,17 @@ from typing import Annotated, Any
 import tyro
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from vlgym.errors import UserError, check_choice
+from vlgym.errors import FailedError, UserError, check_choice, check_number, check_writable
+from vlgym.exits import INTERRUPTED, TERMINATED, Terminated
 
-from .learning.command import main
+from .learning.command import main, parse
 from .runs.checkpoint import checkpoints
-from .runs.folder import claim, write_json
+from .runs.folder import claim, encode_json, write_json
 from .runs.logs import LOG_FILE, read_rows
 from .studies.arms import STUDIES, Arm, Study
 from .studies.report import draw, write_page
 
+MOST_WORKERS = 256
 DONE, WARM_REPORT = "done.json", "warm.json"
 
 
@@ -64,6 +67,7 @@ class Runs:
         self.folder = folder
         self.stopping = threading.Event()
         self.failures: list[str] = []
+        self.running: set[subprocess.Popen[bytes]] = set()
 
     def call(self, arguments: Sequence[str], log: Path) -> bool:
         """Run one command of this package, its output in a file; whether it ended well."""
@@ -71,10 +75,20 @@ class Runs:
             return False
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("a") as file:
-            code = subprocess.run([sys.executable, "-m", *arguments], stdout=file, stderr=file, check=False).returncode
-        if code != 0 and not self.stopping.is_set():
+            process = subprocess.Popen([sys.executable, "-m", *arguments], stdout=file, stderr=file)
+            self.running.add(process)
+            code = process.wait()
+            self.running.discard(process)
+        if code not in (0, INTERRUPTED, TERMINATED) and not self.stopping.is_set():
             self.failures.append(f"{' '.join(arguments)} ended with code {code}; see {log}")
         return code == 0
+
+    def stop(self, reason: KeyboardInterrupt) -> None:
+        """Begin nothing more, and let what runs save and end. Ctrl-C reaches it by itself, SIGTERM does not."""
+        self.stopping.set()
+        if isinstance(reason, Terminated):
+            for process in list(self.running):
+                process.terminate()
 
     def warm(self, study: Study, seed: int) -> Path:
         """The folder of the warm start that all arms of a seed share; made if missing."""
@@ -146,28 +160,43 @@ def collect(folder: Path, study: Study) -> list[dict[str, Any]]:
     return found
 
 
+def check_options(study: Study, options: Sequence[str]) -> None:
+    """Check the further options of the runs with their own parsers, before the warm starts take time.
+
+    Raises:
+        UserError: a value is out of its range; a name that a parser does not know ends the program.
+    """
+    for module in sorted({arm.module for arm in study.arms if arm.module is not None}) if options else ():
+        parse(importlib.import_module(module).Config, None, options).resolve()
+
+
 def run(config: Config) -> Path:
     """Run what is missing of a study; return its folder.
 
     Raises:
-        UserError: no such study, an option out of range, or runs that failed.
+        UserError: no such study, or an option out of range.
+        FailedError: runs have failed.
     """
     study = STUDIES[check_choice("study", config.name, STUDIES)]
     if config.seeds is not None:
         study = replace(study, seeds=config.seeds)
     if config.env_steps is not None:
         study = replace(study, env_steps=config.env_steps)
-    if min(config.workers, study.seeds, study.env_steps) < 1:
-        raise UserError("--workers, --seeds and --env-steps must be >= 1.")
+    check_number("--workers", config.workers, 1, MOST_WORKERS)
+    check_number("--seeds", study.seeds, 1)
+    check_number("--env-steps", study.env_steps, 1)
+    check_options(study, config.options)
     folder = config.out / config.name
+    check_writable("--out", folder)
     plan = {"study": config.name, "env_steps": study.env_steps, "options": list(config.options)}
-    if (folder / "study.json").is_file() and json.loads((folder / "study.json").read_text()) != plan:
+    if (folder / "study.json").is_file() and (folder / "study.json").read_bytes() != encode_json(plan):
         raise UserError(f"{folder} holds this study with other options; take another --out, or remove that folder.")
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "study.json", plan)
     shared = config.out / (study.runs_in or config.name)  # warm starts and runs
     shared.mkdir(parents=True, exist_ok=True)
     lock = claim(shared)
+    stopped: KeyboardInterrupt | None = None
     runs, jobs = Runs(shared), [(arm, seed) for seed in range(study.seeds) for arm in study.arms]
     with (
         Progress(
@@ -182,20 +211,25 @@ def run(config: Config) -> Path:
                 bar.advance(warming)
             for _ in pool.map(lambda job: runs.train(study, job[0], job[1], config.options), jobs):
                 bar.advance(training)
-        except KeyboardInterrupt:
-            runs.stopping.set()
+        except KeyboardInterrupt as reason:
+            stopped = reason
+            runs.stop(reason)
             bar.console.print("stopping; the running ones save and end. Give the same command again to go on.")
     lock.close()
     found = collect(shared, study)
+    if stopped and not found:
+        raise stopped
     if not found:
-        raise UserError(f"No run of {config.name} has ended yet; nothing to report. {'; '.join(runs.failures)}")
+        raise FailedError(f"No run of {config.name} has ended yet; nothing to report. {'; '.join(runs.failures)}")
     write_json(folder / "runs.json", found)
     draw(folder / f"{config.name}.png", study, found)
     complete = len(found) == len(jobs)
     write_page(folder / f"{config.name}.md", study, found, complete=complete)
     print((folder / f"{config.name}.md").read_text())
+    if stopped:
+        raise stopped
     if runs.failures:
-        raise UserError("Some runs failed:\n" + "\n".join(runs.failures))
+        raise FailedError("Some runs failed:\n" + "\n".join(runs.failures))
     if config.write:
         if not complete:
             raise UserError(f"--write needs all {len(jobs)} runs; {len(found)} have ended. Give the command again.")

@@ -87,6 +87,7 @@ class Config(RunConfig):
         """Fill in what depends on the model, and check ranges."""
         config = super().resolve()
         config.require_positive("value_lr", "clip", "value_coef")
+        config.require_at_least(0, "value_warmup")
         config.require_share("gamma", "gae_lambda", "thought_weight")
         config.require_one_of("policy_loss", "token", "step")
         return config

@@ -10,7 +10,7 @@ from sources import ROOT, imported_modules, list_files, module_name
 
 LADDER = (
     ("errors", "types"),
-    ("seeding", "intervals"),
+    ("seeding", "intervals", "exits"),
     ("spec", "benchmark_scores"),
     ("spaces", "suites", "reset_options", "arguments", "versions"),
     ("shared_text",),
@@ -32,7 +32,7 @@ LADDER = (
 )
 ROW = {part: row for row, parts in enumerate(LADDER) for part in parts}
 FOR_PLUGINS = {
-    "errors", "types", "seeding", "spec", "suites", "spaces", "hookspecs", "prompts", "parsers", "rendering",
+    "errors", "exits", "types", "seeding", "spec", "suites", "spaces", "hookspecs", "prompts", "parsers", "rendering",
     "chromium", "env", "adapter", "wrappers", "testing", "reset_options",
 }  # fmt: skip
 NOT_FOR_BASELINES = {"cli", "web", "testing", "plugins", "hookspecs"}

@@ -3,13 +3,29 @@
 `UserError` and its children are problems that a user can fix: their message says what was asked and found, the nearest
 valid choices, and the command that fixes it. The command line prints them without a traceback. Anything else that
 escapes is a bug and keeps its traceback.
+
+Every command of `vlgym` and `baselines` ends with one of these statuses:
+
+| exit status | meaning |
+|---|---|
+| 0 | Done. |
+| 1 | The work was done and failed: a check, a study's run, a stale file, a broken plugin. Bugs end so, too. |
+| 2 | Wrong usage, or a problem that the user can fix; one line says what to do. |
+| 130 | Stopped by Ctrl-C. |
+| 141 | Whoever read the output went away, as `head` does. |
+| 143 | Stopped by SIGTERM: `kill`, or the time limit of a job. |
 """
 
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+LARGEST = 2**31 - 1
+"""Largest number of anything that a user may count."""
 
 T = TypeVar("T")
 
@@ -20,6 +36,14 @@ class VlgymError(Exception):
 
 class UserError(VlgymError):
     """A problem that the user can fix; printed without a traceback by the command line."""
+
+    exit_status: ClassVar[int] = 2
+
+
+class FailedError(UserError):
+    """Work that was begun has failed: a run, or a study's run. Next step: as the message says."""
+
+    exit_status = 1
 
 
 class SpecError(UserError):
@@ -67,6 +91,60 @@ def check_choice(name: str, value: T, choices: Iterable[Any], error: type[UserEr
         words = [str(choice) for choice in valid if choice is not None]
         raise error(f"{name}={value!r} is not one of {', '.join(words) or 'none'}.{nearest(str(value), words)}")
     return value
+
+
+def check_number(
+    name: str,
+    value: Any,
+    least: float | None = None,
+    most: float = LARGEST,
+    *,
+    above: float | None = None,
+    hint: str = "",
+    error: type[UserError] = UserError,
+) -> None:
+    """Check the range of a number; NaN and infinity are in none.
+
+    Args:
+        name: as the user wrote it: `episodes`, `--seed`.
+        value: what was asked for.
+        least: smallest valid value.
+        most: largest valid value.
+        above: where there is no smallest one, what it must be larger than.
+        hint: said after the range.
+        error: class of the error.
+
+    Raises:
+        UserError: it is no number, or out of the range; the message says what is valid.
+    """
+    asked = f"{name}{' ' if name.startswith('-') else '='}{value!r}"
+    if isinstance(value, bool) or not hasattr(value, "__float__"):
+        raise error(f"{asked} must be a number.{hint and f' {hint}'}")
+    low = value > above if above is not None else least is None or value >= least
+    if low and value <= most:
+        return
+    bound = f"> {above}" if above is not None else f">= {least}"
+    limit = f" and <= {most}" if low or most != LARGEST else ""
+    raise error(f"{asked} must be {bound}{limit}.{hint and f' {hint}'}")
+
+
+def check_writable(name: str, path: Path) -> None:
+    """Check, before any work, that a file or folder can be made at `path`, with its parents, or written where it is.
+
+    Args:
+        name: the option as the user wrote it: `--out`.
+        path: where.
+
+    Raises:
+        UserError: a file stands in the way, or the place is read-only.
+    """
+    place = path.absolute()
+    while not place.exists() and not place.is_symlink():
+        place = place.parent
+    if place != path.absolute() and not place.is_dir():
+        raise UserError(f"{name} {path}: {place} is no folder; choose another place.")
+    if not os.access(place, os.W_OK | (os.X_OK if place.is_dir() else 0)):
+        raise UserError(f"{name} {path}: nothing can be written to {place}; choose another place.")
 
 
 def nearest(word: str, choices: Iterable[str], count: int = 3) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import gymnasium
 
-from .errors import UserError
+from .errors import FailedError, UserError
 from .making import unwrap
 from .policies import Policy
 from .prompts import PastTurn, PromptBuilder
@@ -115,8 +115,7 @@ class Runner:
 
     def advance(self, turns: Sequence[Turn], replies: Sequence[Reply], name: str = "policy") -> list[StepRecord]:
         """Step every active environment with its reply to `turns()`: `step` without the policy."""
-        if len(replies) != len(turns):
-            raise UserError(f"Policy {name!r} gave {len(replies)} replies to {len(turns)} prompts.")
+        check_replies(replies, len(turns), name)
         start = time.perf_counter()
         active = [slot for slot in self.slots if slot.active]
         records = []
@@ -236,7 +235,7 @@ class Runner:
         )
         slot.failures += 1
         if slot.failures >= FAILURES_IN_A_ROW:
-            raise UserError(
+            raise FailedError(
                 f"{slot.env_id} failed {slot.failures} times in a row, last with {message} in episode {slot.episode} "
                 f"(seed {slot.seed}). Play it alone: vlgym play {slot.env_id} --seed {slot.seed}"
             ) from error
@@ -268,6 +267,24 @@ class Runner:
             details["instructions"], details["turn_text"], slot.observation["image"], slot.history
         )
         return Turn(messages, slot.env, slot.env_id, slot.seed, slot.turn)
+
+
+def check_replies(replies: Sequence[Reply], count: int, name: str) -> None:
+    """Check what a policy gave: one `Reply` with a text for each prompt.
+
+    Raises:
+        UserError: it gave something else.
+    """
+    due = f"one vlgym.types.Reply for each of the {count} prompts"
+    if not isinstance(replies, Sequence) or isinstance(replies, str):
+        raise UserError(f"Policy {name!r} gave {type(replies).__name__}; its reply() returns a list, {due}.")
+    for reply in replies:
+        if not isinstance(reply, Reply) or not isinstance(reply.text, str):
+            given = f"Reply({type(reply.text).__name__})" if isinstance(reply, Reply) else type(reply).__name__
+            hint = " Wrap the text: Reply(text)." if isinstance(reply, str) else ""
+            raise UserError(f"Policy {name!r} gave {given}; its reply() returns {due}.{hint}")
+    if len(replies) != count:
+        raise UserError(f"Policy {name!r} gave {len(replies)} replies to {count} prompts.")
 
 
 def run_episodes(runner: Runner, policy: Policy) -> Iterator[list[StepRecord]]:

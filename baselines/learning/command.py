@@ -8,13 +8,13 @@ from typing import TypeVar
 
 import tyro
 
-from vlgym.errors import UserError
+from vlgym.exits import run_command
 
 from ..runs import distributed
 from .config import RunConfig
 from .presets import chosen
+from .run import Run
 
-INTERRUPTED = 130  # exit status, as of any program that Ctrl-C ends
 LISTS = ("--env-kwargs", "--options")
 
 C = TypeVar("C")
@@ -32,9 +32,11 @@ def parse(config: type[C], description: str | None, arguments: Sequence[str] | N
         UserError: an unknown preset, or one of another learner.
     """
     given = spread(sys.argv[1:] if arguments is None else arguments)
+    spec = getattr(sys.modules[config.__module__], "__spec__", None)  # of `python -m baselines.NAME`, run as __main__
+    program = f"python -m {spec.name}" if spec else None
     if issubclass(config, RunConfig):
-        return tyro.cli(config, description=description, default=chosen(config, given), args=given)
-    return tyro.cli(config, description=description, args=given)
+        return tyro.cli(config, prog=program, description=description, default=chosen(config, given), args=given)
+    return tyro.cli(config, prog=program, description=description, args=given)
 
 
 def spread(arguments: Sequence[str]) -> list[str]:
@@ -52,13 +54,13 @@ def spread(arguments: Sequence[str]) -> list[str]:
 
 
 def main(config: type[C], run: Callable[[C], object], description: str | None) -> None:
-    """Run a command: its options, then `run`; errors of the user are one line, and Ctrl-C none, without
-    a traceback."""
+    """Run a command, its options first, and end the program with an exit status of the table in `vlgym.errors`."""
     try:
-        run(parse(config, description))
-    except UserError as error:
-        sys.exit(f"error: {error}")
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        sys.exit(run_command("error", lambda: _status(run(parse(config, description)))))
     finally:
         distributed.leave()
+
+
+def _status(result: object) -> int:
+    """The exit status that a command's result asks for."""
+    return 128 + result.stopped_by if isinstance(result, Run) and result.stopped_by else 0

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, get_args
 
-import torch
 import tyro
 import yaml
 
-from vlgym.errors import UserError, check_choice
+from vlgym.errors import UserError, check_choice, check_number, nearest
 
+from ..models.load import DTYPES
 from ..models.lora import LoraOptions
 from ..runs import folder
+from ..runs.logs import check_tracker
+from ..runs.threads import check_device, check_threads
 from . import losses
 from .rewards import RewardOptions
 from .warm_start import WarmConfig
@@ -25,10 +27,12 @@ from .warm_start import WarmConfig
 DEFAULT_ENV, DEFAULT_MODEL = "vlgym/NumberLine-v0", "tiny"
 NEW_TOKENS = 128  # longest reply where neither an option, a warm start nor the model's own training says
 
+MOST_ENVS, MOST_SEED = 2**16, 2**62 - 1
+
 FREE_ON_RESUME = frozenset(
     {
-        "out", "resume", "updates", "env_steps", "save_every", "eval_every", "eval_episodes", "threads", "track",
-        "micro_batch", "micro_tokens", "recompute", "export",
+        "out", "resume", "overwrite", "yes", "updates", "env_steps", "save_every", "eval_every", "eval_episodes",
+        "threads", "track", "micro_batch", "micro_tokens", "recompute", "export",
     }
 )  # fmt: skip
 
@@ -53,6 +57,10 @@ class RunConfig:
     """Folder of the run, new or empty; default runs/<environment>-<number>."""
     resume: bool = False
     """Go on with the run in --out, exactly where its newest checkpoint stands."""
+    overwrite: bool = False
+    """Delete the run in --out and begin a new one there, after asking."""
+    yes: bool = False
+    """With --overwrite: delete without asking."""
     preset: str = "none"
     """A named set of values, for example paper-miniworld; options beside it win. All: docs/baselines/README.md."""
     seed: int = 0
@@ -162,17 +170,27 @@ class RunConfig:
             self, env=self.env or DEFAULT_ENV, model=model, lr=self.policy_lr,
             warm=replace(self.warm, steps=warm_steps),
         )  # fmt: skip
-        config.require_positive(
-            "updates", "num_envs", "rollout_steps", "epochs", "minibatch", "micro_batch", "lr", "save_every"
+        config.require_at_least(
+            1, "updates", "env_steps", "rollout_steps", "epochs", "minibatch", "micro_batch", "micro_tokens",
+            "max_new_tokens", "image_tokens", "save_every",
+        )  # fmt: skip
+        check_number("--num-envs", config.num_envs, 1, MOST_ENVS)
+        check_number("--seed", config.seed, 0, MOST_SEED)
+        config.require_at_least(
+            0, "eval_every", "eval_episodes", "history_turns", "history_images", "kl_coef", "invalid_penalty"
         )
+        config.require_positive("lr", "max_grad_norm")
         config.require_share("final_lr")
         config.require_one_of("scoring", "auto", "shared", "flat")
-        if config.eval_episodes < 0:
-            raise UserError(f"--eval-episodes {config.eval_episodes} must be >= 0.")
-        if config.device != "cpu" and not torch.cuda.is_available():
-            raise UserError(f"--device {config.device}: no such accelerator here; use --device cpu.")
+        config.require_one_of("kl_estimator", *get_args(losses.KLEstimator))
+        config.require_one_of("dtype", *DTYPES)
+        check_threads(config.threads)
+        check_device(config.device)
+        check_tracker(config.track)
         if config.train_vision and config.lora.rank:
             raise UserError("--train-vision trains all weights; it does not go with --lora.rank. Leave one out.")
+        if config.overwrite and config.out is None:
+            raise UserError("--overwrite needs the folder of the run that is to be deleted: --overwrite --out runs/...")
         for options in (config.warm, config.lora, config.reward):
             options.validate()
         config.environment_arguments()
@@ -181,14 +199,18 @@ class RunConfig:
     def require_positive(self, *names: str) -> None:
         """Raise `UserError` unless the named values are > 0."""
         for name in names:
-            if not getattr(self, name) > 0:
-                raise UserError(f"{_flag(name)} {getattr(self, name)} must be > 0.")
+            check_number(_flag(name), getattr(self, name), above=0)
+
+    def require_at_least(self, least: int, *names: str) -> None:
+        """Raise `UserError` unless the named values are >= `least`, or None."""
+        for name in names:
+            if getattr(self, name) is not None:
+                check_number(_flag(name), getattr(self, name), least)
 
     def require_share(self, *names: str) -> None:
         """Raise `UserError` unless the named values are in [0, 1]."""
         for name in names:
-            if not 0 <= getattr(self, name) <= 1:
-                raise UserError(f"{_flag(name)} {getattr(self, name)} must be in [0, 1].")
+            check_number(_flag(name), getattr(self, name), 0, 1)
 
     def require_one_of(self, name: str, *choices: str) -> None:
         """Raise `UserError` unless the named value is one of the choices."""
@@ -224,8 +246,16 @@ def saved_config(asked: C) -> C:
     """
     if asked.out is None:
         raise UserError("--resume needs the folder of the run: --resume --out runs/...")
+    if asked.overwrite:
+        raise UserError("--resume goes on with the run in --out, --overwrite deletes it; leave one of them out.")
     kind, default = type(asked), type(asked)()
     saved = folder.read_run(asked.out)["config"]
+    unknown = sorted(set(saved) - {item.name for item in fields(kind)} - {"algorithm"})
+    if saved.get("algorithm") == kind.algorithm and unknown:
+        raise UserError(
+            f"The run in {asked.out} has an option that this version does not know, {unknown[0]!r}; "
+            f"resume it with the version that began it.{nearest(unknown[0], [item.name for item in fields(kind)])}"
+        )
     values: dict[str, Any] = {}
     for item in fields(kind):
         value, standard = getattr(asked, item.name), getattr(default, item.name)
@@ -240,7 +270,7 @@ def saved_config(asked: C) -> C:
                 "was asked for. Leave that option out to go on with the run as it was, "
                 "or start a new run in another --out."
             )
-    return replace(kind(**values), out=asked.out, resume=True)
+    return replace(kind(**values), out=asked.out, resume=True, overwrite=False)
 
 
 def _revive(standard: Any, saved: Any) -> Any:

@@ -27,7 +27,7 @@ class Environments:
         ids: environment ids, mixed evenly.
         kwargs: constructor arguments of every environment.
         builder: prompt layout; None for each environment's own.
-        count: environments of this process.
+        count: environments of this process, in `halves` parts of `each`.
 
     Raises:
         UserError: an id or an option is wrong, or the environments cannot be split evenly over the processes.
@@ -39,6 +39,8 @@ class Environments:
         self.kwargs = config.environment_arguments()
         self.builder = prompt_builder(config.history_turns, config.history_images)
         self.count = share_of(config.num_envs, world.size)
+        self.halves = 2 if config.double_buffer else 1
+        self.each = share_of(self.count, self.halves, "--num-envs", "halves (--double-buffer)")
 
     def make(self, index: int) -> Any:
         """Environment `index` of this process; ids take turns."""
@@ -50,18 +52,16 @@ class Environments:
 
     def make_runners(self) -> list[Runner]:
         """Endless training episodes: one runner, or two halves for double buffering."""
-        halves = 2 if self.config.double_buffer else 1
-        each = share_of(self.count, halves, "--num-envs", "halves (--double-buffer)")
         runners = []
-        for half in range(halves):
-            offset = half * each
+        for half in range(self.halves):
+            offset = half * self.each
 
             def remake(index: int, offset: int = offset) -> Any:
                 return self.make(offset + index)
 
             runners.append(
                 Runner(
-                    [remake(i) for i in range(each)], split="train", builder=self.builder, remake=remake,
+                    [remake(i) for i in range(self.each)], split="train", builder=self.builder, remake=remake,
                     first_episode=self.world.rank * self.count + offset, stride=self.config.num_envs,
                 )
             )  # fmt: skip

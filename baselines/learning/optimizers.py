@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from vlgym.errors import UserError
+from vlgym.errors import FailedError
 
 from ..runs import distributed
 from ..runs.checkpoint import load_optimizer, optimizer_tensors
@@ -101,7 +101,7 @@ class Optimizers:
         """Clip and step one optimizer, then clear its gradients. A non-finite loss or gradient is skipped and counted.
 
         Raises:
-            UserError: `MAX_SKIPS` in a row were skipped.
+            FailedError: `MAX_SKIPS` in a row were skipped.
         """
         optimizer = self.named[name]
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
@@ -116,7 +116,7 @@ class Optimizers:
             self.skips_in_a_row = 0
         optimizer.zero_grad(set_to_none=True)
         if self.skips_in_a_row >= MAX_SKIPS:
-            raise UserError(
+            raise FailedError(
                 f"{MAX_SKIPS} gradient steps in a row had a non-finite {name} loss or gradient; "
                 "the newest checkpoint is intact. Resume from it with a smaller --lr, or with --dtype float32."
             )

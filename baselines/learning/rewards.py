@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vlgym.errors import UserError
+from vlgym.errors import check_number
 from vlgym.types import StepRecord
 
 NGRAM, REPEATS = 4, 3  # a reply repeats itself if the same 4 words in a row stand in it at least 3 times
@@ -41,13 +41,11 @@ class RewardOptions:
 
     def validate(self) -> None:
         """Raise `UserError` for a value out of its range."""
-        if not self.scale > 0:
-            raise UserError(f"--reward.scale {self.scale} must be > 0.")
-        if min(self.unreadable_penalty, self.repetition_penalty, self.length_bonus) < 0 or self.length_limit < 1:
-            raise UserError(
-                "--reward.unreadable-penalty, --reward.repetition-penalty and --reward.length-bonus must be >= 0, "
-                "--reward.length-limit >= 1."
-            )
+        check_number("--reward.scale", self.scale, above=0)
+        check_number("--reward.unreadable-penalty", self.unreadable_penalty, 0)
+        check_number("--reward.repetition-penalty", self.repetition_penalty, 0)
+        check_number("--reward.length-bonus", self.length_bonus, 0)
+        check_number("--reward.length-limit", self.length_limit, 1)
 
 
 class RewardShaper:

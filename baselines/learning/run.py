@@ -26,10 +26,11 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import nn
 
 from vlgym.errors import UserError
+from vlgym.exits import explain_system_error
 from vlgym.trajectory import SEED_RULE
 
 from ..engine.engine import Engine
@@ -38,8 +39,10 @@ from ..models import lora
 from ..models.limits import Limits
 from ..models.load import load_family
 from ..runs import distributed, folder
-from ..runs.checkpoint import load_checkpoint, load_module, module_tensors
-from ..runs.logs import RunLog
+from ..runs.checkpoint import checkpoints, load_checkpoint, load_module, load_tensors, module_tensors
+from ..runs.logs import FAILURES_FILE, RunLog, start_tracker
+from ..runs.overwriting import check_folder, prepare_folder
+from ..runs.signals import interruptible
 from ..runs.threads import set_up_torch
 from .batch import Batch
 from .config import DEFAULT_MODEL, NEW_TOKENS, RunConfig, saved_config
@@ -47,11 +50,10 @@ from .environments import Environments
 from .evaluation import draw_run, held_out, in_words
 from .optimizers import Optimizers
 from .state import Kept, Part, Plays, RunState
-from .warm_start import WarmReport, show_check, warm_start
+from .warm_start import WarmReport, check_oracles, show_check, warm_start
 from .weights import Adapters, AllWeights, Weights, engines
 
 BASE_FILE = "base.safetensors"  # the weights under the adapters, where a warm start made them
-FAILURES_FILE = "failures.jsonl"  # environments that raised, one line each
 
 C = TypeVar("C", bound=RunConfig)
 
@@ -97,6 +99,7 @@ class Run(Generic[C]):
         order: generator of everything that is not sampled by the policy, such as the order of minibatches.
         state: counters, evaluations and the rest of what a checkpoint holds.
         kept: what the learner has beside the model; log: where metrics go. Both are there after `keep`.
+        stopped_by: the signal (Ctrl-C or SIGTERM) that ended the run before its last update; 0 for none.
 
     Raises:
         UserError: the folder holds another run, the run to resume is of another environment, model or configuration,
@@ -105,6 +108,8 @@ class Run(Generic[C]):
 
     kept: Kept
     log: RunLog
+    stopped_by = 0
+    _tracker: Any = None
 
     def __init__(self, config: C, *, keep_reference: bool = False) -> None:
         c = self.config = (saved_config(config) if config.resume else config).resolve()
@@ -115,6 +120,12 @@ class Run(Generic[C]):
         stem = ids[0].split("/")[-1].rsplit("-v", 1)[0] + ("+" if len(ids) > 1 else "")
         chosen = str(c.out or folder.next_folder(Path("runs"), stem))
         self.out = Path(distributed.gather_texts(chosen, self.world)[0])
+        if self.world.first and not c.resume:
+            check_folder(self.out, overwrite=c.overwrite, yes=c.yes)
+        if c.export:
+            lora.check_export(c.export)
+        if c.warm.steps and not c.resume:
+            check_oracles(ids)
         how = f" ({', '.join(c.env_kwargs)})" if c.env_kwargs else ""
         self.title = f"{c.algorithm}, {', '.join(ids)}{how}, {c.model}, seed {c.seed}"
         record = self._describe()
@@ -126,15 +137,16 @@ class Run(Generic[C]):
         self._stack = ExitStack()
         if self.world.first:
             if not c.resume:
-                folder.prepare_folder(self.out)
+                prepare_folder(self.out, overwrite=c.overwrite)
             self._stack.enter_context(folder.claim(self.out))
             if not c.resume:
                 folder.write_json(self.out / folder.RUN_FILE, record)
+            self._tracker = start_tracker(c.track, self.out.name, asdict(c))
         self._checkpoint = load_checkpoint(self.out / "checkpoints", c.device) if c.resume else None
         warm = WarmReport()
         engine = Engine(family, max_new_tokens=c.max_new_tokens or NEW_TOKENS, parsers=self.envs.parsers())
         if c.resume and c.lora.rank and (self.out / BASE_FILE).is_file():
-            load_module("base", family.model, load_file(self.out / BASE_FILE, device=c.device))
+            load_module("base", family.model, load_tensors(self.out / BASE_FILE, c.device))
         elif not c.resume and c.warm.steps:
             warm = self._warm_start(engine)
         self.weights: Weights
@@ -207,14 +219,28 @@ class Run(Generic[C]):
             self._checkpoint = None
         c = self.config
         self.log = RunLog(
-            self.out, name=c.algorithm, total=c.updates, done=self.state.update, track=c.track, config=asdict(c),
+            self.out, name=c.algorithm, total=c.updates, done=self.state.update, tracker=self._tracker,
             quiet=not self.world.first,
         )  # fmt: skip
         self._stack.callback(self.log.close)
 
     def updates(self) -> Iterator[Update]:
         """The updates that are left to make. Before the first, after the last, and as often as asked for between, the
-        model is evaluated and a checkpoint written; Ctrl-C ends the run after the current update."""
+        model is evaluated and a checkpoint written; Ctrl-C and SIGTERM end the run after the current update.
+
+        Raises:
+            UserError: the disk is full, or may not be written to.
+        """
+        try:
+            yield from self._updates()
+        except Exception as error:
+            if (line := explain_system_error(error)) is None:
+                raise
+            saved = checkpoints(self.out / "checkpoints")
+            go_on = f"The newest checkpoint is intact; go on: {self._resume()}"
+            raise UserError(f"{line} {go_on if saved else 'Then give the command again.'}") from error
+
+    def _updates(self) -> Iterator[Update]:
         c, state = self.config, self.state
         self.log.say(f"run folder: {self.out}")
         if state.update == 0:
@@ -226,7 +252,7 @@ class Run(Generic[C]):
                 f"all {state.update} updates of this run have been made; to add some: {self._resume()} {more} N"
             )
         stop = self._stack.enter_context(interruptible())
-        while not self.finished() and not distributed.any_of(stop["stop"], self.world):
+        while not self.finished() and not distributed.any_of(bool(stop["signal"]), self.world):
             for engine in engines(self.weights):
                 engine.forget()  # an update depends on nothing computed before it, so that resuming is exact
             self.weights.refresh()
@@ -235,7 +261,8 @@ class Run(Generic[C]):
             self._record(update)
             if c.eval_every and state.update % c.eval_every == 0 and not self.finished():
                 self.evaluate()
-            if state.update % c.save_every == 0 or self.finished() or distributed.any_of(stop["stop"], self.world):
+            stopping = distributed.any_of(bool(stop["signal"]), self.world)
+            if state.update % c.save_every == 0 or self.finished() or stopping:
                 self.save()
         if self.finished():
             self.evaluate()
@@ -243,6 +270,7 @@ class Run(Generic[C]):
             if self.world.first:
                 self.log.say(f"model: {', '.join(map(str, self.save_model()))}")
         else:
+            self.stopped_by = stop["signal"] or signal.SIGINT
             self.log.say(f"stopped after update {state.update}. Go on: {self._resume()}")
         if self.world.first:
             curve = draw_run(self.out, self.envs, state, title=self.title, name=c.algorithm)
@@ -278,7 +306,7 @@ class Run(Generic[C]):
         limits = Limits(
             sampler.max_new_tokens, sampler.family.image_tokens, c.history_turns, c.history_images, c.parser
         )
-        return [lora.export_merged(sampler.family, path, limits) for path in folders]
+        return [lora.export_merged(sampler.family, path, limits.note()) for path in folders]
 
     def _record(self, update: Update) -> None:
         """Log an update and count it."""
@@ -326,27 +354,6 @@ class Run(Generic[C]):
         self._stack.close()
         if kind is None:
             distributed.wait(self.world)
-
-
-@contextmanager
-def interruptible() -> Iterator[dict[str, bool]]:
-    """Turn the first Ctrl-C into a request to stop after the current update (`flag["stop"]`).
-
-    A second one stops at once.
-    """
-    flag = {"stop": False}
-
-    def handle(number: int, frame: Any) -> None:
-        if flag["stop"]:
-            raise KeyboardInterrupt
-        flag["stop"] = True
-        print("\nstopping after this update; press Ctrl-C again to stop at once", flush=True)
-
-    previous = signal.signal(signal.SIGINT, handle)
-    try:
-        yield flag
-    finally:
-        signal.signal(signal.SIGINT, previous)
 
 
 @contextmanager

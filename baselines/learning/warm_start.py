@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from vlgym.errors import UserError
+from vlgym.errors import UserError, check_number
 from vlgym.evaluation import evaluate
 from vlgym.making import make, unwrap
 from vlgym.prompts import PromptBuilder
+from vlgym.registry import get_registry
 from vlgym.rollout import Runner
 from vlgym.types import Reply, Turn
 
@@ -58,13 +59,12 @@ class WarmConfig:
 
     def validate(self) -> None:
         """Raise `UserError` for a value out of its range."""
-        if not (0 <= self.noise <= 1 and 0 <= self.target <= 1 and 0 <= self.final_lr <= 1):
-            raise UserError(
-                f"warm start: noise {self.noise}, target {self.target}, final-lr {self.final_lr} must be in [0, 1]."
-            )
-        counts = (self.samples, self.batch, self.check_every, self.val_episodes)
-        if (self.steps or 0) < 0 or min(counts) < 1 or not self.lr > 0:
-            raise UserError("warm start: steps must be >= 0; samples, batch, check-every, val-episodes >= 1; lr > 0.")
+        for name in ("noise", "target", "final_lr"):
+            check_number(_flag(name), getattr(self, name), 0, 1)
+        for name in ("samples", "batch", "check_every", "val_episodes"):
+            check_number(_flag(name), getattr(self, name), 1)
+        check_number(_flag("steps"), self.steps or 0, 0, hint="0 is no warm start.")
+        check_number(_flag("lr"), self.lr, above=0)
 
 
 @dataclass
@@ -120,6 +120,16 @@ class NoisyOracle:
         return replies
 
 
+def check_oracles(env_ids: Sequence[str]) -> None:
+    """Raise `UserError` where an environment has no oracle to imitate."""
+    for env_id in env_ids:
+        if get_registry().get(env_id).oracle == "none":
+            raise UserError(
+                f"{env_id} has no oracle, so there is nothing to imitate; use --warm.steps 0 (reinforcement learning "
+                "only) or an environment that `vlgym show` lists with an oracle."
+            )
+
+
 def collect(
     env_ids: Sequence[str],
     config: WarmConfig,
@@ -130,13 +140,6 @@ def collect(
 ) -> tuple[list[tuple[Prompt, torch.Tensor]], float]:
     """Play the noisy oracle; return (prompt, reply ids) pairs and the share of labels that differ from the oracle's."""
     envs = [make(env_id, **env_kwargs) for env_id in env_ids for _ in range(max(1, 16 // len(env_ids)))]
-    for env in envs:
-        if env.vlgym_spec is not None and env.vlgym_spec.oracle == "none":
-            raise UserError(
-                f"{env.vlgym_spec.id} has no oracle, so there is nothing to imitate; use --warm.steps 0 "
-                "(reinforcement learning only) "
-                "or an environment that `vlgym show` lists with an oracle."
-            )
     runner = Runner(
         envs, split="train", first_episode=1_000_000 + seed * 100_000, builder=builder
     )  # apart from RL's own training episodes
@@ -183,6 +186,7 @@ def warm_start(
     steps = 600 if config.steps is None else config.steps
     if steps == 0:
         return report
+    check_oracles(env_ids)
     start = time.perf_counter()
     family = engine.family
     data, report.labels_replaced = collect(env_ids, config, seed, env_kwargs or {}, family, builder)
@@ -253,3 +257,7 @@ def show_check(step: int, loss: float, check: Check) -> None:
         f"invalid {check.invalid_rate:.2f}",
         flush=True,
     )
+
+
+def _flag(name: str) -> str:
+    return f"--warm.{name.replace('_', '-')}"

@@ -93,6 +93,9 @@ class Family:
         stop_ids: tokens that end a reply; turn_end: the one that stored replies end with.
         suppressed: ids that are never sampled: special tokens except `stop_ids`, and ids that no text has.
         mean, std: per channel, of pixels in [0, 1].
+
+    Raises:
+        UserError: `image_tokens` is out of range, or the tokenizer is that of another model.
     """
 
     decoder_class: ClassVar[type[Qwen2Decoder]] = Qwen2Decoder
@@ -117,13 +120,20 @@ class Family:
         if self.image_tokens < 1:
             raise UserError(f"image_tokens={image_tokens} must be >= 1.")
         self.tokenizer, self.images_last = tokenizer, images_last
+        known, rows = tokenizer.get_vocab(), model.lm_head.weight.shape[0]
+        lacking = [token for token in (turn_end, pad, *stops) if known.get(token, rows) >= rows]
+        if lacking or None in media or max(*media, *known.values()) >= rows:
+            raise UserError(
+                "The tokenizer is that of another model than the weights: it "
+                f"{f'has no {lacking[0]!r}' if lacking else 'does not fit their vocabulary'}. "
+                "Save or download the model again."
+            )
         ids = tokenizer.convert_tokens_to_ids
         self.image_pad, self.turn_end = media[0], ids(turn_end)
         self.pad_id: int = ids(pad)
         self.stop_ids: tuple[int, ...] = (self.turn_end, *(ids(stop) for stop in stops))
-        rows = model.lm_head.weight.shape[0]
         special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
-        special |= {*tokenizer.all_special_ids, *media, *range(1 + max(tokenizer.get_vocab().values()), rows)}
+        special |= {*tokenizer.all_special_ids, *media, *range(1 + max(known.values()), rows)}
         self.suppressed: tuple[int, ...] = tuple(sorted(special - set(self.stop_ids)))
         self._texts: Lru = Lru(4096)
         self._prepared: Lru = Lru(4096)

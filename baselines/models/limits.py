@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from vlgym.errors import UserError
 
@@ -32,16 +33,16 @@ class Limits:
     history_images: int | None = None
     parser: str | None = None
 
-    def write(self, folder: Path) -> None:
-        """Write the file into a model's folder."""
-        (folder / FILE).write_text(json.dumps(asdict(self), indent=1) + "\n")
+    def note(self) -> dict[str, Any]:
+        """Name and content of the file, for a model's folder."""
+        return {FILE: asdict(self)}
 
 
 def read_limits(model: str) -> Limits:
     """Read the limits of a saved model; all open for `tiny`, a Hub name, or a folder without the file.
 
     Raises:
-        UserError: the file is not what `Limits.write` writes.
+        UserError: the file is not what `Limits.note` says.
     """
     path = Path(model) / FILE
     if not path.is_file():

@@ -7,12 +7,13 @@ Qwen2.5-VL, Qwen3-VL or Gemma3 model. What they share is in `family.py`; what di
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from vlgym.errors import UserError, nearest
+from vlgym.errors import UserError, check_choice, nearest
 
 from .family import Family
 from .gemma import Gemma3
@@ -26,6 +27,11 @@ FAMILIES: dict[str, tuple[str, type[QwenVL] | type[Gemma3]]] = {
     "qwen3_vl": ("Qwen3-VL", Qwen3VL),
     "gemma3": ("Gemma3", Gemma3),
 }
+
+DTYPES = ("float32", "bfloat16")
+SAMPLE = "<action>turn left</action>"  # any tokenizer gives it back
+IMAGE_SETTINGS = "preprocessor_config.json"
+HUB_SECONDS = 10  # to wait for the Hub's first answer; the library would go on asking for half a minute
 
 
 def load_family(
@@ -41,10 +47,9 @@ def load_family(
         device: a torch device.
 
     Raises:
-        UserError: no such model, a family that is not supported, or an unknown dtype.
+        UserError: no such model, a damaged one, a family that is not supported, or an unknown dtype.
     """
-    if dtype not in ("float32", "bfloat16"):
-        raise UserError(f"dtype {dtype!r} is not supported; choose float32 or bfloat16.")
+    check_choice("--dtype", dtype, DTYPES)
     if model == "tiny":
         net: Any
         net, words = build_tiny(seed=seed)
@@ -56,35 +61,81 @@ def load_family(
     names = [name for name, _ in FAMILIES.values()]
     listed = f"{', '.join(names[:-1])} or {names[-1]}"
     hint = f"Choose tiny (built offline), a folder with a config.json, or the Hub name of a {listed} model."
-    if Path(model).exists() and not (Path(model) / "config.json").is_file():
-        raise UserError(f"--model {model}: that folder holds no config.json, so it is not a saved model. {hint}")
+    source = {"local_files_only": _stay_offline(model, hint)}
     try:
-        config = AutoConfig.from_pretrained(model)
-    except (OSError, ValueError) as error:
-        first = str(error).strip().split("\n")[0]
-        raise UserError(f"--model {model}: no such model ({first}).{nearest(model, ['tiny'])} {hint}") from None
+        config = AutoConfig.from_pretrained(model, **source)
+    except Exception as error:  # whatever a library raises on a file that is not its own
+        raise UserError(
+            f"--model {model}: no such model ({_first_line(error)}).{nearest(model, ['tiny'])} {hint}"
+        ) from None
     if config.model_type not in FAMILIES:
         raise UserError(f"--model {model} is of the family {config.model_type!r}; supported: {listed}. {hint}")
     try:
-        loaded: Any = AutoModelForImageTextToText.from_pretrained(model, dtype=getattr(torch, dtype))
-        tokenizer: Any = AutoTokenizer.from_pretrained(model)
-    except (OSError, ValueError) as error:
+        read: Any = AutoModelForImageTextToText.from_pretrained(
+            model, dtype=getattr(torch, dtype), output_loading_info=True, ignore_mismatched_sizes=True, **source
+        )
+        tokenizer: Any = AutoTokenizer.from_pretrained(model, **source)
+    except Exception as error:
+        raise UserError(f"--model {model}: the model cannot be loaded ({_first_line(error)}). {hint}") from None
+    loaded, report = read
+    wrong = sorted({*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])})
+    if wrong:  # the library would fill them with random numbers
         raise UserError(
-            f"--model {model}: the model cannot be loaded ({str(error).strip().splitlines()[0]}). {hint}"
-        ) from None
+            f"--model {model}: its weights are incomplete, or of another model than its config.json: {wrong[0]}"
+            f"{f' and {len(wrong) - 1} more' if len(wrong) > 1 else ''}. Save or download the model again."
+        )
     tiny = getattr(config, "vlgym_tiny", None)
     chosen = TinyQwen2VL if tiny else FAMILIES[config.model_type][1]
     family = chosen(loaded.to(device).eval(), tokenizer, image_tokens=image_tokens)
-    _read_normalisation(family, model)
+    if family.decode(family.encode_text(SAMPLE)) != SAMPLE:  # without its files, the library makes one up
+        raise UserError(
+            f"--model {model}: its tokenizer is missing, or that of another model. Save or download the model again."
+        )
+    _read_normalisation(family, model, source)
     return family
 
 
-def _read_normalisation(family: Family, model: str) -> None:
+def _read_normalisation(family: Family, model: str, source: dict[str, Any]) -> None:
     """Take mean and standard deviation of pixels from the model's own image processor, where one is saved with it."""
     from transformers.image_processing_base import ImageProcessingMixin
 
     try:
-        saved, _ = ImageProcessingMixin.get_image_processor_dict(model)
-    except (OSError, ValueError):
-        return
-    family.mean, family.std = saved.get("image_mean", family.mean), saved.get("image_std", family.std)
+        saved, _ = ImageProcessingMixin.get_image_processor_dict(model, **source)
+        family.mean, family.std = saved.get("image_mean", family.mean), saved.get("image_std", family.std)
+    except (OSError, ValueError, AttributeError) as error:
+        if (Path(model) / IMAGE_SETTINGS).is_file():
+            raise UserError(f"--model {model}: its {IMAGE_SETTINGS} cannot be read ({_first_line(error)}).") from None
+
+
+def _stay_offline(model: str, hint: str) -> bool:
+    """Whether only files of this machine can be read: a folder, or a Hub name while the Hub does not answer.
+
+    Raises:
+        UserError: it can be no model's name, or the Hub does not answer and the model is not in its cache.
+    """
+    if Path(model).exists():
+        if not (Path(model) / "config.json").is_file():
+            raise UserError(f"--model {model}: that folder holds no config.json, so it is not a saved model. {hint}")
+        return True
+    if not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", model):
+        raise UserError(
+            f"--model {model}: no such model. There is no such folder, and a Hub name looks like OWNER/NAME."
+            f"{nearest(model, ['tiny'])} {hint}"
+        )
+    from huggingface_hub import constants, try_to_load_from_cache
+    from huggingface_hub.utils import get_session
+
+    try:
+        get_session().head(constants.ENDPOINT, timeout=HUB_SECONDS)
+    except Exception as error:  # offline mode, no network, a proxy that refuses
+        if not isinstance(try_to_load_from_cache(model, "config.json"), str):
+            raise UserError(
+                f"--model {model}: no such model on this machine, and the Hub cannot be asked ({_first_line(error)}). "
+                f"{hint}"
+            ) from None
+        return True
+    return False
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

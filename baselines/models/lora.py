@@ -17,8 +17,9 @@ import copy
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,18 @@ from peft.tuners.lora import Linear as Adapted
 from torch import Tensor, nn
 from transformers.image_processing_base import ImageProcessingMixin
 
-from vlgym.errors import UserError
+from vlgym.errors import UserError, check_number, check_writable
 
 from .family import Family
-from .limits import Limits
+from .limits import FILE
 
 NAME = "default"  # peft can hold several adapters by name; here there is one
+MODEL_FILES = (
+    "config.json", "generation_config.json", "model*.safetensors", "model.safetensors.index.json", "tokenizer*",
+    "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "chat_template.jinja",
+    "preprocessor_config.json", "processor_config.json", FILE,
+)  # fmt: skip
+"""What a saved model consists of; an older one is replaced, nothing else is."""
 TARGETS = r"layers\.\d+\.(self_attn|mlp)\.\w+_proj"  # paths in the language model: all its linear layers
 
 
@@ -56,12 +63,11 @@ class LoraOptions:
         Raises:
             UserError: a value is out of its range, or alpha is given without a rank.
         """
-        if self.rank < 0:
-            raise UserError(f"--lora.rank {self.rank} must be >= 0 (0 trains all weights).")
+        check_number("--lora.rank", self.rank, 0, hint="0 trains all weights.")
         if self.alpha is not None and self.rank == 0:
             raise UserError(f"--lora.alpha {self.alpha} means nothing without adapters; add, say, --lora.rank 32.")
-        if self.alpha is not None and not self.alpha > 0:
-            raise UserError(f"--lora.alpha {self.alpha} must be > 0; leave it out for twice the rank.")
+        if self.alpha is not None:
+            check_number("--lora.alpha", self.alpha, above=0, hint="Leave it out for twice the rank.")
 
 
 class Factor(nn.Linear):
@@ -198,29 +204,56 @@ def _rebuilt(family: Family, plain: Callable[[Any], nn.Linear]) -> Family:
 # ---- checkpoints -----------------------------------------------------------------------------------------------------
 
 
-def export_merged(family: Family, folder: Path, limits: Limits | None = None) -> Path:
+def export_merged(family: Family, folder: Path, notes: Mapping[str, Any] | None = None) -> Path:
     """Write the model, adapters merged if it has any, for `--model` and for transformers' `from_pretrained`.
 
-    It is written whole or not at all, and replaces an older model there. The limits of its training go along, and the
-    settings of the image processor where the model was loaded with some.
+    It is written whole or not at all, and replaces an older model there. The settings of the image processor go along
+    where the model was loaded with some.
+
+    Args:
+        family: the model.
+        folder: where.
+        notes: name of a file -> JSON data that goes along, for example `Limits.note()`.
 
     Raises:
         UserError: the folder holds something else than a model.
     """
-    if folder.exists() and any(folder.iterdir()) and not (folder / "config.json").is_file():
-        raise UserError(f"{folder} holds files that are no model; choose a new or empty folder for the model.")
+    check_export(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
     part = folder.parent / f".{folder.name}.part"
     shutil.rmtree(part, ignore_errors=True)
-    merged_copy(family).model.save_pretrained(part)  # without adapters the copy has the model's very weights
-    family.tokenizer.save_pretrained(part)
     try:
-        settings, _ = ImageProcessingMixin.get_image_processor_dict(family.model.name_or_path, local_files_only=True)
-    except (OSError, ValueError):
-        settings = None  # the model came without any, as tiny does; `load_family` then takes the family's own
-    if settings is not None:
-        (part / "preprocessor_config.json").write_text(json.dumps(settings, indent=2))
-    if limits is not None:
-        limits.write(part)
+        merged_copy(family).model.save_pretrained(part)  # without adapters the copy has the model's very weights
+        family.tokenizer.save_pretrained(part)
+        for name, data in {**_image_settings(family), **(notes or {})}.items():
+            (part / name).write_text(json.dumps(data, indent=2, default=str))
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)  # half of a model fills a full disk
+        raise
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(part, folder)
     return folder
+
+
+def check_export(folder: Path, name: str = "--export") -> None:
+    """Check, before any work, that a model can be written to a folder: new, empty, or an older model's.
+
+    Raises:
+        UserError: it holds something else, or cannot be written to.
+    """
+    check_writable(name, folder)
+    held = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    strange = [file for file in held if not any(fnmatch(file, part) for part in MODEL_FILES)]
+    if strange or (held and "config.json" not in held) or folder.is_file():
+        raise UserError(
+            f"{name} {folder} holds {', '.join(strange[:3]) or 'files'}, which is no model's; choose a new or empty "
+            "folder for the model."
+        )
+
+
+def _image_settings(family: Family) -> dict[str, Any]:
+    try:
+        settings, _ = ImageProcessingMixin.get_image_processor_dict(family.model.name_or_path, local_files_only=True)
+    except (OSError, ValueError):
+        return {}  # the model came without any, as tiny does; `load_family` then takes the family's own
+    return {"preprocessor_config.json": settings}

@@ -37,16 +37,22 @@ def save_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, A
     """
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"update-{state['update']:06d}"
-    temporary = folder / f".{target.name}.part"
-    shutil.rmtree(temporary, ignore_errors=True)
+    _tidy(folder)
+    temporary, replaced = folder / f".{target.name}.part", folder / f".{target.name}.old"
     temporary.mkdir()
-    save_file({name: tensor.detach().contiguous().clone() for name, tensor in tensors.items()}, temporary / TENSORS)
-    (temporary / STATE).write_text(json.dumps(state))
+    try:
+        save_file({name: tensor.detach().contiguous().clone() for name, tensor in tensors.items()}, temporary / TENSORS)
+        (temporary / STATE).write_text(json.dumps(state))
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)  # half of one fills a full disk
+        raise
     if target.exists():
-        shutil.rmtree(target)
+        os.replace(target, replaced)
     os.replace(temporary, target)
+    shutil.rmtree(replaced, ignore_errors=True)
     for old in checkpoints(folder)[:-keep]:
-        shutil.rmtree(old)
+        os.replace(old, hidden := old.with_name(f".{old.name}.gone"))  # a kill leaves no half of it that looks whole
+        shutil.rmtree(hidden)
     return target
 
 
@@ -61,6 +67,7 @@ def load_checkpoint(folder: Path, device: str = "cpu") -> tuple[dict[str, Tensor
     Raises:
         UserError: there is none, or it is damaged.
     """
+    _tidy(folder)
     found = checkpoints(folder)
     if not found:
         raise UserError(
@@ -70,8 +77,20 @@ def load_checkpoint(folder: Path, device: str = "cpu") -> tuple[dict[str, Tensor
     try:
         return load_file(newest / TENSORS, device=device), json.loads((newest / STATE).read_text())
     except (OSError, ValueError, SafetensorError) as error:
-        other = f" Remove it to go on from {found[-2].name}." if len(found) > 1 else ""
-        raise UserError(f"The checkpoint {newest} is damaged ({error}).{other}") from None
+        other = f"to go on from {found[-2].name}" if len(found) > 1 else "and begin the run again, with --overwrite"
+        raise UserError(f"The checkpoint {newest} is damaged ({error}). Remove that folder {other}.") from None
+
+
+def load_tensors(path: Path, device: str = "cpu") -> dict[str, Tensor]:
+    """Read the tensors of a file.
+
+    Raises:
+        UserError: it is missing or damaged.
+    """
+    try:
+        return load_file(path, device=device)
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"{path} is damaged ({error}). Begin the run again, with --overwrite.") from None
 
 
 # -- modules, optimizers and generators as tensors ---------------------------------------------------------------------
@@ -127,3 +146,13 @@ def load_optimizer(prefix: str, optimizer: torch.optim.Optimizer, tensors: dict[
             state.setdefault(int(index), {})[key] = tensor
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": state, "param_groups": groups})
+
+
+def _tidy(folder: Path) -> None:
+    """Put a folder in order in which a process was killed at work."""
+    for replaced in folder.glob(".*.old"):
+        target = folder / replaced.name.removeprefix(".").removesuffix(".old")
+        if not target.exists():  # killed between moving the old one away and putting the new one there
+            os.replace(replaced, target)
+    for leftover in folder.glob(".*"):
+        shutil.rmtree(leftover)

@@ -6,9 +6,12 @@ floor and oracle as lines, held-out evaluations with intervals.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from .folder import write_whole
 
 SMOOTH = 5  # updates in the running mean
 
@@ -84,7 +87,9 @@ def draw_curve(
         axis.legend(loc="best", fontsize=8)
     figure.suptitle(title)
     figure.tight_layout()
-    figure.savefig(path, dpi=110)
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=110, format="png")
+    write_whole(path, picture.getvalue())
 
 
 def _draw_replies(axis: Any, rows: Sequence[Mapping[str, Any]], evaluations: Sequence[Mapping[str, Any]]) -> None:

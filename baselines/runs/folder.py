@@ -50,24 +50,6 @@ def share_of(count: int, parts: int, name: str = "--num-envs", what: str = "proc
     return count // parts
 
 
-def prepare_folder(out: Path) -> None:
-    """Make a new run's folder. A run that ended before its first checkpoint may begin again in its own.
-
-    Raises:
-        UserError: it holds something already; nothing is overwritten.
-    """
-    begun = (out / RUN_FILE).is_file() and not any((out / "checkpoints").glob("update-*"))
-    if begun and not (out / "model").exists():
-        return
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        held = read_run(out).get("title", "another run") if (out / RUN_FILE).is_file() else "other files"
-        raise UserError(
-            f"--out {out} already holds {held}; nothing was overwritten. "
-            f"Go on with it by --resume --out {out}, or choose another folder."
-        )
-    out.mkdir(parents=True, exist_ok=True)
-
-
 def claim(folder: Path) -> IO[str]:
     """Keep other processes out of a folder until the returned file is closed or this process ends, however it ends.
 
@@ -92,9 +74,23 @@ def next_folder(base: Path, stem: str) -> Path:
 
 
 def write_json(path: Path, data: Any) -> None:
-    """Write indented JSON atomically; paths become strings."""
+    """Write indented JSON, whole or not at all; paths become strings."""
+    write_whole(path, encode_json(data))
+
+
+def encode_json(data: Any) -> bytes:
+    """What `write_json` writes."""
+    return (json.dumps(data, indent=1, default=str) + "\n").encode()
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all, whenever the process may be killed."""
     temporary = path.with_name(path.name + ".part")
-    temporary.write_text(json.dumps(data, indent=1, default=str) + "\n")
+    try:
+        temporary.write_bytes(data)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
     os.replace(temporary, path)
 
 
@@ -106,11 +102,14 @@ def read_run(out: Path) -> dict[str, Any]:
     """
     path = out / RUN_FILE
     try:
-        return json.loads(path.read_text())
+        record = json.loads(path.read_text())
+        if not isinstance(record, dict) or not all(isinstance(record.get(n), dict) for n in ("config", "environments")):
+            raise ValueError("it is no record of a run")
+        return record
     except FileNotFoundError:
         raise UserError(f"{out} holds no run ({RUN_FILE} is missing); start one without --resume.") from None
     except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read: {error}") from None
+        raise UserError(f"{path} cannot be read: {error}. Start a new run in another --out.") from None
 
 
 def describe(

@@ -8,9 +8,11 @@ it.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,10 @@ from torch.utils.tensorboard import SummaryWriter
 
 from vlgym.errors import UserError, check_choice
 
+from .folder import write_whole
+
 LOG_FILE = "log.jsonl"
+FAILURES_FILE = "failures.jsonl"  # environments that raised, one line each
 PRINT_EVERY = 5  # updates between lines where the output is not a terminal
 TRACKERS = ("none", "wandb", "trackio")
 
@@ -34,26 +39,22 @@ class RunLog:
         total: updates of the whole run.
         done: updates that the run had when it was resumed; later rows in the file are from a lost future and are
             removed.
-        track: `none`, `wandb` or `trackio`.
-        config: shown by the tracker.
+        tracker: what `start_tracker` gave.
         quiet: write and say nothing: the log of a process that is not the first.
-
-    Raises:
-        UserError: the tracker is unknown or not installed.
     """
 
     def __init__(
-        self, out: Path, *, name: str, total: int, done: int, track: str, config: Mapping[str, Any], quiet: bool = False
+        self, out: Path, *, name: str, total: int, done: int, tracker: Any = None, quiet: bool = False
     ) -> None:
         self.quiet = quiet
         if quiet:
             return
         self.path = out / LOG_FILE
-        rows = [row for row in read_rows(self.path) if row["update"] <= done]
-        self.path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        for path in (self.path, out / FAILURES_FILE):
+            forget_later(path, done)
         self.file = self.path.open("a")
         self.board = SummaryWriter(str(out / "tensorboard"), purge_step=done + 1)
-        self.tracker = _start_tracker(track, out.name, config)
+        self.tracker = tracker
         self.console = Console()
         self.progress: Progress | None = None
         if self.console.is_terminal:
@@ -98,8 +99,10 @@ class RunLog:
             return
         if self.progress is not None:
             self.progress.stop()
-        self.file.close()
-        self.board.close()
+        with suppress(OSError):  # every row was flushed, so only a full disk is told of again
+            self.file.close()
+        with suppress(OSError):
+            self.board.close()
         if self.tracker is not None:
             self.tracker.finish()
 
@@ -125,13 +128,35 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _start_tracker(name: str, run: str, config: Mapping[str, Any]) -> Any:
+def forget_later(path: Path, done: int) -> None:
+    """Remove the rows of a JSONL file that come after update `done`: they are of a lost future."""
+    if path.exists():
+        rows = [row for row in read_rows(path) if row["update"] <= done]
+        write_whole(path, "".join(json.dumps(row) + "\n" for row in rows).encode())
+
+
+def check_tracker(name: str) -> None:
+    """Raise `UserError` unless the tracker is known and installed."""
     check_choice("--track", name, TRACKERS)
+    if name != "none" and importlib.util.find_spec(name) is None:
+        raise UserError(f"--track {name}: {name} is not installed. Install it: pip install {name}")
+
+
+def start_tracker(name: str, run: str, config: Mapping[str, Any]) -> Any:
+    """Begin a run of a tracker; `None` for `none`.
+
+    Raises:
+        UserError: it is unknown or not installed, or does not start (nobody is logged in, no network).
+    """
+    check_tracker(name)
     if name == "none":
         return None
     try:
         tracker = importlib.import_module(name)
-    except ImportError:
-        raise UserError(f"--track {name}: {name} is not installed. Install it: pip install {name}") from None
-    tracker.init(project="vlgym", name=run, config=dict(config))
+        tracker.init(project="vlgym", name=run, config=dict(config))
+    except Exception as error:
+        raise UserError(
+            f"--track {name} does not start ({type(error).__name__}: {error}). See {name}'s documentation, or leave "
+            "--track out: log.jsonl and TensorBoard hold the same numbers."
+        ) from error
     return tracker

@@ -1,10 +1,12 @@
-"""Torch's CPU threads, and whether two equal runs give equal numbers."""
+"""Torch's device and CPU threads, and whether two equal runs give equal numbers."""
 
 from __future__ import annotations
 
 import torch
 
-from vlgym.errors import UserError
+from vlgym.errors import UserError, check_number, nearest
+
+MOST_THREADS = 1024
 
 
 def set_up_torch(threads: int, device: str, *, deterministic: bool) -> None:
@@ -19,11 +21,34 @@ def set_up_torch(threads: int, device: str, *, deterministic: bool) -> None:
         deterministic: on a CPU, the same numbers in every run with as many threads.
 
     Raises:
-        UserError: `threads` is negative.
+        UserError: no such device, or no such number of threads.
     """
-    if threads < 0:
-        raise UserError(f"--threads {threads} must be >= 0; 0 leaves torch's choice.")
+    check_threads(threads)
+    check_device(device)
     if threads:
         torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(deterministic and device == "cpu")
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+
+
+def check_threads(threads: int) -> None:
+    """Raise `UserError` unless torch can have this many CPU threads."""
+    check_number("--threads", threads, 0, MOST_THREADS, hint="0 leaves torch's choice.")
+
+
+def check_device(device: str) -> None:
+    """Raise `UserError` unless there is such a device: `cpu`, or a CUDA device of this machine."""
+    kind, _, number = device.partition(":")
+    if device != "cpu" and (kind != "cuda" or (":" in device and not number.isdecimal())):
+        raise UserError(f"--device {device!r} is not one of cpu, cuda, cuda:NUMBER.{nearest(device, ('cpu', 'cuda'))}")
+    if device == "cpu":
+        return
+    if not torch.cuda.is_available():
+        why = "finds none (`nvidia-smi` says why)" if torch.version.cuda else "is built for CPUs alone"
+        raise UserError(
+            f"--device {device}: there is no CUDA device here; torch {torch.__version__} {why}. Use --device cpu."
+        )
+    if number and int(number) >= torch.cuda.device_count():
+        raise UserError(
+            f"--device {device}: this machine's CUDA devices are cuda:0 to cuda:{torch.cuda.device_count() - 1}."
+        )

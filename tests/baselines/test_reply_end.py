@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -101,7 +102,7 @@ def test_environments_that_share_a_style_share_its_parser():
 
 def test_limits_are_written_and_read(tmp_path):
     limits = Limits(13, 16, 2, 3, "json")
-    limits.write(tmp_path)
+    (tmp_path / FILE).write_text(json.dumps(limits.note()[FILE]))
     assert read_limits(str(tmp_path)) == limits
     assert read_limits("tiny") == read_limits("Qwen/Qwen2-VL-2B-Instruct") == Limits()
 

@@ -214,7 +214,7 @@ def test_the_command_line_prints_an_error_without_a_traceback():
         text=True,
         cwd=Path(__file__).parents[2],
     )
-    assert bad.returncode == 1
+    assert bad.returncode == 2
     assert bad.stderr.startswith("error: ")
     assert "Traceback" not in bad.stderr
 

@@ -1,27 +1,23 @@
 """The command line as a whole: its commands, and how errors leave the program.
 
-Exit status: 0 done; 1 the command found something wrong (a failed check, a stale file, a broken plugin); 2 the user can
-fix the call or the installation (`UserError`, wrong usage); 130 interrupted. Only bugs show a traceback.
+The table of exit statuses stands in `vlgym.errors`. Only bugs show a traceback.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from .. import __version__
-from ..errors import UserError
+from ..exits import run_command
 from .check_cmd import check
 from .doctor import doctor
 from .list_cmd import list_environments, show
 from .play import play
 from .registry_cmd import registry_app
 from .suite_cmd import suite
-
-INTERRUPTED = 130
 
 app = typer.Typer(
     name="vlgym",
@@ -42,18 +38,8 @@ app.command("doctor")(doctor)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line (`sys.argv` by default) and return its exit status."""
-    try:
-        app(args=None if arguments is None else list(arguments), prog_name="vlgym")
-    except UserError as error:
-        sys.stderr.write(f"vlgym: {error}\n")
-        return 2
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except SystemExit as stop:
-        if stop.code == INTERRUPTED:
-            sys.stderr.write("\nvlgym: interrupted.\n")
-        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-    return 0
+    words = None if arguments is None else list(arguments)
+    return run_command("vlgym", lambda: app(args=words, prog_name="vlgym"))
 
 
 def _print_version(wanted: bool) -> None:
