@@ -13,8 +13,14 @@ from ..policies import OraclePolicy, Policy, RandomPolicy
 from ..spec import EnvSpec
 from .fingerprint import fingerprint
 
-TURN_BUDGET = 4000
-"""Turns played for a floor or ceiling, about: `TURN_BUDGET / max_turns` episodes, at least 16 and at most 400."""
+SHORT_TURNS = 100
+"""Episodes of at most so many turns are cheap: at random they took 0.001 to 0.2 s each on one core, and 0.7 s in a
+browser; longer ones took 0.3 to 2.5 s. The oracle took up to 2.9 s."""
+
+MANY_EPISODES, FEW_EPISODES = 400, 100
+"""Episodes of a floor or a ceiling: of an environment with at most `SHORT_TURNS` turns, and of the others. A spec's
+`figure_episodes` goes first, where the turn limit says little about the time (football ends early) or where there is
+not much to choose from (WebUI has few pages)."""
 
 
 def measure_hashes(spec: EnvSpec, distribution: str) -> dict[str, Any]:
@@ -45,7 +51,7 @@ def measure_figures(spec: EnvSpec) -> dict[str, Any]:
 
 def play_figures(spec: EnvSpec, policy: Policy) -> dict[str, Any]:
     """Return mean return, its standard error, success and the number of episodes of a policy on the test split."""
-    episodes = spec.figure_episodes or count_episodes(spec)
+    episodes = count_episodes(spec)
     report = evaluate(spec.id, policy, episodes=episodes, num_envs=1)
     return {
         "return": round(report.mean_return, 4),
@@ -55,6 +61,6 @@ def play_figures(spec: EnvSpec, policy: Policy) -> dict[str, Any]:
     }
 
 
-def count_episodes(spec: EnvSpec, budget: int = TURN_BUDGET, least: int = 16, most: int = 400) -> int:
-    """Return how many episodes fit a budget of turns."""
-    return max(least, min(most, budget // spec.max_turns))
+def count_episodes(spec: EnvSpec) -> int:
+    """Return of how many episodes a floor or a ceiling is measured."""
+    return spec.figure_episodes or (MANY_EPISODES if spec.max_turns <= SHORT_TURNS else FEW_EPISODES)
