@@ -10,7 +10,7 @@ from sources import ROOT, imported_modules, list_files, module_name
 
 LADDER = (
     ("errors", "types"),
-    ("seeding", "intervals"),
+    ("seeding", "intervals", "terminal"),
     ("spec", "benchmark_scores", "browser_programs"),
     ("spaces", "suites"),
     ("shared_text",),

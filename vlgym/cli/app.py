@@ -1,7 +1,8 @@
 """The command line as a whole: its commands, and how errors leave the program.
 
 Exit status: 0 done; 1 the command found something wrong (a failed check, a stale file, a broken plugin); 2 the user can
-fix the call or the installation (`UserError`, wrong usage); 130 interrupted. Only bugs show a traceback.
+fix the call or the installation (`UserError`, wrong usage); 130 interrupted; 141 the reader of a pipe went away. Only
+bugs show a traceback.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import typer
 
 from .. import __version__
 from ..errors import UserError
+from ..terminal import leave_closed_pipe, prepare_output
 from .check_cmd import check
 from .doctor import doctor
 from .list_cmd import list_environments, show
@@ -42,8 +44,12 @@ app.command("doctor")(doctor)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line (`sys.argv` by default) and return its exit status."""
+    prepare_output()
     try:
         app(args=None if arguments is None else list(arguments), prog_name="vlgym")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return leave_closed_pipe()
     except UserError as error:
         sys.stderr.write(f"vlgym: {error}\n")
         return 2

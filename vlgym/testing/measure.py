@@ -5,6 +5,7 @@ Hashes, fingerprint, and the returns of random policy and oracle.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..evaluation import evaluate
@@ -43,16 +44,19 @@ def measure_entry(spec: EnvSpec, distribution: str) -> dict[str, Any]:
     return {**measure_hashes(spec, distribution), **measure_figures(spec)}
 
 
-def measure_figures(spec: EnvSpec) -> dict[str, Any]:
-    """Return the parts of a registry entry that take long play: floor (random) and ceiling (oracle)."""
-    ceiling = None if spec.oracle == "none" else play_figures(spec, OraclePolicy(fallback=True))
-    return {"floor": play_figures(spec, RandomPolicy()), "ceiling": ceiling}
+def measure_figures(spec: EnvSpec, on_episode: Callable[[object], None] | None = None) -> dict[str, Any]:
+    """Return the parts of a registry entry that take long play: floor (random) and ceiling (oracle).
+
+    `on_episode` is called after each of the episodes, `count_episodes` for each of the two.
+    """
+    ceiling = None if spec.oracle == "none" else play_figures(spec, OraclePolicy(fallback=True), on_episode)
+    return {"floor": play_figures(spec, RandomPolicy(), on_episode), "ceiling": ceiling}
 
 
-def play_figures(spec: EnvSpec, policy: Policy) -> dict[str, Any]:
+def play_figures(spec: EnvSpec, policy: Policy, on_episode: Callable[[object], None] | None = None) -> dict[str, Any]:
     """Return mean return, its standard error, success and the number of episodes of a policy on the test split."""
     episodes = count_episodes(spec)
-    report = evaluate(spec.id, policy, episodes=episodes, num_envs=1)
+    report = evaluate(spec.id, policy, episodes=episodes, num_envs=1, on_episode=on_episode)
     return {
         "return": round(report.mean_return, 4),
         "se": round(report.return_se, 4),
