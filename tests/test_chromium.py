@@ -78,16 +78,21 @@ def family() -> Iterator[Callable[[str], subprocess.Popen[str]]]:
 
 @pytest.fixture
 def fake_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Put a script in the place of chromedriver, and something that is no browser in that of Chromium."""
+    """Put a script in the place of chromedriver, and something that is no browser in that of Chromium; both know their
+    versions.
+    """
 
-    def write(script: str, chromium: str = "/bin/true") -> None:
-        program = tmp_path / "chromedriver"
-        program.write_text(f"#!/bin/sh\n{script}\n")
-        program.chmod(0o755)
-        monkeypatch.setenv("VLGYM_CHROMEDRIVER", str(program))
-        monkeypatch.setenv("VLGYM_CHROMIUM", chromium)
-        if chromium == "/bin/true":  # a real one opens a socket there, whose name has 107 characters at most
+    def write(script: str, chromium: str = "", version: str = "Chromium 156.0.1") -> None:
+        monkeypatch.setenv("VLGYM_CHROMEDRIVER", write_program("chromedriver", "ChromeDriver 156.0.1", script))
+        monkeypatch.setenv("VLGYM_CHROMIUM", chromium or write_program("chromium", version, "exit 1"))
+        if not chromium:  # a real one opens a socket there, whose name has 107 characters at most
             monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def write_program(name: str, version: str, script: str) -> str:
+        program = tmp_path / name
+        program.write_text(f'#!/bin/sh\nif [ "$1" = --version ]; then echo {version}; exit; fi\n{script}\n')
+        program.chmod(0o755)
+        return str(program)
 
     return write
 
@@ -99,6 +104,69 @@ def test_a_missing_program_is_named_with_the_line_that_installs_it(monkeypatch: 
     monkeypatch.setenv("VLGYM_CHROMIUM", "/nowhere/chromium")
     with pytest.raises(MissingSystemPartError, match="none of /nowhere/chromium"):
         Chromium("test")
+
+
+WRONG_PROGRAMS = [
+    ("VLGYM_CHROMIUM", "exit 1", r"is no Chromium that runs here: `.*` ended with status 1 and said nothing"),
+    ("VLGYM_CHROMIUM", "echo no such library >&2; exit 127", "ended with status 127 and said 'no such library'"),
+    ("VLGYM_CHROMIUM", "echo Chromium 156.0.1; exit 5", "ended with status 5"),
+    ("VLGYM_CHROMIUM", "exit 0", "said nothing"),
+    ("VLGYM_CHROMIUM", "echo GNU bash", "said 'GNU bash'"),
+    ("VLGYM_CHROMIUM", "exec sleep 600", "gave no answer in 0 s"),
+    ("VLGYM_CHROMEDRIVER", "exit 3", r"is no driver of Chromium that runs here: `.*` ended with status 3"),
+    ("VLGYM_CHROMEDRIVER", "echo Chromium 156.0.1", "said 'Chromium 156.0.1'"),
+]
+
+
+@pytest.mark.parametrize(("variable", "script", "seen"), WRONG_PROGRAMS)
+def test_a_program_that_is_not_chromium_or_its_driver_is_named_at_once(
+    fake_driver: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str, script: str,
+    seen: str,
+) -> None:  # fmt: skip
+    fake_driver("exec sleep 600")
+    monkeypatch.setattr("vlgym.browser_programs._ANSWERS_S", 0.3)
+    wrong = tmp_path / "wrong"
+    wrong.write_text(f"#!/bin/sh\n{script}\n")
+    wrong.chmod(0o755)
+    monkeypatch.setenv(variable, str(wrong))
+    begun = time.monotonic()
+    with pytest.raises(MissingSystemPartError, match=seen) as raised:
+        Chromium("test")
+    assert time.monotonic() - begun < 5
+    message = str(raised.value)
+    assert "\n" not in message
+    assert message.startswith(f"{wrong} (from {variable}) is no ")
+    assert message.endswith(f"set {variable} to the program's path.")
+    assert Chromium.apt in message
+
+
+def test_a_program_that_cannot_be_run_at_all_is_named(
+    fake_driver: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fake_driver("exit 1")
+    (tmp_path / "wrong").write_bytes(b"\x7fELF and no more")
+    (tmp_path / "wrong").chmod(0o755)
+    monkeypatch.setenv("VLGYM_CHROMIUM", str(tmp_path / "wrong"))
+    with pytest.raises(MissingSystemPartError, match=r"did not start .Exec format error"):
+        Chromium("test")
+
+
+@needs_chromium
+def test_a_chromium_that_ends_at_its_start_is_given_up_at_once_with_what_it_said(
+    fake_driver: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fake_driver("")
+    (tmp_path / "chromium").write_text(
+        "#!/bin/sh\n[ $1 = --version ] && echo Chromium 1.0 && exit\necho no usable sandbox >&2; exit 1\n"
+    )
+    monkeypatch.delenv("VLGYM_CHROMEDRIVER")
+    begun = time.monotonic()
+    with pytest.raises(MissingSystemPartError, match=r"ended at once, .*no usable sandbox") as raised:
+        Chromium("test")
+    assert time.monotonic() - begun < 20  # the driver alone waits for a minute, each of three times
+    assert "Chromium is version 1, its driver 1" in str(raised.value)
+    assert "must agree" in str(raised.value)
+    assert not list(tmp_path.glob("vlgym-chromium-*"))
 
 
 def test_missing_packages_are_named_with_the_line_that_installs_them(monkeypatch: pytest.MonkeyPatch) -> None:

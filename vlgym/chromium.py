@@ -29,6 +29,7 @@ from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+from .browser_programs import PROGRAMS, find_program
 from .errors import MissingSystemPartError, NotInstalledError, VlgymError
 
 try:
@@ -50,12 +51,7 @@ ATTEMPTS = 3
 """Starts before a browser is given up: the port that the driver chose may be taken before it listens there."""
 
 _LISTENS_S, _STARTS_S, _WATCH_S = 20.0, 120, 0.1
-_PREFIX = "vlgym-chromium-"
-_NOWHERE = "127.0.0.1:9"
-_PROGRAMS = {
-    "VLGYM_CHROMIUM": ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),
-    "VLGYM_CHROMEDRIVER": ("chromedriver",),
-}
+_PREFIX, _NOWHERE = "vlgym-chromium-", "127.0.0.1:9"
 _SWITCHES = (
     "--headless=new",
     "--remote-debugging-pipe",  # no debugging port; and Chromium ends when its driver does
@@ -112,12 +108,12 @@ class Chromium:
         capabilities: Mapping[str, Any] | None = None,
         answer_s: int = _STARTS_S,
     ) -> None:
-        chromium, chromedriver = self.find_programs()
+        chromium, chromedriver = (find_program(program, self.apt) for program in PROGRAMS)
         self.owner = os.getpid()
         _sweep_profiles()
         self.profile = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{self.owner}-"))
         options = Options()
-        options.binary_location = chromium
+        options.binary_location = chromium.path
         for key, value in (capabilities or {}).items():
             options.set_capability(key, value)
         # `<-loopback>` takes away Chromium's own rule that this machine is never asked through a proxy.
@@ -129,48 +125,31 @@ class Chromium:
         if (hasattr(os, "geteuid") and os.geteuid() == 0) or os.environ.get(sandbox) == "off":
             options.add_argument("--no-sandbox")
         direct = Proxy({"proxyType": ProxyType.DIRECT})
-        said = ""
         for attempt in range(ATTEMPTS):
             options.add_argument(f"--user-data-dir={self.profile / str(attempt)}")
-            self.process = self._launch(chromedriver)
+            self.process = self._launch(chromedriver.path, logs=attempt > 0)
             if port := self._await_port():
                 config = ClientConfig(f"http://127.0.0.1:{port}", timeout=_STARTS_S, proxy=direct)
                 connection = ChromeRemoteConnection(config.remote_server_addr, client_config=config)
                 try:
-                    self.driver = WebDriver(command_executor=connection, options=options)
+                    with _ended_with_its_browser(self.process.pid) as ended:
+                        self.driver = WebDriver(command_executor=connection, options=options)
                     config.timeout = answer_s
                     return
                 except DRIVER_ERRORS as error:
                     said = next(iter(str(error).strip().splitlines()), type(error).__name__)
+                    if ended.is_set():
+                        said = f"Chromium ended at once, it said {self._log()[-200:]!r}"
             else:
                 said = f"status {self.process.poll()}, it said {self._log()[-200:]!r}"
             self.kill()
         self.close()
+        versions = f"Chromium is version {chromium.version}, its driver {chromedriver.version}; they must agree. "
         raise MissingSystemPartError(
-            f"Chromium does not start: its driver ended, hung or failed {ATTEMPTS} times ({said}). Install it again "
-            f"with `{self.apt}`. In a container without user namespaces also set {sandbox}=off (the container is the "
-            "sandbox then)."
+            f"Chromium does not start: it or its driver ended, hung or failed {ATTEMPTS} times ({said}). "
+            f"{versions if chromium.version != chromedriver.version else ''}Install it again with `{self.apt}`. In a "
+            f"container without user namespaces also set {sandbox}=off (the container is the sandbox then)."
         )
-
-    @classmethod
-    def find_programs(cls) -> tuple[str, str]:
-        """Return the paths of Chromium and its driver: `$VLGYM_CHROMIUM` and `$VLGYM_CHROMEDRIVER` where they are set,
-        else from the search path.
-
-        Raises:
-            MissingSystemPartError: one is missing.
-        """
-        found = []
-        for variable, names in _PROGRAMS.items():
-            wanted = (os.environ[variable],) if os.environ.get(variable) else names
-            path = next((path for name in wanted if (path := shutil.which(name))), None)
-            if path is None:
-                raise MissingSystemPartError(
-                    f"Chromium and its driver are needed, but there is none of {', '.join(wanted)}. "
-                    f"Install them with `{cls.apt}`, or set {variable} to the program's path."
-                )
-            found.append(path)
-        return found[0], found[1]
 
     @property
     def alive(self) -> bool:
@@ -196,8 +175,8 @@ class Chromium:
             self.kill()
             shutil.rmtree(self.profile, ignore_errors=True)
 
-    def _launch(self, chromedriver: str) -> subprocess.Popen[bytes]:
-        command = [chromedriver, "--port=0"]
+    def _launch(self, chromedriver: str, *, logs: bool) -> subprocess.Popen[bytes]:
+        command = [chromedriver, "--port=0", *(["--enable-chrome-logs"] if logs else [])]
         if shutil.which("setpriv"):  # the kernel then ends it with this process, even a killed one
             command = ["setpriv", "--pdeathsig", "KILL", *command]
         home, path = str(self.profile), os.environ.get("PATH", os.defpath)
@@ -388,6 +367,29 @@ def kill_tree(pid: int) -> None:
     for member in list_tree(pid):
         with suppress(psutil.Error):
             member.kill()
+
+
+@contextmanager
+def _ended_with_its_browser(driver: int) -> Iterator[threading.Event]:
+    """Kill a driver when the browser that it starts has ended, and set the event: it would wait for a minute."""
+    found, stop = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(_WATCH_S):
+            started = list_tree(driver)[1:]
+            with suppress(psutil.NoSuchProcess):  # the driver buries none, so a browser that ended stays a zombie
+                if started and all(process.status() == psutil.STATUS_ZOMBIE for process in started):
+                    found.set()
+                    kill_tree(driver)
+                    return
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        stop.set()
+        thread.join()
 
 
 def _sweep_profiles() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .errors import UserError, check_choice
-from .intervals import wilson_interval
+from .intervals import Mean, place_interval, wilson_interval
 from .making import make
 from .policies import Policy
 from .prompts import PromptBuilder
@@ -18,6 +18,10 @@ from .registry import get_registry
 from .rollout import Runner, run_episodes
 from .seeding import SPLITS
 from .types import StepRecord
+
+SAME_BOUNDS = frozenset({"parser", "invalid_action", "invalid_penalty"})
+"""Constructor arguments that change neither floor nor ceiling: random policy and oracle reply in the parser's own form,
+and legally."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +41,12 @@ class Report:
         mean_turns: mean number of replies.
         invalid_rate: share of replies from which no legal action was read.
         cut_rate: share of replies that a limit ended before they were over, as the policy says.
-        normalized: `(mean_return - floor) / (ceiling - floor)`, from registry.yaml; `None` where unknown.
+        normalized: `(mean_return - floor) / (ceiling - floor)`, from registry.yaml; `None` where unknown: the file has
+            no such figures, or constructor arguments make another environment of it than the one measured there.
         mean_score: mean of the benchmark's own score, where one exists.
+        normalized_low: lower end of the 95 % interval of `normalized`, which holds the uncertainty of the mean return,
+            of the floor and of the ceiling (`intervals.place_interval`).
+        normalized_high: upper end.
     """
 
     env_id: str
@@ -55,14 +63,18 @@ class Report:
     cut_rate: float
     normalized: float | None = None
     mean_score: float | None = None
+    normalized_low: float | None = None
+    normalized_high: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the metrics as plain data."""
         return asdict(self)
 
 
-def summarize(env_id: str, policy: str, split: str, episodes: Sequence[Sequence[StepRecord]]) -> Report:
-    """Compute a report from finished episodes of one environment."""
+def summarize(
+    env_id: str, policy: str, split: str, episodes: Sequence[Sequence[StepRecord]], *, changed: bool = False
+) -> Report:
+    """Compute a report from finished episodes of one environment; `changed` by arguments, it is not normalized."""
     count = len(episodes)
     wins = sum(episode[-1].success for episode in episodes)
     returns = [sum(record.reward for record in episode) for episode in episodes]
@@ -73,21 +85,30 @@ def summarize(env_id: str, policy: str, split: str, episodes: Sequence[Sequence[
     cut = sum(record.cut for episode in episodes for record in episode)
     scores = [episode[-1].score for episode in episodes if episode[-1].score is not None]
     low, high = wilson_interval(wins, count)
+    se = math.sqrt(variance / count) if count else math.nan
+    place = None if changed else normalized_score(env_id, mean)
+    ends = None if place is None else normalized_interval(env_id, Mean(mean, se, count))
     return Report(
         env_id, policy, split, count, wins / count if count else math.nan, low, high, mean,
-        math.sqrt(variance / count) if count else math.nan, turns / count if count else math.nan,
-        invalid / turns if turns else math.nan, cut / turns if turns else math.nan, normalized_score(env_id, mean),
-        sum(scores) / len(scores) if scores else None,
+        se, turns / count if count else math.nan, invalid / turns if turns else math.nan,
+        cut / turns if turns else math.nan, place, sum(scores) / len(scores) if scores else None,
+        *(ends or (None, None)),
     )  # fmt: skip
 
 
 def normalized_score(env_id: str, mean_return: float) -> float | None:
     """Return `(R - floor) / (ceiling - floor)` with the numbers of registry.yaml, or `None` where it has none."""
-    entry = get_registry().known.get(env_id)
-    if not entry or not entry["floor"] or not entry["ceiling"]:
+    bounds = _read_bounds(env_id)
+    if bounds is None:
         return None
-    floor, ceiling = entry["floor"]["return"], entry["ceiling"]["return"]
-    return (mean_return - floor) / (ceiling - floor) if ceiling > floor else None
+    floor, ceiling = bounds
+    return (mean_return - floor.value) / (ceiling.value - floor.value)
+
+
+def normalized_interval(env_id: str, mean_return: Mean) -> tuple[float, float] | None:
+    """Return the 95 % interval of `normalized_score`; `None` where there is none (see `intervals.place_interval`)."""
+    bounds = _read_bounds(env_id)
+    return None if bounds is None else place_interval(mean_return, *bounds)
 
 
 def evaluate(
@@ -133,9 +154,21 @@ def evaluate(
     finally:
         runner.close()
     finished.sort(key=lambda episode: episode[0].episode)
-    return summarize(env_id, policy.name, split, finished)
+    changed = bool(set(env_kwargs or {}) - SAME_BOUNDS)
+    return summarize(env_id, policy.name, split, finished, changed=changed)
 
 
 def without_images(record: StepRecord) -> StepRecord:
     """Return the record without prompt and image, so that thousands of turns can be kept for their metrics."""
     return replace(record, messages=[], image=np.zeros((0, 0, 3), np.uint8), final_messages=None)
+
+
+def _read_bounds(env_id: str) -> tuple[Mean, Mean] | None:
+    """Return floor and ceiling of registry.yaml, or `None` where it does not have both, one above the other."""
+    entry = get_registry().known.get(env_id)
+    if not entry or not entry["floor"] or not entry["ceiling"]:
+        return None
+    floor, ceiling = (
+        Mean(entry[name]["return"], entry[name]["se"], entry[name]["episodes"]) for name in ("floor", "ceiling")
+    )
+    return (floor, ceiling) if ceiling.value > floor.value else None

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from .errors import UserError
+from .terminal import prepare_output
 
 DONE, FAILED, WRONG, INTERRUPTED, UNREAD, TERMINATED = 0, 1, 2, 130, 141, 143
 
@@ -43,6 +44,7 @@ def run_command(program: str, command: Callable[[], Any]) -> int:
         program: begins the line that says what was wrong.
         command: the work; an integer that it returns is the status.
     """
+    prepare_output()
     try:
         with _terminable():
             result = _run_and_flush(command)

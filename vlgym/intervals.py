@@ -1,11 +1,31 @@
-"""Confidence intervals: Wilson's for shares, Student's t for means. The only place that knows their quantiles."""
+"""Confidence intervals: Wilson's for shares, Student's t for means, Fieller's for a mean between two others.
+
+The only place that knows their quantiles.
+"""
 
 from __future__ import annotations
 
 import functools
 import math
+from dataclasses import dataclass
 
 _HALVINGS = 60
+_MOST_DEGREES = 1000  # beyond, Student's t is the normal distribution to three digits
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A measured mean.
+
+    Attributes:
+        value: the mean.
+        se: its standard error.
+        count: of how many values.
+    """
+
+    value: float
+    se: float
+    count: int
 
 
 def wilson_interval(successes: int, trials: int, z: float = 1.959964) -> tuple[float, float]:
@@ -33,6 +53,41 @@ def student_t(degrees: int, level: float = 0.95) -> float:
         angle = (low + high) / 2
         low, high = (angle, high) if _share_within(angle, degrees) < level else (low, angle)
     return math.sqrt(degrees) * math.tan(low)
+
+
+def place_interval(mean: Mean, floor: Mean, ceiling: Mean, level: float = 0.95) -> tuple[float, float] | None:
+    """Return the interval of `(mean - floor) / (ceiling - floor)`, all three measured independently (Fieller 1954).
+
+    It holds each place `p` at which `mean - (1 - p) floor - p ceiling` differs from 0 by at most `t` of its standard
+    errors. `t` is Student's, with the degrees of freedom of Welch and Satterthwaite at the measured place.
+
+    Args:
+        mean: for example a policy's mean return.
+        floor: where the place is 0.
+        ceiling: where it is 1.
+        level: between 0 and 1.
+
+    Returns:
+        Lowest and highest place; `None` where there is none: floor and ceiling cannot be told apart, or one of the
+        three was measured once.
+    """
+    span, height = ceiling.value - floor.value, mean.value - floor.value
+    if span == 0 or min(mean.count, floor.count, ceiling.count) < 2:
+        return None
+    place = height / span
+    weighted = ((mean, 1.0), (floor, 1 - place), (ceiling, place))
+    parts = [((weight * each.se) ** 2, each.count - 1) for each, weight in weighted]
+    spread = sum(part * part / degrees for part, degrees in parts)
+    degrees = sum(part for part, _ in parts) ** 2 / spread if spread else _MOST_DEGREES
+    t2 = student_t(max(1, min(_MOST_DEGREES, int(degrees))), level) ** 2
+    # (height - p span)^2 <= t2 (mean.se^2 + (1 - p)^2 floor.se^2 + p^2 ceiling.se^2), a quadratic inequality in p.
+    a = span**2 - t2 * (floor.se**2 + ceiling.se**2)
+    b = span * height - t2 * floor.se**2
+    c = height**2 - t2 * (mean.se**2 + floor.se**2)
+    if a <= 0:
+        return None
+    root = math.sqrt(max(0.0, b * b - a * c))
+    return (b - root) / a, (b + root) / a
 
 
 def _share_within(angle: float, degrees: int) -> float:

@@ -53,8 +53,8 @@ class EnvSpec:
         oracle: `exact` (optimal), `planner` (good, not proved optimal) or `none`.
         oracle_success: share of seeds that the oracle must win in the conformance test.
         random_success_below: the random policy must succeed less often than this in the conformance test.
-        figure_episodes: episodes of which registry.yaml's floor and ceiling are measured; by default as many as fit a
-            budget of turns. For environments whose turns take long.
+        figure_episodes: episodes of which registry.yaml's floor and ceiling are measured; by default 400, or 100 where
+            an episode may last more than 100 turns.
         system_requirements: Debian packages needed.
         references: papers and sources.
         contract: contract version that the plugin was written for.

@@ -24,8 +24,7 @@ def only_toys(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for part in (registry.specs, registry.owner, registry.known):
         for env_id in list(part):
             monkeypatch.delitem(part, env_id)  # type: ignore[arg-type]
-    monkeypatch.setattr("vlgym.testing.measure.TURN_BUDGET", 100)
-    monkeypatch.setattr("vlgym.testing.measure.count_episodes", lambda spec: 20)
+    monkeypatch.setattr("vlgym.testing.measure.MANY_EPISODES", 20)
     with installed(WALK, JUMP), installed(OUTSIDE, distribution="their-walks"):
         yield
 
@@ -48,8 +47,11 @@ def test_write_measures_first_party_environments_only(path: Path, capsys: pytest
     assert (entry["spec"], entry["distribution"], entry["parser_hash"]) == (WALK, "vlgym-toys", "tag-v1")
     assert entry["ceiling"] == {"return": 1.0, "se": 0.0, "success": 1.0, "episodes": 20}
     assert 0 <= entry["floor"]["return"] < 0.7
+    capsys.readouterr()
     assert main(["registry", "write", "--path", str(path), "--id", "vlgym/Walk-v0"]) == 0
-    assert capsys.readouterr().out.endswith("registry.yaml: 2 environment(s) written, 1 measured.\n")
+    captured = capsys.readouterr()
+    assert captured.out.endswith("registry.yaml: 2 environment(s) written, 1 measured.\n")
+    assert captured.err == "Walk, episodes: 40 ...\n"
 
 
 def test_a_written_file_is_fresh(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

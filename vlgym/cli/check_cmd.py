@@ -9,6 +9,7 @@ import typer
 
 from ..errors import UserError
 from ..registry import get_registry
+from ..terminal import is_live
 from .console import open_console, print_json, read_arguments
 from .list_cmd import Arguments, AsJson
 
@@ -77,6 +78,6 @@ def _certify(env_id: str, arguments: dict[str, Any], only: list[str] | None, *, 
 
 def _announce(name: str) -> None:
     """Say on a terminal which check runs now. No spinner thread: some checks fork, and one watches standard output."""
-    if sys.stderr.isatty():
+    if is_live(open_console(stderr=True)):
         sys.stderr.write(f"\r\x1b[2K  ...  {name}" if name else "\r\x1b[2K")
         sys.stderr.flush()

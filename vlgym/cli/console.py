@@ -1,30 +1,15 @@
-"""What the commands share on a terminal: a console, JSON output, constructor arguments, chat messages as text."""
+"""What the commands share on a terminal: JSON output, constructor arguments, chat messages as text."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import UserError
+from ..terminal import open_console as open_console  # the commands find it here
 from ..types import Message
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-PIPED_WIDTH = 160
-"""Columns of a table that does not go to a terminal."""
-
-
-def open_console(*, stderr: bool = False) -> Console:
-    """Return a console that prints text as it is: no markup, no emoji codes, no highlighting."""
-    from rich.console import Console
-
-    stream = sys.stderr if stderr else sys.stdout
-    return Console(
-        file=stream, markup=False, emoji=False, highlight=False, width=None if stream.isatty() else PIPED_WIDTH
-    )
 
 
 def print_json(data: Any) -> None:

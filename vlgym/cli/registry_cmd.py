@@ -16,6 +16,7 @@ from ..errors import RegistryFileError, UserError, nearest
 from ..registry import Registry, get_registry
 from ..registry_file import compare_registries, find_behaviour_changes, read_registry, read_suites, write_registry
 from ..spec import EnvSpec
+from ..terminal import counting, open_progress
 from .catalogue import FIRST_PARTY_NAMESPACE, FIRST_PARTY_PREFIX, first_party_specs
 from .console import open_console
 
@@ -155,20 +156,18 @@ def _read_previous(target: Path, *, keep_rest: bool) -> dict[str, dict[str, Any]
 
 
 def _measure(registry: Registry, specs: dict[str, EnvSpec], what: str) -> dict[str, dict[str, Any]]:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from ..testing import count_episodes, measure_figures, measure_hashes
 
-    from ..testing import measure_figures, measure_hashes
-
-    console = open_console(stderr=True)
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     measured = {}
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with open_progress(open_console(stderr=True)) as progress:
         task = progress.add_task(what, total=len(specs))
         for env_id, spec in specs.items():
-            progress.update(task, description=f"{what} of {env_id}")
-            measured[env_id] = (
-                measure_hashes(spec, registry.owner[env_id]) if what == "hashes" else measure_figures(spec)
-            )
+            if what == "hashes":
+                measured[env_id] = measure_hashes(spec, registry.owner[env_id])
+            else:
+                episodes = count_episodes(spec) * (1 if spec.oracle == "none" else 2)
+                with counting(progress, f"{spec.title}, episodes", episodes) as advance:
+                    measured[env_id] = measure_figures(spec, advance)
             progress.advance(task)
     return measured
 

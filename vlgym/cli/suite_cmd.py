@@ -12,6 +12,7 @@ from ..registry import get_registry
 from ..spec import PLANNERS
 from ..suite_runs import SuiteRow, run_suite
 from ..suites import SuitePart
+from ..terminal import open_progress
 from .console import open_console, print_json
 from .list_cmd import AsJson
 
@@ -29,19 +30,15 @@ def suite(
     as_json: AsJson = False,
 ) -> None:
     """Play a suite that the installed plugins contribute to, and print scores with half-widths."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
     check_choice("--policy", policy, POLICIES)
     check_choice("--planner", planner, (None, *PLANNERS))
     parts = [part for part in get_registry().suite(name) if env is None or part.env_id == env]
     total = sum(len(part.items) for part in parts for setting in part.planners if planner in (None, setting))
-    console = open_console(stderr=True)
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with open_progress(open_console(stderr=True)) as progress:
         task = progress.add_task(name, total=total)
 
         def advance(part: SuitePart, index: int) -> None:
-            progress.update(task, advance=1, description=f"{part.env_id} {index + 1}/{len(part.items)}")
+            progress.update(task, advance=1, description=part.env_id)
 
         rows = run_suite(name, POLICIES[policy], repeats=repeats, planner=planner, only=env, on_item=advance)
     if as_json:

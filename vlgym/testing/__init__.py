@@ -7,7 +7,7 @@ from .certificate import Certificate, certify
 from .checks import CHECKS, CheckResult, Subject
 from .conformance import EnvConformance
 from .fingerprint import fingerprint
-from .measure import measure_entry, measure_figures, measure_hashes
+from .measure import count_episodes, measure_entry, measure_figures, measure_hashes
 
 __all__ = [
     "CHECKS",
@@ -16,6 +16,7 @@ __all__ = [
     "EnvConformance",
     "Subject",
     "certify",
+    "count_episodes",
     "fingerprint",
     "measure_entry",
     "measure_figures",

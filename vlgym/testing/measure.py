@@ -5,6 +5,7 @@ Hashes, fingerprint, and the returns of random policy and oracle.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..evaluation import evaluate
@@ -13,8 +14,14 @@ from ..policies import OraclePolicy, Policy, RandomPolicy
 from ..spec import EnvSpec
 from .fingerprint import fingerprint
 
-TURN_BUDGET = 4000
-"""Turns played for a floor or ceiling, about: `TURN_BUDGET / max_turns` episodes, at least 16 and at most 400."""
+SHORT_TURNS = 100
+"""Episodes of at most so many turns are cheap: at random they took 0.001 to 0.2 s each on one core, and 0.7 s in a
+browser; longer ones took 0.3 to 2.5 s. The oracle took up to 2.9 s."""
+
+MANY_EPISODES, FEW_EPISODES = 400, 100
+"""Episodes of a floor or a ceiling: of an environment with at most `SHORT_TURNS` turns, and of the others. A spec's
+`figure_episodes` goes first, where the turn limit says little about the time (football ends early) or where there is
+not much to choose from (WebUI has few pages)."""
 
 
 def measure_hashes(spec: EnvSpec, distribution: str) -> dict[str, Any]:
@@ -37,16 +44,19 @@ def measure_entry(spec: EnvSpec, distribution: str) -> dict[str, Any]:
     return {**measure_hashes(spec, distribution), **measure_figures(spec)}
 
 
-def measure_figures(spec: EnvSpec) -> dict[str, Any]:
-    """Return the parts of a registry entry that take long play: floor (random) and ceiling (oracle)."""
-    ceiling = None if spec.oracle == "none" else play_figures(spec, OraclePolicy(fallback=True))
-    return {"floor": play_figures(spec, RandomPolicy()), "ceiling": ceiling}
+def measure_figures(spec: EnvSpec, on_episode: Callable[[object], None] | None = None) -> dict[str, Any]:
+    """Return the parts of a registry entry that take long play: floor (random) and ceiling (oracle).
+
+    `on_episode` is called after each of the episodes, `count_episodes` for each of the two.
+    """
+    ceiling = None if spec.oracle == "none" else play_figures(spec, OraclePolicy(fallback=True), on_episode)
+    return {"floor": play_figures(spec, RandomPolicy(), on_episode), "ceiling": ceiling}
 
 
-def play_figures(spec: EnvSpec, policy: Policy) -> dict[str, Any]:
+def play_figures(spec: EnvSpec, policy: Policy, on_episode: Callable[[object], None] | None = None) -> dict[str, Any]:
     """Return mean return, its standard error, success and the number of episodes of a policy on the test split."""
-    episodes = spec.figure_episodes or count_episodes(spec)
-    report = evaluate(spec.id, policy, episodes=episodes, num_envs=1)
+    episodes = count_episodes(spec)
+    report = evaluate(spec.id, policy, episodes=episodes, num_envs=1, on_episode=on_episode)
     return {
         "return": round(report.mean_return, 4),
         "se": round(report.return_se, 4),
@@ -55,6 +65,6 @@ def play_figures(spec: EnvSpec, policy: Policy) -> dict[str, Any]:
     }
 
 
-def count_episodes(spec: EnvSpec, budget: int = TURN_BUDGET, least: int = 16, most: int = 400) -> int:
-    """Return how many episodes fit a budget of turns."""
-    return max(least, min(most, budget // spec.max_turns))
+def count_episodes(spec: EnvSpec) -> int:
+    """Return of how many episodes a floor or a ceiling is measured."""
+    return spec.figure_episodes or (MANY_EPISODES if spec.max_turns <= SHORT_TURNS else FEW_EPISODES)

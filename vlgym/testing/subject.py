@@ -12,7 +12,9 @@ from ..policies import Policy
 from ..rollout import Runner, run_episodes
 from ..spec import EnvSpec
 from ..types import StepRecord
-from .measure import count_episodes
+
+TURN_BUDGET = 1500
+"""Turns that a policy plays for the checks, about: `TURN_BUDGET / max_turns` episodes, at least 5 and at most 60."""
 
 
 class CheckFailure(AssertionError):
@@ -50,9 +52,8 @@ class Subject:
     def play(self, policy: Policy) -> Report:
         """Play the policy on the val split (once; later calls reuse it)."""
         if policy.name not in self._episodes:
-            runner = Runner(
-                [self.make()], split="val", episodes=count_episodes(self.spec, budget=1500, least=5, most=60)
-            )
+            episodes = max(5, min(60, TURN_BUDGET // self.spec.max_turns))
+            runner = Runner([self.make()], split="val", episodes=episodes)
             try:
                 played = run_episodes(runner, policy)
                 self._episodes[policy.name] = [[without_images(record) for record in episode] for episode in played]

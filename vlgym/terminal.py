@@ -1,0 +1,151 @@
+"""What every command writes to: consoles of the right width, progress bars that fit, plain letters where there are only
+those.
+
+The one place that knows of widths, NO_COLOR, pipes and locales. It imports `rich` only when something is opened.
+"""
+
+from __future__ import annotations
+
+import codecs
+import locale
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+PIPED_WIDTH = 160
+"""Columns of what does not go to a terminal, unless COLUMNS says otherwise."""
+
+Advance = Callable[..., None]
+"""Moves a bar by one; takes any arguments, so that it can be called back with what was finished."""
+
+_IN_ASCII = {
+    "–": "-", "—": "-", "−": "-", "…": "...", "±": "+-", "×": "x", "·": "-", "•": "*", "’": "'", "‘": "'", "“": '"',
+    "”": '"', "→": "->", "≤": "<=", "≥": ">=", "━": "-", "╸": "-", "╺": "-", "─": "-", "│": "|", "┃": "|",
+    "╭": "+", "╮": "+", "╰": "+", "╯": "+", "├": "+", "┤": "+", "┬": "+", "┴": "+", "┼": "+",
+}  # fmt: skip
+
+
+def prepare_output() -> None:
+    """Make the process's output fit its terminal; called once, by a program's main function.
+
+    In a locale that cannot show a character (LC_ALL=C), something like it is written instead of an error or of bytes
+    that show as others. With NO_COLOR no escape codes are written, those of moving bars included.
+    """
+    if os.environ.get("NO_COLOR"):
+        os.environ["TERM"] = "dumb"  # rich and tyro would still write bold letters
+    codecs.register_error("vlgym_ascii", _write_in_ascii)
+    chosen = os.environ.get("PYTHONIOENCODING") or os.environ.get("PYTHONUTF8")
+    ascii_only = not chosen and codecs.lookup(locale.getencoding()).name == "ascii"  # Python itself would write UTF-8
+    for stream in (sys.__stdout__, sys.__stderr__):
+        if stream is not None:
+            stream.reconfigure(encoding="ascii" if ascii_only else None, errors="vlgym_ascii")
+
+
+def open_console(*, stderr: bool = False) -> Console:
+    """Return a console that prints text as it is: no markup, no emoji codes, no highlighting."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(file=stream, markup=False, emoji=False, highlight=False, width=measure_width(stream))
+
+
+def measure_width(stream: Any) -> int:
+    """Return the columns of a stream: COLUMNS where it is set, else the terminal's, else `PIPED_WIDTH`."""
+    chosen = os.environ.get("COLUMNS", "")
+    if chosen.isdigit() and int(chosen):
+        return int(chosen)
+    if not stream.isatty():
+        return PIPED_WIDTH
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
+def is_live(console: Console) -> bool:
+    """Whether lines can be written over: a terminal that is not `dumb`."""
+    return console.is_terminal and not console.is_dumb_terminal
+
+
+def open_progress(console: Console) -> Progress:
+    """Return bars for tasks: name, bar, count and times, in one line each whatever the width; gone when they stop.
+
+    Below them stands a task's field `note`, cut between the parts that two spaces separate. Where lines cannot be
+    written over nothing is shown.
+    """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task
+    from rich.text import Text
+
+    wide = console.width >= 80
+    bar, gaps = (24 if wide else 8), 3
+
+    class Name(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            count = 2 * len(str(int(task.total or 0))) + 1
+            return Text(cut(task.description, max(4, console.width - bar - count - len(_times(task, wide)) - gaps)))
+
+    class Times(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(_times(task, wide))
+
+    class Bars(Progress):
+        def get_renderables(self) -> Iterator[Any]:
+            yield self.make_tasks_table(self.tasks)
+            for task in self.tasks:
+                if task.visible and task.fields.get("note"):
+                    yield Text(fit_parts(task.fields["note"], console.width), no_wrap=True)
+
+    columns = (Name(), BarColumn(bar_width=bar), MofNCompleteColumn(), Times())
+    return Bars(*columns, console=console, transient=True, disable=not is_live(console))
+
+
+@contextmanager
+def counting(progress: Progress, name: str, total: int) -> Iterator[Advance]:
+    """Show a task while the block runs; yield what moves its bar. Where nothing moves, its beginning is one line."""
+    if progress.disable:
+        progress.console.print(f"{name}: {total} ...", soft_wrap=True)
+    task = progress.add_task(name, total=total)
+
+    def advance(*_: object) -> None:
+        progress.advance(task)
+
+    try:
+        yield advance
+    finally:
+        progress.remove_task(task)
+
+
+def cut(text: str, width: int) -> str:
+    """Return the text, or its beginning and three dots where it is longer than `width`."""
+    return text if len(text) <= width else f"{text[: max(0, width - 3)].rstrip()}..."[:width]
+
+
+def fit_parts(text: str, width: int) -> str:
+    """Return as many of the parts that two spaces separate as fit, so that no number is cut in the middle."""
+    parts = text.split("  ")
+    while len(parts) > 1 and len("  ".join(parts)) > width:
+        parts.pop()
+    return cut("  ".join(parts), width)
+
+
+def _times(task: Any, wide: bool) -> str:
+    left = "-:--:--" if task.time_remaining is None else _clock(task.time_remaining)
+    return f"{_clock(task.finished_time or task.elapsed or 0)}, {left} left" if wide else f"{left} left"
+
+
+def _clock(seconds: float) -> str:
+    return f"{int(seconds) // 3600}:{int(seconds) // 60 % 60:02d}:{int(seconds) % 60:02d}"
+
+
+def _write_in_ascii(error: UnicodeError) -> tuple[str, int]:
+    """Stand in for characters that an encoding lacks: something like them, or their number."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    wrong = error.object[error.start : error.end]
+    return "".join(_IN_ASCII.get(letter, f"\\u{ord(letter):04x}") for letter in wrong), error.end
