@@ -64,6 +64,7 @@ def generate() -> dict[str, str]:
 
 def write_environments() -> str:
     """A table per family: what it is, its limits, its floor and ceiling."""
+    from vlgym.installing import how_to_install
     from vlgym.registry_file import read_registry
 
     entries = read_registry()
@@ -76,7 +77,7 @@ def write_environments() -> str:
     for family in sorted({entry["spec"].family for entry in entries.values()}):
         rows = {env_id: entry for env_id, entry in entries.items() if entry["spec"].family == family}
         distribution = next(iter(rows.values()))["distribution"]
-        lines.append(f"## {family} (`pip install {distribution}`)\n")
+        lines.append(f"## {family} (`{how_to_install(distribution, here=ROOT)}`)\n")
         lines.append("| id | task | turns | oracle | floor | ceiling |\n|---|---|---|---|---|---|")
         for env_id, entry in rows.items():
             spec = entry["spec"]

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from vlgym.installing import how_to_install
+
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("plugins/*/README.md")])
 FENCE = re.compile(r"```(\w*)\n(.*?)\n```", re.DOTALL)
@@ -83,7 +85,7 @@ def test_a_plugins_readme_is_short_and_leads_to_the_family_s_page(readme: Path) 
     page = ROOT / "docs" / f"{family}.md"
     assert f"(../../docs/{page.name if page.exists() else 'environments.md'})" in text
     assert "```python" in text
-    assert f"pip install vlgym-{family}" in text
+    assert how_to_install(f"vlgym-{family}", here=ROOT) in text
 
 
 def test_the_studies_pages_are_made_from_their_raw_runs(generated: dict[str, str]) -> None:

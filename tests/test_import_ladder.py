@@ -9,7 +9,7 @@ import pytest
 from sources import ROOT, imported_modules, list_files, module_name
 
 LADDER = (
-    ("errors", "types"),
+    ("errors", "types", "installing"),
     ("seeding", "intervals"),
     ("spec", "benchmark_scores"),
     ("spaces", "suites"),
@@ -32,7 +32,7 @@ LADDER = (
 ROW = {part: row for row, parts in enumerate(LADDER) for part in parts}
 FOR_PLUGINS = {
     "errors", "types", "seeding", "spec", "suites", "spaces", "hookspecs", "prompts", "parsers", "rendering",
-    "chromium", "env", "adapter", "wrappers", "testing",
+    "chromium", "env", "adapter", "wrappers", "testing", "installing",
 }  # fmt: skip
 NOT_FOR_BASELINES = {"cli", "web", "testing", "plugins", "hookspecs"}
 HEAVY = {"torch", "transformers", "tyro", "tensorboard", "matplotlib"}
