@@ -8,6 +8,14 @@ PIP := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip --disable-pip-version
 PLUGINS := $(foreach plugin,$(wildcard plugins/*/pyproject.toml),-e $(dir $(plugin)))
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
 SEED ?= 0
+# PyTorch's own index has CPU builds. For Linux the usual index has CUDA builds, with gigabytes of libraries beside them.
+TORCH_INDEX := https://download.pytorch.org/whl/cpu
+MADE_WITH := $(shell sed -n 's/^. TORCH=//p' $(VENV)/torch.txt 2>/dev/null)
+GPU := $(or $(shell command -v nvidia-smi),$(wildcard /dev/nvidia0))
+TORCH ?= $(or $(MADE_WITH),$(if $(or $(GPU),$(filter Darwin,$(shell uname -s))),default,cpu))
+ifeq ($(or $(filter $(TORCH),$(or $(MADE_WITH),$(TORCH))),$(filter clean help,$(MAKECMDGOALS))),)
+$(error $(VENV) was made with TORCH=$(MADE_WITH); for TORCH=$(TORCH) begin again with `make clean`)
+endif
 
 # $(call step,what is done and for how long,command): run it quietly and say how long it took. When it fails, show its output
 # and, where the compiler is missing, the Debian package that brings it. (The text holds no comma: make would split it there.)
@@ -24,7 +32,7 @@ endef
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
-demo: $(VENV)/.demo  ## train the tiny model on NumberLine by VL-DAC and plot its learning curve; SEED=N, OUT=FOLDER
+demo: $(VENV)/.demo  ## train the tiny model on NumberLine by VL-DAC and plot its learning curve; SEED=N, OUT=FOLDER, TORCH=cpu|default
 	$(BIN)/python -m baselines.vldac --env vlgym/NumberLine-v0 --seed $(SEED) $(if $(OUT),--out $(OUT))
 
 test: install system  ## install everything and run the whole test suite, registry.yaml included
@@ -62,8 +70,16 @@ $(VENV)/bin/python:
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip --disable-pip-version-check install -q 'pip>=25.1'  # dependency groups
 
-$(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt plugins/cards/pyproject.toml
-	$(call step,installing torch (200 MB; about 1 minute),$(PIP) torch)
+$(VENV)/torch.txt: $(VENV)/bin/python
+	@case '$(TORCH)' in cpu|default) ;; *) echo 'TORCH=$(TORCH) is not one of cpu and default' >&2; exit 2;; esac
+	@printf '# TORCH=%s\ntorch\n' '$(TORCH)' >$@
+	@if [ '$(TORCH)' = default ]; then echo "torch: the build of pip's usual index (TORCH=default; the other: TORCH=cpu)"; \
+	elif $(BIN)/python -c 'import urllib.request as web; web.urlopen("$(TORCH_INDEX)/torch/", timeout=10)' 2>/dev/null; then \
+	echo '--extra-index-url $(TORCH_INDEX)' >>$@; echo "torch: the CPU build of $(TORCH_INDEX) (TORCH=cpu; the other: TORCH=default)"; \
+	else echo "torch: $(TORCH_INDEX) does not answer; pip's usual index is asked (for Linux it may give a CUDA build: gigabytes)"; fi
+
+$(VENV)/.demo: $(VENV)/bin/python $(VENV)/torch.txt pyproject.toml constraints.txt plugins/cards/pyproject.toml
+	$(call step,installing torch (a CPU build is 200 MB),$(PIP) -r $(VENV)/torch.txt)
 	$(call step,installing vlgym and the learner (about 1 minute),$(PIP) -e '.[train]' -e plugins/cards)
 	@touch $@
 

@@ -8,6 +8,7 @@ docs/write-a-plugin.md its printed files, from tests/fixtures/
 docs/baselines/*.md    their flags, docstrings and presets, from baselines/ (docs/flags.py)
 docs/FAMILY.md         parts of its card and its options, from the environments' classes (docs/cards.py)
 docs/studies/NAME.md   from the raw runs beside it, docs/studies/NAME.json
+any page               figures that it quotes from a result, marked as docs/figures.py says; README.md too
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ DOCS = Path(__file__).parent
 sys.path[:0] = [str(DOCS), str(DOCS.parent)]
 
 import cards  # noqa: E402
+import figures  # noqa: E402
 from flags import fill_in  # noqa: E402
 
 from vlgym.spec import EnvSpec  # noqa: E402
@@ -49,10 +51,10 @@ def main() -> int:
 
 
 def generate() -> dict[str, str]:
-    """Return page name -> text."""
+    """Return page name (from docs/) -> text."""
     pages = sorted((DOCS / "baselines").glob("*.md"))
     texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
-    return {
+    made = {
         **{f"baselines/{page.name}": fill_in(page.read_text(encoding="utf-8")) for page in pages},
         "environments.md": write_environments(),
         "cli.md": write_cli(),
@@ -62,10 +64,23 @@ def generate() -> dict[str, str]:
         **write_studies(),
         "write-a-plugin.md": fill_in_files((DOCS / "write-a-plugin.md").read_text(encoding="utf-8")),
     }
+    marked = {}
+    for name in [
+        "../README.md",
+        *(f"../{path.relative_to(ROOT)}" for path in sorted(ROOT.glob("plugins/*/README.md"))),
+        *(str(path.relative_to(DOCS)) for path in sorted(DOCS.rglob("*.md"))),
+    ]:
+        text = made.get(name) or (DOCS / name).read_text(encoding="utf-8")
+        if figures.MARK.search(text):
+            marked[name] = figures.fill_in(
+                text, lambda page: made.get(page) or (DOCS / page).read_text(encoding="utf-8")
+            )
+    return made | marked
 
 
 def write_environments() -> str:
     """A table per family: what it is, its limits, its floor and ceiling."""
+    from vlgym.installing import how_to_install
     from vlgym.registry_file import read_registry
 
     entries = read_registry()
@@ -78,7 +93,7 @@ def write_environments() -> str:
     for family in sorted({entry["spec"].family for entry in entries.values()}):
         rows = {env_id: entry for env_id, entry in entries.items() if entry["spec"].family == family}
         distribution = next(iter(rows.values()))["distribution"]
-        lines.append(f"## {family} (`pip install {distribution}`)\n")
+        lines.append(f"## {family} (`{how_to_install(distribution, here=ROOT)}`)\n")
         lines.append("| id | task | turns | oracle | floor | ceiling |\n|---|---|---|---|---|---|")
         for env_id, entry in rows.items():
             spec = entry["spec"]

@@ -26,6 +26,7 @@ from unittest.mock import patch
 from typer.main import get_command
 
 from vlgym.cli.app import app
+from vlgym.installing import RELEASED, how_to_install
 from vlgym.registry_file import read_registry
 
 ROOT = Path(__file__).parent.parent
@@ -185,7 +186,7 @@ def _check_pip(words: list[str], mention: bool) -> None:
         if word in {"-e", "--no-deps", "--upgrade"}:
             continue
         if before == "-e":
-            if not (ROOT / word / "pyproject.toml").is_file():
+            if not (ROOT / word.partition("[")[0] / "pyproject.toml").is_file():
                 raise Wrong(f"{word} is no folder of a distribution")
             continue
         wanted = Requirement(word)
@@ -193,6 +194,8 @@ def _check_pip(words: list[str], mention: bool) -> None:
             raise Wrong(f"there is no distribution {wanted.name}")
         if wanted.name == "vlgym" and not wanted.extras <= names | {"all", "train"}:
             raise Wrong(f"vlgym has no extra {wanted.extras}")
+        if not RELEASED and wanted.name.split("-")[0] == "vlgym":
+            raise Wrong(f"{wanted.name} is on no package index yet; {how_to_install(word, here=ROOT)}")
 
 
 def _check_apt(words: list[str], mention: bool) -> None:

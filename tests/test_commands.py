@@ -48,6 +48,7 @@ def test_every_shown_command_is_accepted_by_its_own_parser(tmp_path, monkeypatch
         ("pip install vlgym-chess", "no distribution vlgym-chess"),
         ("pip install -e plugins/chess", "no folder"),
         ("pip install 'vlgym[chess]'", "no extra"),
+        ("pip install vlgym-cards", "on no package index yet; pip install -e plugins/cards"),
         ("apt-get install -y libchess", "libchess"),
         ("poetry install", "none of vlgym"),
     ],

@@ -9,7 +9,7 @@ import pytest
 from sources import ROOT, imported_modules, list_files, module_name
 
 LADDER = (
-    ("errors", "types"),
+    ("errors", "types", "installing"),
     ("seeding", "intervals", "terminal"),
     ("spec", "benchmark_scores", "browser_programs", "exits"),
     ("spaces", "suites", "reset_options", "arguments", "versions"),
@@ -33,7 +33,7 @@ LADDER = (
 ROW = {part: row for row, parts in enumerate(LADDER) for part in parts}
 FOR_PLUGINS = {
     "errors", "exits", "types", "seeding", "spec", "suites", "spaces", "hookspecs", "prompts", "parsers", "rendering",
-    "chromium", "env", "adapter", "wrappers", "testing", "reset_options",
+    "chromium", "env", "adapter", "wrappers", "testing", "reset_options", "installing",
 }  # fmt: skip
 NOT_FOR_BASELINES = {"cli", "web", "testing", "plugins", "hookspecs"}
 HEAVY = {"torch", "transformers", "tyro", "tensorboard", "matplotlib"}

@@ -55,7 +55,7 @@ def test_a_known_id_that_is_not_installed_says_what_to_install(maker: Any) -> No
     spec = make_spec("vlgym/Fly-v0")
     with (
         installed(known={"vlgym/Fly-v0": make_entry(spec, "vlgym-air")}),
-        pytest.raises(NotInstalledError, match="pip install vlgym-air"),
+        pytest.raises(NotInstalledError, match="pip install -e plugins/air"),
     ):
         maker("vlgym/Fly-v0")
 

@@ -3,12 +3,15 @@ versions that tests pin; and README, Makefile and CI name the same commands."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sys
+import threading
 import tomllib
 import zipfile
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -111,3 +114,51 @@ def test_every_demo_gets_a_new_folder_unless_one_is_named() -> None:
 def test_a_group_of_tests_stays_in_one_worker(request: pytest.FixtureRequest) -> None:
     if request.config.getoption("loadgroup", False):  # so pytest-xdist tells groups apart; it fails silently otherwise
         assert request.node.nodeid.endswith("@one worker"), "pytest-xdist ignores the groups; see constraints.txt"
+
+
+def ask_for_torch(folder: Path, *settings: str) -> tuple[str, str]:
+    """What `make` says of torch, and what pip is then given, in a virtual environment that holds nothing but a name."""
+    (folder / "bin").mkdir(exist_ok=True)
+    if not (folder / "bin" / "python").exists():
+        (folder / "bin" / "python").symlink_to(sys.executable)
+    wanted = folder / "torch.txt"
+    environment = {name: value for name, value in os.environ.items() if name not in ("TORCH", "MAKEFLAGS")}
+    done = subprocess.run(
+        ["make", f"VENV={folder}", str(wanted), *settings], cwd=ROOT, capture_output=True, text=True, env=environment,
+        check=False,
+    )  # fmt: skip
+    return done.stdout + done.stderr, wanted.read_text() if wanted.exists() else ""
+
+
+def test_torch_is_a_cpu_build_where_pytorchs_index_answers(tmp_path: Path) -> None:
+    class Empty(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *words: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Empty) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        index = f"http://127.0.0.1:{server.server_port}"
+        said, wanted = ask_for_torch(tmp_path, "TORCH=cpu", f"TORCH_INDEX={index}")
+        server.shutdown()
+    assert f"torch: the CPU build of {index} (TORCH=cpu; the other: TORCH=default)" in said
+    assert wanted.splitlines() == ["# TORCH=cpu", "torch", f"--extra-index-url {index}"]
+
+
+def test_torch_comes_from_the_usual_index_where_pytorchs_does_not_answer_and_make_says_so(tmp_path: Path) -> None:
+    said, wanted = ask_for_torch(tmp_path, "TORCH=cpu", "TORCH_INDEX=http://127.0.0.1:1")
+    assert "http://127.0.0.1:1 does not answer; pip's usual index is asked" in said
+    assert wanted.splitlines() == ["# TORCH=cpu", "torch"]
+
+
+def test_the_usual_build_of_torch_can_be_asked_for_and_another_wish_is_refused(tmp_path: Path) -> None:
+    said, wanted = ask_for_torch(tmp_path, "TORCH=default")
+    assert "torch: the build of pip's usual index" in said
+    assert wanted.splitlines() == ["# TORCH=default", "torch"]
+    said, _ = ask_for_torch(tmp_path, "TORCH=cpu")
+    assert "was made with TORCH=default; for TORCH=cpu begin again with `make clean`" in said
+    (tmp_path / "torch.txt").unlink()
+    said, wanted = ask_for_torch(tmp_path, "TORCH=cup")
+    assert ("TORCH=cup is not one of cpu and default" in said, wanted) == (True, "")

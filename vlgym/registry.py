@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .errors import NotInstalledError, PluginError, RegistryFileError, UnknownEnvError, nearest
+from .installing import how_to_install
 from .plugins import SWITCH, PluginRecord, find_misspelt, load_plugins
 from .registry_file import read_registry
 from .spec import ID_PATTERN, EnvSpec
@@ -87,9 +88,11 @@ class Registry:
             if record.distribution == distribution:
                 raise NotInstalledError(
                     f"{env_id} lives in {distribution}, but version {record.version}, which is installed, lacks it: "
-                    f"pip install --upgrade {distribution}"
+                    f"{how_to_install(distribution)}"
                 )
-        raise NotInstalledError(f"{env_id} lives in {distribution}, which is not installed: pip install {distribution}")
+        raise NotInstalledError(
+            f"{env_id} lives in {distribution}, which is not installed: {how_to_install(distribution)}"
+        )
 
     def suite(self, name: str) -> tuple[SuitePart, ...]:
         """Return the parts of a suite that the installed plugins contribute, sorted by id.

@@ -1,7 +1,7 @@
 """Tiny vision-language models, built offline: one of the Qwen2-VL family, the default model of every command, and still
 smaller ones of every supported family for the tests.
 
-The default has 1.2 million parameters, random weights, the word-list tokenizer of `tokenizer.py`. It is a real
+The default has `PARAMETERS` parameters, random weights, the word-list tokenizer of `tokenizer.py`. It is a real
 `Qwen2VLForConditionalGeneration`, so whatever holds for it (positions, vision tokens, caching) holds for the published
 ones; it knows nothing before its supervised warm start. So are the others of their families.
 
@@ -33,6 +33,8 @@ from transformers import (
 
 from .tokenizer import EOS, IMAGE_PAD, PAD, VIDEO_PAD, VISION_END, VISION_START, build_tokenizer
 
+PARAMETERS = 1_392_736
+"""Of the default model, all of them; pages and tests take the number from here."""
 FamilyName = Literal["qwen2_vl", "qwen2_5_vl", "qwen3_vl", "gemma3"]
 GEMMA_TOKENS = (
     "<pad>", "<eos>", "<bos>", "<start_of_turn>", "<end_of_turn>", "<start_of_image>", "<end_of_image>",

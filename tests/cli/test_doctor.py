@@ -7,6 +7,7 @@ from toys import make_entry, make_spec
 
 from vlgym.cli import doctor
 from vlgym.cli.app import main
+from vlgym.installing import how_to_install, how_to_install_all
 from vlgym.plugins import PluginRecord
 from vlgym.registry import Registry, build_registry
 
@@ -47,6 +48,8 @@ def test_versions_are_named_and_a_missing_package_is_not_an_error_unless_it_is_r
 ) -> None:
     use(build_registry([GOOD]), monkeypatch)
     monkeypatch.setattr(doctor, "_find_version", lambda package: None if package == "torch" else "1.2.3")
+    assert main(["doctor"]) == 0
+    assert f"the learners need both: {how_to_install('vlgym[train]')}" in capsys.readouterr().out
     assert main(["doctor", "--json"]) == 0
     versions = json.loads(capsys.readouterr().out)["versions"]
     assert (versions["torch"], versions["gymnasium"]) == (None, "1.2.3")
@@ -92,4 +95,4 @@ def test_without_plugins_it_says_how_to_get_some(
 ) -> None:
     use(build_registry([]), monkeypatch)
     assert main(["doctor"]) == 0
-    assert "pip install 'vlgym[all]'" in capsys.readouterr().out
+    assert how_to_install_all() in capsys.readouterr().out

@@ -10,6 +10,7 @@ from vlgym.cli.app import main
 
 WALK = make_spec("vlgym/Walk-v0", history_turns=1)
 FLY = make_spec("vlgym/Fly-v0", family="air", summary="Fly about.")
+AIR = "in a clone of vlgym's repository: pip install -e plugins/air"
 OUTSIDE = make_spec("outside/Walk-v0", summary="A walk of others.")
 
 
@@ -37,7 +38,7 @@ def test_list_shows_installed_and_known_environments_and_marks_external_ones(
         "target.",
     ]
     assert "their-walks (external)" in rows["outside/Walk-v0"]
-    assert rows["vlgym/Fly-v0"].rstrip().endswith("not installed: pip install vlgym-air")
+    assert "not installed: in a clone of vlgym's repository: pip install" in rows["vlgym/Fly-v0"]
     assert "known but not usable here" in lines[-1]
 
 
@@ -54,7 +55,7 @@ def test_list_as_json_holds_the_same(capsys: pytest.CaptureFixture[str]) -> None
         "difficulty": "easy", "oracle": "exact", "max_turns": 8, "summary": "Walk to the target.", "skills": [],
     }  # fmt: skip
     assert rows["outside/Walk-v0"]["external"] is True
-    assert (rows["vlgym/Fly-v0"]["installed"], rows["vlgym/Fly-v0"]["remedy"]) == (False, "pip install vlgym-air")
+    assert (rows["vlgym/Fly-v0"]["installed"], rows["vlgym/Fly-v0"]["remedy"]) == (False, AIR)
 
 
 def test_a_distribution_of_others_in_our_name_is_external(capsys: pytest.CaptureFixture[str]) -> None:
@@ -121,9 +122,9 @@ def test_show_prints_the_class_docstring_from_the_source(
 def test_show_tells_how_to_install_a_known_environment(capsys: pytest.CaptureFixture[str]) -> None:
     with installed(known={"vlgym/Fly-v0": make_entry(FLY, "vlgym-air")}):
         assert main(["show", "vlgym/Fly-v0"]) == 0
-        assert "not installed: pip install vlgym-air" in capsys.readouterr().out
+        assert f"not installed: {AIR}" in capsys.readouterr().out
         assert main(["show", "vlgym/Fly-v0", "--prompt"]) == 2
-        assert "pip install vlgym-air" in capsys.readouterr().err
+        assert AIR in capsys.readouterr().err
 
 
 def test_show_prints_the_first_prompt_of_a_seed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..installing import how_to_install
 from ..plugins import SWITCH
 from ..registry import Registry
 from ..spec import EnvSpec
@@ -91,4 +92,4 @@ def _find_remedy(registry: Registry, distribution: str) -> str:
         return f"{distribution} failed to load: vlgym doctor"
     if any(not record.enabled for record in records):
         return f"left out by {SWITCH}"
-    return f"pip install {'--upgrade ' if records else ''}{distribution}"
+    return how_to_install(distribution)

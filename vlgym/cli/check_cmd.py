@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import UserError
+from ..installing import how_to_install_all
 from ..registry import get_registry
 from ..terminal import is_live
 from .console import open_console, print_json, read_arguments
@@ -33,7 +34,7 @@ def check(
     chosen = sorted(registry.specs) if every else list(dict.fromkeys(env_ids or []))
     if not chosen:
         raise UserError(
-            "No environment is installed, so there is nothing to check. Install some: pip install 'vlgym[all]'"
+            f"No environment is installed, so there is nothing to check. Install some: {how_to_install_all()}"
         )
     for env_id in chosen:
         registry.get(env_id)

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..installing import how_to_install, how_to_install_all
 from ..plugins import SWITCH, PluginRecord, find_misspelt
 from ..registry import Registry, get_registry
 from .console import open_console, print_json
@@ -44,7 +45,9 @@ def examine(registry: Registry) -> dict[str, Any]:
     """Return versions, plugins, clashes, the state of registry.yaml, system packages, and one line for each problem."""
     versions: dict[str, str | None] = {"python": platform.python_version()}
     versions.update({package: _find_version(package) for package in PACKAGES})
-    problems = [f"{name} is not installed: pip install {name}" for name in REQUIRED if versions[name] is None]
+    missing_packages = [name for name in REQUIRED if versions[name] is None]
+    remedies = {"vlgym": how_to_install("vlgym")}
+    problems = [f"{name} is not installed: {remedies.get(name, f'pip install {name}')}" for name in missing_packages]
     for record in registry.plugins:
         if record.error:
             problems.append(
@@ -117,13 +120,16 @@ def _print_findings(findings: dict[str, Any]) -> None:
     console.print("Versions", style="bold")
     for name, version in findings["versions"].items():
         console.print(f"  {name:<13} {version or 'not installed'}")
+    if None in (findings["versions"]["torch"], findings["versions"]["transformers"]):
+        line = f"  the learners need both: {how_to_install('vlgym[train]')}"
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     console.print("Plugins", style="bold")
     for plugin in findings["plugins"]:
         line = f"  {plugin['name']} ({plugin['distribution']} {plugin['version']}): {plugin['state']}"
         detail = plugin["error"] if plugin["error"] else f"{len(plugin['environments'])} environment(s)"
         console.print(f"{line}, {detail}", style="red" if plugin["error"] else None, soft_wrap=True)
     if not findings["plugins"]:
-        console.print("  none installed; for all of them: pip install 'vlgym[all]'")
+        console.print(f"  none installed; for all of them: {how_to_install_all()}", markup=False, soft_wrap=True)
     console.print("registry.yaml", style="bold")
     state = findings["registry"]
     absent = ", ".join(state["not_installed"])

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import UserError, check_choice
+from ..installing import how_to_install_all
 from ..registry import Registry, get_registry
 from .catalogue import Entry, find_entry, list_entries
 from .console import open_console, plain_messages, print_json, read_arguments, write_messages
@@ -73,7 +74,8 @@ def _print_table(entries: list[Entry]) -> None:
 
     console = open_console()
     if not entries:
-        console.print("No environment is installed or known. Install some: pip install 'vlgym[all]'")
+        line = f"No environment is installed or known. Install some: {how_to_install_all()}"
+        console.print(line, markup=False, soft_wrap=True)
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("id", "family", "distribution", "difficulty", "oracle", "max turns", "summary"):

@@ -78,7 +78,7 @@ def test_the_commands_of_the_page_run(line: str, tmp_path: Path):
 def test_every_other_command_installs_this_plugin_or_fetches_the_games():
     needed = vlgym_envs()[0].system_requirements
     others = [line for line in LINES if not line.startswith("vlgym ")]
-    assert others == [f"apt-get install -y {' '.join(needed)}", "pip install vlgym-alfworld"]
+    assert others == [f"apt-get install -y {' '.join(needed)}", "pip install -e plugins/alfworld"]
     assert importlib.metadata.version("vlgym-alfworld")
     assert "`alfworld-download`" in PAGE
     scripts = [path for path in importlib.metadata.files("alfworld") or () if path.name == "alfworld-download"]

@@ -161,7 +161,7 @@ def test_importing_and_playing_sets_no_variable_and_makes_no_folder(tmp_path: An
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingSystemPartError, match=r"alfworld is not installed.*cmake.*pip install vlgym-alfworld"):
+    with pytest.raises(MissingSystemPartError, match=r"is not installed.*cmake.*pip install -e .*plugins/alfworld"):
         package.package_folder.__wrapped__()
     monkeypatch.undo()
     with pytest.raises(MissingSystemPartError, match=r"no_such_module cannot be imported"):

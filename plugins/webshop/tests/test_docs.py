@@ -94,7 +94,7 @@ def test_the_shop_is_served_by_the_command_of_the_page() -> None:
 
 def test_every_other_command_installs_this_plugin() -> None:
     others = [line for line in LINES if not line.startswith("vlgym ") and line != SERVE]
-    assert others == [Chromium.apt, "pip install vlgym-webshop"]
+    assert others == [Chromium.apt, "pip install -e plugins/webshop"]
     assert importlib.metadata.version("vlgym-webshop")
 
 

@@ -22,12 +22,13 @@ from typing import Any
 import numpy as np
 
 from vlgym.errors import MissingSystemPartError
+from vlgym.installing import how_to_install
 
 VARIABLE = "ALFWORLD_DATA"
 DEFAULT_DATA = Path("~/.cache/alfworld")
 """Where `alfworld-download` puts the benchmark when the variable is not set."""
 
-INSTALL = "pip install vlgym-alfworld"
+INSTALL = how_to_install("vlgym-alfworld")
 _LOCK = threading.RLock()
 
 

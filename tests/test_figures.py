@@ -1,0 +1,110 @@
+"""Figures of the pages: those that a result holds are taken from it, and none of that kind stands without a mark."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from test_docs import PAGES, ROOT, load
+
+FIGURES = load(ROOT / "docs" / "figures.py", "vlgym_docs_figures")
+STRICT = ("README.md", "docs/quickstart.md", "docs/studies/README.md")
+"""Pages of claims: every number of these kinds is marked; elsewhere those in a sentence with a link to a result."""
+RESULT = re.compile(r"\]\([^)\s]*(?:benchmarks/|studies/|environments)[\w-]*\.md[^)]*\)")
+KIND = re.compile(
+    r"[-+]?\d[\d,]*\.\d+|\d+ ?%|\b\d+ of \d+\b|\d[\d,.]* (?:steps per second|steps/s|tests|environments|families)\b"
+)
+SIZE = re.compile(r"(\d\S*|one|two|a)[ -]million[ -]parameters?\b|(\d\S*) parameters\b")
+TIME = re.compile(r"\d (?:min|s|hours?)\b")
+NO_FIGURES = re.compile(
+    r"<!-- from here -->.*?<!-- to here -->|```.*?```|<!-- = .*?<!-- \. -->|`[^`]*`|\]\([^)]*\)"
+    r"|Python \d\.\d+|Apache-2\.0|(?:[Ll]ambdas?|RL4VLM) 0\.\d(?: and 0\.\d)?|95 %",
+    re.DOTALL,
+)
+"""Code, what is generated, and numbers that name a thing or a setting."""
+
+
+def unmarked(text: str, *, strict: bool = False) -> list[str]:
+    """Numbers that a result may hold, without a mark."""
+    text = NO_FIGURES.sub(lambda match: "](result)" if RESULT.fullmatch(match[0]) else " ", text)
+    found = [match[0] for match in SIZE.finditer(text)]
+    for sentence in re.split(r"\n\s*\n|\n(?=- |\d+\. |\|)|(?<=[.:;])\s", text):
+        found += KIND.findall(sentence) if strict or "](result)" in sentence else []
+    return found
+
+
+def test_no_page_quotes_a_result_without_a_mark() -> None:
+    wrong = []
+    for page in PAGES:
+        name = str(page.relative_to(ROOT))
+        if not name.startswith("docs/benchmarks/"):  # results themselves
+            found = unmarked(page.read_text(encoding="utf-8"), strict=name in STRICT)
+            wrong += [f"{name}: {number}" for number in found]
+    assert wrong == [], "mark them as docs/figures.py says, then: make docs"
+
+
+@pytest.mark.parametrize(
+    ("text", "strict", "found"),
+    [
+        ("Success is 0.97.", True, ["0.97"]),
+        ("Success is 0.97.", False, []),
+        ("Success is 0.97 ([studies](studies/README.md)). A rate of 0.5.", False, ["0.97"]),
+        ("Success is <!-- = cell a | b | c -->0.97<!-- . --> ([studies](../docs/studies/README.md)).", False, []),
+        ("11 of 12, 40 %, 38 environments, `0.5`, 95 %, lambda 0.1", True, ["11 of 12", "40 %", "38 environments"]),
+        ("the 1.2-million-parameter model, one million parameters, 1,392,736 parameters", False,
+         ["1.2-million-parameter", "one million parameters", "1,392,736 parameters"]),
+    ],
+)  # fmt: skip
+def test_a_number_without_a_mark_is_found(text: str, strict: bool, found: list[str]) -> None:
+    assert unmarked(text, strict=strict) == found
+
+
+def test_every_time_of_a_page_of_claims_says_how_many_runs_and_whether_a_download_is_in_it() -> None:
+    for name in STRICT:
+        paragraphs = re.split(r"\n\s*\n", (ROOT / name).read_text(encoding="utf-8"))
+        for paragraph in paragraphs:
+            if TIME.search(NO_FIGURES.sub(" ", paragraph)):
+                assert re.search(r"\bone run\b", paragraph), paragraph
+                assert "ownload" in paragraph or "install" not in paragraph, paragraph
+
+
+def test_figures_are_taken_from_tables_and_raw_runs() -> None:
+    header = "| x | y |\n|---|---|\n"
+    pages = {"t.md": f"# A\n\n{header}| a | **1,234** [1, 2] |\n| ab | 0.046 |\n\n## B c\n\n{header}| a | -7 |\n"}
+    page = "<!-- = NAME -->old<!-- . -->"
+    for words, shown in {
+        "cell t.md#b-c | a | y": "-7",
+        "cell t.md | ab | y": "0.046",
+        "cell t.md | ab | y | %": "5 %",
+        "most t.md | y": "1,234",
+        "least t.md#a | y | ab": "0.046",
+        "below oneroom-fast | RL4VLM": "10 of 12",
+        "updates oneroom | LOOP + KL": "11 to 14",
+        "each oneroom | VL-DAC | after": "0.83, 0.88 and 0.91",
+        "parameters": "1,392,736",
+    }.items():
+        assert FIGURES.fill_in(page.replace("NAME", words), pages.get) == f"<!-- = {words} -->{shown}<!-- . -->"
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ("cell t.md | a | y", "2 cells in t.md, not one"),
+        ("cell t.md | b | y", "0 cells in t.md"),
+        ("cel t.md | a | y", "there is no figure 'cel'"),
+        ("cell t.md", "missing 2 required"),
+        ("least t.md | z", "empty"),
+    ],
+)
+def test_a_mark_that_says_nothing_is_an_error(words: str, complaint: str) -> None:
+    table = "| x | y |\n|---|---|\n| a | 1 |\n| a | 2 |\n"
+    with pytest.raises(ValueError, match=complaint):
+        FIGURES.fill_in(f"<!-- = {words} -->old<!-- . -->", lambda name: table)
+
+
+def test_the_tiny_model_has_as_many_parameters_as_the_pages_say() -> None:
+    from baselines.models.tiny import PARAMETERS, build_tiny
+
+    model, _ = build_tiny()
+    assert sum(weights.numel() for weights in model.parameters()) == PARAMETERS
+    assert f"({PARAMETERS:,} parameters)" in (ROOT / "docs" / "benchmarks" / "gpu_speed.md").read_text(encoding="utf-8")
