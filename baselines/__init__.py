@@ -13,9 +13,11 @@ NEEDED = ("torch", "transformers", "peft", "safetensors", "tokenizers", "tyro", 
 
 def describe_missing(missing: list[str]) -> str:
     """What to do where packages of the learners are not installed."""
+    from vlgym.installing import how_to_install  # the core may take its time: only where it has something to say
+
     return (
-        f"The learners need {', '.join(missing)}, which {'are' if len(missing) > 1 else 'is'} not installed. Install "
-        "what they need: pip install 'vlgym[train]', or from a clone, in its folder: pip install -e '.[train]'"
+        f"The learners need {', '.join(missing)}, which {'are' if len(missing) > 1 else 'is'} not installed: "
+        f"{how_to_install('vlgym[train]')}"
     )
 
 

@@ -10,6 +10,8 @@ from hypothesis import settings
 settings.register_profile("vlgym", deadline=None, derandomize=True)
 settings.load_profile("vlgym")
 
+os.environ.pop("COLUMNS", None)  # pytest-xdist sets it in its workers; outputs here are as wide as in a pipe
+
 HERE = Path(__file__).resolve().parent
 if str(HERE) not in sys.path:
     sys.path.insert(0, str(HERE))
