@@ -17,6 +17,7 @@ def use(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
 
 GOOD = PluginRecord("toys", "vlgym-toys", "1.0", specs=(make_spec(system_requirements=("no-such-package-here",)),))
 FAILED = PluginRecord("bad", "vlgym-bad", "2.0", error="ImportError: no engine")
+OURS = ("vlgym-toys", "vlgym-twin")
 OFF = PluginRecord("off", "vlgym-off", "3.0", enabled=False)
 
 
@@ -36,7 +37,7 @@ def test_a_sound_installation_has_status_0(monkeypatch: pytest.MonkeyPatch, caps
 def test_a_misspelt_name_in_the_switch_is_broken(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    use(build_registry([GOOD]), monkeypatch)
+    use(build_registry([GOOD], extras=OURS), monkeypatch)
     monkeypatch.setenv("VLGYM_PLUGINS", "toyz")
     assert main(["doctor"]) == 1
     assert "VLGYM_PLUGINS names 'toyz', which is no installed plugin (toys)." in capsys.readouterr().out
@@ -45,7 +46,7 @@ def test_a_misspelt_name_in_the_switch_is_broken(
 def test_versions_are_named_and_a_missing_package_is_not_an_error_unless_it_is_required(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    use(build_registry([GOOD]), monkeypatch)
+    use(build_registry([GOOD], extras=OURS), monkeypatch)
     monkeypatch.setattr(doctor, "_find_version", lambda package: None if package == "torch" else "1.2.3")
     assert main(["doctor", "--json"]) == 0
     versions = json.loads(capsys.readouterr().out)["versions"]
@@ -60,7 +61,7 @@ def test_a_failed_plugin_a_clash_and_a_malformed_file_are_broken(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     twin = PluginRecord("twin", "vlgym-twin", "1.0", specs=(make_spec(),))
-    use(build_registry([GOOD, FAILED, twin], {}, "registry.yaml is not valid YAML."), monkeypatch)
+    use(build_registry([GOOD, FAILED, twin], {}, "registry.yaml is not valid YAML.", OURS), monkeypatch)
     assert main(["doctor", "--json"]) == 1
     problems = json.loads(capsys.readouterr().out)["problems"]
     assert problems == [
@@ -81,7 +82,7 @@ def test_a_failed_plugin_a_clash_and_a_malformed_file_are_broken(
 def test_a_system_package_is_looked_up(
     answer: bool | None, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    use(build_registry([GOOD]), monkeypatch)
+    use(build_registry([GOOD], extras=OURS), monkeypatch)
     monkeypatch.setattr(doctor, "_find_system_package", lambda package: answer)
     assert main(["doctor"]) == 0
     assert f"no-such-package-here: {words}" in capsys.readouterr().out.replace("not installed by dpkg: ", "")
@@ -93,3 +94,14 @@ def test_without_plugins_it_says_how_to_get_some(
     use(build_registry([]), monkeypatch)
     assert main(["doctor"]) == 0
     assert "pip install 'vlgym[all]'" in capsys.readouterr().out
+
+
+def test_a_claim_on_an_id_of_this_project_is_broken_and_is_not_counted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evil = PluginRecord("evil", "vlgym-evil", "6.6", specs=(make_spec(), make_spec("evil/Walk-v0")))
+    use(build_registry([GOOD, evil], extras=OURS), monkeypatch)
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "broken: vlgym-evil claims vlgym/Walk-v0, refused: ids of vlgym/ belong to" in out
+    assert "evil (vlgym-evil 6.6): loaded, 1 environment(s)" in out

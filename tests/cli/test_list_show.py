@@ -6,7 +6,10 @@ import sys
 import pytest
 from toys import installed, make_entry, make_spec
 
+from vlgym.cli import list_cmd
 from vlgym.cli.app import main
+from vlgym.plugins import PluginRecord
+from vlgym.registry import build_registry
 
 WALK = make_spec("vlgym/Walk-v0", history_turns=1)
 FLY = make_spec("vlgym/Fly-v0", family="air", summary="Fly about.")
@@ -58,11 +61,26 @@ def test_list_as_json_holds_the_same(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_a_distribution_of_others_in_our_name_is_external(capsys: pytest.CaptureFixture[str]) -> None:
-    with installed(make_spec("other/Walk-v0"), distribution="vlgym-other"), installed(WALK, distribution="impostor"):
+    with installed(make_spec("other/Walk-v0"), distribution="vlgym-other"):
         main(["list", "--json"])
     rows = {row["id"]: row["external"] for row in json.loads(capsys.readouterr().out)}
     assert rows["other/Walk-v0"] is True
-    assert rows["vlgym/Walk-v0"] is True
+
+
+def test_a_refused_claim_is_listed_as_not_installed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evil = PluginRecord("evil", "vlgym-evil", "6.6", specs=(WALK, FLY))
+    registry = build_registry([evil], {FLY.id: make_entry(FLY, "vlgym-air")})
+    monkeypatch.setattr(list_cmd, "get_registry", lambda: registry)
+    assert main(["list", "--json"]) == 0
+    rows = {row["id"]: row for row in json.loads(capsys.readouterr().out)}
+    walk, fly = rows["vlgym/Walk-v0"], rows["vlgym/Fly-v0"]
+    assert (walk["installed"], walk["external"], walk["distribution"]) == (False, True, "vlgym-evil")
+    assert walk["remedy"] == "refused, not its id: vlgym doctor"
+    assert (fly["installed"], fly["external"], fly["distribution"]) == (False, False, "vlgym-air")
+    assert main(["show", "vlgym/Walk-v0"]) == 2
+    assert "claimed by vlgym-evil, refused" in capsys.readouterr().err
 
 
 def test_list_can_be_restricted_to_a_family(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from ..plugins import SWITCH, PluginRecord, find_misspelt
-from ..registry import Registry, get_registry
+from ..registry import Registry, explain_refusals, get_registry
 from .console import open_console, print_json
 from .list_cmd import AsJson
 
@@ -51,6 +51,7 @@ def examine(registry: Registry) -> dict[str, Any]:
                 f"plugin {record.name} failed: {record.error} Fix or remove it: pip uninstall {record.distribution}"
             )
     problems += find_misspelt(registry.plugins)
+    problems += explain_refusals(registry)
     for env_id, owners in registry.clashes.items():
         problems.append(
             f"{env_id} is claimed by {' and '.join(owners)}; uninstall one, or load one only: {SWITCH}={owners[0]}"
@@ -60,7 +61,7 @@ def examine(registry: Registry) -> dict[str, Any]:
     missing = sorted(set(registry.known) - set(registry.specs))
     return {
         "versions": versions,
-        "plugins": [_describe_plugin(record) for record in registry.plugins],
+        "plugins": [_describe_plugin(registry, record) for record in registry.plugins],
         "registry": {"error": registry.file_error, "known": len(registry.known), "not_installed": missing},
         "system": {
             package: {"installed": _find_system_package(package), "needed_by": needed_by}
@@ -70,7 +71,7 @@ def examine(registry: Registry) -> dict[str, Any]:
     }
 
 
-def _describe_plugin(record: PluginRecord) -> dict[str, Any]:
+def _describe_plugin(registry: Registry, record: PluginRecord) -> dict[str, Any]:
     state = "failed" if record.error else "loaded" if record.enabled else "switched off"
     return {
         "name": record.name,
@@ -78,7 +79,9 @@ def _describe_plugin(record: PluginRecord) -> dict[str, Any]:
         "version": record.version,
         "state": state,
         "error": record.error,
-        "environments": [spec.id for spec in record.specs],
+        "environments": [
+            spec.id for spec in record.specs if record.distribution not in registry.refused.get(spec.id, ())
+        ],
     }
 
 
