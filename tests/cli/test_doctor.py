@@ -3,11 +3,12 @@
 import json
 
 import pytest
-from toys import make_entry, make_spec
+from toys import make_entry, make_spec, make_walk
 
 from vlgym.cli import doctor
 from vlgym.cli.app import main
 from vlgym.plugins import PluginRecord
+from vlgym.recorded import hash_texts
 from vlgym.registry import Registry, build_registry
 
 
@@ -105,3 +106,20 @@ def test_a_claim_on_an_id_of_this_project_is_broken_and_is_not_counted(
     out = capsys.readouterr().out
     assert "broken: vlgym-evil claims vlgym/Walk-v0, refused: ids of vlgym/ belong to" in out
     assert "evil (vlgym-evil 6.6): loaded, 1 environment(s)" in out
+
+
+def test_hashes_that_differ_from_the_registrys_are_broken_and_what_cannot_be_made_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jump, ghost = make_spec("vlgym/Jump-v0"), make_spec("vlgym/Ghost-v0", "no_such_module_here:Ghost")
+    plugin = PluginRecord("toys", "vlgym-toys", "1.0", specs=(make_spec(), jump, ghost))
+    known = {spec.id: make_entry(spec) for spec in (make_spec(), jump, ghost)}
+    known[jump.id] |= hash_texts(make_walk())
+    use(build_registry([plugin], known), monkeypatch)
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "card, prompt and parser as recorded: 1 environment(s)" in out
+    assert "not compared: vlgym/Ghost-v0 cannot be made here: PluginError" in out
+    assert [line.split(" is ")[0] for line in out.splitlines() if line.startswith("broken")] == [
+        "broken: vlgym/Walk-v0: prompt_hash"
+    ]

@@ -4,11 +4,12 @@ import json
 import sys
 
 import pytest
-from toys import installed, make_entry, make_spec
+from toys import installed, make_entry, make_spec, make_walk
 
 from vlgym.cli import list_cmd
 from vlgym.cli.app import main
 from vlgym.plugins import PluginRecord
+from vlgym.recorded import hash_texts
 from vlgym.registry import build_registry
 
 WALK = make_spec("vlgym/Walk-v0", history_turns=1)
@@ -94,7 +95,7 @@ def test_list_can_be_restricted_to_a_family(capsys: pytest.CaptureFixture[str]) 
     assert "Nearest: toys" in captured.err
 
 
-def test_show_gives_the_whole_card_without_importing_the_environment(capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_gives_the_whole_card_of_an_environment_that_cannot_be_made(capsys: pytest.CaptureFixture[str]) -> None:
     spec = make_spec("vlgym/Ghost-v0", "no_such_module_here:Ghost", skills=("a", "b"), kwargs={"size": 3})
     with installed(spec, known={spec.id: make_entry(spec)}):
         assert main(["show", spec.id]) == 0
@@ -110,6 +111,7 @@ def test_show_gives_the_whole_card_without_importing_the_environment(capsys: pyt
         "1111",
         "installed",
         "0.25",
+        "not compared, it cannot be made here: PluginError: vlgym/Ghost-v0: cannot import no_such_module_here",
     ):
         assert words in text
     for name in spec.to_dict():
@@ -117,7 +119,28 @@ def test_show_gives_the_whole_card_without_importing_the_environment(capsys: pyt
         assert card[name] == spec.to_dict()[name]
     assert card["registry"]["floor"]["return"] == 0.25
     assert card["distribution"] == "vlgym-toys"
-    assert "no_such_module_here" not in sys.modules
+
+
+def test_show_compares_with_the_registry_and_never_gives_its_hashes_as_the_live_ones(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    entry = make_entry(WALK)
+    texts, cards = [], []
+    for known in (entry, {**entry, **hash_texts(make_walk())}):
+        with installed(WALK, known={WALK.id: known}):
+            assert main(["show", WALK.id]) == 0
+            texts.append(capsys.readouterr().out)
+            assert main(["show", WALK.id, "--json"]) == 0
+            cards.append(json.loads(capsys.readouterr().out))
+    live = {"spec_hash": WALK.digest(), **hash_texts(make_walk())}
+    assert [card["live"] for card in cards] == [live, live]
+    assert f"prompt_hash is '{live['prompt_hash']}', recorded 'aaaa'" in texts[0]
+    assert cards[0]["differences"]
+    assert not cards[1]["differences"]
+    lines = [line.split() for text in texts for line in text.splitlines() if line.startswith("prompt hash  ")]
+    assert [line[-1] for line in lines] == [live["prompt_hash"]] * 2
+    assert "no difference from registry.yaml in card, prompt and parser" in texts[1]
+    assert "target: where to go (an integer from -5 to 5)" in texts[0]
 
 
 def test_show_prints_the_class_docstring_from_the_source(

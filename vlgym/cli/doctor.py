@@ -1,6 +1,7 @@
 """`vlgym doctor`: versions, plugins and why one failed, clashes, registry.yaml, system packages.
 
-Imports no environment code and no torch.
+Makes every environment that registry.yaml knows, without playing it, to compare card, prompt and parser with the
+recorded ones. Imports no torch.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from ..plugins import SWITCH, PluginRecord, find_misspelt
+from ..recorded import compare_recorded
 from ..registry import Registry, explain_refusals, get_registry
 from .console import open_console, print_json
 from .list_cmd import AsJson
@@ -58,11 +60,20 @@ def examine(registry: Registry) -> dict[str, Any]:
         )
     if registry.file_error:
         problems.append(f"{registry.file_error}")
+    compared = {env_id: compare_recorded(registry, env_id) for env_id in registry.specs if env_id in registry.known}
+    for found in compared.values():
+        problems += [f"{line} Install what belongs together, or: vlgym registry write" for line in found.differences]
     missing = sorted(set(registry.known) - set(registry.specs))
     return {
         "versions": versions,
         "plugins": [_describe_plugin(registry, record) for record in registry.plugins],
-        "registry": {"error": registry.file_error, "known": len(registry.known), "not_installed": missing},
+        "registry": {
+            "error": registry.file_error,
+            "known": len(registry.known),
+            "not_installed": missing,
+            "same": sorted(env_id for env_id, found in compared.items() if found.live and not found.differences),
+            "not_compared": {env_id: found.error for env_id, found in compared.items() if found.error},
+        },
         "system": {
             package: {"installed": _find_system_package(package), "needed_by": needed_by}
             for package, needed_by in _list_requirements(registry).items()
@@ -132,6 +143,10 @@ def _print_findings(findings: dict[str, Any]) -> None:
     absent = ", ".join(state["not_installed"])
     summary = state["error"] or f"{state['known']} environment(s)"
     console.print(f"  {summary}{f'; not usable here: {absent}' if absent else ''}", soft_wrap=True)
+    if state["same"]:
+        console.print(f"  card, prompt and parser as recorded: {len(state['same'])} environment(s)")
+    for env_id, error in state["not_compared"].items():
+        console.print(f"  not compared: {env_id} cannot be made here: {error}", soft_wrap=True)
     if findings["system"]:
         console.print("System packages", style="bold")
     for package, item in findings["system"].items():
