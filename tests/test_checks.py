@@ -6,12 +6,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from toys import installed, make_spec
+from toys import installed, make_entry, make_spec
 
 from vlgym.errors import UserError
 from vlgym.making import build
 from vlgym.spec import EnvSpec
-from vlgym.testing import CHECKS, EnvConformance, Subject, certify, fingerprint, measure_entry, measure_figures
+from vlgym.testing import (
+    CHECKS,
+    EnvConformance,
+    Subject,
+    certify,
+    fingerprint,
+    measure_entry,
+    measure_figures,
+    measure_hashes,
+)
 from vlgym.testing.certificate import run_check
 from vlgym.testing.fingerprint import plain, scripted_reply, transcript
 from vlgym.testing.garbage import write_garbage
@@ -90,7 +99,36 @@ def test_no_other_check_fails_for_it(check: str, name: str, changes: dict[str, A
 
 
 def test_every_check_has_a_broken_environment() -> None:
-    assert {row[0] for row in BROKEN} == set(CHECKS)
+    assert {row[0] for row in BROKEN} | {"recorded"} == set(CHECKS)
+
+
+def test_what_registry_yaml_records_is_compared_and_the_differences_are_named() -> None:
+    spec = make_spec()
+    true = measure_hashes(spec, "vlgym-toys")
+    certificates = {}
+    for name, entry in {
+        "same": {**make_entry(spec), **true},
+        "other prompt": {**make_entry(spec), **true, "prompt_hash": "aaaa"},
+        "other parser": {**make_entry(spec), **true, "parser_hash": "tag-v9"},
+        "other card": {**make_entry(spec), **true, "spec": make_spec(summary="Run to the target.")},
+        "other behaviour": {**make_entry(spec), **true, "fingerprint": "1111"},
+    }.items():
+        with installed(spec, known={spec.id: entry}):
+            certificates[name] = certify(spec.id, only=["recorded"]).results[0]
+    assert [name for name, result in certificates.items() if result.passed] == ["same"]
+    assert f"prompt_hash is '{true['prompt_hash']}', recorded 'aaaa'" in certificates["other prompt"].evidence
+    assert "parser_hash is 'tag-v1', recorded 'tag-v9'" in certificates["other parser"].evidence
+    assert "spec field(s) summary changed" in certificates["other card"].evidence
+    assert "fingerprint changed from 1111" in certificates["other behaviour"].evidence
+    assert "vlgym registry write --id vlgym/Walk-v0" in certificates["other behaviour"].evidence
+
+
+def test_a_new_id_and_other_arguments_have_nothing_to_be_compared_with() -> None:
+    spec = make_spec()
+    with installed(spec):
+        assert "does not know this id" in certify(spec.id, only=["recorded"]).results[0].evidence
+    with installed(spec, known={spec.id: make_entry(spec)}):
+        assert certify(spec.id, {"max_turns": 5}, only=["recorded"]).passed
 
 
 def test_an_environment_that_draws_into_one_array_fails_the_check_of_freshness() -> None:

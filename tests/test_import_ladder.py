@@ -22,7 +22,7 @@ LADDER = (
     ("env",),
     ("adapter", "wrappers"),
     ("making",),
-    ("policies", "trajectory"),
+    ("policies", "trajectory", "recorded"),
     ("rollout",),
     ("evaluation",),
     ("suite_runs",),

@@ -1,11 +1,17 @@
 """Looking up an id: each stage of failing has a message that says what to do."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
-from toys import make_entry, make_spec
+from toys import install_plugin, make_entry, make_spec
 
 from vlgym.errors import NotInstalledError, PluginError, UnknownEnvError
 from vlgym.plugins import PluginRecord
-from vlgym.registry import Registry, build_registry
+from vlgym.registry import Registry, build_registry, list_problems
+from vlgym.spec import EnvSpec
 
 WALK, JUMP = make_spec("vlgym/Walk-v0"), make_spec("vlgym/Jump-v1")
 
@@ -77,3 +83,70 @@ def test_an_unknown_id_mentions_broken_plugins_which_might_hold_it() -> None:
     broken = PluginRecord("air", "other-air", "2", error="ValueError: no")
     with pytest.raises(UnknownEnvError, match=r"Broken plugin\(s\), which might hold it: other-air: ValueError: no"):
         registry(broken).get("other/Glide-v0")
+
+
+def claim(distribution: str, *specs: EnvSpec) -> PluginRecord:
+    return PluginRecord(distribution, distribution, "1.0", specs=specs)
+
+
+def test_a_recorded_id_is_its_distributions_alone_and_others_neither_get_it_nor_stand_in_its_way() -> None:
+    evil = claim("vlgym-evil", JUMP, make_spec("evil/Walk-v0"))
+    alone = registry(evil)
+    assert (set(alone.specs), alone.refused) == ({"evil/Walk-v0"}, {"vlgym/Jump-v1": ("vlgym-evil",)})
+    with pytest.raises(NotInstalledError, match="vlgym/Jump-v1 lives in vlgym-toys, which is not installed"):
+        alone.get("vlgym/Jump-v1")
+    both = registry(evil, record(specs=(JUMP,)))
+    assert (both.get("vlgym/Jump-v1"), both.owner["vlgym/Jump-v1"], both.clashes) == (JUMP, "vlgym-toys", {})
+    # Another distribution of this project has no right to it, either.
+    assert registry(claim("vlgym-air", JUMP)).refused == {"vlgym/Jump-v1": ("vlgym-air",)}
+
+
+def test_a_new_id_of_this_project_may_be_made_before_it_is_recorded_but_only_by_its_own_distributions() -> None:
+    new, newer = make_spec("vlgym/New-v0"), make_spec("vlgym/Newer-v0")
+    known = {JUMP.id: make_entry(JUMP, "vlgym-toys")}
+    found = build_registry([claim("Vlgym_Toys", new), claim("vlgym-young", newer)], known, extras=["vlgym-young"])
+    assert (found.get("vlgym/New-v0"), found.get("vlgym/Newer-v0"), found.refused) == (new, newer, {})
+    found = build_registry([claim("vlgym-evil", new), claim("evil", newer)], known)
+    assert (found.specs, set(found.refused)) == ({}, {"vlgym/New-v0", "vlgym/Newer-v0"})
+    with pytest.raises(PluginError, match=r"vlgym/New-v0 is claimed by vlgym-evil, refused: ids of vlgym/ belong to"):
+        found.get("vlgym/New-v0")
+
+
+def test_each_distribution_that_claims_what_is_not_its_own_gets_one_line() -> None:
+    found = registry(claim("evil", JUMP, WALK), claim("worse", WALK))
+    lines = [line for line in list_problems(found) if "refused" in line]
+    assert [line.split(",")[0] for line in lines] == [
+        "vlgym: evil claims vlgym/Jump-v1",
+        "vlgym: worse claims vlgym/Walk-v0",
+    ]
+    assert "take a namespace of their own" in lines[0]
+
+
+def test_in_a_real_process_a_plugin_without_a_right_gets_no_id_of_ours(tmp_path: Path) -> None:
+    source = """
+        from toys import make_spec
+        from vlgym.hookspecs import hookimpl
+
+        @hookimpl
+        def vlgym_envs():
+            return [make_spec("vlgym/NumberLine-v0"), make_spec("vlgym/Mine-v0"), make_spec("evil/Walk-v0")]
+    """
+    install_plugin(tmp_path, "evil", source, distribution="vlgym-evil")
+    code = (
+        "import gymnasium, vlgym\n"
+        "gymnasium.make('evil/Walk-v0')\n"
+        "for env_id in ('vlgym/NumberLine-v0', 'vlgym/Mine-v0'):\n"
+        "    try:\n        gymnasium.make(env_id)\n    except vlgym.errors.UserError as error:\n        print(error)\n"
+    )
+    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": path, "VLGYM_PLUGINS": "evil"},
+    )  # fmt: skip
+    first, second = done.stdout.splitlines()
+    assert first.startswith("vlgym/NumberLine-v0 lives in vlgym-cards")
+    assert second.startswith("vlgym/Mine-v0 is claimed by vlgym-evil, refused")
+    warned = [line for line in done.stderr.splitlines() if line.startswith("vlgym:")]
+    assert [line.split(", refused")[0] for line in warned] == [
+        "vlgym: vlgym-evil claims vlgym/Mine-v0, vlgym/NumberLine-v0"
+    ]

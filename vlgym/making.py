@@ -79,7 +79,7 @@ def make(env_id: str, **kwargs: Any) -> VLEnv:
 
 def register_all(registry: Registry) -> None:
     """Register every id, installed or merely known, with Gymnasium; doing it twice changes nothing."""
-    for env_id in sorted(set(registry.specs) | set(registry.known) | set(registry.clashes)):
+    for env_id in sorted({*registry.specs, *registry.known, *registry.clashes, *registry.refused}):
         if env_id not in gymnasium_registry:
             register(id=env_id, entry_point="vlgym.making:construct", kwargs={"vlgym_id": env_id})
 

@@ -4,8 +4,11 @@ ids."""
 from __future__ import annotations
 
 import functools
+import re
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from importlib import metadata
 from typing import Any
 
 from .errors import NotInstalledError, PluginError, RegistryFileError, UnknownEnvError, nearest
@@ -14,6 +17,14 @@ from .plugins import SWITCH, PluginRecord, find_misspelt, load_plugins
 from .registry_file import read_registry
 from .spec import ID_PATTERN, EnvSpec
 from .suites import SuitePart
+
+FIRST_PARTY = "vlgym"
+"""Namespace of this project's ids."""
+
+OWNERSHIP = (
+    "ids of vlgym/ belong to the distributions that registry.yaml names, and new ones to this project's; "
+    "others take a namespace of their own."
+)
 
 
 @dataclass(frozen=True)
@@ -26,6 +37,8 @@ class Registry:
         owner: id -> distribution.
         clashes: id -> the distributions that claim it; such an id cannot be made.
         known: entries of registry.yaml.
+        refused: id -> distributions that claim it without a right to it: ids of `vlgym/` belong to this project.
+        project: this project's distributions, in normal form (see `normal_name`).
         file_error: why registry.yaml could not be read, if so.
     """
 
@@ -35,12 +48,15 @@ class Registry:
     clashes: dict[str, tuple[str, ...]]
     known: dict[str, dict[str, Any]] = field(default_factory=dict)
     file_error: str | None = None
+    refused: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    project: frozenset[str] = frozenset()
 
     def get(self, env_id: str) -> EnvSpec:
         """Return the spec of an id that can be made.
 
         Raises:
-            PluginError: two plugins claim the id, or the plugin that holds it failed to load.
+            PluginError: two plugins claim the id, a plugin claims it that may not, or the plugin that holds it failed
+                to load.
             NotInstalledError: a first-party id whose distribution is not installed (or switched off).
             UnknownEnvError: anything else; the message names the nearest ids.
         """
@@ -54,6 +70,10 @@ class Registry:
             )
         if env_id in self.known:
             self._explain_known(env_id)
+        if env_id in self.refused:
+            raise PluginError(
+                f"{env_id} is claimed by {' and '.join(self.refused[env_id])}, refused: {OWNERSHIP} See: vlgym doctor."
+            )
         match = ID_PATTERN.match(env_id)
         if match is None:
             raise UnknownEnvError(
@@ -110,20 +130,62 @@ class Registry:
 
 
 def build_registry(
-    records: list[PluginRecord], known: dict[str, dict[str, Any]] | None = None, file_error: str | None = None
+    records: list[PluginRecord],
+    known: dict[str, dict[str, Any]] | None = None,
+    file_error: str | None = None,
+    extras: Iterable[str] = (),
 ) -> Registry:
-    """Combine loaded plugins; an id that two of them claim is set aside, and both are named."""
+    """Combine loaded plugins; an id that two of them claim is set aside, and both are named.
+
+    An id of `vlgym/` goes to the distribution that registry.yaml records for it. One that is not recorded yet may be
+    claimed by any distribution of this project: those that registry.yaml names, and those in `extras`. A name that
+    begins with vlgym- proves nothing, since anyone may publish one.
+    """
+    known = known or {}
+    project = frozenset(normal_name(name) for name in (*extras, *(entry["distribution"] for entry in known.values())))
     claims: dict[str, list[tuple[str, EnvSpec]]] = {}
+    refused: dict[str, tuple[str, ...]] = {}
     for record in records:
         for spec in record.specs:
-            claims.setdefault(spec.id, []).append((record.distribution, spec))
+            owners = {normal_name(known[spec.id]["distribution"])} if spec.id in known else project
+            if spec.namespace == FIRST_PARTY and normal_name(record.distribution) not in owners:
+                refused[spec.id] = (*refused.get(spec.id, ()), record.distribution)
+            else:
+                claims.setdefault(spec.id, []).append((record.distribution, spec))
     specs, owner, clashes = {}, {}, {}
     for env_id in sorted(claims):
         if len(claims[env_id]) > 1:
             clashes[env_id] = tuple(distribution for distribution, _ in claims[env_id])
         else:
             owner[env_id], specs[env_id] = claims[env_id][0]
-    return Registry(tuple(records), specs, owner, clashes, known or {}, file_error)
+    return Registry(tuple(records), specs, owner, clashes, known, file_error, refused, project)
+
+
+def normal_name(distribution: str) -> str:
+    """Return a distribution's name in the form in which equal names are equal (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+def explain_refusals(registry: Registry) -> list[str]:
+    """Return one line for each distribution that claims ids which are not its own."""
+    claimed: dict[str, list[str]] = {}
+    for env_id, distributions in registry.refused.items():
+        for distribution in distributions:
+            claimed.setdefault(distribution, []).append(env_id)
+    return [
+        f"{distribution} claims {', '.join(sorted(env_ids))}, refused: {OWNERSHIP}"
+        for distribution, env_ids in sorted(claimed.items())
+    ]
+
+
+def _list_extras() -> list[str]:
+    """The distributions that vlgym's own metadata names as extras: where this project lists its families first."""
+    try:
+        lines = metadata.requires("vlgym") or []
+    except metadata.PackageNotFoundError:
+        return []
+    names = (re.match(r"vlgym-[\w.-]+", line) for line in lines if "extra" in line)
+    return [match[0] for match in names if match]
 
 
 def get_registry() -> Registry:
@@ -140,7 +202,7 @@ def _load_registry() -> Registry:
         known = read_registry()
     except RegistryFileError as error:
         file_error = str(error)
-    registry = build_registry(load_plugins(), known, file_error)
+    registry = build_registry(load_plugins(), known, file_error, _list_extras())
     _warn(list_problems(registry))
     return registry
 
@@ -169,5 +231,6 @@ def list_problems(registry: Registry) -> list[str]:
         f"left out by {SWITCH}."
         for env_id, owners in registry.clashes.items()
     ]
+    problems += [f"vlgym: {line}" for line in explain_refusals(registry)]
     problems += [f"vlgym: {line}" for line in find_misspelt(registry.plugins)]
     return problems + ([f"vlgym: {registry.file_error}"] if registry.file_error else [])

@@ -101,13 +101,13 @@ def write_registry(
 
 
 def find_behaviour_changes(recorded: dict[str, dict[str, Any]], live: dict[str, dict[str, Any]]) -> list[str]:
-    """Return one line for each id of both whose behaviour fingerprint changed."""
+    """Return one line for each id of both whose behaviour fingerprint changed, where it was measured."""
     return [
         f"{env_id}: the behaviour fingerprint changed from {recorded[env_id]['fingerprint']} to "
         f"{live[env_id]['fingerprint']}; "
         "scores may have moved: bump the id's version, then write the file."
         for env_id in sorted(set(recorded) & set(live))
-        if recorded[env_id]["fingerprint"] != live[env_id]["fingerprint"]
+        if recorded[env_id]["fingerprint"] != live[env_id].get("fingerprint", recorded[env_id]["fingerprint"])
     ]
 
 

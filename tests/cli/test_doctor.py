@@ -3,12 +3,13 @@
 import json
 
 import pytest
-from toys import make_entry, make_spec
+from toys import make_entry, make_spec, make_walk
 
 from vlgym.cli import doctor
 from vlgym.cli.app import main
 from vlgym.installing import how_to_install, how_to_install_all
 from vlgym.plugins import PluginRecord
+from vlgym.recorded import hash_texts
 from vlgym.registry import Registry, build_registry
 
 
@@ -18,6 +19,7 @@ def use(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
 
 GOOD = PluginRecord("toys", "vlgym-toys", "1.0", specs=(make_spec(system_requirements=("no-such-package-here",)),))
 FAILED = PluginRecord("bad", "vlgym-bad", "2.0", error="ImportError: no engine")
+OURS = ("vlgym-toys", "vlgym-twin")
 OFF = PluginRecord("off", "vlgym-off", "3.0", enabled=False)
 
 
@@ -37,7 +39,7 @@ def test_a_sound_installation_has_status_0(monkeypatch: pytest.MonkeyPatch, caps
 def test_a_misspelt_name_in_the_switch_is_broken(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    use(build_registry([GOOD]), monkeypatch)
+    use(build_registry([GOOD], extras=OURS), monkeypatch)
     monkeypatch.setenv("VLGYM_PLUGINS", "toyz")
     assert main(["doctor"]) == 1
     assert "VLGYM_PLUGINS names 'toyz', which is no installed plugin (toys)." in capsys.readouterr().out
@@ -46,7 +48,7 @@ def test_a_misspelt_name_in_the_switch_is_broken(
 def test_versions_are_named_and_a_missing_package_is_not_an_error_unless_it_is_required(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    use(build_registry([GOOD]), monkeypatch)
+    use(build_registry([GOOD], extras=OURS), monkeypatch)
     monkeypatch.setattr(doctor, "_find_version", lambda package: None if package == "torch" else "1.2.3")
     assert main(["doctor"]) == 0
     assert f"the learners need both: {how_to_install('vlgym[train]')}" in capsys.readouterr().out
@@ -63,7 +65,7 @@ def test_a_failed_plugin_a_clash_and_a_malformed_file_are_broken(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     twin = PluginRecord("twin", "vlgym-twin", "1.0", specs=(make_spec(),))
-    use(build_registry([GOOD, FAILED, twin], {}, "registry.yaml is not valid YAML."), monkeypatch)
+    use(build_registry([GOOD, FAILED, twin], {}, "registry.yaml is not valid YAML.", OURS), monkeypatch)
     assert main(["doctor", "--json"]) == 1
     problems = json.loads(capsys.readouterr().out)["problems"]
     assert problems == [
@@ -84,7 +86,7 @@ def test_a_failed_plugin_a_clash_and_a_malformed_file_are_broken(
 def test_a_system_package_is_looked_up(
     answer: bool | None, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    use(build_registry([GOOD]), monkeypatch)
+    use(build_registry([GOOD], extras=OURS), monkeypatch)
     monkeypatch.setattr(doctor, "_find_system_package", lambda package: answer)
     assert main(["doctor"]) == 0
     assert f"no-such-package-here: {words}" in capsys.readouterr().out.replace("not installed by dpkg: ", "")
@@ -96,3 +98,31 @@ def test_without_plugins_it_says_how_to_get_some(
     use(build_registry([]), monkeypatch)
     assert main(["doctor"]) == 0
     assert how_to_install_all() in capsys.readouterr().out
+
+
+def test_a_claim_on_an_id_of_this_project_is_broken_and_is_not_counted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evil = PluginRecord("evil", "vlgym-evil", "6.6", specs=(make_spec(), make_spec("evil/Walk-v0")))
+    use(build_registry([GOOD, evil], extras=OURS), monkeypatch)
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "broken: vlgym-evil claims vlgym/Walk-v0, refused: ids of vlgym/ belong to" in out
+    assert "evil (vlgym-evil 6.6): loaded, 1 environment(s)" in out
+
+
+def test_hashes_that_differ_from_the_registrys_are_broken_and_what_cannot_be_made_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jump, ghost = make_spec("vlgym/Jump-v0"), make_spec("vlgym/Ghost-v0", "no_such_module_here:Ghost")
+    plugin = PluginRecord("toys", "vlgym-toys", "1.0", specs=(make_spec(), jump, ghost))
+    known = {spec.id: make_entry(spec) for spec in (make_spec(), jump, ghost)}
+    known[jump.id] |= hash_texts(make_walk())
+    use(build_registry([plugin], known), monkeypatch)
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "card, prompt and parser as recorded: 1 environment(s)" in out
+    assert "not compared: vlgym/Ghost-v0 cannot be made here: PluginError" in out
+    assert [line.split(" is ")[0] for line in out.splitlines() if line.startswith("broken")] == [
+        "broken: vlgym/Walk-v0: prompt_hash"
+    ]

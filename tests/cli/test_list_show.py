@@ -4,9 +4,13 @@ import json
 import sys
 
 import pytest
-from toys import installed, make_entry, make_spec
+from toys import installed, make_entry, make_spec, make_walk
 
+from vlgym.cli import list_cmd
 from vlgym.cli.app import main
+from vlgym.plugins import PluginRecord
+from vlgym.recorded import hash_texts
+from vlgym.registry import build_registry
 
 WALK = make_spec("vlgym/Walk-v0", history_turns=1)
 FLY = make_spec("vlgym/Fly-v0", family="air", summary="Fly about.")
@@ -59,11 +63,26 @@ def test_list_as_json_holds_the_same(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_a_distribution_of_others_in_our_name_is_external(capsys: pytest.CaptureFixture[str]) -> None:
-    with installed(make_spec("other/Walk-v0"), distribution="vlgym-other"), installed(WALK, distribution="impostor"):
+    with installed(make_spec("other/Walk-v0"), distribution="vlgym-other"):
         main(["list", "--json"])
     rows = {row["id"]: row["external"] for row in json.loads(capsys.readouterr().out)}
     assert rows["other/Walk-v0"] is True
-    assert rows["vlgym/Walk-v0"] is True
+
+
+def test_a_refused_claim_is_listed_as_not_installed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evil = PluginRecord("evil", "vlgym-evil", "6.6", specs=(WALK, FLY))
+    registry = build_registry([evil], {FLY.id: make_entry(FLY, "vlgym-air")})
+    monkeypatch.setattr(list_cmd, "get_registry", lambda: registry)
+    assert main(["list", "--json"]) == 0
+    rows = {row["id"]: row for row in json.loads(capsys.readouterr().out)}
+    walk, fly = rows["vlgym/Walk-v0"], rows["vlgym/Fly-v0"]
+    assert (walk["installed"], walk["external"], walk["distribution"]) == (False, True, "vlgym-evil")
+    assert walk["remedy"] == "refused, not its id: vlgym doctor"
+    assert (fly["installed"], fly["external"], fly["distribution"]) == (False, False, "vlgym-air")
+    assert main(["show", "vlgym/Walk-v0"]) == 2
+    assert "claimed by vlgym-evil, refused" in capsys.readouterr().err
 
 
 def test_list_can_be_restricted_to_a_family(capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,7 +96,7 @@ def test_list_can_be_restricted_to_a_family(capsys: pytest.CaptureFixture[str]) 
     assert "Nearest: toys" in captured.err
 
 
-def test_show_gives_the_whole_card_without_importing_the_environment(capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_gives_the_whole_card_of_an_environment_that_cannot_be_made(capsys: pytest.CaptureFixture[str]) -> None:
     spec = make_spec("vlgym/Ghost-v0", "no_such_module_here:Ghost", skills=("a", "b"), kwargs={"size": 3})
     with installed(spec, known={spec.id: make_entry(spec)}):
         assert main(["show", spec.id]) == 0
@@ -93,6 +112,7 @@ def test_show_gives_the_whole_card_without_importing_the_environment(capsys: pyt
         "1111",
         "installed",
         "0.25",
+        "not compared, it cannot be made here: PluginError: vlgym/Ghost-v0: cannot import no_such_module_here",
     ):
         assert words in text
     for name in spec.to_dict():
@@ -100,7 +120,28 @@ def test_show_gives_the_whole_card_without_importing_the_environment(capsys: pyt
         assert card[name] == spec.to_dict()[name]
     assert card["registry"]["floor"]["return"] == 0.25
     assert card["distribution"] == "vlgym-toys"
-    assert "no_such_module_here" not in sys.modules
+
+
+def test_show_compares_with_the_registry_and_never_gives_its_hashes_as_the_live_ones(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    entry = make_entry(WALK)
+    texts, cards = [], []
+    for known in (entry, {**entry, **hash_texts(make_walk())}):
+        with installed(WALK, known={WALK.id: known}):
+            assert main(["show", WALK.id]) == 0
+            texts.append(capsys.readouterr().out)
+            assert main(["show", WALK.id, "--json"]) == 0
+            cards.append(json.loads(capsys.readouterr().out))
+    live = {"spec_hash": WALK.digest(), **hash_texts(make_walk())}
+    assert [card["live"] for card in cards] == [live, live]
+    assert f"prompt_hash is '{live['prompt_hash']}', recorded 'aaaa'" in texts[0]
+    assert cards[0]["differences"]
+    assert not cards[1]["differences"]
+    lines = [line.split() for text in texts for line in text.splitlines() if line.startswith("prompt hash  ")]
+    assert [line[-1] for line in lines] == [live["prompt_hash"]] * 2
+    assert "no difference from registry.yaml in card, prompt and parser" in texts[1]
+    assert "target: where to go (an integer from -5 to 5)" in texts[0]
 
 
 def test_show_prints_the_class_docstring_from_the_source(

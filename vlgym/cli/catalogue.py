@@ -10,11 +10,8 @@ from typing import Any
 
 from ..installing import how_to_install
 from ..plugins import SWITCH
-from ..registry import Registry
+from ..registry import FIRST_PARTY, Registry
 from ..spec import EnvSpec
-
-FIRST_PARTY_NAMESPACE = "vlgym"
-FIRST_PARTY_PREFIX = "vlgym-"
 
 
 @dataclass(frozen=True)
@@ -52,8 +49,9 @@ class Entry:
 
 
 def list_entries(registry: Registry) -> list[Entry]:
-    """Return every id that is installed, known from registry.yaml, or claimed twice; sorted."""
-    return [find_entry(registry, env_id) for env_id in sorted({*registry.specs, *registry.known, *registry.clashes})]
+    """Return every id that is installed, known from registry.yaml, claimed twice or without a right; sorted."""
+    env_ids = sorted({*registry.specs, *registry.known, *registry.clashes, *registry.refused})
+    return [find_entry(registry, env_id) for env_id in env_ids]
 
 
 def find_entry(registry: Registry, env_id: str) -> Entry:
@@ -64,26 +62,31 @@ def find_entry(registry: Registry, env_id: str) -> Entry:
     """
     if env_id in registry.clashes:
         owners = registry.clashes[env_id]
-        external = not any(is_first_party(env_id, owner) for owner in owners)
+        external = not is_first_party(env_id)
         remedy = f"claimed by {' and '.join(owners)}: vlgym doctor"
         return Entry(env_id, None, ", ".join(owners), installed=False, external=external, remedy=remedy)
     if env_id in registry.known and env_id not in registry.specs:
         entry = registry.known[env_id]
         remedy = _find_remedy(registry, entry["distribution"])
         return Entry(env_id, entry["spec"], entry["distribution"], installed=False, external=False, remedy=remedy)
+    if env_id in registry.refused and env_id not in registry.specs:
+        claimed_by = ", ".join(registry.refused[env_id])
+        return Entry(
+            env_id, None, claimed_by, installed=False, external=True, remedy="refused, not its id: vlgym doctor"
+        )
     spec = registry.get(env_id)
-    distribution = registry.owner[env_id]
-    return Entry(env_id, spec, distribution, installed=True, external=not is_first_party(env_id, distribution))
+    return Entry(env_id, spec, registry.owner[env_id], installed=True, external=not is_first_party(env_id))
 
 
-def is_first_party(env_id: str, distribution: str) -> bool:
-    """Whether an id is this project's own, and so belongs in registry.yaml."""
-    return env_id.startswith(f"{FIRST_PARTY_NAMESPACE}/") and distribution.startswith(FIRST_PARTY_PREFIX)
+def is_first_party(env_id: str) -> bool:
+    """Whether an installed id is this project's own, and so belongs in registry.yaml: the registry lets nobody else
+    have ids of this namespace."""
+    return env_id.startswith(f"{FIRST_PARTY}/")
 
 
 def first_party_specs(registry: Registry) -> dict[str, EnvSpec]:
     """Return id -> spec of every installed first-party environment."""
-    return {env_id: spec for env_id, spec in registry.specs.items() if is_first_party(env_id, registry.owner[env_id])}
+    return {env_id: spec for env_id, spec in registry.specs.items() if is_first_party(env_id)}
 
 
 def _find_remedy(registry: Registry, distribution: str) -> str:

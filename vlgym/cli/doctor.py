@@ -1,6 +1,7 @@
 """`vlgym doctor`: versions, plugins and why one failed, clashes, registry.yaml, system packages.
 
-Imports no environment code and no torch.
+Makes every environment that registry.yaml knows, without playing it, to compare card, prompt and parser with the
+recorded ones. Imports no torch.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import typer
 
 from ..installing import how_to_install, how_to_install_all
 from ..plugins import SWITCH, PluginRecord, find_misspelt
-from ..registry import Registry, get_registry
+from ..recorded import compare_recorded
+from ..registry import Registry, explain_refusals, get_registry
 from .console import open_console, print_json
 from .list_cmd import AsJson
 
@@ -54,17 +56,27 @@ def examine(registry: Registry) -> dict[str, Any]:
                 f"plugin {record.name} failed: {record.error} Fix or remove it: pip uninstall {record.distribution}"
             )
     problems += find_misspelt(registry.plugins)
+    problems += explain_refusals(registry)
     for env_id, owners in registry.clashes.items():
         problems.append(
             f"{env_id} is claimed by {' and '.join(owners)}; uninstall one, or load one only: {SWITCH}={owners[0]}"
         )
     if registry.file_error:
         problems.append(f"{registry.file_error}")
+    compared = {env_id: compare_recorded(registry, env_id) for env_id in registry.specs if env_id in registry.known}
+    for found in compared.values():
+        problems += [f"{line} Install what belongs together, or: vlgym registry write" for line in found.differences]
     missing = sorted(set(registry.known) - set(registry.specs))
     return {
         "versions": versions,
-        "plugins": [_describe_plugin(record) for record in registry.plugins],
-        "registry": {"error": registry.file_error, "known": len(registry.known), "not_installed": missing},
+        "plugins": [_describe_plugin(registry, record) for record in registry.plugins],
+        "registry": {
+            "error": registry.file_error,
+            "known": len(registry.known),
+            "not_installed": missing,
+            "same": sorted(env_id for env_id, found in compared.items() if found.live and not found.differences),
+            "not_compared": {env_id: found.error for env_id, found in compared.items() if found.error},
+        },
         "system": {
             package: {"installed": _find_system_package(package), "needed_by": needed_by}
             for package, needed_by in _list_requirements(registry).items()
@@ -73,7 +85,7 @@ def examine(registry: Registry) -> dict[str, Any]:
     }
 
 
-def _describe_plugin(record: PluginRecord) -> dict[str, Any]:
+def _describe_plugin(registry: Registry, record: PluginRecord) -> dict[str, Any]:
     state = "failed" if record.error else "loaded" if record.enabled else "switched off"
     return {
         "name": record.name,
@@ -81,7 +93,9 @@ def _describe_plugin(record: PluginRecord) -> dict[str, Any]:
         "version": record.version,
         "state": state,
         "error": record.error,
-        "environments": [spec.id for spec in record.specs],
+        "environments": [
+            spec.id for spec in record.specs if record.distribution not in registry.refused.get(spec.id, ())
+        ],
     }
 
 
@@ -135,6 +149,10 @@ def _print_findings(findings: dict[str, Any]) -> None:
     absent = ", ".join(state["not_installed"])
     summary = state["error"] or f"{state['known']} environment(s)"
     console.print(f"  {summary}{f'; not usable here: {absent}' if absent else ''}", soft_wrap=True)
+    if state["same"]:
+        console.print(f"  card, prompt and parser as recorded: {len(state['same'])} environment(s)")
+    for env_id, error in state["not_compared"].items():
+        console.print(f"  not compared: {env_id} cannot be made here: {error}", soft_wrap=True)
     if findings["system"]:
         console.print("System packages", style="bold")
     for package, item in findings["system"].items():

@@ -1,6 +1,7 @@
 """`vlgym list` and `vlgym show`: what there is, from the plugins' specs and registry.yaml.
 
-Environment code is imported by `show --prompt` only; the class docstring is read from the source.
+`list` imports no environment code. `show` makes the environment, to say how it stands to registry.yaml; where that
+fails, the card is shown all the same, with the class docstring as it stands in the source.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import typer
 
 from ..errors import UserError, check_choice
 from ..installing import how_to_install_all
+from ..recorded import Comparison, compare_recorded
 from ..registry import Registry, get_registry
 from .catalogue import Entry, find_entry, list_entries
 from .console import open_console, plain_messages, print_json, read_arguments, write_messages
 
-HIDDEN = ("registry", "installed", "external", "remedy", "docstring")
+HIDDEN = ("registry", "live", "not_made", "differences", "installed", "external", "remedy", "docstring")
 """Parts of a card that have no row of their own in its table."""
 
 EnvId = Annotated[str, typer.Argument(metavar="ID", help="Environment id, for example vlgym/NumberLine-v0.")]
@@ -101,13 +103,18 @@ def _describe(registry: Registry, entry: Entry) -> dict[str, Any]:
     measured = (
         {key: value for key, value in recorded.items() if key not in ("spec", "distribution")} if recorded else None
     )
+    found = compare_recorded(registry, entry.env_id) if entry.installed else Comparison()
     return {
         **spec.to_dict(),
+        "reset_options": found.options,
         "distribution": entry.distribution,
         "installed": entry.installed,
         "external": entry.external,
         "remedy": entry.remedy,
+        "live": found.live or None,
+        "not_made": found.error,
         "registry": measured,
+        "differences": list(found.differences),
         "docstring": _read_docstring(spec.entry_point) if entry.installed else "",
     }
 
@@ -140,8 +147,13 @@ def _print_card(card: dict[str, Any]) -> None:
     status = "installed" if card["installed"] else f"not installed: {card['remedy']}"
     rows = {name: value for name, value in card.items() if name not in HIDDEN}
     rows.update(distribution=owner, status=status)
+    rows.update(card["live"] or {})
     for name, value in (card["registry"] or {}).items():
         rows[f"{name} (registry.yaml)"] = value
+    if card["registry"]:
+        same = "no difference from registry.yaml in card, prompt and parser"
+        unknown = f"not compared, it cannot be made here: {card['not_made']}"
+        rows["compared"] = " ".join(card["differences"]) or (unknown if card["live"] is None else same)
     for name, value in rows.items():
         table.add_row(name.replace("_", " "), Text(_write_value(value)))
     open_console().print(table)
@@ -150,6 +162,8 @@ def _print_card(card: dict[str, Any]) -> None:
 
 
 def _write_value(value: Any) -> str:
+    if isinstance(value, dict) and all(isinstance(item, str) for item in value.values()):
+        return "; ".join(f"{name}: {item}" for name, item in value.items()) or "-"
     if isinstance(value, dict):
         return ", ".join(f"{name} {item}" for name, item in value.items()) or "-"
     if isinstance(value, list):

@@ -13,11 +13,11 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import RegistryFileError, UserError, nearest
-from ..registry import Registry, get_registry
+from ..registry import FIRST_PARTY, Registry, get_registry, normal_name
 from ..registry_file import compare_registries, find_behaviour_changes, read_registry, read_suites, write_registry
 from ..spec import EnvSpec
 from ..terminal import counting, open_progress
-from .catalogue import FIRST_PARTY_NAMESPACE, FIRST_PARTY_PREFIX, first_party_specs
+from .catalogue import first_party_specs
 from .console import open_console
 
 FILE_NAME = "registry.yaml"
@@ -100,7 +100,7 @@ def list_suites(registry: Registry) -> dict[str, dict[str, Any]]:
     suites: dict[str, dict[str, Any]] = {}
     for record in registry.plugins:
         for part in record.suites:
-            if record.distribution.startswith(FIRST_PARTY_PREFIX):
+            if normal_name(record.distribution) in registry.project:
                 suites.setdefault(part.suite, {})[part.env_id] = part.to_dict()
     return suites
 
@@ -133,9 +133,8 @@ def _choose(registry: Registry, ids: list[str] | None, also: Iterable[str] = ())
             continue
         if registry.get(env_id) and env_id not in specs:
             raise UserError(
-                f"{env_id} is not first-party (namespace {FIRST_PARTY_NAMESPACE}/, distribution "
-                f"{FIRST_PARTY_PREFIX}*), "
-                f"so it does not belong into {FILE_NAME}.{nearest(env_id, specs)}"
+                f"{env_id} is not first-party (namespace {FIRST_PARTY}/), so it does not belong into {FILE_NAME}."
+                f"{nearest(env_id, specs)}"
             )
     return {env_id: spec for env_id, spec in specs.items() if not ids or env_id in ids}
 

@@ -31,4 +31,5 @@ CHECKS: dict[str, Callable[[Subject], str]] = {
     "side_effects": interface_checks.check_side_effects,
     "vector": interface_checks.check_vector,
     "splits": interface_checks.check_splits,
+    "recorded": interface_checks.check_recorded,
 }

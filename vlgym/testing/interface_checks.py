@@ -22,6 +22,9 @@ from gymnasium.utils.seeding import np_random
 
 from ..errors import UserError
 from ..parsers import get_parser
+from ..recorded import hash_texts
+from ..registry import get_registry
+from ..registry_file import compare_registries
 from ..reset_options import WRONG_FOR_ALL
 from ..seeding import SPLITS, episode_seed, split_of
 from ..spaces import match_legal
@@ -176,6 +179,23 @@ def check_reset_options(subject: Subject) -> str:
     require(not unnamed, f"the class docstring does not name the reset option(s) {', '.join(unnamed)}")
     env.close()
     return f"{len(wrong)} wrong options refused; declared: {', '.join(env.reset_options) or 'none'}"
+
+
+def check_recorded(subject: Subject) -> str:
+    """Card, prompt, parser and behaviour are those that registry.yaml records of the id, where it knows it."""
+    registry = get_registry()
+    known = registry.known.get(subject.spec.id)
+    if known is None:
+        return "registry.yaml does not know this id, so there is nothing to compare"
+    if subject.kwargs:
+        return "not compared: registry.yaml records the environment without further arguments"
+    env = subject.make()
+    live = {"spec": subject.spec, **hash_texts(env), "fingerprint": subject.fingerprint()}
+    env.close()
+    differences = compare_registries({subject.spec.id: known}, {subject.spec.id: live})
+    fix = f"Where that is meant: vlgym registry write --id {subject.spec.id}"
+    require(not differences, " ".join([*differences, fix]))
+    return "card, prompt, parser and fingerprint are those of registry.yaml"
 
 
 def check_vector(subject: Subject) -> str:

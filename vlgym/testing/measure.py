@@ -11,6 +11,7 @@ from typing import Any
 from ..evaluation import evaluate
 from ..making import build
 from ..policies import OraclePolicy, Policy, RandomPolicy
+from ..recorded import hash_texts
 from ..spec import EnvSpec
 from .fingerprint import fingerprint
 
@@ -31,8 +32,7 @@ def measure_hashes(spec: EnvSpec, distribution: str) -> dict[str, Any]:
         return {
             "distribution": distribution,
             "spec": spec,
-            "prompt_hash": env.prompt.digest(env.parser.describe()),
-            "parser_hash": f"{env.parser.name}-v{env.parser.version}",
+            **hash_texts(env),
             "fingerprint": fingerprint(env, spec.id),
         }
     finally:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..policies import OraclePolicy, RandomPolicy
 from ..seeding import episode_seed
-from .fingerprint import GARBAGE, fingerprint, scripted_reply, transcript
+from .fingerprint import GARBAGE, scripted_reply, transcript
 from .garbage import write_garbage
 from .subject import CheckFailure, Subject, require
 
@@ -46,9 +46,7 @@ def check_determinism(subject: Subject) -> str:
 
 def check_processes(subject: Subject) -> str:
     """Another process with another hash seed computes the same behaviour fingerprint."""
-    env = subject.make()
-    here = fingerprint(env, subject.spec.id)
-    env.close()
+    here = subject.fingerprint()
     code = (
         "import json, sys\nfrom vlgym.making import build\nfrom vlgym.spec import EnvSpec\n"
         "from vlgym.testing.fingerprint import fingerprint\n"

@@ -12,6 +12,7 @@ from ..policies import Policy
 from ..rollout import Runner, run_episodes
 from ..spec import EnvSpec
 from ..types import StepRecord
+from .fingerprint import fingerprint
 
 TURN_BUDGET = 1500
 """Turns that a policy plays for the checks, about: `TURN_BUDGET / max_turns` episodes, at least 5 and at most 60."""
@@ -44,6 +45,7 @@ class Subject:
     kwargs: dict[str, Any] = field(default_factory=dict)
     garbage: int = 300
     _episodes: dict[str, list[list[StepRecord]]] = field(default_factory=dict)
+    _fingerprint: str | None = None
 
     def make(self, **kwargs: Any) -> VLEnv:
         """Build a fresh one."""
@@ -60,6 +62,14 @@ class Subject:
             finally:
                 runner.close()
         return summarize(self.spec.id, policy.name, "val", self._episodes[policy.name])
+
+    def fingerprint(self) -> str:
+        """The behaviour fingerprint (measured once; later calls reuse it)."""
+        if self._fingerprint is None:
+            env = self.make()
+            self._fingerprint = fingerprint(env, self.spec.id)
+            env.close()
+        return self._fingerprint
 
     def records(self) -> list[StepRecord]:
         """All turns played so far, without prompts and images."""
