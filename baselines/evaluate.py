@@ -12,12 +12,12 @@ from pathlib import Path
 
 import torch
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from vlgym.errors import UserError, check_choice
 from vlgym.evaluation import Report, evaluate
 from vlgym.seeding import SPLITS
+from vlgym.terminal import counting, open_console, open_progress
 
 from .engine.engine import Engine
 from .engine.policy import ModelPolicy
@@ -86,25 +86,39 @@ def run(config: Config) -> list[Report]:
     )
     engine = Engine(family, max_new_tokens=config.max_new_tokens)
     builder = prompt_builder(config.history_turns, config.history_images)
-    table = Table("environment", "success", "95 %", "return", "invalid", "turns")
+    table = Table("environment", "success [95 %]", "return ± se", "normalized [95 %]", "invalid", "turns", box=None)
     reports = []
     for env_id in env_ids:
         policy = ModelPolicy(
             engine, torch.Generator().manual_seed(config.seed), greedy=config.greedy, name=config.model
         )
-        report = evaluate(
-            env_id, policy, episodes=config.episodes, split=config.split, num_envs=config.num_envs,
-            env_kwargs=arguments, builder=builder,
-        )  # fmt: skip
+        with (
+            open_progress(open_console(stderr=True)) as progress,
+            counting(progress, env_id.split("/")[-1], config.episodes) as advance,
+        ):
+            report = evaluate(
+                env_id, policy, episodes=config.episodes, split=config.split, num_envs=config.num_envs,
+                env_kwargs=arguments, builder=builder, on_episode=advance,
+            )  # fmt: skip
         reports.append(report)
         table.add_row(
-            env_id, f"{report.success:.3f}", f"{report.success_low:.3f} to {report.success_high:.3f}",
-            f"{report.mean_return:+.3f}", f"{report.invalid_rate:.3f}", f"{report.mean_turns:.1f}",
+            env_id, f"{report.success:.3f} [{report.success_low:.3f}, {report.success_high:.3f}]",
+            f"{report.mean_return:+.3f} ± {report.return_se:.3f}", in_interval(report), f"{report.invalid_rate:.3f}",
+            f"{report.mean_turns:.1f}",
         )  # fmt: skip
-    Console().print(table)
+    open_console().print(table)
     if config.out is not None:
         write_json(config.out, [report.to_dict() for report in reports])
     return reports
+
+
+def in_interval(report: Report) -> str:
+    """The normalized return (0 is random play, 1 the oracle) with its interval, as far as they are known."""
+    if report.normalized is None:
+        return "-"
+    if report.normalized_low is None:
+        return f"{report.normalized:.3f}"
+    return f"{report.normalized:.3f} [{report.normalized_low:.3f}, {report.normalized_high:.3f}]"
 
 
 if __name__ == "__main__":

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from vlgym.errors import UserError, check_choice
+from vlgym.terminal import open_console, open_progress
 
 from .learning.command import main
 from .runs.checkpoint import checkpoints
@@ -170,9 +170,7 @@ def run(config: Config) -> Path:
     lock = claim(shared)
     runs, jobs = Runs(shared), [(arm, seed) for seed in range(study.seeds) for arm in study.arms]
     with (
-        Progress(
-            TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn()
-        ) as bar,
+        open_progress(open_console()) as bar,
         ThreadPoolExecutor(config.workers) as pool,
     ):
         warming = bar.add_task("warm starts", total=study.seeds)

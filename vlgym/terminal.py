@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 PIPED_WIDTH = 160
 """Columns of what does not go to a terminal, unless COLUMNS says otherwise."""
 
-CLOSED_PIPE = 141
-"""Exit status where the reader went away (`vlgym list | head`), as of any program that SIGPIPE ends."""
-
 Advance = Callable[..., None]
 """Moves a bar by one; takes any arguments, so that it can be called back with what was finished."""
 
@@ -50,10 +47,9 @@ def prepare_output() -> None:
             stream.reconfigure(encoding="ascii" if ascii_only else None, errors="vlgym_ascii")
 
 
-def leave_closed_pipe() -> int:
-    """Return the exit status for a `BrokenPipeError`; nothing more is written, not even by Python at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())  # type: ignore[union-attr]
-    return CLOSED_PIPE
+def silence_output() -> None:
+    """Write nothing more, not even what Python would at its end: the reader of the pipe went away (`... | head`)."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def open_console(*, stderr: bool = False) -> Console:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 import tyro
 
 from vlgym.errors import UserError
+from vlgym.terminal import measure_width, prepare_output, silence_output
 
 from ..runs import distributed
 from .config import RunConfig
@@ -32,9 +36,26 @@ def parse(config: type[C], description: str | None, arguments: Sequence[str] | N
         UserError: an unknown preset, or one of another learner.
     """
     given = spread(sys.argv[1:] if arguments is None else arguments)
+    name, text = program(), fold(description or "", measure_width(sys.stdout))
     if issubclass(config, RunConfig):
-        return tyro.cli(config, description=description, default=chosen(config, given), args=given)
-    return tyro.cli(config, description=description, args=given)
+        return tyro.cli(config, prog=name, description=text, default=chosen(config, given), args=given)
+    return tyro.cli(config, prog=name, description=text, args=given)
+
+
+def program() -> str:
+    """What the user typed, without options: `python -m baselines.evaluate`."""
+    module = getattr(sys.modules["__main__"], "__spec__", None)
+    return f"python -m {module.name}" if module is not None else Path(sys.argv[0]).name
+
+
+def fold(text: str, width: int) -> str:
+    """Break the lines of a docstring's paragraphs and list items anew, at most 100 columns long; indented ones stay.
+
+    All but the first line of each are indented: tyro puts lines that begin with a letter together again.
+    """
+    wrapper = textwrap.TextWrapper(max(20, min(100, width)), subsequent_indent="  ", break_on_hyphens=False)
+    parts = re.split(r"(\n\n|\n(?=- ))", text.strip())
+    return "".join(part if part[0] in " \n" else wrapper.fill(" ".join(part.split())) for part in parts)
 
 
 def spread(arguments: Sequence[str]) -> list[str]:
@@ -54,8 +75,13 @@ def spread(arguments: Sequence[str]) -> list[str]:
 def main(config: type[C], run: Callable[[C], object], description: str | None) -> None:
     """Run a command: its options, then `run`; errors of the user are one line, and Ctrl-C none, without
     a traceback."""
+    prepare_output()
     try:
         run(parse(config, description))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence_output()
+        sys.exit(1)
     except UserError as error:
         sys.exit(f"error: {error}")
     except KeyboardInterrupt:

@@ -1,8 +1,7 @@
 """The command line as a whole: its commands, and how errors leave the program.
 
 Exit status: 0 done; 1 the command found something wrong (a failed check, a stale file, a broken plugin); 2 the user can
-fix the call or the installation (`UserError`, wrong usage); 130 interrupted; 141 the reader of a pipe went away. Only
-bugs show a traceback.
+fix the call or the installation (`UserError`, wrong usage); 130 interrupted. Only bugs show a traceback.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import typer
 
 from .. import __version__
 from ..errors import UserError
-from ..terminal import leave_closed_pipe, prepare_output
+from ..terminal import prepare_output
 from .check_cmd import check
 from .doctor import doctor
 from .list_cmd import list_environments, show
@@ -47,9 +46,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     prepare_output()
     try:
         app(args=None if arguments is None else list(arguments), prog_name="vlgym")
-        sys.stdout.flush()
-    except BrokenPipeError:
-        return leave_closed_pipe()
     except UserError as error:
         sys.stderr.write(f"vlgym: {error}\n")
         return 2
