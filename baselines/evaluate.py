@@ -15,13 +15,13 @@ from typing import Any
 
 import torch
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from vlgym.errors import UserError, check_choice, check_number, check_writable
 from vlgym.evaluation import Report, evaluate
 from vlgym.exits import explain_system_error
 from vlgym.seeding import SPLITS
+from vlgym.terminal import counting, open_console, open_progress
 from vlgym.trajectory import SEED_RULE
 
 from .engine.engine import Engine
@@ -101,24 +101,30 @@ def run(config: Config) -> list[Report]:
     )
     engine = Engine(family, max_new_tokens=limits.max_new_tokens or NEW_TOKENS)
     builder = prompt_builder(limits.history_turns, limits.history_images)
-    table = Table("environment", "success", "95 %", "return", "invalid", "cut", "turns")
+    columns = ("environment", "success [95 %]", "return ± se", "normalized [95 %]", "invalid", "cut", "turns")
+    table = Table(*columns, box=None)
     reports = []
     for env_id in env_ids:
         engine.parsers = parsers_of([env_id], arguments)
         policy = ModelPolicy(
             engine, torch.Generator().manual_seed(config.seed), greedy=config.greedy, name=config.model
         )
-        report = evaluate(
-            env_id, policy, episodes=config.episodes, split=config.split, num_envs=config.num_envs,
-            env_kwargs=arguments, builder=builder,
-        )  # fmt: skip
+        with (
+            open_progress(open_console(stderr=True)) as progress,
+            counting(progress, env_id.split("/")[-1], config.episodes) as advance,
+        ):
+            report = evaluate(
+                env_id, policy, episodes=config.episodes, split=config.split, num_envs=config.num_envs,
+                env_kwargs=arguments, builder=builder, on_episode=advance,
+            )  # fmt: skip
         reports.append(report)
         table.add_row(
-            env_id, f"{report.success:.3f}", f"{report.success_low:.3f} to {report.success_high:.3f}",
-            f"{report.mean_return:+.3f}", f"{report.invalid_rate:.3f}", f"{report.cut_rate:.3f}",
+            env_id, f"{report.success:.3f} [{report.success_low:.3f}, {report.success_high:.3f}]",
+            f"{report.mean_return:+.3f} ± {report.return_se:.3f}", in_interval(report), f"{report.invalid_rate:.3f}",
+            f"{report.cut_rate:.3f}",
             f"{report.mean_turns:.1f}",
         )  # fmt: skip
-    Console().print(table)
+    open_console().print(table)
     if config.out is not None:
         numbers = {"seeds": SEED_RULE, "held_out": {"split": config.split, "first": 0, "end": config.episodes}}
         record = describe(
@@ -154,6 +160,15 @@ def _write(out: Path, reports: list[dict[str, Any]], record: dict[str, Any]) -> 
             print(json.dumps(reports))
             raise UserError(f"--out {out} could not be written: {why} The reports were printed instead.") from None
         raise UserError(f"--out {out} could not be written: {why} The reports are in {file.name}.") from None
+
+
+def in_interval(report: Report) -> str:
+    """The normalized return (0 is random play, 1 the oracle) with its interval, as far as they are known."""
+    if report.normalized is None:
+        return "-"
+    if report.normalized_low is None:
+        return f"{report.normalized:.3f}"
+    return f"{report.normalized:.3f} [{report.normalized_low:.3f}, {report.normalized_high:.3f}]"
 
 
 if __name__ == "__main__":

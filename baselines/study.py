@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from vlgym.errors import FailedError, UserError, check_choice, check_number, check_writable
 from vlgym.exits import INTERRUPTED, TERMINATED, Terminated
+from vlgym.terminal import open_console, open_progress
 
 from .learning.command import main, parse
 from .runs.checkpoint import checkpoints
@@ -199,9 +199,7 @@ def run(config: Config) -> Path:
     stopped: KeyboardInterrupt | None = None
     runs, jobs = Runs(shared), [(arm, seed) for seed in range(study.seeds) for arm in study.arms]
     with (
-        Progress(
-            TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn()
-        ) as bar,
+        open_progress(open_console()) as bar,
         ThreadPoolExecutor(config.workers) as pool,
     ):
         warming = bar.add_task("warm starts", total=study.seeds)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import tyro
 
 from vlgym.exits import run_command
+from vlgym.terminal import measure_width
 
 from ..runs import distributed
 from .config import RunConfig
@@ -34,9 +37,20 @@ def parse(config: type[C], description: str | None, arguments: Sequence[str] | N
     given = spread(sys.argv[1:] if arguments is None else arguments)
     spec = getattr(sys.modules[config.__module__], "__spec__", None)  # of `python -m baselines.NAME`, run as __main__
     program = f"python -m {spec.name}" if spec else None
+    text = fold(description or "", measure_width(sys.stdout))
     if issubclass(config, RunConfig):
-        return tyro.cli(config, prog=program, description=description, default=chosen(config, given), args=given)
-    return tyro.cli(config, prog=program, description=description, args=given)
+        return tyro.cli(config, prog=program, description=text, default=chosen(config, given), args=given)
+    return tyro.cli(config, prog=program, description=text, args=given)
+
+
+def fold(text: str, width: int) -> str:
+    """Break the lines of a docstring's paragraphs and list items anew, at most 100 columns long; indented ones stay.
+
+    All but the first line of each are indented: tyro puts lines that begin with a letter together again.
+    """
+    wrapper = textwrap.TextWrapper(max(20, min(100, width)), subsequent_indent="  ", break_on_hyphens=False)
+    parts = re.split(r"(\n\n|\n(?=- ))", text.strip())
+    return "".join(part if part[0] in " \n" else wrapper.fill(" ".join(part.split())) for part in parts)
 
 
 def spread(arguments: Sequence[str]) -> list[str]:

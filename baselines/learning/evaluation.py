@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from vlgym.registry import get_registry
 from ..engine.engine import Engine
 from ..engine.policy import ModelPolicy
 from ..runs.curve import draw_curve
-from ..runs.logs import LOG_FILE, read_rows
+from ..runs.logs import LOG_FILE, RunLog, read_rows
 from .config import RunConfig
 from .environments import Environments
 from .state import RunState
@@ -23,24 +24,27 @@ from .state import RunState
 FLOOR_EPISODES = 60  # played by random policy and oracle where registry.yaml has no numbers
 
 Bound = Mapping[str, float]
-"""`{"success", "return"}` of a policy."""
+"""`{"success", "return", "se"}` of a policy: `se` is the standard error of the mean return."""
 
 
-def held_out(sampler: Engine, envs: Environments, config: RunConfig, *, name: str) -> Iterator[Report]:
+def held_out(sampler: Engine, envs: Environments, config: RunConfig, log: RunLog, *, name: str) -> Iterator[Report]:
     """Play held-out episodes (split test) of every environment in turn, with a generator of their own.
 
     Args:
         sampler: the model; it draws nothing from the generator of training.
         envs: the environments.
         config: gives the number of episodes, of environments side by side, and the seed.
+        log: shows how far they are.
         name: of the policy, as reports show it.
     """
     policy = ModelPolicy(sampler, torch.Generator().manual_seed(config.seed), name=name)
     for env_id in envs.ids:
-        yield evaluate(
-            env_id, policy, episodes=config.eval_episodes, split="test", num_envs=config.num_envs,
-            env_kwargs=envs.kwargs, builder=envs.builder,
-        )  # fmt: skip
+        with log.counting(f"held-out {env_id.split('/')[-1]}", config.eval_episodes) as advance:
+            report = evaluate(
+                env_id, policy, episodes=config.eval_episodes, split="test", num_envs=config.num_envs,
+                env_kwargs=envs.kwargs, builder=envs.builder, on_episode=advance,
+            )  # fmt: skip
+        yield report
 
 
 def in_words(report: Report, env_steps: int) -> str:
@@ -53,17 +57,18 @@ def in_words(report: Report, env_steps: int) -> str:
     )
 
 
-def draw_run(out: Path, envs: Environments, state: RunState, *, title: str, name: str) -> Path:
+def draw_run(out: Path, envs: Environments, state: RunState, log: RunLog, *, title: str, name: str) -> Path:
     """Draw the learning curve of a run from its log and its evaluations, and return the file.
 
     Args:
         out: folder of the run.
         envs: its environments.
         state: its evaluations and its warm start.
+        log: shows how far bounds are that have to be measured.
         title: over the picture.
         name: of the algorithm.
     """
-    bounds = [_bounds(env_id, envs) for env_id in envs.ids]
+    bounds = [_bounds(env_id, envs, log) for env_id in envs.ids]
     steps = sorted({e["env_steps"] for e in state.evaluations})
     pooled = [_pool([e for e in state.evaluations if e["env_steps"] == at]) for at in steps]
     path = out / "curve.png"
@@ -74,7 +79,7 @@ def draw_run(out: Path, envs: Environments, state: RunState, *, title: str, name
     return path
 
 
-def _bounds(env_id: str, envs: Environments) -> tuple[Bound, Bound | None]:
+def _bounds(env_id: str, envs: Environments, log: RunLog) -> tuple[Bound, Bound | None]:
     """Success and return of random play and of the oracle (None without one): from registry.yaml, or measured where
     that does not know them."""
     entry = get_registry().known.get(env_id) or {}
@@ -85,10 +90,12 @@ def _bounds(env_id: str, envs: Environments) -> tuple[Bound, Bound | None]:
         policies.append(OraclePolicy())
     measured: list[Bound] = []
     for policy in policies:
-        report = evaluate(
-            env_id, policy, episodes=FLOOR_EPISODES, split="val", num_envs=envs.count, env_kwargs=envs.kwargs
-        )
-        measured.append({"success": report.success, "return": report.mean_return})
+        with log.counting(f"{policy.name} {env_id.split('/')[-1]}", FLOOR_EPISODES) as advance:
+            report = evaluate(
+                env_id, policy, episodes=FLOOR_EPISODES, split="val", num_envs=envs.count, env_kwargs=envs.kwargs,
+                on_episode=advance,
+            )  # fmt: skip
+        measured.append({"success": report.success, "return": report.mean_return, "se": report.return_se})
     return measured[0], measured[1] if len(measured) == 2 else None
 
 
@@ -99,8 +106,9 @@ def _pool(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _mean(bounds: Sequence[Bound | None]) -> Bound | None:
-    """Mean over environments; None if one is unknown."""
+    """Mean over environments, and the standard error of that; None if one is unknown."""
     known = [each for each in bounds if each is not None]
     if len(known) < len(bounds):
         return None
-    return {name: sum(each[name] for each in known) / len(known) for name in ("success", "return")}
+    mean = {name: sum(each[name] for each in known) / len(known) for name in ("success", "return")}
+    return {**mean, "se": math.sqrt(sum(each["se"] ** 2 for each in known)) / len(known)}

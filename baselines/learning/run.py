@@ -273,7 +273,7 @@ class Run(Generic[C]):
             self.stopped_by = stop["signal"] or signal.SIGINT
             self.log.say(f"stopped after update {state.update}. Go on: {self._resume()}")
         if self.world.first:
-            curve = draw_run(self.out, self.envs, state, title=self.title, name=c.algorithm)
+            curve = draw_run(self.out, self.envs, state, self.log, title=self.title, name=c.algorithm)
             self.log.say(f"learning curve: {curve}")
 
     def finished(self) -> bool:
@@ -289,7 +289,7 @@ class Run(Generic[C]):
         if done or not self.config.eval_episodes or not self.world.first:
             return
         self.weights.refresh()
-        for report in held_out(self.weights.sampler, self.envs, self.config, name=self.policy.name):
+        for report in held_out(self.weights.sampler, self.envs, self.config, self.log, name=self.policy.name):
             state.evaluations.append({"update": state.update, "env_steps": state.env_steps, **report.to_dict()})
             self.log.say(in_words(report, state.env_steps))
         folder.write_json(self.out / "evaluation.json", state.evaluations)

@@ -37,7 +37,8 @@ def draw_curve(
         warm: (gradient step, validation success) of the warm start.
         evaluations: `{"env_steps", "success", "success_low", "success_high", "mean_return", "return_se",
             "invalid_rate", "cut_rate"}` on held-out episodes.
-        floor: `{"success", "return"}` of the random policy; oracle: of the oracle; None where unknown.
+        floor: `{"success", "return", "se"}` of the random policy, `se` being the return's standard error; oracle: of
+            the oracle; None where unknown.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -80,7 +81,8 @@ def draw_curve(
         for known, word, color, style in ((oracle, "oracle", "tab:green", "--"), (floor, "random", "tab:orange", ":")):
             if known is not None:
                 value = known[metric]
-                axis.axhline(value, color=color, linestyle=style, linewidth=1.5, label=f"{word} {value:.2f}")
+                error = f" ± {known['se']:.2f} (standard error)" if metric == "return" else ""
+                axis.axhline(value, color=color, linestyle=style, linewidth=1.5, label=f"{word} {value:.2f}{error}")
         axis.grid(alpha=0.2)
     _draw_replies(last, rows, evaluations)
     for axis in (middle, right, last):

@@ -11,16 +11,15 @@ import importlib
 import importlib.util
 import json
 import math
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from torch.utils.tensorboard import SummaryWriter
 
 from vlgym.errors import UserError, check_choice
+from vlgym.terminal import Advance, counting, is_live, open_console, open_progress
 
 from .folder import write_whole
 
@@ -55,15 +54,10 @@ class RunLog:
         self.file = self.path.open("a")
         self.board = SummaryWriter(str(out / "tensorboard"), purge_step=done + 1)
         self.tracker = tracker
-        self.console = Console()
-        self.progress: Progress | None = None
-        if self.console.is_terminal:
-            self.progress = Progress(
-                TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.completed}/{task.total}"),
-                TextColumn("{task.fields[text]}"), TimeElapsedColumn(), TimeRemainingColumn(), console=self.console,
-            )  # fmt: skip
-            self.progress.start()
-            self.task = self.progress.add_task(name, total=total, completed=done, text="")
+        self.console = open_console()
+        self.progress = open_progress(self.console)
+        self.progress.start()
+        self.task = self.progress.add_task(name, total=total, completed=done)
         self.total = total
 
     def write(self, row: Mapping[str, Any]) -> None:
@@ -80,25 +74,31 @@ class RunLog:
         if self.tracker is not None:
             self.tracker.log(numbers, step=update)
         text = summary(row)
-        if self.progress is not None:
-            self.progress.update(self.task, completed=update, text=text)
+        if is_live(self.console):
+            self.progress.update(self.task, completed=update, note=text)
         elif update % PRINT_EVERY == 0 or update == self.total:
-            self.console.print(f"update {update}/{self.total}  {text}", soft_wrap=True, highlight=False)
+            self.console.print(f"update {update}/{self.total}  {text}", soft_wrap=True)
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
         if self.quiet:
             return
-        (self.progress.console if self.progress is not None else self.console).print(
-            text, soft_wrap=True, highlight=False
-        )
+        self.console.print(text, soft_wrap=True)
+
+    @contextmanager
+    def counting(self, name: str, total: int) -> Iterator[Advance]:
+        """Show how far something beside the updates is, below their bar; what is yielded moves it by one."""
+        if self.quiet:
+            yield lambda *_: None
+            return
+        with counting(self.progress, name, total) as advance:
+            yield advance
 
     def close(self) -> None:
         """Finish every destination."""
         if self.quiet:
             return
-        if self.progress is not None:
-            self.progress.stop()
+        self.progress.stop()
         with suppress(OSError):  # every row was flushed, so only a full disk is told of again
             self.file.close()
         with suppress(OSError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,8 +17,15 @@ from ..errors import UserError, check_choice
 from ..installing import how_to_install_all
 from ..recorded import Comparison, compare_recorded
 from ..registry import Registry, get_registry
+from ..terminal import cut, fit_parts
 from .catalogue import Entry, find_entry, list_entries
 from .console import open_console, plain_messages, print_json, read_arguments, write_messages
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+TABLE_WIDTH = 140
+"""From so many columns on, `vlgym list` is a table; below, two lines for each environment."""
 
 HIDDEN = ("registry", "live", "not_made", "differences", "installed", "external", "remedy", "docstring")
 """Parts of a card that have no row of their own in its table."""
@@ -71,30 +78,54 @@ def show(
 
 
 def _print_table(entries: list[Entry]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
     console = open_console()
     if not entries:
         line = f"No environment is installed or known. Install some: {how_to_install_all()}"
         console.print(line, markup=False, soft_wrap=True)
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("id", "family", "distribution", "difficulty", "oracle", "max turns", "summary"):
-        table.add_column(heading, no_wrap=heading in ("id", "oracle"), overflow="fold")
-    for entry in entries:
-        spec = entry.spec
-        owner = f"{entry.distribution} (external)" if entry.external else entry.distribution
-        cells = (
-            [entry.env_id, spec.family, owner, spec.difficulty, spec.oracle, str(spec.max_turns)]
-            if spec is not None
-            else [entry.env_id, "", owner, "", "", ""]
-        )
-        last = spec.summary if entry.installed and spec is not None else f"not installed: {entry.remedy}"
-        table.add_row(*(Text(cell) for cell in (*cells, last)), style=None if entry.installed else "dim")
-    console.print(table)
+    if console.width < TABLE_WIDTH:
+        _print_pairs(console, entries)
+    else:
+        _print_columns(console, entries)
     absent = sum(not entry.installed for entry in entries)
     console.print(f"\n{len(entries) - absent} installed" + (f", {absent} known but not usable here" if absent else ""))
+
+
+def _print_columns(console: Console, entries: list[Entry]) -> None:
+    """Print a table; a long summary takes two lines."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("id", "family", "distribution", "difficulty", "oracle", "max turns", "summary"):
+        table.add_column(heading, no_wrap=heading != "summary", overflow="fold")
+    for entry in entries:
+        spec = entry.spec
+        cells = (
+            [entry.env_id, spec.family, _name_owner(entry), spec.difficulty, spec.oracle, str(spec.max_turns)]
+            if spec is not None
+            else [entry.env_id, "", _name_owner(entry), "", "", ""]
+        )
+        table.add_row(*(Text(cell) for cell in (*cells, _say_last(entry))), style=None if entry.installed else "dim")
+    console.print(table)
+
+
+def _print_pairs(console: Console, entries: list[Entry]) -> None:
+    """Print two lines for each environment: what it is called and how hard it is, and its summary."""
+    for entry in entries:
+        spec, style = entry.spec, None if entry.installed else "dim"
+        facts = f"{spec.difficulty}  {spec.max_turns} turns  {_name_owner(entry)}" if spec else _name_owner(entry)
+        console.print(fit_parts(f"{entry.env_id}  {facts}", console.width), style=style, soft_wrap=True)
+        last = _say_last(entry)  # a command is printed whole
+        console.print(f"  {cut(last, console.width - 2) if entry.installed else last}", style=style, soft_wrap=True)
+
+
+def _name_owner(entry: Entry) -> str:
+    return f"{entry.distribution} (external)" if entry.external else entry.distribution
+
+
+def _say_last(entry: Entry) -> str:
+    return entry.spec.summary if entry.installed and entry.spec is not None else f"not installed: {entry.remedy}"
 
 
 def _describe(registry: Registry, entry: Entry) -> dict[str, Any]:
