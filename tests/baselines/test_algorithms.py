@@ -122,8 +122,8 @@ def test_returns_are_discounted_within_an_episode():
     learner = on_stage(loop, num_envs=2, group=2, gamma=0.5, invalid_penalty=1.0)
     for env in learner.collector.envs:
         env.invalid_penalty, env.max_turns = 1.0, 3
-    batch, row = learner.collect()  # an untrained model is never readable: -1 each turn
-    assert batch.returns.tolist() == [-(1 + 0.5 + 0.25)] * 6
+    batch, row = learner.collect()  # an untrained model is never readable: -1 each turn, and 0.5 more in training
+    assert batch.returns.tolist() == [-1.5 * (1 + 0.5 + 0.25)] * 6
     assert row["episode/return"] == -3.0
 
 

@@ -30,7 +30,7 @@ def draw(path, monkeypatch, rows, evaluations) -> Figure:
     figures = []
     save = Figure.savefig
     monkeypatch.setattr(Figure, "savefig", lambda figure, *a, **k: (figures.append(figure), save(figure, *a, **k)))
-    bound = {"success": 0.2, "return": -1.0}
+    bound = {"success": 0.2, "return": -1.0, "se": 0.1}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         draw_curve(path, rows, title="t", name="VL-DAC", warm=[], evaluations=evaluations, floor=bound, oracle=bound)
