@@ -68,6 +68,12 @@ def test_every_time_of_a_page_of_claims_says_how_many_runs_and_whether_a_downloa
                 assert "ownload" in paragraph or "install" not in paragraph, paragraph
 
 
+def test_the_first_screen_says_that_nothing_was_measured_on_a_gpu_as_long_as_that_is_so() -> None:
+    none = "No GPU run has been made yet" in (ROOT / "docs" / "benchmarks" / "gpu_speed.md").read_text(encoding="utf-8")
+    first_screen = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## ")[0]
+    assert ("**Not measured**: anything on a GPU" in first_screen) == none
+
+
 def test_no_line_begins_with_a_mark_because_markdown_would_end_the_paragraph_there() -> None:
     lines = [(page.name, line) for page in PAGES for line in page.read_text(encoding="utf-8").splitlines()]
     assert [found for found in lines if re.match(r"\s*(?:- )?<!-- = (?!ends )", found[1])] == []
