@@ -58,7 +58,7 @@ benchmarks: install system  ## rerun the benchmarks and rewrite docs/benchmarks/
 system: install  ## install the Debian packages that the plugins need, or name them
 	@packages="$$($(BIN)/vlgym doctor --apt)" && { [ -z "$$packages" ] || [ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null || \
 	{ echo "missing system packages, ask an administrator: apt-get install $$packages" >&2; exit 1; }; }
-	$(call step,installing missing Debian packages (up to 2 minutes),packages="$$($(BIN)/vlgym doctor --apt)" && { [ -z "$$packages" ] || \
+	$(call step,installing missing Debian packages (up to 2 minutes beside the downloads),packages="$$($(BIN)/vlgym doctor --apt)" && { [ -z "$$packages" ] || \
 	{ $(SUDO) apt-get update -q && $(SUDO) apt-get install -q -y --no-install-recommends $$packages; }; })
 	@$(BIN)/python -m vlgym_football.build  # compiles once; later calls take the wheel kept in the user's cache
 
@@ -80,11 +80,11 @@ $(VENV)/torch.txt: $(VENV)/bin/python
 
 $(VENV)/.demo: $(VENV)/bin/python $(VENV)/torch.txt pyproject.toml constraints.txt plugins/cards/pyproject.toml
 	$(call step,installing torch (a CPU build is 200 MB),$(PIP) -r $(VENV)/torch.txt)
-	$(call step,installing vlgym and the learner (about 1 minute),$(PIP) -e '.[train]' -e plugins/cards)
+	$(call step,installing vlgym and the learner (about 1 minute beside the downloads),$(PIP) -e '.[train]' -e plugins/cards)
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.demo $(wildcard plugins/*/pyproject.toml)
-	$(call step,installing all plugins and the test tools (about 3 minutes: fast-downward is compiled),$(PIP) -e '.[train]' $(PLUGINS) --group test --group lint)
+	$(call step,installing all plugins and the test tools (about 3 minutes beside the downloads: fast-downward is compiled),$(PIP) -e '.[train]' $(PLUGINS) --group test --group lint)
 	@touch $@
 
 clean:  ## remove the virtual environment and caches

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parent
-MARK = re.compile(r"(<!-- = (\w+) ?([^>]*?) -->)(.*?)(<!-- \. -->)", re.DOTALL)
+MARK = re.compile(r"(<!-- = (\w+) ?([^>]*?) -->)((?:(?!<!-- = ).)*?)(<!-- \. -->)", re.DOTALL)
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?")
 Read = Callable[[str], str]
 
@@ -44,7 +44,10 @@ def fill_in(text: str, read: Read | None = None) -> str:
         except (LookupError, TypeError, ValueError, OSError) as error:
             raise ValueError(f"{match[1]}: {error}") from None
 
-    return MARK.sub(replace, text)
+    filled, count = MARK.subn(replace, text)
+    if count != len(re.findall(r"<!-- = \w", text)):
+        raise ValueError("a mark has no end, which is written: <!-- . -->")
+    return filled
 
 
 def cell(read: Read, page: str, row: str, column: str, form: str = "") -> str:
@@ -155,7 +158,7 @@ def _rows(read: Read, page: str) -> Iterator[dict[str, str]]:
         if not line.startswith("|"):
             header = []
             continue
-        cells = [word.strip().strip("`*") for word in line.strip("|").split("|")]
+        cells = [re.sub(r"[`*]", "", word).strip() for word in line.strip("|").split("|")]
         if not header:
             header = cells
         elif here and not set(line) <= set("|-: "):

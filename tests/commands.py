@@ -34,6 +34,7 @@ HARMLESS = {"git clone <this repository> vlgym", "cd vlgym", ". .venv/bin/activa
 FENCE = re.compile(r"^```(\w*)\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
 SPAN = re.compile(r"`([^`]+)`")
 TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+PIP_TAKES_A_VALUE = {"-c", "--extra-index-url"}
 PROGRAM = re.compile(r"(?:\w+=\S+ )*(?:python3?|vlgym|torchrun|make|pip|apt-get) ")
 LINE = re.compile(
     r"\s+(?:\w+=\S+ )*(?:python3? (?:-m |\S+\.py)|torchrun -|vlgym [a-z-]+(?: |$)|pip install|apt-get install|"
@@ -183,7 +184,7 @@ def _check_pip(words: list[str], mention: bool) -> None:
     if words[:1] != ["install"]:
         raise Wrong("only `pip install` is known")
     for before, word in pairwise(words):
-        if word in {"-e", "--no-deps", "--upgrade"}:
+        if word in {"-e", "--no-deps", "--upgrade", *PIP_TAKES_A_VALUE} or before in PIP_TAKES_A_VALUE:
             continue
         if before == "-e":
             if not (ROOT / word.partition("[")[0] / "pyproject.toml").is_file():

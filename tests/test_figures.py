@@ -68,6 +68,17 @@ def test_every_time_of_a_page_of_claims_says_how_many_runs_and_whether_a_downloa
                 assert "ownload" in paragraph or "install" not in paragraph, paragraph
 
 
+def test_the_first_screen_says_that_nothing_was_measured_on_a_gpu_as_long_as_that_is_so() -> None:
+    none = "No GPU run has been made yet" in (ROOT / "docs" / "benchmarks" / "gpu_speed.md").read_text(encoding="utf-8")
+    first_screen = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## ")[0]
+    assert ("**Not measured**: anything on a GPU" in first_screen) == none
+
+
+def test_no_line_begins_with_a_mark_because_markdown_would_end_the_paragraph_there() -> None:
+    lines = [(page.name, line) for page in PAGES for line in page.read_text(encoding="utf-8").splitlines()]
+    assert [found for found in lines if re.match(r"\s*(?:- )?<!-- = (?!ends )", found[1])] == []
+
+
 def test_figures_are_taken_from_tables_and_raw_runs() -> None:
     header = "| x | y |\n|---|---|\n"
     pages = {"t.md": f"# A\n\n{header}| a | **1,234** [1, 2] |\n| ab | 0.046 |\n\n## B c\n\n{header}| a | -7 |\n"}
@@ -94,6 +105,7 @@ def test_figures_are_taken_from_tables_and_raw_runs() -> None:
         ("cel t.md | a | y", "there is no figure 'cel'"),
         ("cell t.md", "missing 2 required"),
         ("least t.md | z", "empty"),
+        ("parameters -->1<!-- . - -->, <!-- = parameters", "a mark has no end"),
     ],
 )
 def test_a_mark_that_says_nothing_is_an_error(words: str, complaint: str) -> None:

@@ -9,13 +9,13 @@ import pytest
 from sources import ROOT, imported_modules, list_files, module_name
 
 LADDER = (
-    ("errors", "types", "installing"),
+    ("errors", "types"),
     ("seeding", "intervals", "terminal"),
     ("spec", "benchmark_scores", "browser_programs", "exits"),
     ("spaces", "suites", "reset_options", "arguments", "versions"),
     ("shared_text",),
     ("hookspecs",),
-    ("plugins", "registry_file"),
+    ("plugins", "registry_file", "installing"),
     ("registry",),
     ("prompts", "parsers", "rendering", "chromium"),
     ("game",),

@@ -153,6 +153,15 @@ def test_torch_comes_from_the_usual_index_where_pytorchs_does_not_answer_and_mak
     assert wanted.splitlines() == ["# TORCH=cpu", "torch"]
 
 
+def test_the_usual_build_of_torch_is_taken_where_there_is_a_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "nvidia-smi").touch(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    said, _ = ask_for_torch(tmp_path)
+    assert "torch: the build of pip's usual index (TORCH=default; the other: TORCH=cpu)" in said
+
+
 def test_the_usual_build_of_torch_can_be_asked_for_and_another_wish_is_refused(tmp_path: Path) -> None:
     said, wanted = ask_for_torch(tmp_path, "TORCH=default")
     assert "torch: the build of pip's usual index" in said

@@ -65,7 +65,8 @@ def main() -> None:
     body = (
         f"`python -m baselines.vldac --env {ENV} --seed N` with its defaults, every seed that was run. Success is "
         "strict (return > 0) over 200 held-out episodes, sampling at temperature 1, with 95 % Wilson intervals. "
-        "Target: at most 0.6 before, at least 0.95 after, the whole of `make demo` under 6 minutes.\n\n"
+        "Target: at most 0.6 before, at least 0.95 after, the whole of `make demo` under 6 minutes "
+        "beside its downloads.\n\n"
     )
     finish(
         "demo_seeds",

@@ -12,6 +12,7 @@ from functools import cache
 from importlib import resources
 
 from vlgym.errors import UserError, check_choice
+from vlgym.installing import how_to_install
 
 from .level import Level
 from .xsb import read_levels
@@ -78,5 +79,6 @@ def load_group(name: str) -> tuple[Level, ...]:
     source = resources.files(__package__).joinpath("levels", f"{name}.xsb")
     levels = read_levels(source.read_text(encoding="utf-8"), source=f"{name}.xsb")
     if len(levels) != group.count:
-        raise UserError(f"{name}.xsb holds {len(levels)} levels instead of {group.count}; install vlgym-sokoban again.")
+        remedy = f"Install them again: {how_to_install('vlgym-sokoban')}"
+        raise UserError(f"{name}.xsb holds {len(levels)} levels instead of {group.count}. {remedy}")
     return tuple(levels)
