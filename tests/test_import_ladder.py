@@ -10,7 +10,7 @@ from sources import ROOT, imported_modules, list_files, module_name
 
 LADDER = (
     ("errors", "types"),
-    ("seeding", "intervals", "exits"),
+    ("seeding", "intervals", "exits", "argument_types"),
     ("spec", "benchmark_scores"),
     ("spaces", "suites"),
     ("shared_text",),
