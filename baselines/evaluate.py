@@ -21,6 +21,7 @@ from rich.table import Table
 from vlgym.errors import UserError, check_choice, check_number, check_writable
 from vlgym.evaluation import Report, evaluate
 from vlgym.exits import explain_system_error
+from vlgym.making import make
 from vlgym.seeding import SPLITS
 
 from .engine.engine import Engine
@@ -28,7 +29,7 @@ from .engine.policy import ModelPolicy
 from .learning.command import main
 from .learning.config import MOST_ENVS, MOST_SEED, RunConfig
 from .learning.environments import prompt_builder
-from .models.load import load_family
+from .models.load import DTYPES, load_family
 from .runs.folder import environment_ids, write_json
 from .runs.threads import set_up_torch
 
@@ -84,7 +85,11 @@ def run(config: Config) -> list[Report]:
     for name in ("episodes", "max_new_tokens", "image_tokens"):
         if getattr(config, name) is not None:
             check_number(f"--{name.replace('_', '-')}", getattr(config, name), 1)
+    for name in ("history_turns", "history_images"):
+        if getattr(config, name) is not None:
+            check_number(f"--{name.replace('_', '-')}", getattr(config, name), 0)
     check_choice("--split", config.split, SPLITS)
+    check_choice("--dtype", config.dtype, DTYPES)
     if config.out is not None:
         check_writable("--out", config.out)
         if config.out.is_dir():
@@ -93,6 +98,8 @@ def run(config: Config) -> list[Report]:
     set_up_torch(config.threads, config.device, deterministic=True)
     env_ids = environment_ids(config.env)
     arguments = RunConfig(parser=config.parser, env_kwargs=config.env_kwargs).environment_arguments()
+    for env_id in env_ids:  # what stands in the way of one is said before a model is loaded
+        make(env_id, **arguments).close()
     family = load_family(
         config.model, image_tokens=config.image_tokens, seed=config.seed, dtype=config.dtype, device=config.device
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import UserError
+from ..errors import UserError, check_choice
 from ..registry import get_registry
 from .console import open_console, print_json, read_arguments
 from .list_cmd import Arguments, AsJson
@@ -37,6 +37,11 @@ def check(
     for env_id in chosen:
         registry.get(env_id)
     arguments = read_arguments(arg or [])
+    if only:
+        from ..testing import CHECKS
+
+        for name in only:
+            check_choice("--only", name, CHECKS)
     certificates = [_certify(env_id, arguments, only, quiet=as_json) for env_id in chosen]
     passed = all(certificate.passed for certificate in certificates)
     if as_json:
