@@ -30,7 +30,7 @@ from .learning.command import main
 from .learning.config import MOST_ENVS, MOST_SEED, NEW_TOKENS, RunConfig
 from .learning.environments import parsers_of, prompt_builder
 from .models.limits import Limits, read_limits
-from .models.load import load_family
+from .models.load import DTYPES, load_family
 from .runs.folder import describe, environment_ids, write_json
 from .runs.threads import set_up_torch
 
@@ -87,7 +87,11 @@ def run(config: Config) -> list[Report]:
     for name in ("episodes", "max_new_tokens", "image_tokens"):
         if getattr(config, name) is not None:
             check_number(f"--{name.replace('_', '-')}", getattr(config, name), 1)
+    for name in ("history_turns", "history_images"):
+        if getattr(config, name) is not None:
+            check_number(f"--{name.replace('_', '-')}", getattr(config, name), 0)
     check_choice("--split", config.split, SPLITS)
+    check_choice("--dtype", config.dtype, DTYPES)
     if config.out is not None:
         check_writable("--out", config.out)
         if config.out.is_dir():
@@ -96,6 +100,8 @@ def run(config: Config) -> list[Report]:
     set_up_torch(config.threads, config.device, deterministic=True)
     env_ids = environment_ids(config.env)
     arguments = RunConfig(parser=limits.parser, env_kwargs=config.env_kwargs).environment_arguments()
+    # Makes every environment: what stands in the way of one is said before a model is loaded.
+    parsers = {env_id: parsers_of([env_id], arguments) for env_id in env_ids}
     family = load_family(
         config.model, image_tokens=limits.image_tokens, seed=config.seed, dtype=config.dtype, device=config.device
     )
@@ -105,7 +111,7 @@ def run(config: Config) -> list[Report]:
     table = Table(*columns, box=None)
     reports = []
     for env_id in env_ids:
-        engine.parsers = parsers_of([env_id], arguments)
+        engine.parsers = parsers[env_id]
         policy = ModelPolicy(
             engine, torch.Generator().manual_seed(config.seed), greedy=config.greedy, name=config.model
         )

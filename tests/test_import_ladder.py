@@ -10,7 +10,7 @@ from sources import ROOT, imported_modules, list_files, module_name
 
 LADDER = (
     ("errors", "types"),
-    ("seeding", "intervals", "terminal"),
+    ("seeding", "intervals", "terminal", "argument_types"),
     ("spec", "benchmark_scores", "browser_programs", "exits"),
     ("spaces", "suites", "reset_options", "arguments", "versions"),
     ("shared_text",),

@@ -18,7 +18,7 @@ from gymnasium import spaces
 
 from . import shared_text  # noqa: F401  (registers MessageSpace with Gymnasium's shared memory)
 from .arguments import arguments_in_force, bind_arguments, signature_of
-from .errors import UserError, check_choice
+from .errors import UserError, check_choice, check_number
 from .game import Game
 from .parsers import get_parser
 from .reset_options import plain_options, read_options
@@ -97,10 +97,9 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         check_choice("invalid_action", invalid_action, INVALID_POLICIES)
         check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
         check_choice("planner", planner, vlgym_spec.planners if vlgym_spec else PLANNERS)
-        if not invalid_penalty >= 0:
-            raise UserError(f"invalid_penalty={invalid_penalty!r} must be >= 0; it is subtracted from the reward.")
-        if max_turns is not None and max_turns < 1:
-            raise UserError(f"max_turns={max_turns!r} must be >= 1.")
+        check_number("invalid_penalty", invalid_penalty, 0, hint="It is subtracted from the reward.")
+        if max_turns is not None:
+            check_number("max_turns", max_turns, 1)
         self.vlgym_spec = vlgym_spec
         self.planner = planner
         style = vlgym_spec.reply_styles[0] if vlgym_spec else "tag"
@@ -383,7 +382,11 @@ def check_size(name: str, size: Sequence[int]) -> tuple[int, int]:
     Raises:
         UserError: it is something else, or a side is shorter than 16 or longer than 4096 pixels.
     """
-    valid = len(size) == 2 and all(isinstance(n, (int, np.integer)) and 16 <= n <= 4096 for n in size)
+    valid = (
+        isinstance(size, Sequence | np.ndarray)
+        and len(size) == 2
+        and all(isinstance(n, (int, np.integer)) and 16 <= n <= 4096 for n in size)
+    )
     if not valid:
         raise UserError(f"{name}={size!r} must be (height, width) in pixels, each from 16 to 4096.")
     return int(size[0]), int(size[1])

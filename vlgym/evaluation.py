@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import UserError, check_choice
+from .errors import check_choice, check_number
 from .intervals import Mean, place_interval, wilson_interval
 from .making import make
 from .policies import Policy
@@ -140,8 +140,7 @@ def evaluate(
         UserError: the id cannot be made, or an argument is out of range.
     """
     for name, value in (("episodes", episodes), ("num_envs", num_envs)):
-        if value < 1:
-            raise UserError(f"{name}={value!r} must be >= 1.")
+        check_number(name, value, 1)
     check_choice("split", split, SPLITS)
     envs = [make(env_id, **(env_kwargs or {})) for _ in range(min(num_envs, episodes))]
     runner = Runner(envs, split=split, first_episode=first_episode, episodes=episodes, builder=builder)

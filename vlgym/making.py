@@ -8,12 +8,14 @@ registered too, so that making one says what to install.
 from __future__ import annotations
 
 import importlib
+import re
 from typing import Any
 
 import gymnasium
 from gymnasium.envs.registration import register
 from gymnasium.envs.registration import registry as gymnasium_registry
 
+from .argument_types import check_argument_types
 from .arguments import list_arguments
 from .env import VLEnv
 from .errors import PluginError, UserError, nearest
@@ -37,9 +39,12 @@ def build(spec: EnvSpec, **kwargs: Any) -> VLEnv:
     cls = load_class(spec)
     if isinstance(kwargs.get("parser"), str):
         get_parser(kwargs["parser"])
+    check_argument_types(spec.id, cls, kwargs)
     try:
         return cls(**{**spec.kwargs, **kwargs}, vlgym_spec=spec)
     except TypeError as error:
+        if found := re.search(r"got multiple values for keyword argument '(\w+)'", str(error)):
+            raise UserError(f"{spec.id} sets {found.group(1)!r} itself; leave it out.") from error
         if "unexpected keyword argument" not in str(error):
             raise
         wrong = str(error).split("'")[1]

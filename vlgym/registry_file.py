@@ -150,9 +150,7 @@ def _load(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise RegistryFileError(
-            f"{path.name} cannot be read ({error.strerror}). Write it: vlgym registry write."
-        ) from None
+        raise RegistryFileError(f"{path} cannot be read ({error.strerror}). Write it: vlgym registry write.") from None
     except UnicodeDecodeError:
         raise RegistryFileError(
             f"{path.name} is not a text file in UTF-8. Write it again: vlgym registry write."

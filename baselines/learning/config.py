@@ -21,6 +21,7 @@ from ..runs import folder
 from ..runs.logs import check_tracker
 from ..runs.threads import check_device, check_threads
 from . import losses
+from .presets import PRESETS
 from .rewards import RewardOptions
 from .warm_start import WarmConfig
 
@@ -174,6 +175,7 @@ class RunConfig:
             1, "updates", "env_steps", "rollout_steps", "epochs", "minibatch", "micro_batch", "micro_tokens",
             "max_new_tokens", "image_tokens", "save_every",
         )  # fmt: skip
+        config.require_one_of("preset", "none", *PRESETS)
         check_number("--num-envs", config.num_envs, 1, MOST_ENVS)
         check_number("--seed", config.seed, 0, MOST_SEED)
         config.require_at_least(

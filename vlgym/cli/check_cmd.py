@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import UserError
+from ..errors import UserError, check_choice
 from ..installing import how_to_install_all
 from ..registry import get_registry
 from ..terminal import is_live
@@ -39,6 +39,11 @@ def check(
     for env_id in chosen:
         registry.get(env_id)
     arguments = read_arguments(arg or [])
+    if only:
+        from ..testing import CHECKS
+
+        for name in only:
+            check_choice("--only", name, CHECKS)
     certificates = [_certify(env_id, arguments, only, quiet=as_json) for env_id in chosen]
     passed = all(certificate.passed for certificate in certificates)
     if as_json:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import RegistryFileError, UserError, nearest
+from ..errors import RegistryFileError, UserError, check_writable, nearest
 from ..registry import FIRST_PARTY, Registry, get_registry, normal_name
 from ..registry_file import compare_registries, find_behaviour_changes, read_registry, read_suites, write_registry
 from ..spec import EnvSpec
@@ -44,6 +44,7 @@ def write(
 ) -> None:
     """Measure every first-party environment (or those of --id, keeping the rest) and write the file."""
     target = path or _find_file()
+    check_writable("--path", target.resolve())
     registry = get_registry()
     chosen = _choose(registry, ids)
     recorded = _read_previous(target, keep_rest=bool(ids))

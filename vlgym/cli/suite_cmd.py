@@ -26,13 +26,17 @@ def suite(
     policy: Annotated[str, typer.Option(help=f"Who plays: {', '.join(POLICIES)}.")] = "random",
     planner: Annotated[str | None, typer.Option(help=f"Only this setting: {' or '.join(PLANNERS)}.")] = None,
     env: Annotated[str | None, typer.Option(metavar="ID", help="Only this environment.")] = None,
-    repeats: Annotated[int | None, typer.Option(min=1, help="Instead of each environment's own number.")] = None,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, max=10_000, help="Instead of each environment's own number.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Play a suite that the installed plugins contribute to, and print scores with half-widths."""
     check_choice("--policy", policy, POLICIES)
     check_choice("--planner", planner, (None, *PLANNERS))
-    parts = [part for part in get_registry().suite(name) if env is None or part.env_id == env]
+    parts = get_registry().suite(name)
+    check_choice("--env", env, (None, *(part.env_id for part in parts)))
+    parts = tuple(part for part in parts if env is None or part.env_id == env)
     total = sum(len(part.items) for part in parts for setting in part.planners if planner in (None, setting))
     with open_progress(open_console(stderr=True)) as progress:
         task = progress.add_task(name, total=total)

@@ -1,0 +1,91 @@
+"""Every option of every command of `baselines` with wrong values: an error of the user's, before any model is made."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+
+from baselines import study
+from baselines.learning import run as run_module
+from vlgym.errors import UserError
+
+COMMANDS = ("vldac", "rl4vlm", "loop", "grpo", "archer", "sft", "evaluate", "study")
+NOWHERE = Path("/dev/null/x")  # cannot be made, by root either
+NUMBERS: tuple[Any, ...] = (-1, 10**30, math.nan)
+TEXTS = {"env_kwargs": ("targt=3",), "options": ("--lr=-1",)}
+"""Wrong values of options that are no plain text."""
+ANY_TEXT = {"model"}  # what names no model is another test's (test_models_on_disk.py)
+
+
+class WorkBegan(AssertionError):
+    """A wrong option was noticed too late."""
+
+
+def begin(*args: Any, **kwargs: Any) -> Any:
+    raise WorkBegan
+
+
+def wrong_values(kind: Any, name: str) -> tuple[Any, ...]:
+    """By what an option takes."""
+    words = str(kind)
+    if "bool" in words:
+        return ()
+    if "int" in words or "float" in words:
+        return NUMBERS
+    if "Path" in words:
+        return (NOWHERE,)
+    return () if name in ANY_TEXT else (TEXTS.get(name, "no-such-thing"),)
+
+
+def options(config: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted name and type of each option, those of groups too."""
+    hints = get_type_hints(type(config))
+    for item in fields(config):
+        value = getattr(config, item.name)
+        if is_dataclass(value):
+            yield from options(value, f"{prefix}{item.name}.")
+        else:
+            yield f"{prefix}{item.name}", hints[item.name]
+
+
+def changed(config: Any, path: str, value: Any) -> Any:
+    group, _, rest = path.partition(".")
+    return replace(config, **{group: changed(getattr(config, group), rest, value) if rest else value})
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_wrong_values_are_refused_before_any_work(command, tmp_path, monkeypatch):
+    module = importlib.import_module(f"baselines.{command}")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(run_module, "load_family", begin)
+    monkeypatch.setattr(module, "load_family", begin, raising=False)
+    monkeypatch.setattr(study.Runs, "call", begin)
+    needed = {"evaluate": {"model": "tiny"}, "study": {"name": "numberline"}}.get(command, {})
+    plain = module.Config(**needed)
+    if command in ("vldac", "sft"):
+        plain = replace(plain, out=Path("run"))
+    run = getattr(module, "train", None) or module.run
+    taken, told = [], []
+    with pytest.raises(WorkBegan):
+        run(plain)
+    for path, kind in options(plain):
+        for value in wrong_values(kind, path):
+            config = changed(plain, path, value)
+            if path == "lora.alpha":
+                config = changed(config, "lora.rank", 8)
+            try:
+                run(config)
+            except UserError as error:
+                told.append(str(error))
+            except WorkBegan:
+                taken.append(f"{path}={value}")
+    assert taken == []
+    assert len(told) >= (60 if hasattr(plain, "lr") else 8)
+    assert not any("\n" in line for line in told)
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,78 @@
+"""Every option of every command of `vlgym` with wrong values: one line that says what to do, status 2, no work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from vlgym.cli.app import app, main
+from vlgym.registry_file import PACKAGED
+
+ENV = "vlgym/NumberLine-v0"
+CALLS = {
+    "list": ["list"], "show": ["show", ENV, "--prompt"], "check": ["check", ENV],
+    "play": ["play", ENV, "--policy=random"],
+    "suite": ["suite", "magebench-mini"], "doctor": ["doctor"], "registry write": ["registry", "write"],
+    "registry check": ["registry", "check", "--path", str(PACKAGED)],
+}  # fmt: skip
+"""A call of each command that works, or would work for long."""
+NOWHERE = "/dev/null/x"  # cannot be made, by root either
+WRONG = {
+    "integer": ["-1", "x", "1.5", str(10**30)], "path": [NOWHERE], "text": ["no-such-thing"],
+}  # fmt: skip
+KINDS = {
+    "--seed": "integer", "--index": "integer", "--repeats": "integer", "--path": "path", "--out": "path",
+    "--arg": "text", "--env": "text", "--family": "text", "--id": "text", "--only": "text", "--parser": "text",
+    "--planner": "text", "--policy": "text", "--split": "text",
+}  # fmt: skip
+"""What each option takes; a new option needs a line here."""
+FREE = {("play", "--index", str(10**30)), ("play", "--seed", str(10**30)), ("show", "--seed", str(10**30))}
+"""Any number from 0 on is a seed, and the number of an episode."""
+
+
+def cases() -> Iterator[tuple[str, str, str]]:
+    """Command, option, wrong value."""
+    for name in CALLS:
+        command = get_command(app)
+        for word in name.split():
+            command = command.commands[word]  # type: ignore[attr-defined]
+        for parameter in command.params:
+            option = parameter.opts[0]
+            if not option.startswith("-") or parameter.is_flag:
+                continue
+            for value in WRONG[KINDS[option]]:
+                if (name, option, value) not in FREE:
+                    yield name, option, value
+
+
+def test_the_sweep_knows_every_command() -> None:
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    names = {
+        f"{name} {sub}" if sub else name for name, c in commands.items() for sub in getattr(c, "commands", {"": 0})
+    }
+    assert names == set(CALLS)
+    assert {(name, option) for name, option, _ in cases()} >= {("list", "--family"), ("play", "--seed")}
+
+
+@pytest.mark.parametrize(("name", "option", "value"), [*cases()])
+def test_a_wrong_value_is_one_line_and_nothing_is_begun(
+    name: str,
+    option: str,
+    value: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'vlgym'\n")  # `registry` looks for its repository
+    monkeypatch.setattr("vlgym.testing.measure_hashes", lambda *args: pytest.fail("work was begun"))
+    assert main([*CALLS[name], option, value]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert option in told.err or value in told.err  # it says what was wrong
+    assert "Traceback" not in told.err
+    assert os.listdir(tmp_path) == ["pyproject.toml"]

@@ -1,0 +1,89 @@
+"""The types of an environment's constructor arguments, checked against its annotations, so that no environment needs
+to: `--arg image_size=300` is a line, not an error somewhere inside."""
+
+from __future__ import annotations
+
+import collections.abc
+import inspect
+import numbers
+import os
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from .errors import UserError
+
+_WORDS = {bool: "true or false", int: "an integer", float: "a number", str: "a text", types.NoneType: "left out"}
+_NUMBERS = {int: numbers.Integral, float: numbers.Real}
+
+
+def check_argument_types(env_id: str, cls: type, arguments: Mapping[str, Any]) -> None:
+    """Check the arguments of a call of a constructor, its bases' included; what is not annotated is not checked.
+
+    Args:
+        env_id: whose they are.
+        cls: the class.
+        arguments: name -> value.
+
+    Raises:
+        UserError: a value is not of the annotated type.
+    """
+    hints: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        if "__init__" in vars(base) and base is not object:
+            hints |= _read_hints(vars(base)["__init__"])
+    for name, value in arguments.items():
+        if name in hints and not _fits(value, hints[name]):
+            raise UserError(f"{env_id}: {name}={value!r} must be {_describe(hints[name])}.")
+
+
+def _read_hints(function: Any) -> dict[str, Any]:
+    """Argument -> annotation; nothing where a name is known to type checkers alone."""
+    try:
+        return {n: hint for n, hint in typing.get_type_hints(inspect.unwrap(function)).items() if n != "return"}
+    except (NameError, TypeError, AttributeError):
+        return {}
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value may stand where `hint` is annotated. Lists stand for tuples and texts for paths, as JSON has
+    neither; an annotation that says nothing here fits everything."""
+    kind, inner = typing.get_origin(hint), typing.get_args(hint)
+    if kind in (typing.Union, types.UnionType):
+        return any(_fits(value, part) for part in inner)
+    if kind is typing.Literal:
+        return value in inner
+    if kind is tuple and Ellipsis not in inner:
+        parts = value if isinstance(value, (list, tuple)) else []
+        return isinstance(value, (list, tuple)) and len(parts) == len(inner) and all(map(_fits, parts, inner))
+    if isinstance(kind, type):
+        if issubclass(kind, collections.abc.Mapping):
+            return isinstance(value, Mapping)
+        if issubclass(kind, collections.abc.Iterable):
+            listed = isinstance(value, collections.abc.Iterable) and not isinstance(value, (str, bytes, Mapping))
+            return listed and (not isinstance(value, (list, tuple)) or all(_fits(part, inner[0]) for part in value))
+        return kind is not collections.abc.Callable or callable(value)
+    if hint in _NUMBERS:
+        return isinstance(value, _NUMBERS[hint]) and not isinstance(value, bool)
+    if isinstance(hint, type) and issubclass(hint, os.PathLike):
+        return isinstance(value, (str, os.PathLike))
+    try:
+        return isinstance(value, hint)
+    except TypeError:  # Any, a type variable, a protocol that cannot be asked
+        return True
+
+
+def _describe(hint: Any) -> str:
+    kind, inner = typing.get_origin(hint), typing.get_args(hint)
+    if kind in (typing.Union, types.UnionType):
+        return ", or ".join(_describe(part) for part in inner)
+    if kind is typing.Literal:
+        return " or ".join(repr(choice) for choice in inner)
+    if kind is tuple and Ellipsis not in inner:
+        return f"a list of {' and '.join(_describe(part) for part in inner)}"
+    if isinstance(kind, type) and inner and not issubclass(kind, collections.abc.Mapping):
+        return f"a list, each {_describe(inner[0])}"
+    if isinstance(hint, type) and issubclass(hint, os.PathLike):
+        return "a path"
+    return _WORDS.get(hint) or f"a {getattr(kind or hint, '__name__', hint)}"
