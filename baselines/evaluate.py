@@ -12,12 +12,11 @@ from pathlib import Path
 
 import torch
 import tyro
-from rich.table import Table
 
 from vlgym.errors import UserError, check_choice
 from vlgym.evaluation import Report, evaluate
 from vlgym.seeding import SPLITS
-from vlgym.terminal import counting, open_console, open_progress
+from vlgym.terminal import counting, open_console, open_progress, print_rows
 
 from .engine.engine import Engine
 from .engine.policy import ModelPolicy
@@ -27,6 +26,8 @@ from .learning.environments import prompt_builder
 from .models.load import load_family
 from .runs.folder import environment_ids, write_json
 from .runs.threads import set_up_torch
+
+HEADERS = ("environment", "success [95 %]", "return ± se", "normalized [95 %]", "invalid", "turns")
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def run(config: Config) -> list[Report]:
     )
     engine = Engine(family, max_new_tokens=config.max_new_tokens)
     builder = prompt_builder(config.history_turns, config.history_images)
-    table = Table("environment", "success [95 %]", "return ± se", "normalized [95 %]", "invalid", "turns", box=None)
+    rows = []
     reports = []
     for env_id in env_ids:
         policy = ModelPolicy(
@@ -101,12 +102,12 @@ def run(config: Config) -> list[Report]:
                 env_kwargs=arguments, builder=builder, on_episode=advance,
             )  # fmt: skip
         reports.append(report)
-        table.add_row(
+        rows.append((
             env_id, f"{report.success:.3f} [{report.success_low:.3f}, {report.success_high:.3f}]",
             f"{report.mean_return:+.3f} ± {report.return_se:.3f}", in_interval(report), f"{report.invalid_rate:.3f}",
             f"{report.mean_turns:.1f}",
-        )  # fmt: skip
-    open_console().print(table)
+        ))  # fmt: skip
+    print_rows(open_console(), HEADERS, rows)
     if config.out is not None:
         write_json(config.out, [report.to_dict() for report in reports])
     return reports

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers.utils.logging import disable_progress_bar
 
 from vlgym.errors import UserError, nearest
+from vlgym.terminal import is_live, open_console
 
 from .family import Family
 from .gemma import Gemma3
@@ -43,6 +45,8 @@ def load_family(
     Raises:
         UserError: no such model, a family that is not supported, or an unknown dtype.
     """
+    if not is_live(open_console(stderr=True)):
+        disable_progress_bar()  # transformers would draw bars into pipes and log files, too
     if dtype not in ("float32", "bfloat16"):
         raise UserError(f"dtype {dtype!r} is not supported; choose float32 or bfloat16.")
     if model == "tiny":
