@@ -91,7 +91,7 @@ def test_show_gives_the_whole_card_without_importing_the_environment(capsys: pyt
         "vlgym-toys",
         "1111",
         "installed",
-        "0.25",
+        "return 0.25 ± 0.01 (standard error), success 0.25, 100 episodes",
     ):
         assert words in text
     for name in spec.to_dict():
