@@ -77,7 +77,7 @@ def test_list_in_a_pipe_is_a_table_that_can_be_searched() -> None:
 
 
 HELP = ["baselines.evaluate", "--help"]
-COMMANDS = (["vlgym", "list"], ["vlgym", "doctor"], HELP)
+COMMANDS = (["vlgym", "show", "vlgym/Sokoban-v0"], ["vlgym", "doctor"], HELP)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
