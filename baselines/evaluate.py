@@ -3,6 +3,9 @@
     python -m baselines.evaluate --model runs/NumberLine-001/model --env vlgym/NumberLine-v0,vlgym/EZPoints-v0
 
 Replies are sampled at temperature 1, as in training, or taken greedily; every success rate has its 95 % interval.
+`normalized` says how far the mean return is on the way from random play (0) to the oracle (1), both from registry.yaml.
+Its interval (Fieller's, 95 %) holds the errors of all three. Where arguments make another environment of it, it is left
+out.
 """
 
 from __future__ import annotations
