@@ -3,6 +3,9 @@
     python -m baselines.evaluate --model runs/NumberLine-001/model --env vlgym/NumberLine-v0,vlgym/EZPoints-v0
 
 Replies are sampled at temperature 1, as in training, or taken greedily; every success rate has its 95 % interval.
+`normalized` says how far the mean return is on the way from random play (0) to the oracle (1), both from registry.yaml.
+Its interval (Fieller's, 95 %) holds the errors of all three. Where arguments make another environment of it, it is left
+out.
 """
 
 from __future__ import annotations
@@ -15,13 +18,12 @@ from typing import Any
 
 import torch
 import tyro
-from rich.table import Table
 
 from vlgym.errors import UserError, check_choice, check_number, check_writable
 from vlgym.evaluation import Report, evaluate
 from vlgym.exits import explain_system_error
 from vlgym.seeding import SPLITS
-from vlgym.terminal import counting, open_console, open_progress
+from vlgym.terminal import counting, open_console, open_progress, print_rows
 from vlgym.trajectory import SEED_RULE
 
 from .engine.engine import Engine
@@ -33,6 +35,8 @@ from .models.limits import Limits, read_limits
 from .models.load import DTYPES, load_family
 from .runs.folder import describe, environment_ids, write_json
 from .runs.threads import set_up_torch
+
+HEADERS = ("environment", "success [95 %]", "return ± se", "normalized [95 %]", "invalid", "cut", "turns")
 
 
 @dataclass(frozen=True)
@@ -107,8 +111,7 @@ def run(config: Config) -> list[Report]:
     )
     engine = Engine(family, max_new_tokens=limits.max_new_tokens or NEW_TOKENS)
     builder = prompt_builder(limits.history_turns, limits.history_images)
-    columns = ("environment", "success [95 %]", "return ± se", "normalized [95 %]", "invalid", "cut", "turns")
-    table = Table(*columns, box=None)
+    rows = []
     reports = []
     for env_id in env_ids:
         engine.parsers = parsers[env_id]
@@ -124,13 +127,13 @@ def run(config: Config) -> list[Report]:
                 env_kwargs=arguments, builder=builder, on_episode=advance,
             )  # fmt: skip
         reports.append(report)
-        table.add_row(
+        rows.append((
             env_id, f"{report.success:.3f} [{report.success_low:.3f}, {report.success_high:.3f}]",
             f"{report.mean_return:+.3f} ± {report.return_se:.3f}", in_interval(report), f"{report.invalid_rate:.3f}",
             f"{report.cut_rate:.3f}",
             f"{report.mean_turns:.1f}",
-        )  # fmt: skip
-    open_console().print(table)
+        ))  # fmt: skip
+    print_rows(open_console(), HEADERS, rows)
     if config.out is not None:
         numbers = {"seeds": SEED_RULE, "held_out": {"split": config.split, "first": 0, "end": config.episodes}}
         record = describe(

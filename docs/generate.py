@@ -86,8 +86,8 @@ def write_environments() -> str:
     entries = read_registry()
     lines = [BANNER + "# Environments\n"]
     lines.append(
-        "Floor is the random policy, ceiling the oracle, both on the test split: mean return (standard error) and "
-        "success. "
+        "Floor is the random policy, ceiling the oracle, both on the test split: mean return ± its standard error, "
+        "success, and the number of episodes. "
         "Cards with goal, reward formula and endings: `vlgym show ID`.\n"
     )
     for family in sorted({entry["spec"].family for entry in entries.values()}):
@@ -192,7 +192,11 @@ def fill_in_files(text: str) -> str:
 
 
 def _show(measured: dict[str, float] | None) -> str:
-    return f"{measured['return']:.2f} ({measured['se']:.2f}), {measured['success']:.2f}" if measured else "none"
+    if not measured:
+        return "none"
+    digits = 3 if 0 < measured["se"] < 0.01 else 2  # a small error is not none
+    place = f"{measured['return']:.{digits}f} ± {measured['se']:.{digits}f}"
+    return f"{place}, {measured['success']:.2f} ({measured['episodes']})"
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from vlgym.cli.catalogue import first_party_specs
 from vlgym.cli.registry_cmd import list_suites
 from vlgym.registry import get_registry
 from vlgym.registry_file import PACKAGED, compare_registries, read_registry, read_suites
-from vlgym.testing import measure_hashes
+from vlgym.testing import count_episodes, measure_hashes
 
 RECORDED = read_registry(PACKAGED)
 INSTALLED = first_party_specs(get_registry())
@@ -24,6 +24,15 @@ def test_an_entry_is_what_the_installed_environment_does(env_id: str) -> None:
     owner = get_registry().owner
     live = {env_id: measure_hashes(INSTALLED[env_id], owner[env_id])} if env_id in INSTALLED else {}
     assert compare_registries(recorded, live) == [], "run: vlgym registry write"
+
+
+@pytest.mark.parametrize("env_id", sorted(RECORDED))
+def test_floor_and_ceiling_rest_on_as_many_episodes_as_the_rule_says(env_id: str) -> None:
+    entry = RECORDED[env_id]
+    episodes = count_episodes(entry["spec"])
+    assert episodes >= 100
+    for name in ("floor", "ceiling"):
+        assert entry[name] is None or entry[name]["episodes"] == episodes, f"run: vlgym registry write --id {env_id}"
 
 
 def test_the_suites_are_those_that_the_plugins_contribute() -> None:

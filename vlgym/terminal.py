@@ -10,7 +10,7 @@ import codecs
 import locale
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -119,6 +119,23 @@ def counting(progress: Progress, name: str, total: int) -> Iterator[Advance]:
         yield advance
     finally:
         progress.remove_task(task)
+
+
+def print_rows(console: Console, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table; where it is too wide, each row as its first cell and, below, the others behind their headers."""
+    widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
+    if sum(widths) + 2 * (len(widths) - 1) <= console.width:
+        for row in (headers, *rows):
+            line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            console.print(line.rstrip(), style="bold" if row is headers else None, soft_wrap=True)
+        return
+    for first, *others in rows:
+        lines = [""]
+        for part in (f"{header} {cell}" for header, cell in zip(headers[1:], others, strict=True)):
+            if lines[-1] and len(lines[-1]) + 2 + len(part) > console.width:
+                lines.append("")
+            lines[-1] += f"  {part}"
+        console.print("\n".join([first, *lines]), soft_wrap=True)
 
 
 def cut(text: str, width: int) -> str:

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from transformers.utils.logging import disable_progress_bar
 
 from vlgym.errors import UserError, check_choice, nearest
+from vlgym.terminal import is_live, open_console
 
 from .family import Family
 from .gemma import Gemma3
@@ -50,6 +52,8 @@ def load_family(
         UserError: no such model, a damaged one, a family that is not supported, or an unknown dtype.
     """
     check_choice("--dtype", dtype, DTYPES)
+    if not is_live(open_console(stderr=True)):
+        disable_progress_bar()  # transformers would draw bars into pipes and log files, too
     if model == "tiny":
         net: Any
         net, words = build_tiny(seed=seed)

@@ -108,13 +108,15 @@ class RunLog:
 
 
 def summary(row: Mapping[str, Any]) -> str:
-    """The metrics of the progress bar."""
+    """The metrics of the progress bar; what this update has no number of (no episode ended) is left out."""
     shown = [
         ("success", "episode/success", ".2f"), ("return", "episode/return", "+.2f"),
         ("invalid", "rollout/invalid_rate", ".2f"), ("kl", "loss/kl", ".3f"), ("clip", "loss/clip_fraction", ".2f"),
         ("value", "loss/value", ".3f"), ("steps/s", "speed/env_steps_per_s", ".0f"),
     ]  # fmt: skip
-    return "  ".join(f"{label} {row[name]:{style}}" for label, name, style in shown if name in row)
+    return "  ".join(
+        f"{label} {row[name]:{style}}" for label, name, style in shown if math.isfinite(row.get(name, math.nan))
+    )
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:

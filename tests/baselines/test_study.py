@@ -175,7 +175,14 @@ def test_an_evaluation_reports_every_environment_and_writes_json(tmp_path, capsy
     reports = evaluate.run(config)
     assert [report.env_id for report in reports] == [ENV, "vlgym/Blackjack-v0"]
     assert [entry["episodes"] for entry in json.loads(out.read_text())] == [2, 2]
-    assert "Blackjack" in capsys.readouterr().out
+    captured = capsys.readouterr()
+    table = captured.out.splitlines()
+    assert table[0].split("  ")[0] == "environment"
+    assert "normalized [95 %]" in table[0]
+    first = reports[0]
+    assert f"{first.normalized:.3f} [{first.normalized_low:.3f}, {first.normalized_high:.3f}]" in table[1]
+    assert table[2].startswith("vlgym/Blackjack-v0")
+    assert captured.err == f"{ENV.split('/')[1]}: 2 ...\nBlackjack-v0: 2 ...\n"
     with pytest.raises(UserError, match="--split"):
         evaluate.run(replace(config, split="all"))
 

@@ -111,7 +111,7 @@ def test_show_gives_the_whole_card_of_an_environment_that_cannot_be_made(capsys:
         "vlgym-toys",
         "1111",
         "installed",
-        "0.25",
+        "return 0.25 ± 0.01 (standard error), success 0.25, 100 episodes",
         "not compared, it cannot be made here: PluginError: vlgym/Ghost-v0: cannot import no_such_module_here",
     ):
         assert words in text

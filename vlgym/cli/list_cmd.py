@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 TABLE_WIDTH = 140
 """From so many columns on, `vlgym list` is a table; below, two lines for each environment."""
+
+CARD_WIDTH = 60
+"""Below so many columns a card's values stand under their names."""
 
 HIDDEN = ("registry", "live", "not_made", "differences", "installed", "external", "remedy", "docstring")
 """Parts of a card that have no row of their own in its table."""
@@ -89,6 +93,16 @@ def _print_table(entries: list[Entry]) -> None:
         _print_columns(console, entries)
     absent = sum(not entry.installed for entry in entries)
     console.print(f"\n{len(entries) - absent} installed" + (f", {absent} known but not usable here" if absent else ""))
+
+
+def write_figures(figures: Mapping[str, float] | None) -> str:
+    """Return a floor or ceiling of registry.yaml in words, its standard error included."""
+    if figures is None:
+        return "none"
+    return (
+        f"return {figures['return']} ± {figures['se']} (standard error), success {figures['success']}, "
+        f"{figures['episodes']} episodes"
+    )
 
 
 def _print_columns(console: Console, entries: list[Entry]) -> None:
@@ -180,14 +194,18 @@ def _print_card(card: dict[str, Any]) -> None:
     rows.update(distribution=owner, status=status)
     rows.update(card["live"] or {})
     for name, value in (card["registry"] or {}).items():
-        rows[f"{name} (registry.yaml)"] = value
+        rows[f"{name} (registry.yaml)"] = write_figures(value) if name in ("floor", "ceiling") else value
     if card["registry"]:
         same = "no difference from registry.yaml in card, prompt and parser"
         unknown = f"not compared, it cannot be made here: {card['not_made']}"
         rows["compared"] = " ".join(card["differences"]) or (unknown if card["live"] is None else same)
+    console = open_console()
     for name, value in rows.items():
         table.add_row(name.replace("_", " "), Text(_write_value(value)))
-    open_console().print(table)
+        if console.width < CARD_WIDTH:
+            console.print(f"{name.replace('_', ' ')}\n  {_write_value(value)}", soft_wrap=True)
+    if console.width >= CARD_WIDTH:
+        console.print(table)
     if card["docstring"]:
         open_console().print(f"\n{card['docstring']}", markup=False, highlight=False, soft_wrap=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,7 +12,7 @@ from ..registry import get_registry
 from ..spec import PLANNERS
 from ..suite_runs import SuiteRow, run_suite
 from ..suites import SuitePart
-from ..terminal import open_progress
+from ..terminal import open_progress, print_rows
 from .console import open_console, print_json
 from .list_cmd import AsJson
 
@@ -52,17 +52,13 @@ def suite(
 
 
 def _print_rows(name: str, rows: list[SuiteRow]) -> None:
-    from rich.table import Table
-
-    table = Table(title=f"{name}, {rows[0].policy}")
-    for header in ("environment", "planner", "items x repeats", "score", "success", "best of", "instructions"):
-        table.add_column(header)
-    for row in rows:
-        table.add_row(*_cells(row))
-    open_console().print(table)
+    headers = ("environment", "planner", "items x repeats", "score", "success", "best of", "instructions")
+    console = open_console()
+    console.print(f"{name}, {rows[0].policy}", style="bold")
+    print_rows(console, headers, [_cells(row) for row in rows])
 
 
-def _cells(row: SuiteRow) -> list[Any]:
+def _cells(row: SuiteRow) -> list[str]:
     result = row.result
     half = "" if result.half_width is None else f" ± {result.half_width:.2f}"
     return [

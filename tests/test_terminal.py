@@ -1,0 +1,172 @@
+"""What commands write, at every width: in a real terminal, in a pipe, with NO_COLOR, in the C locale."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from vlgym.terminal import counting, cut, fit_parts, open_console, open_progress
+
+ROOT = Path(__file__).resolve().parent.parent
+WIDTHS = (40, 80, 120)
+ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
+NOTE = "success 0.53  return +0.20  invalid 0.00  kl 0.001  clip 0.01  value 0.003  steps/s 55"
+
+
+def run_in_terminal(command: list[str], width: int, **env: str) -> bytes:
+    """Run a Python command in a terminal of `width` columns and return all bytes that it wrote there."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "LC_ALL")}
+    process = subprocess.Popen(
+        [sys.executable, *command], stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT,
+        env={**kept, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **env},
+    )  # fmt: skip
+    os.close(theirs)
+    written = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            written += chunk
+    except OSError:  # Linux's way to say that the other side is closed
+        pass
+    os.close(ours)
+    assert process.wait(timeout=60) == 0, written
+    return written
+
+
+def run_in_pipe(command: list[str], **env: str) -> bytes:
+    """Run a Python command and return what it wrote into pipes."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "LC_ALL")}
+    done = subprocess.run(
+        [sys.executable, *command], capture_output=True, cwd=ROOT, env={**kept, **env}, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+def lines_of(written: bytes) -> list[str]:
+    return ESCAPES.sub(b"", written).decode().replace("\r", "").splitlines()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_list_in_a_terminal_is_at_most_two_lines_for_each_environment(width: int) -> None:
+    lines = lines_of(run_in_terminal(["-m", "vlgym", "list", "--family", "miniworld"], width))
+    ids = [line.split()[0] for line in lines if line.startswith("vlgym/")]
+    assert len(ids) == 23
+    assert len(lines) <= 2 * len(ids) + 2
+    assert max(map(len, lines)) <= width
+    assert any("vlgym/FourRooms-v0" in line and "250 turns" in line for line in lines)
+
+
+def test_list_in_a_pipe_is_a_table_that_can_be_searched() -> None:
+    lines = run_in_pipe(["-m", "vlgym", "list", "--family", "sokoban"]).decode().splitlines()
+    row = next(line for line in lines if line.startswith("vlgym/Sokoban-v0"))
+    assert {"sokoban", "vlgym-sokoban", "planner", "50"} & set(row.split()) >= {"sokoban", "vlgym-sokoban", "50"}
+
+
+HELP = ["baselines.evaluate", "--help"]
+COMMANDS = (["vlgym", "show", "vlgym/Sokoban-v0"], ["vlgym", "doctor"], HELP)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_no_escape_code_is_written_into_a_pipe_nor_with_no_color(command: list[str]) -> None:
+    assert b"\x1b" not in run_in_pipe(["-m", *command])
+    assert b"\x1b" not in run_in_terminal(["-m", *command], 80, NO_COLOR="1")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_the_c_locale_gets_plain_letters(command: list[str]) -> None:
+    written = run_in_terminal(["-m", *command], 80, LC_ALL="C")
+    assert written.isascii()
+    assert len(written) > 100
+
+
+def test_an_encoding_without_a_letter_gets_something_like_it_or_its_number() -> None:
+    code = "from vlgym.terminal import prepare_output; prepare_output(); print('±1 → “x” \\u00e9 \\u4e00')"
+    assert run_in_pipe(["-c", code], LC_ALL="C") == b'+-1 -> "x" \\u00e9 \\u4e00\n'
+    assert run_in_pipe(["-c", code], PYTHONIOENCODING="latin-1") == '±1 -> "x" \u00e9 \\u4e00\n'.encode("latin-1")
+    assert run_in_pipe(["-c", code], LC_ALL="C.UTF-8") == "±1 → “x” \u00e9 \u4e00\n".encode()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_help_of_a_learner_fits_and_names_the_command_as_it_is_typed(width: int) -> None:
+    lines = lines_of(run_in_terminal(["-m", *HELP], width))
+    assert lines[0] == "usage: python -m baselines.evaluate [-h] [OPTIONS]"
+    assert [line for line in lines[1:] if len(line) > width and not line.startswith("    python -m")] == []
+
+
+def test_a_reader_of_a_learners_help_that_goes_away_is_no_traceback() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", *HELP], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, text=True
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(timeout=60) == 1
+
+
+@pytest.fixture
+def draw() -> Callable[..., list[str]]:
+    """Return the lines that a bar shows in a terminal of a width."""
+
+    def draw_lines(width: int, name: str, done: int, total: int, note: str = "") -> list[str]:
+        console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
+        progress = open_progress(console)
+        task = progress.add_task(name, total=total, note=note)
+        progress.tasks[task]._progress.clear()
+        progress.update(task, completed=done)
+        with console.capture() as capture:
+            console.print(*progress.get_renderables(), sep="\n")
+        return [line.rstrip() for line in capture.get().splitlines() if line.strip()]
+
+    return draw_lines
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("name", "total"), [("vldac", 250), ("held-out OneRoomS6Fast-v0", 20_000)])
+def test_a_bar_shows_name_bar_count_and_time_left_in_one_line(
+    draw: Callable[..., list[str]], width: int, name: str, total: int
+) -> None:
+    lines = draw(width, name, total // 2, total, NOTE)
+    assert len(lines) == 2
+    assert max(map(len, lines)) <= width
+    assert lines[0].startswith(name[:3])
+    assert "━━━━" in lines[0]
+    assert f"{total // 2}/{total}" in lines[0]
+    assert lines[0].endswith("-:--:-- left")
+    assert NOTE.startswith(lines[1])
+    assert NOTE[len(lines[1]) :].startswith("  ") or lines[1] == NOTE
+
+
+def test_a_bar_that_cannot_move_is_one_line_at_its_beginning(capsys: pytest.CaptureFixture[str]) -> None:
+    calls = []
+    with open_progress(open_console()) as progress, counting(progress, "held-out Walk-v0", 3) as advance:
+        for number in range(3):
+            advance(number)
+            calls.append(number)
+    assert capsys.readouterr().out == "held-out Walk-v0: 3 ...\n"
+    assert len(calls) == 3
+
+
+def test_text_is_cut_to_its_width_and_numbers_are_not_cut_in_the_middle() -> None:
+    assert [cut("a long line", width) for width in (11, 10, 6, 2)] == ["a long line", "a long...", "a l...", ".."]
+    assert [fit_parts("a 1  b 22  c 3", width) for width in (14, 13, 9, 3)] == [
+        "a 1  b 22  c 3",
+        "a 1  b 22",
+        "a 1  b 22",
+        "a 1",
+    ]
