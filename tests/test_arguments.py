@@ -89,6 +89,24 @@ def test_the_signature_of_a_class_is_its_constructors() -> None:
     assert "max_turns" in inspect.signature(VLEnv).parameters
 
 
+def test_a_child_that_fixes_an_argument_and_one_that_takes_any_are_recorded_too() -> None:
+    class Fast(Stranger):
+        def __init__(self, **kwargs: Any) -> None:
+            super().__init__(speed=9.0, **kwargs)
+
+    class Loose(Walk):
+        def __init__(self, **kwargs: Any) -> None:
+            self.size = kwargs.pop("size", 3)
+            super().__init__(**kwargs)
+
+    class Child(Stranger):
+        pass
+
+    assert Fast().arguments["speed"] == 9.0
+    assert Loose(size=4).arguments["size"] == 4
+    assert Child(8).arguments["length"] == 8
+
+
 def test_an_episode_changes_nothing_of_the_record_and_a_copy_keeps_it() -> None:
     env = Stranger()
     env.reset(seed=0)

@@ -12,6 +12,7 @@ import pytest
 from toys import Coin, make_spec, make_walk
 
 from vlgym.errors import TrajectoryError
+from vlgym.parsers import TagParser
 from vlgym.policies import RandomPolicy
 from vlgym.prompts import PromptBuilder
 from vlgym.rollout import Runner, run_episodes
@@ -83,6 +84,21 @@ def test_history_policy_split_and_episode_numbers_belong_to_a_run() -> None:
     assert (run["policy"], run["split"]) == ({"name": "told", "temperature": 0.5}, "val")
     assert (run["episodes"]["first"], run["episodes"]["end"]) == (5, 9)
     assert describe_run([make_walk()], policy=RandomPolicy())["policy"] == {"name": "random"}
+
+
+def test_a_parser_that_says_when_a_reply_is_over_is_another_run() -> None:
+    class Plain(TagParser):
+        name = "plain"
+        longest = 80
+        end: Any = None
+
+    class Ending(Plain):
+        end = staticmethod(len)
+
+    plain, ending = (describe_run([make_walk(parser=parser)]) for parser in (Plain(), Ending()))
+    described = [run["environments"]["vlgym/Walk-v0"] for run in (plain, ending)]
+    assert [entry["reply_ends"] for entry in described] == ["with the turn", "with the first action"]
+    assert [entry["parser_settings"]["longest"] for entry in described] == [80, 80]
 
 
 def test_two_environments_of_one_id_with_different_arguments_are_not_one_description() -> None:

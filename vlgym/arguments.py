@@ -34,15 +34,14 @@ def signature_of(cls: type) -> inspect.Signature:
 
 def bind_arguments(cls: type, values: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call of the constructor by name."""
-    first = inspect.signature(vars(cls)["__init__"]).parameters if "__init__" in vars(cls) else {}
-    return {**dict(zip([name for name in first if name != "self"], values, strict=False)), **named}
+    return {**dict(zip(signature_of(cls).parameters, values, strict=False)), **named} if values else dict(named)
 
 
 def arguments_in_force(env: object, base: type, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return name -> value of every argument that has one, as plain data.
 
-    Those of `base` (the arguments of every environment) are what the environment holds. Any other is what was given,
-    else its default; where that is `None`, what the constructor made of it, if it keeps that under the same name. What
+    Those of `base` (the arguments of every environment) are what the environment holds. Any other is what was given;
+    where nothing or `None` was, what the constructor keeps under the same name, else its default. What
     `env.resolve_arguments()` says comes last. An argument without a value is left out.
 
     Args:
@@ -51,10 +50,11 @@ def arguments_in_force(env: object, base: type, given: Mapping[str, Any]) -> dic
         given: arguments of the constructor's call.
     """
     kind: Any = type(env)
-    own, values = _defaults(base), {}
+    own, values = _defaults(base), dict(given)
     for name, default in _defaults(kind).items():
-        value = vars(env).get(name) if name in own else given.get(name, default)
-        values[name] = vars(env).get(name) if value is None else value
+        kept = vars(env).get(name)
+        if name in own or values.get(name) is None:
+            values[name] = default if kept is None else kept
     values.update(getattr(env, "resolve_arguments", dict)())
     return {name: to_plain(value) for name, value in values.items() if value is not None and name not in _HIDDEN}
 

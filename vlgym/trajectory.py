@@ -169,6 +169,7 @@ def _describe_env(env: VLEnv, builder: PromptBuilder | None) -> dict[str, Any]:
         "prompt_hash": env.prompt.digest(parser.describe()),
         "parser": parser.name,
         "parser_version": parser.version,
+        "reply_ends": "with the first action" if callable(getattr(parser, "end", None)) else "with the turn",
         "parser_settings": to_plain(settings) or None,
         "history": {"turns": layout.history_turns, "images": layout.history_images},
     }

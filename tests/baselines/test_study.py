@@ -9,7 +9,9 @@ from dataclasses import replace
 import pytest
 from stage import ENV
 
-from baselines import evaluate, study
+from baselines import evaluate, sft, study
+from baselines.learning.warm_start import WarmConfig
+from baselines.runs.folder import check_same
 from baselines.studies import arms, report
 from vlgym.errors import UserError
 
@@ -183,8 +185,33 @@ def test_an_evaluation_reports_every_environment_and_writes_json(tmp_path, capsy
     assert f"{first.normalized:.3f} [{first.normalized_low:.3f}, {first.normalized_high:.3f}]" in table[1]
     assert table[2].startswith("vlgym/Blackjack-v0")
     assert captured.err == f"{ENV.split('/')[1]}: 2 ...\nBlackjack-v0: 2 ...\n"
+    record = json.loads((tmp_path / "report.run.json").read_text())
+    assert record["environments"][ENV]["arguments"]["max_position"] == 5
+    assert record["episodes"]["held_out"] == {"split": "test", "first": 0, "end": 2}
+    limits = {"name": "tiny", "max_new_tokens": 4, "image_tokens": 4, "temperature": 1.0, "seed": 0}
+    assert limits.items() <= record["policy"].items()
+    assert "null" not in json.dumps(record)
     with pytest.raises(UserError, match="--split"):
         evaluate.run(replace(config, split="all"))
+
+
+def test_a_warm_start_alone_writes_down_how_it_was_made(tmp_path):
+    warm = WarmConfig(steps=1, samples=32, batch=4, val_episodes=2)
+    report = sft.run(sft.Config(env=ENV, out=tmp_path / "warm", image_tokens=4, threads=1, warm=warm))
+    text = (tmp_path / "warm" / "warm.json").read_text()
+    record = json.loads(text)
+    assert record["environments"][ENV]["parser"] == "tag"
+    assert record["policy"]["max_new_tokens"] == report.max_new_tokens > 0
+    assert (record["config"]["warm"]["steps"], record["report"]["steps"]) == (1, 1)
+    assert {"torch", "vlgym-cards"} <= record["versions"].keys()
+    assert "null" not in text
+
+
+def test_a_run_of_an_older_record_format_is_not_resumed_by_guessing():
+    now = {"format": 2, "config": {"algorithm": "x"}, "environments": {}}
+    check_same(now, now)
+    with pytest.raises(UserError, match=r"recorded by another version of vlgym \(record format 1, here 2\)"):
+        check_same({**now, "format": 1}, now)
 
 
 def test_a_first_report_without_a_finished_run_says_so(tmp_path, small, monkeypatch):
