@@ -116,7 +116,7 @@ def test_a_reader_of_a_learners_help_that_goes_away_is_no_traceback() -> None:
     assert process.stderr is not None
     assert process.stderr.read() == ""
     process.stderr.close()
-    assert process.wait(timeout=60) == 1
+    assert process.wait(timeout=60) == 141
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ def test_arguments_are_passed_to_the_environment(capsys: pytest.CaptureFixture[s
         (["check"], "Name the environments to check, or give --all"),
         (["check", "vlgym/Walk-v0", "--all"], "Name the environments to check, or give --all"),
         (["check", "vlgym/Walk-v0", "vlgym/Wolk-v0"], "Nearest: vlgym/Walk-v0"),
-        (["check", "vlgym/Walk-v0", "--only", "florr"], "check='florr' is not one of"),
+        (["check", "vlgym/Walk-v0", "--only", "florr"], "--only='florr' is not one of"),
     ],
 )
 def test_a_mistake_is_refused_before_anything_runs(
