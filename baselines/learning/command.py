@@ -50,7 +50,7 @@ def fold(text: str, width: int) -> str:
     """
     wrapper = textwrap.TextWrapper(max(20, min(100, width)), subsequent_indent="  ", break_on_hyphens=False)
     parts = re.split(r"(\n\n|\n(?=- ))", text.strip())
-    return "".join(part if part[:1] in ("", " ", "\n") else wrapper.fill(" ".join(part.split())) for part in parts)
+    return "".join(part if part[:1] in " \n" else wrapper.fill(" ".join(part.split())) for part in parts)
 
 
 def spread(arguments: Sequence[str]) -> list[str]:
