@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-LEARNERS = ["VL-DAC", "RL4VLM", "LOOP", "GRPO", "ArCHer", "sft"]
+LEARNERS = ["sft", "VL-DAC", "RL4VLM", "LOOP", "GRPO", "ArCHer"]
 
 
 def train(folder: Path, how: str) -> dict[str, str]:
@@ -28,6 +28,7 @@ def test_two_fresh_processes_with_two_threads_train_the_same_model_though_one_st
     first, second = train(tmp_path / "first", "whole"), train(tmp_path / "second", "resumed")
     assert list(first) == LEARNERS
     assert first == second
+    assert all(found.endswith("trained") for name, found in first.items() if name != "sft")
 
 
 def test_waiting_threads_sleep_unless_the_user_says_otherwise():

@@ -35,9 +35,9 @@ def suite(
 
     check_choice("--policy", policy, POLICIES)
     check_choice("--planner", planner, (None, *PLANNERS))
-    parts = get_registry().suite(name)
-    check_choice("--env", env, (None, *(part.env_id for part in parts)))
-    parts = [part for part in parts if env is None or part.env_id == env]
+    every = get_registry().suite(name)
+    check_choice("--env", env, (None, *(part.env_id for part in every)))
+    parts = [part for part in every if env is None or part.env_id == env]
     total = sum(len(part.items) for part in parts for setting in part.planners if planner in (None, setting))
     console = open_console(stderr=True)
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
