@@ -264,3 +264,25 @@ def test_a_broken_environment_is_replaced_and_its_episode_ends_as_truncated() ->
     assert (failure["episode"], failure["turn"], failure["reply"]) == (1, 1, RIGHT)
     assert failure["error"] == "ValueError: out of paper"
     assert [slot.episode for slot in runner.slots] == [0, 3]
+
+
+@pytest.mark.parametrize(
+    ("replies", "words"),
+    [
+        (
+            ["go right"],
+            r"'odd' gave str; .*one vlgym.types.Reply for each of the 1 prompts\. Wrap the text: Reply\(text\)",
+        ),
+        ("go right", "gave str; its reply.. returns a list"),
+        (None, "gave NoneType; its reply.. returns a list"),
+        ([Reply(None)], r"gave Reply\(NoneType\)"),  # type: ignore[arg-type]
+        ([{"text": RIGHT}], "gave dict"),
+        ([], "gave 0 replies to 1 prompts"),
+        ([Reply(RIGHT), Reply(RIGHT)], "gave 2 replies to 1 prompts"),
+    ],
+)
+def test_a_policy_that_does_not_give_a_reply_for_each_prompt_is_told_so(replies: Any, words: str) -> None:
+    policy = Watcher()
+    policy.name, policy.reply = "odd", lambda turns: replies  # type: ignore[method-assign]
+    with pytest.raises(UserError, match=words):
+        Runner([make_walk()]).step(policy)

@@ -82,6 +82,8 @@ def _describe(hint: Any) -> str:
         return " or ".join(repr(choice) for choice in inner)
     if kind is tuple and Ellipsis not in inner:
         return f"a list of {' and '.join(_describe(part) for part in inner)}"
+    if kind is collections.abc.Callable:
+        return "a function"
     if isinstance(kind, type) and inner and not issubclass(kind, collections.abc.Mapping):
         return f"a list, each {_describe(inner[0])}"
     if isinstance(hint, type) and issubclass(hint, os.PathLike):

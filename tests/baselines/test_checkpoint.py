@@ -76,3 +76,24 @@ def test_weights_of_another_model_are_refused(tmp_path):
     with pytest.raises(UserError, match=r"another model: net\.weight"):
         load_module("net", wider, load_checkpoint(tmp_path)[0])
     assert torch.equal(before, wider.weight)
+
+
+def test_a_kill_while_the_newest_is_replaced_leaves_it_and_half_removed_ones_count_for_nothing(tmp_path):
+    for update in (1, 2):
+        save_checkpoint(tmp_path, {"x": torch.full((2,), float(update))}, {"update": update})
+    (tmp_path / "update-000002").rename(tmp_path / ".update-000002.old")
+    (tmp_path / ".update-000002.part").mkdir()
+    (tmp_path / ".update-000000.gone").mkdir()
+    assert load_checkpoint(tmp_path)[1]["update"] == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["update-000001", "update-000002"]
+
+
+def test_a_damaged_checkpoint_is_an_error_that_names_the_one_before(tmp_path):
+    for update in (1, 2):
+        save_checkpoint(tmp_path, {"x": torch.zeros(2)}, {"update": update})
+    (tmp_path / "update-000002" / "tensors.safetensors").write_bytes(b"half")
+    with pytest.raises(UserError, match=r"update-000002 is damaged .* Remove that folder to go on from update-000001"):
+        load_checkpoint(tmp_path)
+    (tmp_path / "update-000001").rename(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match="begin the run again, with --overwrite"):
+        load_checkpoint(tmp_path)

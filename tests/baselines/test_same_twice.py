@@ -1,4 +1,4 @@
-"""The same command with the same seed trains the same model, in fresh processes and with several threads."""
+"""The same command with the same seed trains the same model, in fresh processes, with several threads, and resumed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-LEARNERS = ["VL-DAC", "RL4VLM", "LOOP", "GRPO", "ArCHer", "sft"]
+LEARNERS = ["sft", "VL-DAC", "RL4VLM", "LOOP", "GRPO", "ArCHer"]
 
 
-def train(folder: Path) -> dict[str, str]:
+def train(folder: Path, how: str) -> dict[str, str]:
     """The digest of each learner's weights after a run in a process of its own."""
-    command = [sys.executable, str(HERE / "same_twice.py"), str(folder), "deterministic"]
+    command = [sys.executable, str(HERE / "same_twice.py"), str(folder), how]
     # Waiting threads sleep: beside other tests they would take the processors from those that work.
     path = os.pathsep.join([str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "OMP_WAIT_POLICY": "PASSIVE"}
@@ -24,10 +24,11 @@ def train(folder: Path) -> dict[str, str]:
     return {name: rest for name, rest in (row for row in rows if len(row) == 2) if name in LEARNERS}
 
 
-def test_two_fresh_processes_with_two_threads_train_the_same_model(tmp_path):
-    first, second = train(tmp_path / "first"), train(tmp_path / "second")
+def test_two_fresh_processes_with_two_threads_train_the_same_model_though_one_stops_and_resumes(tmp_path):
+    first, second = train(tmp_path / "first", "whole"), train(tmp_path / "second", "resumed")
     assert list(first) == LEARNERS
     assert first == second
+    assert all(found.endswith("trained") for name, found in first.items() if name != "sft")
 
 
 def test_waiting_threads_sleep_unless_the_user_says_otherwise():

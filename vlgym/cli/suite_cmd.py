@@ -34,9 +34,9 @@ def suite(
     """Play a suite that the installed plugins contribute to, and print scores with half-widths."""
     check_choice("--policy", policy, POLICIES)
     check_choice("--planner", planner, (None, *PLANNERS))
-    parts = get_registry().suite(name)
-    check_choice("--env", env, (None, *(part.env_id for part in parts)))
-    parts = tuple(part for part in parts if env is None or part.env_id == env)
+    every = get_registry().suite(name)
+    check_choice("--env", env, (None, *(part.env_id for part in every)))
+    parts = [part for part in every if env is None or part.env_id == env]
     total = sum(len(part.items) for part in parts for setting in part.planners if planner in (None, setting))
     with open_progress(open_console(stderr=True)) as progress:
         task = progress.add_task(name, total=total)

@@ -1,0 +1,132 @@
+"""How commands end: one table of exit statuses, and a line instead of a traceback for what is no bug."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vlgym import errors
+from vlgym.errors import FailedError, UserError
+from vlgym.exits import run_command
+
+ROOT = Path(__file__).parents[1]
+WITHOUT_TORCH = """
+import sys
+from importlib.machinery import PathFinder
+
+class Finder(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name.split(".")[0] in ("torch", "peft") else PathFinder.find_spec(name, path, target)
+
+sys.meta_path = [Finder if finder is PathFinder else finder for finder in sys.meta_path]
+"""
+
+
+def ends_with(error: BaseException | None, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """Status and line of a command that raises."""
+
+    def command() -> None:
+        if error is not None:
+            raise error
+
+    return run_command("prog", command), capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "line"),
+    [
+        (None, 0, ""),
+        (UserError("Do this."), 2, "prog: Do this.\n"),
+        (FailedError("It failed."), 1, "prog: It failed.\n"),
+        (KeyboardInterrupt(), 130, "\nprog: interrupted.\n"),
+        (SystemExit(2), 2, ""),
+        (SystemExit(None), 0, ""),
+        (SystemExit("why"), 1, "why\n"),
+        (BrokenPipeError(), 141, ""),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "x.json"), 2,
+            "prog: No space left on device (x.json). Make room on that disk, or choose another one.\n",
+        ),
+        (
+            OSError(errno.EROFS, "Read-only file system", "x"), 2,
+            "prog: Read-only file system (x). Choose another folder.\n",
+        ),
+        (
+            RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)"), 2,
+            "prog: No space left on device. Make room on that disk, or choose another one.\n",
+        ),
+    ],
+)  # fmt: skip
+def test_every_end_has_its_status_and_its_line(
+    error: BaseException | None, status: int, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ends_with(error, capsys) == (status, line)
+    assert f"| {status} |" in str(errors.__doc__)
+
+
+def test_sigterm_tidies_up_as_ctrl_c_does(capsys: pytest.CaptureFixture[str]) -> None:
+    tidied = []
+
+    def command() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            signal.pause()
+        finally:
+            tidied.append(True)
+
+    before = signal.getsignal(signal.SIGTERM)
+    assert run_command("prog", command) == 143
+    assert capsys.readouterr().err == "\nprog: stopped by SIGTERM.\n"
+    assert tidied == [True]
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_bugs_keep_their_traceback() -> None:
+    with pytest.raises(FileNotFoundError):
+        run_command("prog", lambda: Path("/no/such/file").read_text())
+    with pytest.raises(ZeroDivisionError):
+        run_command("prog", lambda: 1 // 0)
+
+
+def test_output_that_finds_no_room_is_a_line() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "vlgym", "list"],
+            cwd=ROOT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("vlgym: No space left on device.")
+    assert "Traceback" not in done.stderr
+
+
+def test_without_torch_a_learner_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_TORCH)
+    path = os.pathsep.join([str(tmp_path), str(ROOT), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-m", "baselines.vldac"], env={**os.environ, "PYTHONPATH": path}, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: The learners need torch, peft, which are not installed.")
+    assert "'.[train]'" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_what_the_learners_need_is_what_their_extra_installs() -> None:
+    import tomllib
+
+    import baselines
+
+    extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["train"]
+    assert set(baselines.NEEDED) == {line.split(">")[0] for line in extra}
