@@ -45,7 +45,7 @@ class Config:
     """Run a study, or go on with it, and write its table, plot and raw runs."""
 
     name: Annotated[str, tyro.conf.Positional]
-    """Which study: numberline, ablation, ezpoints, oneroom, oneroom-fast, ablation-oneroom or transfer."""
+    """Which study: numberline, ablation, ezpoints, unreadable, oneroom, oneroom-fast, ablation-oneroom or transfer."""
     out: Path = Path("runs/studies")
     """The study's folder is made in here."""
     workers: int = 2

@@ -102,6 +102,14 @@ STUDIES: dict[str, Study] = {
         env_steps=4_096,
         warm_options=("--warm.noise", "0.2", "--warm.check-every", "50"),
     ),
+    "unreadable": Study(
+        title="EZPoints: what an unreadable reply costs",
+        question="Do unreadable replies go away where training takes something off for each?",
+        env="vlgym/EZPoints-v0",
+        arms=(VLDAC, Arm("without penalty", "baselines.vldac", ("--reward.unreadable-penalty", "0"))),
+        env_steps=4_096,
+        warm_options=("--warm.noise", "0.2", "--warm.check-every", "50"),
+    ),
     "oneroom": Study(
         title="OneRoom at a reduced resolution: VL-DAC, stabilised RL4VLM, LOOP, GRPO",
         question=(
