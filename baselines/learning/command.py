@@ -68,11 +68,15 @@ def spread(arguments: Sequence[str]) -> list[str]:
 
 
 def main(config: type[C], run: Callable[[C], object], description: str | None) -> None:
-    """Run a command, its options first, and end the program with an exit status of the table in `vlgym.errors`."""
+    """Run a command, its options first; return when it is done, and else (`--help`, too) end the program with an exit
+    status of the table in `vlgym.errors`."""
+    done = []
     try:
-        sys.exit(run_command("error", lambda: _status(run(parse(config, description)))))
+        status = run_command("error", lambda: done.append(run(parse(config, description))))
     finally:
         distributed.leave()
+    if status or not done or _status(done[0]):
+        sys.exit(status or (_status(done[0]) if done else 0))
 
 
 def _status(result: object) -> int:

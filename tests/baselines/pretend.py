@@ -23,7 +23,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from baselines.engine import graphed
-from baselines.learning import run as run_module
 from baselines.runs import checkpoint
 
 CUDA, HOST = torch.device("cuda", 0), torch.device("cpu")
@@ -196,7 +195,6 @@ def accelerator() -> Iterator[None]:
             (torch.cuda, "reset_peak_memory_stats", lambda device=None: None),
             (torch, "Generator", generator),
             (checkpoint, "load_file", load),
-            (run_module, "load_file", load),
             (graphed.GraphedDecoding, "__init__", without_graphs),
         ):
             stack.enter_context(mock.patch.object(owner, name, new))

@@ -164,7 +164,7 @@ def test_unknown_and_unsupported_models_are_refused_with_the_way_out(tmp_path):
         with pytest.raises(UserError, match=words) as caught:
             load_family(target)
         assert "tiny" in str(caught.value)
-    with pytest.raises(UserError, match="float32 or bfloat16"):
+    with pytest.raises(UserError, match="float32, bfloat16"):
         load_family("tiny", dtype="int8")
     with pytest.raises(UserError, match="image_tokens"):
         load_family("tiny", image_tokens=-1)
