@@ -118,7 +118,7 @@ def test_without_torch_a_learner_says_what_to_install(tmp_path: Path) -> None:
         text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: The learners need torch, peft, which are not installed.")
+    assert done.stderr.startswith("error: The learners need torch, peft, which are not installed: pip install")
     assert "'.[train]'" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 

@@ -80,8 +80,8 @@ def main() -> None:
     ]
     replies = (
         "\n\nThe same models again, 200 episodes each: success and share of unreadable replies, sampled and greedy, at "
-        "the token limit of the training (x1) and at four times that (x4). Target: success of at least 0.95 and at most "
-        "0.02 unreadable everywhere.\n\n" + table(["seed", *names], judged) + "\n\n"
+        "the token limit of the training (x1) and at four times that (x4). Target: success of at least 0.95 and at "
+        "most 0.02 unreadable everywhere.\n\n" + table(["seed", *names], judged) + "\n\n"
     )
     finish(
         "demo_seeds",
