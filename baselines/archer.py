@@ -47,6 +47,7 @@ from .learning.optimizers import Metrics, Optimizers, learning_rate, policy_opti
 from .learning.replay import Replay, State, Transition, columns
 from .learning.run import Run, Update
 from .models.family import Prompt
+from .runs import distributed
 
 Outcome = tuple[float, Prompt | None]
 """What came of a step: the reward as training sees it, and the prompt after it, None where the episode terminated."""
@@ -92,6 +93,11 @@ class Config(RunConfig):
         config.require_at_least(1, "buffer", "critic_steps", "critic_batch")
         config.require_at_least(0, "critic_warmup")
         config.require_share("gamma", "tau")
+        if distributed.announced() > 1:
+            raise UserError(
+                f"ArCHer keeps its buffer in one process, but {distributed.announced()} were started; "
+                "start it without torchrun."
+            )
         return config
 
 
@@ -115,16 +121,10 @@ class ArCHer:
     Args:
         run: gives the model, its frozen reference, the environments and the configuration.
 
-    Raises:
-        UserError: there are several processes.
     """
 
     def __init__(self, run: Run[Config]) -> None:
         c = self.config = run.config
-        if run.world.size > 1:
-            raise UserError(
-                f"ArCHer keeps its buffer in one process, but {run.world.size} were started; start it without torchrun."
-            )
         if run.weights.reference is None:
             raise ValueError("ArCHer reads features of the frozen reference; make the run with keep_reference=True.")
         self.run, self.weights, self.reference = run, run.weights, run.weights.reference

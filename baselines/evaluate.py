@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -111,29 +112,28 @@ def run(config: Config) -> list[Report]:
     )
     engine = Engine(family, max_new_tokens=limits.max_new_tokens or NEW_TOKENS)
     builder = prompt_builder(limits.history_turns, limits.history_images)
-    rows = []
-    reports = []
-    for env_id in env_ids:
-        engine.parsers = parsers[env_id]
-        policy = ModelPolicy(
-            engine, torch.Generator().manual_seed(config.seed), greedy=config.greedy, name=config.model
-        )
-        with (
-            open_progress(open_console(stderr=True)) as progress,
-            counting(progress, env_id.split("/")[-1], config.episodes) as advance,
-        ):
-            report = evaluate(
-                env_id, policy, episodes=config.episodes, split=config.split, num_envs=config.num_envs,
-                env_kwargs=arguments, builder=builder, on_episode=advance,
-            )  # fmt: skip
-        reports.append(report)
-        rows.append((
-            env_id, f"{report.success:.3f} [{report.success_low:.3f}, {report.success_high:.3f}]",
-            f"{report.mean_return:+.3f} ± {report.return_se:.3f}", in_interval(report), f"{report.invalid_rate:.3f}",
-            f"{report.cut_rate:.3f}",
-            f"{report.mean_turns:.1f}",
-        ))  # fmt: skip
-    print_rows(open_console(), HEADERS, rows)
+    reports: list[Report] = []
+    try:
+        for env_id in env_ids:
+            engine.parsers = parsers[env_id]
+            policy = ModelPolicy(
+                engine, torch.Generator().manual_seed(config.seed), greedy=config.greedy, name=config.model
+            )
+            with (
+                open_progress(open_console(stderr=True)) as progress,
+                counting(progress, env_id.split("/")[-1], config.episodes) as advance,
+            ):
+                report = evaluate(
+                    env_id, policy, episodes=config.episodes, split=config.split, num_envs=config.num_envs,
+                    env_kwargs=arguments, builder=builder, on_episode=advance,
+                )  # fmt: skip
+            reports.append(report)
+            if config.out is not None:
+                with suppress(OSError):  # said at the end; here the next environment matters more
+                    write_json(config.out, [each.to_dict() for each in reports])
+    finally:  # what was played before an error or Ctrl-C is not lost
+        if reports:
+            print_rows(open_console(), HEADERS, [_row(each) for each in reports])
     if config.out is not None:
         numbers = {"seeds": SEED_RULE, "held_out": {"split": config.split, "first": 0, "end": config.episodes}}
         record = describe(
@@ -142,6 +142,14 @@ def run(config: Config) -> list[Report]:
         )  # fmt: skip
         _write(config.out, [report.to_dict() for report in reports], record)
     return reports
+
+
+def _row(report: Report) -> tuple[str, ...]:
+    return (
+        report.env_id, f"{report.success:.3f} [{report.success_low:.3f}, {report.success_high:.3f}]",
+        f"{report.mean_return:+.3f} ± {report.return_se:.3f}", in_interval(report), f"{report.invalid_rate:.3f}",
+        f"{report.cut_rate:.3f}", f"{report.mean_turns:.1f}",
+    )  # fmt: skip
 
 
 def _limits(config: Config) -> Limits:

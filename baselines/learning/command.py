@@ -44,7 +44,7 @@ def parse(config: type[C], description: str | None, arguments: Sequence[str] | N
 
 
 def fold(text: str, width: int) -> str:
-    """Break the lines of a docstring's paragraphs and list items anew, at most 100 columns long; indented ones stay.
+    """Break the lines of a docstring's paragraphs and list items again, at most 100 columns long; indented ones stay.
 
     All but the first line of each are indented: tyro puts lines that begin with a letter together again.
     """

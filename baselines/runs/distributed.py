@@ -35,10 +35,14 @@ class World:
 ALONE = World()
 
 
+def announced() -> int:
+    """How many processes torchrun announces in the environment; 1 without it."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
 def join(device: str) -> World:
-    """Join the process group that torchrun announces in the environment, or be alone."""
-    size = int(os.environ.get("WORLD_SIZE", "1"))
-    if size == 1:
+    """Join the process group that torchrun announces, or be alone."""
+    if announced() == 1:
         return ALONE
     if not dist.is_initialized():
         dist.init_process_group("cpu:gloo,cuda:nccl" if device.startswith("cuda") else "gloo")

@@ -24,7 +24,6 @@ from baselines.learning.replay import Replay, State, Transition, columns
 from baselines.learning.run import Run
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs.checkpoint import checkpoints
-from baselines.runs.distributed import World
 from baselines.runs.logs import RunLog, read_rows
 from vlgym.errors import UserError
 
@@ -324,11 +323,10 @@ def test_on_policy_forgets_all_but_the_newest_rollout(make_learner):
     assert prompts <= learner.replay.states.keys()
 
 
-def test_several_processes_are_refused(make_learner):
-    run = make_learner().run
-    run.world = World(0, 2)
+def test_several_processes_are_refused_before_any_work(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(UserError, match="without torchrun"):
-        ArCHer(run)
+        archer.Config().resolve()
 
 
 @pytest.mark.parametrize(

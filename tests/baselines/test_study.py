@@ -14,6 +14,7 @@ from baselines.learning.warm_start import WarmConfig
 from baselines.runs.folder import check_same
 from baselines.studies import arms, report
 from vlgym.errors import UserError
+from vlgym.evaluation import summarize
 
 SMALL = (
     "--num-envs", "4", "--rollout-steps", "2", "--minibatch", "8", "--eval-episodes", "4", "--image-tokens", "4",
@@ -167,6 +168,20 @@ def test_unknown_studies_and_bad_numbers_are_refused(tmp_path):
         study.run(study.Config("numbrline", out=tmp_path))
     with pytest.raises(UserError, match="--workers"):
         study.run(study.Config("numberline", out=tmp_path, workers=0))
+
+
+def test_what_was_evaluated_before_an_error_is_not_lost(tmp_path, capsys, monkeypatch):
+    def play(env_id, *args, **kwargs):
+        if env_id != ENV:
+            raise KeyboardInterrupt
+        return summarize(env_id, "vlm", "test", [])
+
+    monkeypatch.setattr(evaluate, "evaluate", play)
+    out = tmp_path / "report.json"
+    with pytest.raises(KeyboardInterrupt):
+        evaluate.run(evaluate.Config("tiny", env=f"{ENV},vlgym/Blackjack-v0", image_tokens=4, out=out))
+    assert [entry["env_id"] for entry in json.loads(out.read_text())] == [ENV]
+    assert f"\n{ENV}" in capsys.readouterr().out
 
 
 def test_an_evaluation_reports_every_environment_and_writes_json(tmp_path, capsys):
