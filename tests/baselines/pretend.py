@@ -190,6 +190,7 @@ def accelerator() -> Iterator[None]:
     with ExitStack() as stack:
         for owner, name, new in (
             (torch.cuda, "is_available", lambda: True),
+            (torch.cuda, "device_count", lambda: 1),
             (torch.cuda, "synchronize", lambda device=None: None),
             (torch.cuda, "max_memory_allocated", lambda device=None: 0),
             (torch.cuda, "reset_peak_memory_stats", lambda device=None: None),

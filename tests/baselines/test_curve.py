@@ -47,6 +47,13 @@ def test_unreadable_and_cut_replies_of_training_and_of_held_out_episodes_are_dra
     assert lines["cut, held-out"] == [[0, 0.125], [20, 0.125]]
 
 
+def test_the_reference_lines_of_the_return_have_their_standard_error(tmp_path, monkeypatch):
+    figure = draw(tmp_path / "curve.png", monkeypatch, ROWS, [])
+    success, returns = ([line.get_label() for line in figure.axes[at].get_lines()] for at in (1, 2))
+    assert "random -1.00 ± 0.10 (standard error)" in returns
+    assert "random 0.20" in success
+
+
 @pytest.mark.parametrize(("rows", "evaluations"), [([], []), (ROWS, []), ([], [{"env_steps": 0, **REPORT}])])
 def test_a_run_that_has_hardly_begun_has_a_curve(tmp_path, monkeypatch, rows, evaluations):
     draw(tmp_path / "curve.png", monkeypatch, rows, evaluations)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from pathlib import Path
 
 import pytest
-from matplotlib import rc_context
 
 from baselines.learning.evaluation import _mean
-from baselines.runs import curve
 from baselines.runs.logs import RunLog, summary
 
 ROW = {"update": 1, "episode/success": math.nan, "rollout/invalid_rate": 0.25, "loss/kl": 0.01, "lr": 1.0}
@@ -25,7 +22,7 @@ def test_the_summary_leaves_out_what_an_update_has_no_number_of() -> None:
 def test_held_out_episodes_show_that_they_are_played(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], quiet: bool
 ) -> None:
-    log = RunLog(tmp_path, name="vldac", total=2, done=0, track="none", config={}, quiet=quiet)
+    log = RunLog(tmp_path, name="vldac", total=2, done=0, quiet=quiet)
     with log.counting("held-out NumberLine-v0", 200) as advance:
         advance("an episode")
     log.close()
@@ -36,13 +33,3 @@ def test_bounds_of_several_environments_have_the_standard_error_of_their_mean() 
     bounds = [{"success": 0.2, "return": 1.0, "se": 0.3}, {"success": 0.4, "return": 2.0, "se": 0.4}]
     assert _mean(bounds) == pytest.approx({"success": 0.3, "return": 1.5, "se": 0.25})
     assert _mean([*bounds, None]) is None
-
-
-def test_the_curve_names_the_standard_error_of_its_reference_lines(tmp_path: Path) -> None:
-    floor, oracle = {"success": 0.2, "return": -2.5, "se": 0.16}, {"success": 1.0, "return": 1.0, "se": 0.0}
-    path = tmp_path / "curve.svg"
-    with rc_context({"svg.fonttype": "none"}):
-        curve.draw_curve(path, [], title="t", name="n", warm=[], evaluations=[], floor=floor, oracle=oracle)
-    text = re.sub(r"\s+", " ", path.read_text())
-    assert "random -2.50 ± 0.16 (standard error)" in text
-    assert "random 0.20<" in text
