@@ -108,6 +108,7 @@ STUDIES: dict[str, Study] = {
         env="vlgym/EZPoints-v0",
         arms=(VLDAC, Arm("without penalty", "baselines.vldac", ("--reward.unreadable-penalty", "0"))),
         env_steps=4_096,
+        seeds=2,
         warm_options=("--warm.noise", "0.2", "--warm.check-every", "50"),
     ),
     "oneroom": Study(
