@@ -1,4 +1,4 @@
-"""When a reply is over, and what an unreadable one costs: five ways to train the demo, several seeds each.
+"""When a reply is over, and what an unreadable one costs: ways to train the demo, five seeds each.
 
     python tests/benchmarks/reply_end.py --runs runs/reply_end --write
 
@@ -117,7 +117,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=Path, default=Path("runs/reply_end"), help="folder of the runs")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
-    parser.add_argument("--ways", nargs="+", choices=sorted(WAYS), default=list(WAYS))
+    parser.add_argument(
+        "--ways", nargs="+", choices=sorted(WAYS), default=["turn", "turn-penalty", "cut-penalty", "parser-penalty"]
+    )
     parser.add_argument("--one", nargs=2, metavar=("WAY", "SEED"), help="make this run in this process, and no page")
     args = parse_write(__doc__ or "", parser)
     if args.one:
