@@ -109,8 +109,8 @@ def test_the_table_has_every_id_its_task_and_the_rooms_that_can_host_it():
 def test_floors_and_ceilings_are_measured_on_as_many_episodes_as_the_page_says():
     registry = read_registry()
     counts = {registry[spec.id][key]["episodes"] for spec in vlgym_envs() for key in ("floor", "ceiling")}
-    assert counts == {80}
-    assert "of 80 generated test episodes each" in PAGE
+    assert counts == {400}
+    assert "of 400 generated test episodes each" in PAGE
 
 
 def test_the_pictures_are_fresh_and_small(tmp_path: Path):
