@@ -248,7 +248,7 @@ def test_domain_randomisation_changes_the_picture_and_the_steps_and_sign_refuses
     random.close()
     with pytest.raises(UserError, match="leave domain_rand=False"):
         make("Sign", domain_rand=True)
-    with pytest.raises(UserError, match="must be True or False"):
+    with pytest.raises(UserError, match="must be true or false"):
         make("OneRoom", domain_rand="yes")
 
 

@@ -306,7 +306,7 @@ def test_a_state_restored_in_a_fresh_process_goes_on_with_the_same_plan() -> Non
         ({"group": "small"}, "Nearest: small-v"),
         ({"level": 50}, "small-v0 has levels 0 to 49"),
         ({"level": "first"}, "'any' lets the seed choose"),
-        ({"level": True}, "levels 0 to 49"),
+        ({"level": True}, "level=True must be an integer, or a text"),
         ({"rows": 4}, "rows=4 must be an integer from 5 to 20"),
         ({"boxes": 2.5}, "boxes=2.5 must be an integer"),
         ({"level": 3, "boxes": 4}, "boxes can be given only for drawn rooms"),
