@@ -120,7 +120,6 @@ class ArCHer:
 
     Args:
         run: gives the model, its frozen reference, the environments and the configuration.
-
     """
 
     def __init__(self, run: Run[Config]) -> None:

@@ -82,7 +82,6 @@ class Sampler(Prefill):
         return {
             "max_new_tokens": self.max_new_tokens,
             "image_tokens": family.image_tokens,
-            "stop": [f"{parser.name}-v{parser.version}" for parser in self.parsers if hasattr(parser, "end")],
             "dtype": str(next(family.model.parameters()).dtype).removeprefix("torch."),
             "device": str(family.device),
         }
