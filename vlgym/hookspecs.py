@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 import pluggy
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from .policies import Policy
     from .spec import EnvSpec
     from .suites import SuitePart
 
@@ -27,3 +30,16 @@ def vlgym_envs() -> list[EnvSpec]:
 def vlgym_suites() -> list[SuitePart]:
     """Return the plugin's parts of named benchmarks (such as `magebench-mini`). Must not import environment code."""
     return []
+
+
+@hookspec
+def vlgym_policies() -> Mapping[str, Callable[..., Policy]]:
+    """Return the plugin's policies: name to factory. `vlgym eval --policy NAME:ARGUMENT` calls one.
+
+    The factory gets what stands behind the colon as its one positional argument (an empty string where nothing does),
+    and those options of the command line that were given and that it takes, by name: `seed`, `temperature`,
+    `max_tokens`, `base_url`, ..., and any `--policy-arg NAME=VALUE`. An option that it does not take is refused before
+    it is called. It raises `vlgym.errors.UserError` for whatever a user can fix. What it returns is a
+    `vlgym.policies.Policy`. Must not import a learner's libraries before a factory is called.
+    """
+    return {}

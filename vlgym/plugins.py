@@ -9,8 +9,9 @@ those only, named by entry point or by distribution.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any
 
@@ -24,6 +25,8 @@ from .suites import SuitePart
 GROUP = "vlgym"
 SWITCH = "VLGYM_PLUGINS"
 
+_POLICY_NAME = re.compile(r"[a-z][a-z0-9-]*")
+
 
 @dataclass
 class PluginRecord:
@@ -35,6 +38,7 @@ class PluginRecord:
         version: version of that distribution.
         specs: its environments; empty after a failure.
         suites: its parts of named benchmarks.
+        policies: its policies, name to factory.
         error: `None`, or one line that says what failed.
         enabled: `False` when `VLGYM_PLUGINS` leaves it out.
         unfinished: the module is being imported right now (someone imported the plugin before vlgym); look again later.
@@ -45,6 +49,7 @@ class PluginRecord:
     version: str
     specs: tuple[EnvSpec, ...] = ()
     suites: tuple[SuitePart, ...] = ()
+    policies: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     error: str | None = None
     enabled: bool = True
     unfinished: bool = False
@@ -116,6 +121,7 @@ def _load(record: PluginRecord, point: Any) -> None:
         _refuse_unknown_hooks(module)
         specs = _read_specs(manager)
         record.suites = _read_suites(manager)
+        record.policies = _read_policies(manager)
         record.specs = specs
     except PluginError as error:
         record.error = str(error)
@@ -161,3 +167,15 @@ def _read_suites(manager: pluggy.PluginManager) -> tuple[SuitePart, ...]:
             raise PluginError(f"vlgym_suites must return a list of SuitePart, got {type(result).__name__}.")
         parts.extend(result)
     return tuple(sorted(parts, key=lambda part: (part.suite, part.env_id)))
+
+
+def _read_policies(manager: pluggy.PluginManager) -> dict[str, Callable[..., Any]]:
+    policies: dict[str, Callable[..., Any]] = {}
+    for result in manager.hook.vlgym_policies():
+        if not isinstance(result, Mapping) or not all(callable(factory) for factory in result.values()):
+            raise PluginError(f"vlgym_policies must return a dict of name to factory, got {type(result).__name__}.")
+        for name in result:
+            if not isinstance(name, str) or not _POLICY_NAME.fullmatch(name):
+                raise PluginError(f"vlgym_policies: name {name!r} must be lower case letters, digits and hyphens.")
+        policies.update(result)
+    return policies

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from concurrent.futures import Future
+from typing import Protocol, runtime_checkable
 
 from .errors import UserError
 from .making import unwrap
@@ -12,11 +13,36 @@ from .types import Reply, StepRecord, Turn
 
 
 class Policy(Protocol):
-    """Answers a batch of prompts, one per environment."""
+    """Answers a batch of prompts, one per environment.
+
+    Whatever else a policy has is optional, and found by its name:
+
+    - `describe() -> dict`: what its replies depend on, for a run's record; by default its name.
+    - `prefers() -> dict`: settings that it was made for (`history_turns`, `history_images`, `parser`), which hold where
+      the user names none.
+    - `submit(turn) -> concurrent.futures.Future[Reply]`: with it, a slow answer holds up its own episode alone: each
+      environment goes on as soon as its own answer is there (see `AskingPolicy`).
+    - `close()`: called once at the end.
+    """
 
     name: str
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]: ...
+
+
+@runtime_checkable
+class AskingPolicy(Protocol):
+    """A policy that answers each prompt for itself, such as an endpoint's: `reply` waits for all of a batch.
+
+    The `Future` of `submit` ends with a `Reply`, or with an exception: `UserError` where going on makes no sense (a
+    wrong key), which ends the run.
+    """
+
+    name: str
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]: ...
+
+    def submit(self, turn: Turn) -> Future[Reply]: ...
 
 
 class IdlePolicy:
@@ -94,7 +120,10 @@ class ReplayPolicy:
     name = "replay"
 
     def __init__(self, records: Iterable[StepRecord]) -> None:
-        self._texts = {(r.env_id, r.seed, r.turn): r.reply for r in records}
+        self._replies = {
+            (r.part or r.env_id, r.seed, r.repeat, r.turn): Reply(r.reply, None, r.cut, r.refused, r.usage)
+            for r in records
+        }
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
         """Return the recorded reply of each environment's seed and turn.
@@ -104,8 +133,8 @@ class ReplayPolicy:
         """
         replies = []
         for turn in turns:
-            key = (turn.env_id, turn.seed, turn.turn)
-            if key not in self._texts:
-                raise UserError(f"No recorded reply for {turn.env_id}, seed {turn.seed}, turn {turn.turn}.")
-            replies.append(Reply(self._texts[key]))
+            key = (turn.part or turn.env_id, turn.seed, turn.repeat, turn.turn)
+            if key not in self._replies:
+                raise UserError(f"No recorded reply for {key[0]}, seed {turn.seed}, turn {turn.turn}.")
+            replies.append(self._replies[key])
         return replies

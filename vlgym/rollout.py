@@ -62,6 +62,7 @@ class Runner:
         remake: makes environment `i` again. With it, an environment that raises ends its episode as truncated (parse
             `"env_error"`, reward 0), is noted in `failures` and replaced; `FAILURES_IN_A_ROW` of one environment
             end the run all the same. Without it, its error is raised.
+        part: part of the evaluation that the episodes belong to, for the records.
 
     Attributes:
         failures: one dictionary per failure: `env_id`, `episode`, `seed`, `turn`, `reply` (`None` in a reset), `error`.
@@ -82,10 +83,11 @@ class Runner:
         repeats: int = 1,
         stride: int | None = None,
         remake: Callable[[int], gymnasium.Env[Any, Any]] | None = None,
+        part: str = "",
     ) -> None:
         if not envs:
             raise UserError("A Runner needs at least one environment.")
-        self.split, self.repeats, self.remake = split, repeats, remake
+        self.split, self.repeats, self.remake, self.part = split, repeats, remake, part
         self.stride = len(envs) if stride is None else stride
         self.failures: list[dict[str, Any]] = []
         self._first = self._next = first_episode
@@ -147,6 +149,10 @@ class Runner:
             invalid=False,
             success=False,
             cut=reply.cut,
+            refused=reply.refused,
+            repeat=turn.repeat,
+            part=turn.part,
+            usage=reply.usage,
             extra=reply.extra,
             final_messages=turn.messages,  # an episode that broke off is worth what its last state was worth
         )
@@ -266,7 +272,7 @@ class Runner:
         messages = slot.builder.build(
             details["instructions"], details["turn_text"], slot.observation["image"], slot.history
         )
-        return Turn(messages, slot.env, slot.env_id, slot.seed, slot.turn)
+        return Turn(messages, slot.env, slot.env_id, slot.seed, slot.turn, slot.episode % self.repeats, self.part)
 
 
 def check_replies(replies: Sequence[Reply], count: int, name: str) -> None:

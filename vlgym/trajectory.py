@@ -2,16 +2,21 @@
 read back.
 
     run.json           what was run: environments with all their arguments, hashes, parser, history; package versions
-    metadata.jsonl     one line per turn; `file_name` points at the turn's image
-    images/*.png       lossless
+    metadata.jsonl     one line per turn, an episode's lines together; `file_name` points at the turn's image
+    images/*.png       lossless, named by a hash of their pixels: equal ones are stored once
 """
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from .arguments import to_plain
 from .env import VLEnv
@@ -19,16 +24,18 @@ from .errors import TrajectoryError
 from .prompts import PromptBuilder
 from .registry import get_registry
 from .rendering import decode_png, encode_png
-from .types import Message, StepRecord
+from .types import Image, Message, StepRecord, Usage
 from .versions import find_distribution, list_versions
 
-FORMAT = 2
+FORMAT = 3
 SEED_RULE = "vlgym.seeding.episode_seed(environment id, split, episode number)"
+HEADER, METADATA = "run.json", "metadata.jsonl"
 _NAMES = ("name", "version")
 _FIELDS = (
     "env_id", "episode", "seed", "turn", "text", "reply", "actions", "parse", "reward", "terminated", "truncated",
     "invalid", "success", "score",
 )  # fmt: skip
+_SINCE_FORMAT_3 = ("part", "repeat", "cut", "refused")
 
 
 def describe_run(
@@ -92,66 +99,123 @@ class TrajectoryWriter:
 
     def __init__(self, folder: Path | str, run: dict[str, Any]) -> None:
         self.folder = Path(folder)
-        header = self.folder / "run.json"
+        header = self.folder / HEADER
         if header.exists():
-            held = _read_header(header)
+            held = read_header(self.folder)
             if held != json.loads(json.dumps(run)):
                 raise TrajectoryError(
                     f"{self.folder} holds the trajectories of another run; choose another folder. "
-                    f"Different: {', '.join(_find_differences(held, json.loads(json.dumps(run))))}."
+                    f"Different: {', '.join(find_differences(held, json.loads(json.dumps(run))))}."
                 )
         elif self.folder.exists() and any(self.folder.iterdir()):
             raise TrajectoryError(f"{self.folder} is not empty and holds no run.json; choose another folder.")
+        self._stored: set[str] = set()
         (self.folder / "images").mkdir(parents=True, exist_ok=True)
         header.write_text(json.dumps(run, indent=2) + "\n", encoding="utf-8")
 
     def write(self, episode: list[StepRecord]) -> None:
         """Append one episode's records: images first, then the lines that name them."""
-        names: dict[int, str] = {}
         lines = []
         for record in episode:
-            slug = record.env_id.replace("/", "_")
-            name = f"images/{slug}_e{record.episode:06d}_t{record.turn:04d}.png"
-            names[id(record.image)] = name
-            (self.folder / name).write_bytes(encode_png(record.image))
-            row = {"file_name": name, **{field: getattr(record, field) for field in _FIELDS}}
+            row: dict[str, Any] = {"file_name": self._store(record.image)}
+            row.update({field: getattr(record, field) for field in (*_FIELDS, *_SINCE_FORMAT_3)})
             row["actions"] = list(record.actions)
-            row["prompt"] = json.dumps([_without_images(message, names) for message in record.messages])
+            row["span"] = None if record.span is None else list(record.span)
+            row["usage"] = None if record.usage is None else asdict(record.usage)
+            row["prompt"] = json.dumps([self._without_images(message) for message in record.messages])
             lines.append(json.dumps(row))
-        with (self.folder / "metadata.jsonl").open("a", encoding="utf-8") as file:
+        with (self.folder / METADATA).open("a", encoding="utf-8") as file:
             file.write("".join(line + "\n" for line in lines))
 
+    def _store(self, image: Image) -> str:
+        """Write an image, unless an equal one is there, and return its name."""
+        digest = hashlib.sha256(f"{image.shape}".encode() + np.ascontiguousarray(image).tobytes()).hexdigest()[:20]
+        name = f"images/{digest}.png"
+        if name not in self._stored:
+            path = self.folder / name
+            if not path.exists():
+                part = path.with_suffix(".part")
+                part.write_bytes(encode_png(image))
+                part.replace(path)  # a file of that name is whole, wherever the program was killed
+            self._stored.add(name)
+        return name
 
-def read_trajectories(folder: Path | str) -> Iterator[list[StepRecord]]:
+    def _without_images(self, message: Message) -> dict[str, Any]:
+        content = [
+            {"type": "image", "file_name": self._store(part["image"])} if part["type"] == "image" else part
+            for part in message["content"]
+        ]
+        return {"role": message["role"], "content": content}
+
+
+def read_trajectories(folder: Path | str, *, images: bool = True) -> Iterator[list[StepRecord]]:
     """Yield episodes as they were written, images and prompts included.
+
+    Args:
+        folder: of a `TrajectoryWriter`.
+        images: `False` only checks that the image files are there, which is many times faster: `image` is then
+            empty, and the image parts of `messages` hold `file_name`, relative to the folder, instead of `image`.
 
     Raises:
         TrajectoryError: a line or an image is missing or malformed; the message names the line.
     """
     folder = Path(folder)
-    path = folder / "metadata.jsonl"
+    path = folder / METADATA
     if not path.exists():
-        raise TrajectoryError(f"{folder} holds no metadata.jsonl; is it a trajectory folder?")
+        raise TrajectoryError(f"{folder} holds no {METADATA}; is it a trajectory folder?")
     episode: list[StepRecord] = []
-    images: dict[str, Any] = {}
+    read: Callable[[Path], Any] = _read_image if images else _find_image
+    known = _Images(folder, read)
     with path.open(encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
             try:
-                row = json.loads(line)
-                image = decode_png(_image_path(folder, row["file_name"]).read_bytes())
-                images[row["file_name"]] = image
-                messages = [_with_images(message, images) for message in json.loads(row["prompt"])]
-                values = {name: row[name] for name in _FIELDS}
-                values["actions"] = tuple(values["actions"])
-                record = StepRecord(messages=messages, image=image, **values)
+                record = _read_record(json.loads(line), known, images)
             except (ValueError, KeyError, TypeError, OSError) as error:
                 raise TrajectoryError(f"{path}, line {number}: {type(error).__name__}: {error}") from None
             episode.append(record)
             if record.terminated or record.truncated:
                 yield episode
-                episode, images = [], {}
+                episode = []
+                if images:
+                    known.clear()
     if episode:
         yield episode
+
+
+class _Images(dict[str, Any]):
+    """Name -> what was read of an image, each file looked at once."""
+
+    def __init__(self, folder: Path, read: Callable[[Path], Any]) -> None:
+        super().__init__()
+        self.folder, self.read = folder, read
+
+    def __missing__(self, name: str) -> Any:
+        self[name] = self.read(_image_path(self.folder, name))
+        return self[name]
+
+
+def _read_image(path: Path) -> Any:
+    return decode_png(path.read_bytes())
+
+
+def _find_image(path: Path) -> Any:
+    if not path.is_file():
+        raise FileNotFoundError(errno.ENOENT, "No such image", str(path))
+    return np.zeros((0, 0, 3), np.uint8)
+
+
+def _read_record(row: dict[str, Any], known: _Images, images: bool) -> StepRecord:
+    image = known[row["file_name"]]
+    messages = [_with_images(message, known, images) for message in json.loads(row["prompt"])]
+    values = {name: row[name] for name in _FIELDS}
+    values["actions"] = tuple(values["actions"])
+    values.update({name: row[name] for name in _SINCE_FORMAT_3 if name in row})
+    if row.get("span") is not None:
+        start, end = row["span"]
+        values["span"] = (int(start), int(end))
+    if row.get("usage") is not None:
+        values["usage"] = Usage(**row["usage"])
+    return StepRecord(messages=messages, image=image, **values)
 
 
 def _describe_env(env: VLEnv, builder: PromptBuilder | None) -> dict[str, Any]:
@@ -175,7 +239,13 @@ def _describe_env(env: VLEnv, builder: PromptBuilder | None) -> dict[str, Any]:
     }
 
 
-def _read_header(path: Path) -> Any:
+def read_header(folder: Path) -> Any:
+    """Return what a folder's run.json says.
+
+    Raises:
+        TrajectoryError: it cannot be read.
+    """
+    path = folder / HEADER
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
@@ -191,26 +261,20 @@ def _image_path(folder: Path, name: str) -> Path:
     return path
 
 
-def _without_images(message: Message, names: dict[int, str]) -> dict[str, Any]:
-    content = [
-        {"type": "image", "file_name": names[id(part["image"])]} if part["type"] == "image" else part
-        for part in message["content"]
-    ]
+def _with_images(message: dict[str, Any], known: _Images, images: bool) -> Message:
+    content = []
+    for part in message["content"]:
+        if part["type"] == "image":
+            image = known[part["file_name"]]
+            part = {"type": "image", "image": image} if images else part
+        content.append(part)
     return {"role": message["role"], "content": content}
 
 
-def _with_images(message: dict[str, Any], images: dict[str, Any]) -> Message:
-    content = [
-        {"type": "image", "image": images[part["file_name"]]} if part["type"] == "image" else part
-        for part in message["content"]
-    ]
-    return {"role": message["role"], "content": content}
-
-
-def _find_differences(held: Any, run: Any, place: str = "") -> list[str]:
-    """Where two headers differ, as dotted names; the first five."""
+def find_differences(held: Any, run: Any, place: str = "") -> list[str]:
+    """Return where two headers differ, as dotted names; the first five."""
     if not (isinstance(held, dict) and isinstance(run, dict)):
         return [] if held == run else [place or "all of it"]
     names = sorted({*held, *run})
-    inner = [_find_differences(held.get(name), run.get(name), f"{place}.{name}" if place else name) for name in names]
+    inner = [find_differences(held.get(name), run.get(name), f"{place}.{name}" if place else name) for name in names]
     return [line for lines in inner for line in lines][:5]

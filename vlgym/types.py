@@ -84,6 +84,8 @@ class Turn:
         env_id: environment id.
         seed: seed of the episode.
         turn: index of the turn within the episode, from 0.
+        repeat: which playing of this seed it is, from 0.
+        part: part of the evaluation that the episode belongs to; elsewhere empty.
     """
 
     messages: list[Message]
@@ -91,6 +93,25 @@ class Turn:
     env_id: str = ""
     seed: int | None = None
     turn: int = 0
+    repeat: int = 0
+    part: str = ""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a reply took.
+
+    Attributes:
+        prompt_tokens: tokens of the prompt, as whoever answered counts them.
+        completion_tokens: tokens of the reply.
+        seconds: from the question to the answer, attempts that failed included.
+        attempts: how often it was asked until there was an answer.
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    attempts: int = 1
 
 
 @dataclass(frozen=True)
@@ -101,11 +122,15 @@ class Reply:
         text: the reply.
         extra: whatever else the policy wants to find again in the step record (token ids, ...).
         cut: a limit ended the reply before it was over.
+        refused: the model, or a filter before it, declined to answer.
+        usage: what it took, where that is known.
     """
 
     text: str
     extra: Any = None
     cut: bool = False
+    refused: bool = False
+    usage: Usage | None = None
 
 
 @dataclass
@@ -129,10 +154,13 @@ class StepRecord:
         invalid: no legal action was read from the reply.
         success: the success flag after the turn.
         score: the benchmark's own score after the turn, where one exists.
-        cut: a limit ended the reply before it was over, as the policy says. Not written to disk.
+        cut: a limit ended the reply before it was over, as the policy says.
+        refused: the policy declined to answer, as it says.
+        repeat: which playing of this seed it is, from 0.
+        part: part of the evaluation that the episode belongs to; elsewhere empty.
+        usage: what the reply took, where the policy says so.
         extra: what the policy attached to its reply; not written to disk.
-        span: character range `[start, end)` of the action in the reply; `None` where none was read. Not written to
-            disk.
+        span: character range `[start, end)` of the action in the reply; `None` where none was read.
         final_messages: where the episode was truncated, the prompt that the next turn would have had (for
             bootstrapping a value);
             else `None`. Not written to disk.
@@ -155,6 +183,10 @@ class StepRecord:
     success: bool
     score: float | None = None
     cut: bool = False
+    refused: bool = False
+    repeat: int = 0
+    part: str = ""
+    usage: Usage | None = None
     extra: Any = field(default=None, repr=False)
     final_messages: list[Message] | None = field(default=None, repr=False)
     span: tuple[int, int] | None = None
