@@ -67,7 +67,7 @@ def describe_run(
     owners = set()
     for env in envs:
         name = env.vlgym_spec.id if env.vlgym_spec else type(env).__name__
-        entry = _describe_env(env, builder)
+        entry = describe_env(env, builder)
         if described.setdefault(name, entry) != entry:
             raise TrajectoryError(f"Two environments {name} have different arguments; write each to its own folder.")
         owners.add(entry["distribution"])
@@ -218,7 +218,8 @@ def _read_record(row: dict[str, Any], known: _Images, images: bool) -> StepRecor
     return StepRecord(messages=messages, image=image, **values)
 
 
-def _describe_env(env: VLEnv, builder: PromptBuilder | None) -> dict[str, Any]:
+def describe_env(env: VLEnv, builder: PromptBuilder | None = None) -> dict[str, Any]:
+    """Return what one environment contributes to `describe_run`."""
     spec, parser = env.vlgym_spec, env.parser
     layout = builder or PromptBuilder.for_spec(spec)
     public = {name: getattr(parser, name) for name in dir(parser) if not name.startswith("_")}
