@@ -6,21 +6,17 @@ What is played stands in `vlgym.evaluation.plan`, how in `vlgym.evaluation.play`
 
 from __future__ import annotations
 
-import shlex
-import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ..errors import UserError, check_choice
-from ..evaluation.folder import EvaluationFolder, describe_evaluation
-from ..evaluation.meter import Meter, Prices
-from ..evaluation.plan import Part, blind, list_jobs, list_suites, plan_ids, plan_suite
-from ..evaluation.play import Player
+from ..evaluation import run_evaluation
+from ..evaluation.folder import count_finished
+from ..evaluation.meter import Prices
+from ..evaluation.plan import Part, blind, list_suites, plan_ids, plan_suite
 from ..installing import how_to_install
-from ..policies import Policy
 from ..policy_names import make_policy
 from ..prompts import PromptBuilder
 from ..registry import get_registry
@@ -28,7 +24,6 @@ from ..spec import PLANNERS
 from .console import open_console, read_arguments
 from .eval_progress import EvaluationProgress
 
-NUM_ENVS = 8
 HIGHEST = 10_000_000
 
 
@@ -129,12 +124,15 @@ def evaluate(
             parts = blind(parts)
         turns = wishes.get("history_turns") if history_turns is None else history_turns
         images = wishes.get("history_images") if history_images is None else history_images
-        layout = PromptBuilder.asked(turns, images)
-        builders = {} if layout is None else {part.key: layout for part in parts}
-        run = describe_evaluation(
-            parts, player, builders=builders, split=split, seed=seed, prices=prices.to_dict(), suite=suite
-        )
-        _play(parts, player, run, out, builders, prices, max_cost, num_envs, resume)
+        progress = EvaluationProgress()
+        try:
+            run_evaluation(
+                parts, player, out, layout=PromptBuilder.asked(turns, images), num_envs=num_envs, prices=prices,
+                max_cost=max_cost, resume=resume, watcher=progress, split=split, seed=seed, suite=suite,
+            )  # fmt: skip
+        finally:
+            if progress.begun and count_finished(out):
+                _report(out)
     finally:
         if hasattr(player, "close"):
             player.close()
@@ -153,45 +151,6 @@ def _plan(
         ids, episodes=episodes or 100, split=split, repeats=repeats or 1, planner=planner, arguments=arguments
     )
     return parts, []
-
-
-def _play(
-    parts: list[Part], policy: Policy, run: dict[str, Any], out: Path, builders: dict[str, PromptBuilder],
-    prices: Prices, max_cost: float | None, num_envs: int | None, resume: bool,
-) -> None:  # fmt: skip
-    session = {"command": shlex.join(sys.argv), "started": datetime.now(UTC).isoformat(timespec="seconds")}
-    if hasattr(policy, "describe_session"):
-        session |= policy.describe_session()
-    with EvaluationFolder(out, run, session=session, resume=resume) as folder:
-        meter = Meter(prices, max_cost)
-        meter.add_folder(out)
-        meter.check()
-        jobs = list_jobs(parts, folder.finished)
-        with EvaluationProgress(parts, meter, already=folder.finished) as progress:
-
-            def finish(episode: list[Any]) -> None:
-                folder.write(episode)
-                progress.finish(episode)
-
-            count: int = num_envs or getattr(policy, "concurrency", NUM_ENVS)
-            player = Player(
-                jobs, policy, builders=builders, num_envs=count, on_episode=finish, on_reply=progress.reply,
-                on_failure=progress.say,
-            )  # fmt: skip
-            stop: BaseException | None = None
-            try:
-                player.play()
-            except (KeyboardInterrupt, UserError) as error:
-                stop = error
-        planned = sum(part.total for part in parts)
-        if folder.finished:
-            _report(out)
-        if stop is not None:
-            done = f"{len(folder.finished)} of {planned} episodes are kept in {out}; go on with --resume."
-            if isinstance(stop, KeyboardInterrupt):
-                open_console(stderr=True).print(done, soft_wrap=True)
-                raise stop
-            raise type(stop)(f"{stop} {done}")
 
 
 def _report(out: Path) -> None:

@@ -12,16 +12,23 @@ from ..types import Reply, StepRecord
 
 
 class EvaluationProgress:
-    """Bars on a terminal; elsewhere only the lines. A context manager.
+    """Bars on a terminal; elsewhere only the lines. The `Watcher` of the command line.
 
-    Args:
-        parts: the plan.
-        meter: counts tokens and money.
-        already: (part, number) of the episodes that an earlier session played.
+    Attributes:
+        begun: the run has a folder, and plays.
     """
 
-    def __init__(self, parts: Sequence[Part], meter: Meter, already: set[tuple[str, int]]) -> None:
-        self.meter = meter
+    begun = False
+
+    def begin(self, parts: Sequence[Part], meter: Meter, already: set[tuple[str, int]]) -> None:
+        """Show the bars.
+
+        Args:
+            parts: the plan.
+            meter: counts tokens and money.
+            already: (part, number) of the episodes that an earlier session played.
+        """
+        self.begun, self.meter = True, meter
         self._bars = open_progress(open_console(stderr=True))
         self._totals = {part.key: part.total for part in parts}
         self._played = {key: sum(name == key for name, _ in already) for key in self._totals}
@@ -29,28 +36,18 @@ class EvaluationProgress:
         self._new = dict.fromkeys(self._totals, 0)
         self._tokens = dict.fromkeys(self._totals, 0)
         self._tasks: dict[str, Any] = {}
-        self._all: Any = None
-
-    def __enter__(self) -> EvaluationProgress:
         self._bars.start()
         total, played = sum(self._totals.values()), sum(self._played.values())
         if played:
             self.say(f"{played} of {total} episodes are there already")
         self._all = self._bars.add_task("all", total=total, completed=played)
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def end(self) -> None:
+        """Take the bars away."""
         self._bars.stop()
 
     def reply(self, reply: Reply, key: str) -> None:
-        """Count a reply.
-
-        Raises:
-            BudgetSpentError: the money is spent.
-        """
-        self.meter.add(reply.usage)
+        """Count a reply."""
         if reply.usage is not None:
             self._tokens[key] += reply.usage.prompt_tokens + reply.usage.completion_tokens
         if key not in self._tasks:
@@ -58,7 +55,6 @@ class EvaluationProgress:
                 key.split("/")[-1], total=self._totals[key], completed=self._played[key]
             )
         self._bars.update(self._all, note=self._spent())
-        self.meter.check()
 
     def finish(self, episode: list[StepRecord]) -> None:
         """Count a finished episode."""

@@ -7,3 +7,4 @@ from .held_out import normalized_interval as normalized_interval
 from .held_out import normalized_score as normalized_score
 from .held_out import summarize as summarize
 from .held_out import without_images as without_images
+from .run import run_evaluation as run_evaluation
