@@ -101,6 +101,12 @@ def test_an_episode_is_never_written_twice(whole: Any, tmp_path: Path) -> None:
         episode = next(iter(read_trajectories(tmp_path / "whole")))
         with pytest.raises(TrajectoryError, match=r"Episode \d of .* was played twice"):
             folder.write(episode)
+    for record in episode:
+        record.episode = 99
+    with EvaluationFolder(tmp_path / "whole", held, session={}, resume=True) as folder:
+        folder.write(episode)
+        with pytest.raises(TrajectoryError, match=r"Episode 99 of .* was played twice"):
+            folder.write(episode)
 
 
 def files_of(folder: Path) -> dict[str, bytes]:

@@ -108,7 +108,7 @@ def test_a_slow_answer_holds_up_its_own_episode_alone() -> None:
     assert done[-1] == 0
     assert sorted(done) == list(range(8))
     assert set(policy.asked.values()) == {1}
-    assert policy.most == 3
+    assert 1 < policy.most <= 3
 
 
 def test_a_policys_error_ends_the_play_and_closes_every_environment(monkeypatch: pytest.MonkeyPatch) -> None:
