@@ -15,7 +15,7 @@ from ..errors import UserError, check_choice
 from ..evaluation import run_evaluation
 from ..evaluation.folder import count_finished
 from ..evaluation.meter import Prices
-from ..evaluation.plan import Part, blind, list_suites, plan_ids, plan_suite
+from ..evaluation.plan import EPISODES, Part, blind, list_suites, plan_ids, plan_suite
 from ..installing import how_to_install
 from ..policy_names import make_policy
 from ..prompts import PromptBuilder
@@ -37,9 +37,11 @@ def evaluate(
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for records and report.")],
-    env: Annotated[str | None, typer.Option(metavar="ID[,ID...]", help="Environments to play.")] = None,
+    env: Annotated[
+        str | None, typer.Option(metavar="ID[,ID...]", help="Environments to play; with --suite, only these of it.")
+    ] = None,
     suite: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Instead: quick, paper, all, can-it-see or a plugin's suite.")
+        str | None, typer.Option(metavar="NAME", help="quick, paper, all, can-it-see or another suite of a plugin.")
     ] = None,
     episodes: Annotated[
         int | None,
@@ -106,7 +108,7 @@ def evaluate(
     }  # fmt: skip
     given = {name: value for name, value in options.items() if value is not None}
     given |= read_arguments(policy_arg or [], "--policy-arg")
-    if (env is None) == (suite is None):
+    if env is None and suite is None:
         raise UserError(f"Give --env ID[,ID...] or --suite NAME (suites: {', '.join(list_suites())}).")
     arguments = read_arguments(env_kwargs or [], "--env-kwargs")
     check_choice("--planner", planner, (None, *PLANNERS))
@@ -142,15 +144,18 @@ def _plan(
     env: str | None, suite: str | None, episodes: int | None, split: str, repeats: int | None, planner: str | None,
     arguments: dict[str, Any],
 ) -> tuple[list[Part], list[str]]:  # fmt: skip
-    if suite is not None:
-        return plan_suite(suite, episodes=episodes, split=split, repeats=repeats, planner=planner, arguments=arguments)
     ids = [each.strip() for each in (env or "").split(",") if each.strip()]
-    if not ids:
+    if env is not None and not ids:
         raise UserError("--env names no environment; write --env vlgym/NumberLine-v0.")
-    parts = plan_ids(
-        ids, episodes=episodes or 100, split=split, repeats=repeats or 1, planner=planner, arguments=arguments
+    if suite is None:
+        count, times = episodes or EPISODES, repeats or 1
+        return plan_ids(ids, episodes=count, split=split, repeats=times, planner=planner, arguments=arguments), []
+    parts, missing = plan_suite(
+        suite, episodes=episodes, split=split, repeats=repeats, planner=planner, arguments=arguments
     )
-    return parts, []
+    for env_id in ids:
+        check_choice("--env", env_id, sorted({part.env_id for part in parts}))
+    return [part for part in parts if not ids or part.env_id in ids], [] if ids else missing
 
 
 def _report(out: Path) -> None:

@@ -152,7 +152,7 @@ def plan_suite(
         UserError: no such suite; nothing of it is installed or has that planner.
     """
     if name not in OWN_SUITES:
-        return _plan_contributed(name, episodes or 1, split, repeats, planner, dict(arguments or {})), []
+        return _plan_contributed(name, episodes, split, repeats, planner, dict(arguments or {})), []
     registry = get_registry()
     wanted = OWN_SUITES[name] or tuple(sorted(registry.specs))
     there = [env_id for env_id in wanted if env_id in registry.specs]
@@ -179,7 +179,7 @@ def blind(parts: Sequence[Part], pictures: Sequence[str] = (GREY,)) -> list[Part
 
 
 def _plan_contributed(
-    name: str, episodes: int, split: str, repeats: int | None, planner: str | None, arguments: dict[str, Any]
+    name: str, episodes: int | None, split: str, repeats: int | None, planner: str | None, arguments: dict[str, Any]
 ) -> list[Part]:
     check_choice("--suite", name, list_suites())
     parts = []
@@ -188,8 +188,8 @@ def _plan_contributed(
             if planner in (None, setting):
                 parts.append(
                     Part(
-                        share.env_id, split, episodes, repeats or share.repeats, setting, arguments=arguments,
-                        items=share.items,
+                        share.env_id, split, episodes or share.episodes, repeats or share.repeats, setting,
+                        arguments=arguments, items=share.items,
                     )
                 )  # fmt: skip
     if not parts:
