@@ -22,7 +22,7 @@ LADDER = (
     ("env",),
     ("adapter", "wrappers"),
     ("making",),
-    ("policies", "trajectory", "recorded"),
+    ("policies", "trajectory", "recorded", "endpoint"),
     ("rollout",),
     ("evaluation",),
     ("suite_runs",),
