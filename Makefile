@@ -84,7 +84,7 @@ $(VENV)/.demo: $(VENV)/bin/python $(VENV)/torch.txt pyproject.toml constraints.t
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.demo $(wildcard plugins/*/pyproject.toml)
-	$(call step,installing all plugins and the test tools (about 3 minutes beside the downloads: fast-downward is compiled),$(PIP) -e '.[train]' $(PLUGINS) --group test --group lint)
+	$(call step,installing all plugins and the test tools (about 3 minutes beside the downloads: fast-downward is compiled),$(PIP) -e '.[train,eval]' $(PLUGINS) --group test --group lint)
 	@touch $@
 
 clean:  ## remove the virtual environment and caches

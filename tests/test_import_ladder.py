@@ -22,7 +22,7 @@ LADDER = (
     ("env",),
     ("adapter", "wrappers"),
     ("making",),
-    ("policies", "trajectory", "recorded", "human"),
+    ("policies", "trajectory", "recorded", "human", "endpoint"),
     ("rollout", "policy_names"),
     ("evaluation",),
     ("suite_runs",),

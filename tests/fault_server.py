@@ -1,0 +1,372 @@
+"""A chat completions server for tests and benchmarks: real HTTP on loopback, a deterministic model, faults on demand.
+
+    python tests/fault_server.py --port 0 --latency 1.0 --faults 500,drop,half,429 --every 7
+
+The model's reply is a pure function of the request's messages: a hash of texts and decoded pixels chooses among the
+legal actions that the last user turn lists. So whatever goes wrong on the way, equal prompts have equal replies. As a
+program it prints its address and serves until it is stopped; GET /stats tells what it has counted. It knows nothing of
+vlgym, streams nothing, and is no model of anything but trouble.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import contextlib
+import hashlib
+import io
+import json
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+WORDS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
+TRANSPORT = ("late", "hang", "drop", "half", "truncated", "json", "html", "shape", "error200")
+"""Faults of the way, after which asking again helps; so do statuses such as `429`, `500`, `503`."""
+REPLIES = ("refuse", "filter", "empty", "null", "cut", "parts", "reasoning", "surrogate")
+"""Replies that are odd, and replies all the same."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is to go wrong.
+
+    Attributes:
+        kind: one of `TRANSPORT` or `REPLIES`, or a status as text.
+        seconds: for `late` and `hang`.
+        retry_after: header of a status.
+        body: body of a status, instead of the usual one.
+    """
+
+    kind: str
+    seconds: float = 0.0
+    retry_after: str | None = None
+    body: Any = None
+
+
+@dataclass
+class Asked:
+    """A chat request as it arrived.
+
+    Attributes:
+        number: of the chat request, from 0, by arrival.
+        body: its JSON; data URLs are replaced by the pixels' digests.
+        pictures: the decoded pictures, in order.
+        digest: hash of all texts and pixels.
+        before: how often the same content had come before.
+        authorization: that header.
+        fault: kind of the fault that it met.
+        answered: a whole completion was sent.
+    """
+
+    number: int
+    body: dict[str, Any]
+    pictures: list[np.ndarray] = field(repr=False)
+    digest: str
+    before: int
+    authorization: str = ""
+    fault: str = ""
+    answered: bool = False
+
+
+Choose = Callable[[Asked], Fault | None]
+
+
+class FaultServer:
+    """Serves in a thread of its own, as a context manager; `url` is what `--base-url` wants.
+
+    Args:
+        faults: what happens to which request: by number, or a function of the request.
+        latency: seconds before each answer.
+        spread: most seconds more, chosen by the content.
+        key: the key that it demands; `None` for none.
+        model: the one model that it knows; `None` takes any name.
+        odd: share of contents (not of requests) that get an odd reply: refused, empty or cut.
+        refuses: field of a request to the message of the status 400 that it gets.
+        answer: the model: text from messages and digest.
+        keep: keep requests and pictures; without, it only counts.
+        port: 0 takes a free one.
+
+    Attributes:
+        asked: the chat requests, by arrival.
+        counts: `requests`, `answered`, and each kind of fault.
+        most_at_once: highest number of chat requests under way together.
+    """
+
+    def __init__(
+        self,
+        faults: Mapping[int, Fault] | Choose | None = None,
+        *,
+        latency: float = 0.0,
+        spread: float = 0.0,
+        key: str | None = None,
+        model: str | None = None,
+        odd: float = 0.0,
+        refuses: Mapping[str, str] | None = None,
+        answer: Callable[[list[dict[str, Any]], str], str] | None = None,
+        keep: bool = True,
+        port: int = 0,
+    ) -> None:
+        schedule = faults or {}
+        self._choose: Choose = (lambda asked: schedule.get(asked.number)) if isinstance(schedule, Mapping) else schedule
+        self.latency, self.spread, self.key, self.model, self.odd = latency, spread, key, model, odd
+        self.refuses, self.answer, self.keep = dict(refuses or {}), answer or choose_action, keep
+        self.asked: list[Asked] = []
+        self.counts: Counter[str] = Counter()
+        self.most_at_once = self._now = 0
+        self.port = port
+        self._times: Counter[str] = Counter()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def __enter__(self) -> FaultServer:
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._open(), self._loop).result()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        asyncio.run_coroutine_threadsafe(self._shut(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def stats(self) -> dict[str, Any]:
+        return {**self.counts, "most_at_once": self.most_at_once, "different": len(self._times)}
+
+    async def _open(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, backlog=1024)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _shut(self) -> None:
+        self._server.close()
+        tasks = asyncio.all_tasks(self._loop) - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the requests of one connection."""
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+                method, path, _ = head[0].split(" ", 2)
+                headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
+                data = await reader.readexactly(int(headers.get("content-length", "0")))
+                if not await self._answer(method, path, headers, data, writer):
+                    break
+        writer.close()
+
+    async def _answer(
+        self, method: str, path: str, headers: dict[str, str], data: bytes, writer: asyncio.StreamWriter
+    ) -> bool:
+        """Answer one request; return whether the connection stays."""
+        path, authorization = path.partition("?")[0], headers.get("authorization", "")
+        if path == "/stats":
+            return await _send(writer, 200, self.stats())
+        if self.key is not None and authorization != f"Bearer {self.key}":
+            said = f"Incorrect API key provided: {authorization.removeprefix('Bearer ')}."
+            return await _send(writer, 401, _error(said, "invalid_api_key"))
+        if (method, path) == ("GET", "/v1/models"):
+            return await _send(
+                writer, 200, {"object": "list", "data": [{"id": self.model or "any", "object": "model"}]}
+            )
+        if (method, path) != ("POST", "/v1/chat/completions"):
+            return await _send(writer, 404, {"detail": "Not Found"})
+        try:
+            asked = self._note(json.loads(data), authorization)
+        except (ValueError, KeyError, TypeError) as error:
+            return await _send(writer, 400, _error(f"malformed: {error}", "invalid_request"))
+        self._now += 1
+        self.most_at_once = max(self.most_at_once, self._now)
+        try:
+            return await self._complete(asked, writer)
+        finally:
+            self._now -= 1
+
+    def _note(self, body: dict[str, Any], authorization: str) -> Asked:
+        pictures: list[np.ndarray] = []
+        for message in body["messages"]:
+            for part in message["content"] if isinstance(message["content"], list) else []:
+                if part["type"] == "image_url":
+                    pictures.append(decode_url(part["image_url"]["url"]))
+                    part["image_url"]["url"] = hash_pixels(pictures[-1])
+        digest = hashlib.sha256(json.dumps(body["messages"]).encode()).hexdigest()
+        asked = Asked(self.counts["requests"], body, pictures, digest, self._times[digest], authorization)
+        self._times[digest] += 1
+        self.counts["requests"] += 1
+        if self.keep:
+            self.asked.append(asked)
+        return asked
+
+    async def _complete(self, asked: Asked, writer: asyncio.StreamWriter) -> bool:
+        body, luck = asked.body, int(asked.digest[:8], 16) / 2**32
+        if self.model is not None and body["model"] != self.model:
+            said = f"The model `{body['model']}` does not exist."
+            return await _send(writer, 404, _error(said, "model_not_found"))
+        for name in body.keys() & self.refuses.keys():
+            return await _send(writer, 400, _error(self.refuses[name], "unsupported_parameter", name))
+        fault = self._choose(asked) or Fault("")
+        if not fault.kind and luck < self.odd:
+            fault = Fault(("refuse", "empty", "cut")[int(asked.digest[8:16], 16) % 3])
+        if fault.kind:
+            asked.fault = fault.kind
+            self.counts[fault.kind] += 1
+        await asyncio.sleep(self.latency + self.spread * luck + (fault.seconds if fault.kind == "late" else 0))
+        if fault.kind == "hang":
+            await asyncio.sleep(fault.seconds or 3600)
+            return False
+        if fault.kind == "drop":
+            writer.transport.abort()
+            return False
+        if fault.kind.isdigit():
+            said = fault.body if fault.body is not None else _error(f"trouble {fault.kind}", "trouble")
+            extra = {} if fault.retry_after is None else {"Retry-After": fault.retry_after}
+            return await _send(writer, int(fault.kind), said, extra)
+        completion = self._write(asked, fault.kind)
+        whole = json.dumps(completion).encode()
+        if fault.kind == "half":
+            writer.write(_head(200, len(whole)) + whole[: len(whole) // 2])
+            await writer.drain()
+            return False
+        broken = {
+            "truncated": whole[: len(whole) // 2], "json": b'{"choices": [}',
+            "html": b"<html><b>Bad gateway</b></html>",
+            "shape": b'{"object": "chat.completion", "choices": []}',
+            "error200": json.dumps(_error("the provider is overloaded", "502")).encode(),
+        }.get(fault.kind)  # fmt: skip
+        stays = await _send(writer, 200, whole if broken is None else broken)
+        asked.answered = broken is None
+        self.counts["answered"] += asked.answered
+        return stays
+
+    def _write(self, asked: Asked, kind: str) -> dict[str, Any]:
+        """Return the chat completion of a request."""
+        text = self.answer(asked.body["messages"], asked.digest)
+        message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
+        reason = {"cut": "length", "filter": "content_filter"}.get(kind, "stop")
+        if kind == "refuse":
+            message |= {"content": None, "refusal": "I will not help with that."}
+        elif kind in ("filter", "null"):
+            message["content"] = None
+        elif kind == "empty":
+            message["content"] = ""
+        elif kind == "cut":
+            message["content"] = text[: len(text) // 2]
+        elif kind == "parts":
+            middle = len(text) // 2
+            message["content"] = [{"type": "text", "text": piece} for piece in (text[:middle], text[middle:])]
+        elif kind == "reasoning":
+            message["reasoning_content"] = "<action>nonsense</action>"
+        elif kind == "surrogate":
+            message["content"] = text + "\ud800"
+        prompt = len(json.dumps(asked.body["messages"])) // 4 + 64 * len(asked.pictures)
+        return {
+            "id": f"chatcmpl-{asked.number}", "object": "chat.completion", "created": 0,
+            "model": f"{asked.body['model']}-0001",
+            "choices": [{"index": 0, "message": message, "finish_reason": reason}],
+            "usage": {"prompt_tokens": prompt, "completion_tokens": len(text.split())},
+        }  # fmt: skip
+
+
+def choose_action(messages: list[dict[str, Any]], digest: str) -> str:
+    """Return a reply in the form that the prompt asks for, with a legal action that the digest chooses."""
+    texts = [_text(message["content"]) for message in messages if message["role"] == "user"]
+    listed = re.findall(r"Legal actions: (.*)", texts[-1])
+    if not listed:
+        return f"I see nothing to do. ({digest[:8]})"
+    legal = listed[-1].rstrip(".").split(", ")
+    picks = [legal[int(digest[place : place + 4], 16) % len(legal)] for place in range(16, 36, 4)]
+    if "<plan>" in texts[0]:
+        return f"I go. <plan>{'; '.join(picks)}</plan>"
+    if "JSON object" in texts[0]:
+        return json.dumps({"thoughts": "I choose.", "action": picks[0]})
+    return f"I choose {digest[:4]}. <action>{picks[0]}</action>"
+
+
+def decode_url(url: str) -> np.ndarray:
+    """Return the pixels of a PNG data URL, `[H, W, 3] uint8`; another kind of picture is refused."""
+    front, _, data = url.partition(",")
+    if front != "data:image/png;base64":
+        raise ValueError(f"not a PNG data URL: {front[:40]}")
+    with Image.open(io.BytesIO(base64.b64decode(data, validate=True))) as picture:
+        if (picture.format, picture.mode) != ("PNG", "RGB"):
+            raise ValueError(f"not an RGB PNG: {picture.format}, {picture.mode}")
+        return np.asarray(picture).copy()
+
+
+def hash_pixels(image: np.ndarray) -> str:
+    """Return a hash of shape and pixels."""
+    return hashlib.sha256(repr(image.shape).encode() + np.ascontiguousarray(image).tobytes()).hexdigest()
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(part["text"] for part in content if part["type"] == "text")
+
+
+def _error(message: str, code: str, param: str | None = None) -> dict[str, Any]:
+    return {"error": {"message": message, "type": "error", "code": code, "param": param}}
+
+
+def _head(status: int, length: int, extra: Mapping[str, str] | None = None) -> bytes:
+    lines = [f"HTTP/1.1 {status} {WORDS.get(status, 'Status')}", "Content-Type: application/json"]
+    lines += [f"{name}: {value}" for name, value in (extra or {}).items()]
+    return "\r\n".join([*lines, f"Content-Length: {length}", "", ""]).encode()
+
+
+async def _send(writer: asyncio.StreamWriter, status: int, body: Any, extra: Mapping[str, str] | None = None) -> bool:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    writer.write(_head(status, len(data), extra) + data)
+    await writer.drain()
+    return True
+
+
+def cycle_faults(kinds: Sequence[str], every: int) -> Choose:
+    """Return a schedule: each `every`-th request meets the next of these faults."""
+
+    def choose(asked: Asked) -> Fault | None:
+        turn, rest = divmod(asked.number + 1, every)
+        return None if rest else Fault(kinds[(turn - 1) % len(kinds)], seconds=1.0)
+
+    return choose
+
+
+def main() -> None:
+    """Serve until stopped."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
+    parser.add_argument("--spread", type=float, default=0.0, help="most seconds more, by content")
+    parser.add_argument("--model", help="the one model that it knows")
+    parser.add_argument("--key", help="the key that it demands")
+    parser.add_argument("--odd", type=float, default=0.0, help="share of contents with an odd reply")
+    parser.add_argument("--faults", default="", help=f"of {','.join(TRANSPORT)}, and statuses")
+    parser.add_argument("--every", type=int, default=10, help="each so many requests meet a fault")
+    chosen = parser.parse_args()
+    kinds = [kind for kind in chosen.faults.split(",") if kind]
+    if wrong := [kind for kind in kinds if kind not in (*TRANSPORT, *REPLIES) and not kind.isdigit()]:
+        parser.error(f"unknown faults: {', '.join(wrong)}")
+    server = FaultServer(
+        cycle_faults(kinds, chosen.every) if kinds else None, latency=chosen.latency, spread=chosen.spread,
+        key=chosen.key, model=chosen.model, odd=chosen.odd, keep=False, port=chosen.port,
+    )  # fmt: skip
+    with server:
+        print(server.url, flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()

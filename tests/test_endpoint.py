@@ -1,0 +1,653 @@
+"""The policy `openai:MODEL` against a real server on loopback: what arrives, what comes back, what goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fault_server import Asked, Fault, FaultServer, choose_action, hash_pixels
+from toys import make_walk
+
+from vlgym.endpoint import OpenAIPolicy, make_openai
+from vlgym.endpoint.policy import make_seed
+from vlgym.errors import FailedError, UserError
+from vlgym.policies import AskingPolicy
+from vlgym.prompts import PastTurn, PromptBuilder
+from vlgym.rollout import Runner, run_episodes
+from vlgym.types import Reply, Turn
+
+SECRET = "sk-very-secret-123456"
+SIZES = [(1, 1), (7, 13), (56, 112), (224, 224), (300, 300)]
+AGAIN = ["drop", "half", "truncated", "json", "html", "shape", "error200", "429", "500", "502", "503", "408"]
+
+
+@pytest.fixture(autouse=True)
+def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def policies() -> Iterator[list[OpenAIPolicy]]:
+    """Policies put in here are closed."""
+    made: list[OpenAIPolicy] = []
+    yield made
+    for policy in made:
+        policy.close()
+
+
+class Naps:
+    """Stands in for sleeping: notes how long, and does not wait."""
+
+    def __init__(self) -> None:
+        self.taken: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.taken.append(seconds)
+        await asyncio.sleep(0)
+
+
+def draw(size: tuple[int, int], seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, (*size, 3), dtype=np.uint8)
+
+
+def turn_of(text: str = "Legal actions: left, right", image: np.ndarray | None = None, **place: Any) -> Turn:
+    content: list[dict[str, Any]] = [{"type": "text", "text": text}]
+    if image is not None:
+        content.insert(0, {"type": "image", "image": image})
+    return Turn([{"role": "user", "content": content}], None, **place)
+
+
+def some_turns(count: int) -> list[Turn]:
+    return [turn_of(f"Question {i}.\nLegal actions: left, right, up", draw((8, 8), i)) for i in range(count)]
+
+
+def ask(server: FaultServer, *turns: Turn, **options: Any) -> list[Reply]:
+    """Ask once, without waiting after failures."""
+    policy = OpenAIPolicy("m", **{"base_url": server.url, "sleep": Naps(), **options})
+    try:
+        return policy.reply(turns or [turn_of()])
+    finally:
+        policy.close()
+
+
+# --- what arrives -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_the_pixels_that_arrive_are_the_pixels_that_were_drawn(size: tuple[int, int]) -> None:
+    image = draw(size)
+    with FaultServer() as server:
+        ask(server, turn_of(image=image))
+    assert [picture.tolist() for picture in server.asked[0].pictures] == [image.tolist()]
+
+
+def test_a_picture_that_is_a_view_with_strides_arrives_as_it_looks() -> None:
+    image = draw((40, 40))[::2, ::-1]
+    with FaultServer() as server:
+        ask(server, turn_of(image=image))
+    np.testing.assert_array_equal(server.asked[0].pictures[0], image)
+
+
+def test_a_history_arrives_in_its_order_with_its_replies_between() -> None:
+    images = [draw((20, 30), i) for i in range(4)]
+    past = [PastTurn(image, f"turn {i}", f"reply {i}") for i, image in enumerate(images[:3])]
+    messages = PromptBuilder(3, 3).build("Play.", "turn 3", images[3], past)
+    with FaultServer() as server:
+        ask(server, Turn(messages, None))
+    asked = server.asked[0]
+    assert [hash_pixels(picture) for picture in asked.pictures] == [hash_pixels(image) for image in images[1:]]
+    assert [(message["role"], message["content"]) for message in asked.body["messages"]] == [
+        ("user", "Play.\n\n(image omitted)\nturn 0"),
+        ("assistant", "reply 0"),
+        ("user", [picture_part(images[1]), {"type": "text", "text": "turn 1"}]),
+        ("assistant", "reply 1"),
+        ("user", [picture_part(images[2]), {"type": "text", "text": "turn 2"}]),
+        ("assistant", "reply 2"),
+        ("user", [picture_part(images[3]), {"type": "text", "text": "turn 3"}]),
+    ]
+
+
+def picture_part(image: np.ndarray) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": hash_pixels(image)}}
+
+
+def test_every_turn_of_played_episodes_is_asked_once_and_gets_its_own_answer() -> None:
+    with FaultServer(spread=0.02) as server:
+        policy = make_openai("m", base_url=server.url, concurrency=5)
+        builder = PromptBuilder(history_turns=3, history_images=3)
+        episodes = list(run_episodes(Runner([make_walk() for _ in range(6)], episodes=12, builder=builder), policy))
+        policy.close()
+    records = [record for episode in episodes for record in episode]
+    arrived = Counter(tuple(map(hash_pixels, asked.pictures)) for asked in server.asked)
+    drawn = Counter(
+        tuple(
+            hash_pixels(part["image"])
+            for message in record.messages
+            for part in message["content"]
+            if part["type"] == "image"
+        )
+        for record in records
+    )
+    assert len(episodes) == 12
+    assert arrived == drawn
+    given = Counter(choose_action(asked.body["messages"], asked.digest) for asked in server.asked)
+    assert given == Counter(record.reply for record in records)
+
+
+def test_options_are_sent_only_where_they_were_given() -> None:
+    with FaultServer() as server:
+        ask(server)
+        ask(server, turn_of(seed=3, env_id="a/B-v0"), temperature=0.5, max_tokens=77, seed=5)
+    plain, full = (asked.body for asked in server.asked)
+    assert set(plain) == {"model", "messages"}
+    place = turn_of(seed=3, env_id="a/B-v0")
+    assert (full["temperature"], full["max_tokens"], full["seed"]) == (0.5, 77, make_seed(5, place))
+
+
+def test_each_request_has_a_seed_of_its_own_that_no_order_of_play_changes() -> None:
+    places = [
+        {"env_id": "a/B-v0", "seed": 1}, {"env_id": "a/C-v0", "seed": 1}, {"env_id": "a/B-v0", "seed": 2},
+        {"env_id": "a/B-v0", "seed": 1, "turn": 1}, {"env_id": "a/B-v0", "seed": 1, "repeat": 1},
+    ]  # fmt: skip
+    turns = [turn_of(f"{i}. Legal actions: a, b", **place) for i, place in enumerate(places)]
+    with FaultServer() as server:
+        ask(server, *turns, seed=7)
+        ask(server, *reversed(turns), seed=7, concurrency=2)
+        ask(server, *turns, seed=8)
+    seeds = [asked.body["seed"] for asked in server.asked]
+    assert set(seeds[:5]) == set(seeds[5:10])
+    assert len(set(seeds)) == 10
+    assert all(0 <= seed < 2**31 for seed in seeds)
+    by_text = {asked.body["messages"][0]["content"]: asked.body["seed"] for asked in server.asked[5:10]}
+    assert [by_text[asked.body["messages"][0]["content"]] for asked in server.asked[:5]] == seeds[:5]
+
+
+# --- what comes back --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "cut", "refused"),
+    [
+        ("", "I choose", False, False), ("refuse", "I will not help with that.", False, True),
+        ("filter", "", False, True), ("empty", "", False, False), ("null", "", False, False),
+        ("cut", "I choose", True, False), ("parts", "I choose", False, False), ("reasoning", "I choose", False, False),
+    ],
+)  # fmt: skip
+def test_odd_replies_are_replies_and_are_called_what_they_are(kind: str, text: str, cut: bool, refused: bool) -> None:
+    with FaultServer(lambda asked: Fault(kind)) as server:
+        (reply,) = ask(server)
+        whole = choose_action(server.asked[0].body["messages"], server.asked[0].digest)
+    assert (reply.cut, reply.refused, reply.text[: len(text)]) == (cut, refused, text)
+    assert (reply.text == whole) == (kind in ("", "parts", "reasoning"))
+    assert server.counts["requests"] == 1
+    assert (reply.text == "") == (not text)
+
+
+def test_a_prompt_that_a_filter_declines_by_a_status_is_a_refusal() -> None:
+    body = {"error": {"message": "The prompt was filtered.", "code": "content_filter"}}
+    with FaultServer({0: Fault("400", body=body)}) as server:
+        assert [(reply.text, reply.refused) for reply in ask(server)] == [("", True)]
+
+
+def test_half_a_character_in_a_reply_can_still_be_written_to_a_record() -> None:
+    with FaultServer({0: Fault("surrogate")}) as server:
+        (reply,) = ask(server)
+    assert reply.text.encode().endswith(b"</action>?")
+
+
+def test_usage_and_totals_are_the_servers_counts_and_our_own_attempts() -> None:
+    with FaultServer({0: Fault("500"), 1: Fault("drop")}) as server:
+        policy = OpenAIPolicy("m", base_url=server.url, sleep=Naps())
+        (first,) = policy.reply([turn_of()])
+        (second,) = policy.reply([turn_of("Legal actions: stay", draw((4, 4)))])
+        policy.close()
+    assert first.usage is not None
+    assert second.usage is not None
+    assert (first.usage.attempts, second.usage.attempts) == (3, 1)
+    assert first.usage.seconds > 0
+    text_only, with_picture = first.usage.prompt_tokens, second.usage.prompt_tokens
+    assert with_picture >= 64 > text_only > 0
+    totals = policy.totals
+    assert (totals.requests, totals.replies, totals.retries) == (4, 2, 2)
+    assert totals.prompt_tokens == text_only + with_picture
+    assert totals.completion_tokens == len(first.text.split()) + len(second.text.split())
+    assert policy.served_model == "m-0001"
+
+
+# --- what goes wrong --------------------------------------------------------------------------------------------------
+
+
+def clean_replies(turns: list[Turn]) -> list[str]:
+    with FaultServer() as server:
+        return [reply.text for reply in ask(server, *turns)]
+
+
+@pytest.mark.parametrize("kind", AGAIN)
+def test_after_a_fault_every_turn_is_answered_and_none_twice(kind: str) -> None:
+    turns = some_turns(8)
+    with FaultServer({number: Fault(kind) for number in (0, 2, 3, 6)}) as server:
+        replies = ask(server, *turns, concurrency=3)
+    assert [reply.text for reply in replies] == clean_replies(turns)
+    answered = Counter(asked.digest for asked in server.asked if asked.answered)
+    assert sorted(answered.values()) == [1] * 8
+    assert len(server.asked) == 12
+    assert sum(reply.usage.attempts for reply in replies if reply.usage) == 12
+
+
+def test_what_never_answers_is_asked_again_after_the_timeout() -> None:
+    turns = some_turns(4)
+    with FaultServer({1: Fault("hang")}) as server:
+        replies = ask(server, *turns, timeout=0.5)
+    assert [reply.text for reply in replies] == clean_replies(turns)
+    assert sorted(reply.usage.attempts for reply in replies if reply.usage) == [1, 1, 1, 2]
+
+
+def test_an_answer_that_drips_for_longer_than_the_timeout_counts_as_none() -> None:
+    with FaultServer(lambda asked: Fault("late", seconds=5)) as server:
+        begun = time.monotonic()
+        with pytest.raises(FailedError, match=r"no answer within 0.2 s \(--timeout\)"):
+            ask(server, timeout=0.2, max_retries=1)
+        assert time.monotonic() - begun < 3
+
+
+def test_a_storm_of_faults_loses_no_turn() -> None:
+    def choose(asked: Asked) -> Fault | None:
+        return None if asked.before > 2 else Fault(AGAIN[asked.number % len(AGAIN)])
+
+    turns = some_turns(40)
+    with FaultServer(choose, spread=0.02) as server:
+        replies = ask(server, *turns, concurrency=8)
+    assert [reply.text for reply in replies] == clean_replies(turns)
+    assert len(server.asked) == 160
+    assert Counter(asked.digest for asked in server.asked if asked.answered).most_common(1)[0][1] == 1
+
+
+def test_when_all_retries_failed_the_line_says_what_the_server_said_last() -> None:
+    with (
+        FaultServer({0: Fault("drop"), 1: Fault("500"), 2: Fault("503")}) as server,
+        pytest.raises(FailedError, match=r"failed 3 times in a row, last: 503 trouble 503\. Go on later \(--resume\)"),
+    ):
+        ask(server, max_retries=2)
+    assert server.counts["requests"] == 3
+
+
+def test_what_was_answered_before_a_failure_is_there_and_later_turns_are_not_sent() -> None:
+    turns = some_turns(6)
+    with FaultServer(lambda asked: Fault("500") if asked.number else None) as server:
+        policy = OpenAIPolicy("m", base_url=server.url, sleep=Naps(), max_retries=1, concurrency=1)
+        futures = [policy.submit(turn) for turn in turns]
+        done, _ = concurrent.futures.wait(futures, timeout=10)
+        policy.close()
+    assert len(done) == 6
+    assert futures[0].result().text == clean_replies(turns)[0]
+    assert [type(future.exception()) for future in futures[1:]] == [FailedError] * 5
+    assert server.counts["requests"] == 3
+
+
+def test_waits_double_up_to_a_bound_and_are_drawn_from_zero_on() -> None:
+    waits = {}
+    for share in (0.0, 1.0):
+        naps = Naps()
+        with FaultServer({number: Fault("500") for number in range(9)}) as server:
+            ask(server, sleep=naps, draw=lambda share=share: share, max_retries=9)
+        waits[share] = naps.taken
+    assert waits[0.0] == [0.0] * 9
+    assert waits[1.0] == [0.5, 1, 2, 4, 8, 16, 32, 60, 60]
+
+
+@pytest.mark.parametrize(("said", "waits"), [("7", 7.0), ("0", 0.0), ("86400", 120.0), ("-3", 0.0), ("soon", 0.0)])
+def test_retry_after_is_honoured_within_a_bound(said: str, waits: float) -> None:
+    naps = Naps()
+    with FaultServer({0: Fault("429", retry_after=said)}) as server:
+        ask(server, sleep=naps, draw=lambda: 0.0, clock=lambda: 0.0)
+    assert naps.taken[0] == waits
+
+
+def test_while_the_server_asks_to_wait_nobody_else_asks_either() -> None:
+    naps = Naps()
+    with FaultServer({0: Fault("429", retry_after="30")}) as server:
+        policy = OpenAIPolicy("m", base_url=server.url, sleep=naps, clock=lambda: 0.0, draw=lambda: 0.0)
+        policy.reply([turn_of("1")])
+        assert naps.taken == [30.0, 30.0]  # after the failure, and, as the clock stands still, before the next attempt
+        policy.reply([turn_of("2")])
+        policy.close()
+    assert naps.taken == [30.0] * 3
+
+
+def test_a_server_that_is_not_there_is_said_so_after_three_attempts() -> None:
+    naps = Naps()
+    with FaultServer() as server:
+        url = server.url
+    policy = OpenAIPolicy("m", base_url=url, sleep=naps)
+    with pytest.raises(UserError, match=rf"^No server answers at {url} \(no connection: .*\)\. Start it, or correct"):
+        policy.reply([turn_of()])
+    policy.close()
+    assert len(naps.taken) == 2
+
+
+def test_a_server_that_went_away_later_is_waited_for() -> None:
+    naps = Naps()
+    with FaultServer() as server:
+        policy = OpenAIPolicy("m", base_url=server.url, sleep=naps, max_retries=5)
+        policy.reply([turn_of()])
+    with pytest.raises(FailedError, match="failed 6 times in a row, last: no connection"):
+        policy.reply([turn_of()])
+    policy.close()
+    assert len(naps.taken) == 5
+
+
+def test_a_server_that_comes_back_goes_on() -> None:
+    with FaultServer() as server:
+        port = server.port
+        again = FaultServer(port=port)
+
+        async def sleep(seconds: float) -> None:
+            if not again._thread.is_alive():
+                await asyncio.to_thread(again.__enter__)
+
+        policy = OpenAIPolicy("m", base_url=server.url, sleep=sleep)
+        (before,) = policy.reply([turn_of()])
+    (after,) = policy.reply([turn_of()])
+    policy.close()
+    again.__exit__()
+    assert before.text == after.text
+    assert again.counts["answered"] == 1
+
+
+def test_an_unknown_model_is_one_line_with_what_there_is_and_nothing_is_asked_again() -> None:
+    with (
+        FaultServer(model="gpt-tiny") as server,
+        pytest.raises(
+            UserError,
+            match=r"has no model gpt-tinny: 404 The model `gpt-tinny` does not exist\. It has gpt-tiny\. "
+            r"Nearest: gpt-tiny\. Name one: openai:MODEL\.$",
+        ),
+    ):
+        make_openai("gpt-tinny", base_url=server.url).check()
+    assert server.counts["requests"] == 1
+
+
+def test_an_address_without_the_protocol_is_told_from_an_unknown_model() -> None:
+    with (
+        FaultServer() as server,
+        pytest.raises(UserError, match=r"has no chat completions for m: 404 Not Found\. Check --base-url \(most end"),
+    ):
+        ask(server, base_url=server.url.removesuffix("/v1"))
+
+
+@pytest.mark.parametrize(
+    ("field", "said", "options", "hint"),
+    [
+        ("temperature", "'temperature' does not support 0.5 with this model", {"temperature": 0.5}, "--temperature"),
+        ("seed", "Unrecognized request argument supplied: seed", {"seed": 1}, "--seed"),
+        ("max_tokens", "max_tokens is too large for this", {"max_tokens": 9}, "--max-tokens"),
+        ("messages", "This model's maximum context length is 4096 tokens", {}, "--history-turns"),
+        ("messages", "m does not accept image input", {}, "--history-images 0"),
+        ("messages", "m is not a valid model ID", {}, "openai:MODEL"),
+    ],
+)
+def test_a_refused_request_ends_at_once_and_names_the_option(
+    field: str, said: str, options: dict[str, Any], hint: str
+) -> None:
+    with FaultServer(refuses={field: said}) as server, pytest.raises(UserError) as caught:
+        ask(server, **options)
+    assert f"400 {said}" in str(caught.value)
+    assert hint in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert server.counts["requests"] == 1
+
+
+def test_what_a_server_says_is_cut_to_one_short_line_without_control_characters() -> None:
+    said = "\x1b[31mred\nline\u202e " + "x" * 5000
+    with (
+        FaultServer({0: Fault("400", body={"error": {"message": said}})}) as server,
+        pytest.raises(UserError) as caught,
+    ):
+        ask(server)
+    line = str(caught.value)
+    assert "400 [31mred line x" in line
+    assert line.isprintable()
+    assert len(line) < 500
+
+
+def test_an_account_without_credit_is_not_asked_again() -> None:
+    body = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
+    with (
+        FaultServer({0: Fault("429", body=body)}) as server,
+        pytest.raises(UserError, match=r"wants to be paid first: 429 You exceeded your current quota\. Go on later"),
+    ):
+        ask(server)
+    assert server.counts["requests"] == 1
+
+
+def test_the_other_name_of_the_token_limit_is_learnt_once() -> None:
+    said = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    with FaultServer(refuses={"max_tokens": said}) as server:
+        policy = OpenAIPolicy("m", base_url=server.url, max_tokens=9)
+        for turn in some_turns(3):
+            policy.reply([turn])
+        policy.close()
+    names = [sorted(asked.body.keys() - {"model", "messages"}) for asked in server.asked]
+    assert names == [["max_tokens"], *[["max_completion_tokens"]] * 3]
+
+
+# --- how much at once -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [1, 4])
+def test_so_many_requests_are_under_way_at_once_and_no_more(limit: int) -> None:
+    with FaultServer(latency=0.05) as server:
+        ask(server, *some_turns(12), concurrency=limit)
+    assert server.most_at_once == limit
+
+
+def test_the_rate_spaces_requests_evenly() -> None:
+    naps = Naps()
+    with FaultServer() as server:
+        policy = OpenAIPolicy("m", base_url=server.url, sleep=naps, clock=lambda: 0.0, requests_per_minute=30)
+        policy.reply(some_turns(5))
+        policy.close()
+    assert naps.taken == [2.0, 4.0, 6.0, 8.0]
+    assert policy.totals.waited == 20.0
+
+
+def test_retries_take_their_place_in_the_rate_too() -> None:
+    naps = Naps()
+    with FaultServer({0: Fault("500"), 1: Fault("500")}) as server:
+        ask(server, sleep=naps, clock=lambda: 0.0, draw=lambda: 0.0, requests_per_minute=60)
+    assert naps.taken == [0.0, 1.0, 0.0, 2.0]
+
+
+def test_a_slow_answer_holds_up_no_other_one() -> None:
+    with FaultServer({2: Fault("late", seconds=20)}) as server:
+        policy = make_openai("m", base_url=server.url)
+        futures = [policy.submit(turn) for turn in some_turns(6)]
+        done, pending = concurrent.futures.wait(futures, timeout=2)
+        policy.close()
+    assert (len(done - pending), len(pending)) == (5, 1)
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+
+def test_without_a_key_a_local_server_gets_a_stand_in_and_the_default_address_a_line(
+    monkeypatch: pytest.MonkeyPatch, policies: list[OpenAIPolicy]
+) -> None:
+    with FaultServer() as server:
+        policies.append(make_openai("m", base_url=server.url))
+        policies[0].check()
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        policies.append(make_openai("m"))
+        policies[1].check()
+    assert [asked.authorization for asked in server.asked] == ["Bearer none"] * 2
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    with pytest.raises(UserError, match="no key in the environment variable OPENAI_API_KEY"):
+        make_openai("m")
+    with pytest.raises(UserError, match="no key in the environment variable MY_KEY"):
+        make_openai("m", base_url=server.url, api_key_env="MY_KEY")
+
+
+def test_the_key_comes_from_the_named_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", f" {SECRET}\n")
+    with FaultServer(key=SECRET) as server:
+        policy = make_openai("m", base_url=server.url, api_key_env="MY_KEY")
+        policy.check()
+        policy.close()
+    assert server.counts["answered"] == 1
+
+
+def test_a_wrong_key_ends_at_once_and_stands_in_no_line_record_or_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, policies: list[OpenAIPolicy]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    with FaultServer(key="another") as server:
+        policies.append(make_openai("m", base_url=server.url))
+        with pytest.raises(UserError, match=r"does not let us in: 401 Incorrect API key provided: \[secret\]\. Check "
+                                            r"the key in OPENAI_API_KEY") as caught:  # fmt: skip
+            policies[0].check()
+        with pytest.raises(UserError, match="does not let us in"):
+            policies[0].reply(some_turns(3))
+    shown = [str(caught.value), repr(caught.getrepr(style="long")), caplog.text]
+    shown += [str(policies[0].describe()), str(policies[0].describe_session())]
+    assert not [text for text in shown if SECRET in text]
+    assert len(caplog.text) > 100
+    assert server.counts["requests"] == 0
+
+
+def test_no_key_where_one_is_wanted_names_the_variable() -> None:
+    with (
+        FaultServer(key=SECRET) as server,
+        pytest.raises(UserError, match=r"401 .*No key was sent: OPENAI_API_KEY is not set\.$"),
+    ):
+        ask(server)
+
+
+def test_user_and_password_of_an_address_are_sent_and_shown_nowhere(
+    caplog: pytest.LogCaptureFixture, policies: list[OpenAIPolicy]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with FaultServer({1: Fault("400", body={"error": {"message": "no pa ss, abc!"}})}) as server:
+        url = server.url.replace("//", "//ann:pa%20ss@") + "?token=abc"
+        policies.append(make_openai("m", base_url=url))
+        policies[0].reply([turn_of()])
+        with pytest.raises(UserError, match=r"400 no \[secret\], \[secret\]!") as caught:
+            policies[0].reply([turn_of()])
+    assert server.asked[0].authorization == "Basic YW5uOnBhIHNz"
+    shown = [str(caught.value), str(policies[0].describe()), str(policies[0].describe_session()), caplog.text]
+    assert not [text for text in shown for word in ("pa%20ss", "pa ss", "ann:") if word in text]
+    assert policies[0].describe_session()["base_url"] == server.url
+
+
+def test_the_description_holds_what_replies_depend_on_and_nothing_else(policies: list[OpenAIPolicy]) -> None:
+    policies.append(make_openai("a/m:free", base_url="http://127.0.0.1:1/v1", temperature=0.0, max_tokens=5, seed=3))
+    assert policies[0].describe() == {
+        "name": "openai:a/m:free", "model": "a/m:free", "temperature": 0.0, "max_tokens": 5, "seed": 3,
+    }  # fmt: skip
+    assert isinstance(policies[0], AskingPolicy)
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"model": " "}, "openai:MODEL"), ({"concurrency": 0}, "--concurrency 0 must be >= 1"),
+        ({"concurrency": 5000}, "--concurrency 5000 must be >= 1 and <= 1024"),
+        ({"temperature": -1}, "--temperature -1 must be >= 0"), ({"max_tokens": 0}, "--max-tokens 0 must be >= 1"),
+        ({"timeout": 0}, "--timeout 0 must be > 0"), ({"max_retries": -1}, "--max-retries -1 must be >= 0"),
+        ({"requests_per_minute": 0}, "--requests-per-minute 0 must be > 0"),
+        ({"base_url": "localhost:8000"}, "--base-url localhost:8000 is no address; it looks like http://"),
+        ({"base_url": "http://u:secret@[x/v1"}, r"--base-url http://\[x/v1 is no address"),
+        ({"base_url": "http://host:port/v1"}, "is no address"),
+    ],
+)  # fmt: skip
+def test_options_out_of_range_are_one_line(options: dict[str, Any], line: str) -> None:
+    with pytest.raises(UserError, match=line) as caught:
+        make_openai(**{"model": "m", "base_url": "http://127.0.0.1:1/v1", **options})
+    assert "secret" not in str(caught.value)
+
+
+def test_a_key_with_letters_that_no_key_has_is_refused_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-“quoted”")
+    with pytest.raises(UserError, match="OPENAI_API_KEY holds is no key") as caught:
+        make_openai("m")
+    assert "quoted" not in str(caught.value)
+
+
+def test_without_the_package_the_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with pytest.raises(UserError, match=r"needs the package openai: pip install 'vlgym\[eval\]'"):
+        make_openai("m", base_url="http://127.0.0.1:1/v1")
+
+
+def test_a_proxy_is_not_asked_for_a_server_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with FaultServer() as server:
+        assert ask(server)[0].text
+
+
+# --- the end ----------------------------------------------------------------------------------------------------------
+
+
+def test_closing_cancels_what_is_under_way_and_leaves_no_thread() -> None:
+    before = set(threading.enumerate())
+    with FaultServer(lambda asked: Fault("hang")) as server:
+        policy = make_openai("m", base_url=server.url, concurrency=2)
+        futures = [policy.submit(turn) for turn in some_turns(5)]
+        while len(server.asked) < 2:
+            time.sleep(0.01)
+        policy.close()
+        policy.close()
+    assert all(future.cancelled() for future in futures)
+    assert set(threading.enumerate()) <= before
+    with pytest.raises(RuntimeError, match="was closed"):
+        policy.submit(turn_of())
+
+
+def test_an_interrupt_ends_the_process_soon() -> None:
+    code = (
+        "import sys\n"
+        "from vlgym.endpoint import make_openai\n"
+        "from vlgym.types import Turn\n"
+        "policy = make_openai('m', base_url=sys.argv[1])\n"
+        "try:\n"
+        "    policy.reply([Turn([{'role': 'user', 'content': [{'type': 'text', 'text': 'hi'}]}], None)])\n"
+        "except KeyboardInterrupt:\n"
+        "    policy.close()\n"
+        "    print('closed')\n"
+    )
+    with FaultServer(lambda asked: Fault("hang")) as server:
+        process = subprocess.Popen([sys.executable, "-c", code, server.url], stdout=subprocess.PIPE, text=True)
+        while not server.asked and process.poll() is None:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=20)
+    assert (process.returncode, out) == (0, "closed\n")
+
+
+def test_the_server_as_a_program_gives_the_replies_that_it_gives_as_an_object() -> None:
+    script = Path(__file__).parent / "fault_server.py"
+    command = [sys.executable, str(script), "--faults", "500,drop,half", "--every", "3"]
+    turns = some_turns(6)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ}) as process:
+        assert process.stdout is not None
+        policy = OpenAIPolicy("m", base_url=process.stdout.readline().strip(), sleep=Naps())
+        replies = policy.reply(turns)
+        policy.close()
+        process.terminate()
+    assert [reply.text for reply in replies] == clean_replies(turns)
+    assert policy.totals.retries > 0
