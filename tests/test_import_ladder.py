@@ -25,6 +25,7 @@ LADDER = (
     ("policies", "trajectory", "recorded"),
     ("rollout",),
     ("evaluation",),
+    ("reports",),
     ("suite_runs",),
     ("testing",),
     ("cli", "web"),

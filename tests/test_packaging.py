@@ -62,7 +62,7 @@ def test_every_plugin_has_an_extra_of_its_family_name_and_all_names_them_all() -
     expected = {family: [f"vlgym-{family}>=0.1,<0.2"] for family in PLUGINS}
     assert {family: extras.get(family) for family in expected} == expected
     assert sorted(extras["all"]) == sorted(item for items in expected.values() for item in items)
-    assert set(extras) == {*expected, "all", "train"}
+    assert set(extras) == {*expected, "all", "eval", "train"}
 
 
 @pytest.mark.parametrize("family", sorted(PLUGINS))
@@ -82,7 +82,7 @@ def test_the_version_in_the_code_is_the_distributions() -> None:
 
 def test_every_direct_dependency_is_pinned_for_the_tests() -> None:
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
-    wanted = [*CORE["dependencies"], *CORE["optional-dependencies"]["train"]]
+    wanted = [*CORE["dependencies"], *CORE["optional-dependencies"]["eval"], *CORE["optional-dependencies"]["train"]]
     wanted += [item for project in PLUGINS.values() for item in project["dependencies"]]
     wanted += [item for items in groups.values() for item in items]
     names = {re.split(r"[<>=!\[ ;]", item)[0].lower().replace("_", "-") for item in wanted}
