@@ -25,6 +25,7 @@ LADDER = (
     ("policies", "trajectory", "recorded", "human", "endpoint"),
     ("rollout", "policy_names"),
     ("evaluation",),
+    ("reports",),
     ("suite_runs",),
     ("testing",),
     ("cli", "web"),
