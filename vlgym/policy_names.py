@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from .endpoint import make_openai
 from .errors import PluginError, UserError, check_choice, nearest
 from .policies import IdlePolicy, OraclePolicy, Policy, RandomPolicy, ReplayPolicy, ScriptedPolicy
 from .registry import get_registry
@@ -100,17 +101,11 @@ def _make_human(*, pictures: str = "play/eval") -> Policy:
     return HumanPolicy(Path(pictures))
 
 
-def _make_openai(model: str, **options: Any) -> Policy:
-    from .endpoint import make_openai
-
-    return make_openai(model, **options)
-
-
 ALONE = ("idle", "random", "oracle", "human")
 """Policies without an argument."""
 
 OWN: dict[str, tuple[Factory, str]] = {
     "idle": (IdlePolicy, ""), "random": (RandomPolicy, ""), "oracle": (_make_oracle, ""), "human": (_make_human, ""),
-    "scripted": (_make_scripted, "FILE"), "replay": (_make_replay, "FOLDER"), "openai": (_make_openai, "MODEL"),
+    "scripted": (_make_scripted, "FILE"), "replay": (_make_replay, "FOLDER"), "openai": (make_openai, "MODEL"),
 }  # fmt: skip
 """The core's own policies: factory, and what stands after the colon."""

@@ -144,6 +144,10 @@ class Policy(Protocol):
       the user names none.
     - `submit(turn) -> concurrent.futures.Future[Reply]`: with it, a slow answer holds up its own episode alone: each
       environment goes on as soon as its own answer is there (see `AskingPolicy`).
+    - `sees`: `True` for a model that is given pictures; `vlgym eval` first looks whether they reach it.
+    - `concurrency`: how many episodes at once suit it.
+    - `check()`: called once before any environment is made; raises `UserError` where no reply can be had.
+    - `describe_session()`: what its replies do not depend on (an address, limits), for the record of a session.
     - `close()`: called once at the end.
     """
 
