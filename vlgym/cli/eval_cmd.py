@@ -119,6 +119,8 @@ def evaluate(
         style = parser or wishes.get("parser")
         if style is not None:
             arguments["parser"] = style
+        if hasattr(player, "check"):
+            player.check()
         parts, missing = _plan(env, suite, episodes, split, repeats, planner, arguments)
         for env_id in missing:
             open_console(stderr=True).print(f"left out: {env_id} is not installed: {_remedy(env_id)}", soft_wrap=True)
