@@ -70,6 +70,9 @@ def evaluate(
     num_envs: Annotated[
         int | None, typer.Option(min=1, max=4096, help="Episodes at once [default: the policy's concurrency, or 8].")
     ] = None,
+    no_probe: Annotated[
+        bool, typer.Option("--no-probe", help="Do not look first whether the model sees its pictures.")
+    ] = False,
     seed: Annotated[int | None, typer.Option(min=0, max=2**31 - 1, help="Seed of the policy's sampling.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     base_url: Annotated[str | None, typer.Option(metavar="URL", help="openai: the server.")] = None,
