@@ -79,6 +79,7 @@ def test_a_contributed_suite_keeps_its_items_repeats_and_planners() -> None:
     assert [(p.key, p.episodes, p.repeats, p.items) for p in parts] == [
         (COIN.id, 1, 2, ({}, {"max_turns": 2})), (f"{COIN.id} global", 1, 2, ({}, {"max_turns": 2})),
     ]  # fmt: skip
+    assert all(part.fresh_seeds and part.per_seed == 1 for part in parts)  # as a benchmark's runs
     assert missing == []
     only, _ = plan_suite("two-lengths", planner="global", repeats=5)
     assert [(p.key, p.repeats) for p in only] == [(f"{COIN.id} global", 5)]

@@ -16,7 +16,6 @@ from ..arguments import to_plain
 from ..errors import TrajectoryError, UserError, check_writable
 from ..policies import Policy
 from ..prompts import PromptBuilder
-from ..seeding import episode_seed
 from ..trajectory import (
     FORMAT,
     HEADER,
@@ -66,7 +65,8 @@ def describe_evaluation(
         owners.add(entry["distribution"])
         described[part.key] = {
             "env_id": part.env_id, "split": part.split, "planner": part.planner, "pictures": part.pictures,
-            "episodes": part.episodes, "repeats": part.repeats, "items": part.items, "changed": part.changed, **entry,
+            "episodes": part.episodes, "repeats": part.repeats, "items": part.items, "changed": part.changed,
+            "fresh_seeds": part.fresh_seeds or None, **entry,
         }  # fmt: skip
     told = policy.describe() if hasattr(policy, "describe") else {"name": policy.name}
     run = {
@@ -160,11 +160,6 @@ def write_whole(path: Path, text: str) -> None:
     part = path.with_name(f"{path.name}.part")
     part.write_text(text, encoding="utf-8")
     part.replace(path)
-
-
-def seed_of(part: Part, number: int) -> int:
-    """Return the seed of an episode number of a part."""
-    return episode_seed(part.env_id, part.split, number // part.repeats)
 
 
 def _repair(path: Path) -> set[tuple[str, int]]:

@@ -51,6 +51,7 @@ class Part:
             size; `shuffled`, those of the episode with the next seed, which gets the same replies.
         arguments: constructor arguments of all items.
         items: further constructor arguments of each item.
+        fresh_seeds: repeats of an item have seeds of their own, as a benchmark's runs have.
     """
 
     env_id: str
@@ -61,6 +62,7 @@ class Part:
     pictures: str = SHOWN
     arguments: Mapping[str, Any] = field(default_factory=dict)
     items: tuple[Mapping[str, Any], ...] = ({},)
+    fresh_seeds: bool = False
 
     @property
     def key(self) -> str:
@@ -82,6 +84,15 @@ class Part:
     def item_of(self, number: int) -> int:
         """Return the item that an episode number plays: numbers run through repeats, seeds, then items."""
         return number // (self.episodes * self.repeats)
+
+    def repeat_of(self, number: int) -> int:
+        """Return which playing of its item and seed an episode number is."""
+        return number % self.repeats
+
+    @property
+    def per_seed(self) -> int:
+        """How many consecutive episode numbers share a seed."""
+        return 1 if self.fresh_seeds else self.repeats
 
     def make(self, item: int = 0) -> VLEnv:
         """Make the environment of an item.
@@ -189,7 +200,7 @@ def _plan_contributed(
                 parts.append(
                     Part(
                         share.env_id, split, episodes or share.episodes, repeats or share.repeats, setting,
-                        arguments=arguments, items=share.items,
+                        arguments=arguments, items=share.items, fresh_seeds=True,
                     )
                 )  # fmt: skip
     if not parts:

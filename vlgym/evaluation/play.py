@@ -128,7 +128,7 @@ class Player:
         try:
             twin = None
             if job.part.pictures == SHUFFLED:
-                twin = self._seat(job, job.number + job.part.repeats)
+                twin = self._seat(job, job.number + job.part.per_seed)
         except BaseException:
             self._leave(job, runner)
             raise
@@ -144,7 +144,7 @@ class Player:
         env = idle.pop() if idle else part.make(part.item_of(job.number))
         try:
             return Runner(
-                [env], split=part.split, first_episode=number, episodes=1, repeats=part.repeats, part=part.key,
+                [env], split=part.split, first_episode=number, episodes=1, repeats=part.per_seed, part=part.key,
                 builder=self.builders.get(part.key),
             )  # fmt: skip
         except BaseException:
@@ -153,7 +153,7 @@ class Player:
 
     def _ask(self, table: _Table) -> Turn:
         if table.turn is None:
-            turn = table.runner.turns()[0]
+            turn = replace(table.runner.turns()[0], repeat=table.job.part.repeat_of(table.job.number))
             if table.twin is not None:
                 table.shown = table.shown if table.twin.done else table.twin.turns()[0].messages
                 turn = replace(turn, messages=with_pictures_of(turn.messages, table.shown))

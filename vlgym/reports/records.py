@@ -153,6 +153,7 @@ def _check_episode(run: Run, episode: Episode) -> None:
     if not _is_count(first.episode) or first.episode >= part.planned:
         raise TrajectoryError(f"{place} is not one of the {part.planned} planned.")
     index, repeat = divmod(first.episode, part.repeats)
+    index = first.episode if part.entry.get("fresh_seeds") else index
     due = (part.key, part.env_id, first.episode, repeat, episode_seed(part.env_id, run.split, index))
     for turn, record in enumerate(episode):
         if (record.part, record.env_id, record.episode, record.repeat, record.seed) != due or record.turn != turn:
