@@ -64,12 +64,11 @@ class GeneratePolicy:
         never = [getattr(model.config, key, None) for key in PLACEHOLDERS]
         beyond = range(len(self.tokenizer), model.get_output_embeddings().weight.shape[0])
         self.never = torch.tensor(sorted({*(i for i in never if isinstance(i, int)), *beyond}), device=model.device)
-        known = inspect.signature(processor.apply_chat_template).parameters
-        self.options: dict[str, Any] = {"padding": True}
-        if "processor_kwargs" in known:  # within transformers 5
-            self.options = {"processor_kwargs": self.options}
-        if "sanitize_control_tokens" in known:  # text that spells a special token stays text, as in our engine
-            self.options["sanitize_control_tokens"] = True
+        if "sanitize_control_tokens" not in inspect.signature(processor.apply_chat_template).parameters:
+            raise UserError(
+                f"{name}: its processor would read text that spells a special token as that token, and a model may "
+                "write one. A newer release keeps it text: pip install --upgrade transformers"
+            )
 
     @classmethod
     def load(
@@ -126,7 +125,7 @@ class GeneratePolicy:
         try:
             return self.processor.apply_chat_template(
                 chats, add_generation_prompt=True, tokenize=True, return_dict=True, return_tensors="pt",
-                **self.options,
+                processor_kwargs={"padding": True}, sanitize_control_tokens=True,
             )  # fmt: skip
         except TemplateError as error:
             raise UserError(
