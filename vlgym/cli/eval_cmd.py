@@ -23,11 +23,14 @@ from ..policies import Policy
 from ..policy_names import make_policy
 from ..prompts import PromptBuilder
 from ..registry import get_registry
+from ..reports.needs import need
 from ..spec import PLANNERS
 from .console import open_console, read_arguments
 from .eval_progress import EvaluationProgress
+from .report_cmd import print_report
 
 HIGHEST = 10_000_000
+REPORT_NEEDS = ("scipy.stats", "jinja2")
 
 
 def evaluate(
@@ -104,6 +107,8 @@ def evaluate(
 
     The report is FOLDER/report.html; `vlgym report FOLDER` computes it again from the records.
     """
+    for module in REPORT_NEEDS:  # told now, not after hours of play
+        need(module)
     prices = Prices(price_in, price_out)
     if max_cost is not None and not prices:
         raise UserError("--max-cost needs prices: --price-in and --price-out, dollars for a million tokens.")
@@ -145,7 +150,7 @@ def evaluate(
             )  # fmt: skip
         finally:
             if progress.begun and count_finished(out):
-                _report(out)
+                print_report(out)
                 if suite == SUITE:
                     _print_sight(judge_folder(out))
     finally:
@@ -194,10 +199,6 @@ def _print_sight(report: SightReport) -> None:
         console.print(f"  {probe.topic}: {probe.shown}, {probe.verdict}", soft_wrap=True)
     for warning in report.warnings:
         console.print(f"warning: {warning}", style="yellow", soft_wrap=True)
-
-
-def _report(out: Path) -> None:
-    pass
 
 
 def _remedy(env_id: str) -> str:

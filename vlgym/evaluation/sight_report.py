@@ -226,8 +226,8 @@ def _say_order(order: Order) -> str:
         )
     if named == tuple(reversed(range(len(places)))):
         return (
-            f"Asked for the {places[0]} picture of a history, the model names the {places[-1]}, and so on: the pictures "
-            "arrive in reverse order."
+            f"Asked for the {places[0]} picture of a history, the model names the {places[-1]}, and so on: the "
+            "pictures arrive in reverse order."
         )
     pairs = ", ".join(
         f"asked for the {places[asked]} it names the {places[place]}" for asked, place in enumerate(named)
