@@ -19,7 +19,6 @@ from .list_cmd import list_environments, show
 from .play import play
 from .registry_cmd import registry_app
 from .report_cmd import report
-from .suite_cmd import suite
 
 app = typer.Typer(
     name="vlgym",
@@ -34,7 +33,6 @@ app.command("show")(show)
 app.command("check")(check)
 app.command("play")(play)
 app.add_typer(registry_app, name="registry")
-app.command("suite")(suite)
 app.command("eval")(evaluate)
 app.command("report")(report)
 app.command("doctor")(doctor)

@@ -146,7 +146,7 @@ def evaluate(
         try:
             run_evaluation(
                 parts, player, out, layout=PromptBuilder.asked(turns, images), num_envs=num_envs, prices=prices,
-                max_cost=max_cost, resume=resume, watcher=progress, noted=noted, split=split, seed=seed, suite=suite,
+                max_cost=max_cost, resume=resume, watcher=progress, noted=noted, seed=seed, suite=suite,
             )  # fmt: skip
         finally:
             if progress.begun and count_finished(out):
