@@ -104,7 +104,7 @@ GOOD = ("--policy", "random", "--env", WALK.id)
         ((*GOOD, "--parser", "tga"), "tga"),
         ((*GOOD, "--env-kwargs", "max_turns"), "--env-kwargs 'max_turns' must look like name=value"),
         ((*GOOD, "--env-kwargs", "max_tuns=3"), "has no argument 'max_tuns'"),
-        ((*GOOD, "--temperature", "1"), "--policy random has no option temperature"),
+        ((*GOOD, "--temperature", "1"), "--policy random has no option --temperature"),
         ((*GOOD, "--policy-arg", "x"), "--policy-arg 'x' must look like name=value"),
         ((*GOOD, "--max-cost", "1"), "--max-cost needs prices"),
         ((*GOOD, "--price-in", "nan"), "--price-in"),

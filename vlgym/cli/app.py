@@ -18,6 +18,7 @@ from .eval_cmd import evaluate
 from .list_cmd import list_environments, show
 from .play import play
 from .registry_cmd import registry_app
+from .report_cmd import report
 from .suite_cmd import suite
 
 app = typer.Typer(
@@ -35,6 +36,7 @@ app.command("play")(play)
 app.add_typer(registry_app, name="registry")
 app.command("suite")(suite)
 app.command("eval")(evaluate)
+app.command("report")(report)
 app.command("doctor")(doctor)
 
 

@@ -19,7 +19,7 @@ from ..registry import get_registry
 from ..trajectory import without_none
 from ..types import StepRecord, Usage
 from .records import PICTURES, Episode, Part, Run, name_part, read_episodes, read_run
-from .sampling import Groups, mean_interval, pooled_mean, standard_error, success_interval
+from .sampling import Groups, mean_interval, mean_share_interval, pooled_mean, standard_error, success_interval
 
 FORMAT = 1
 MILLION = 1e6
@@ -210,17 +210,19 @@ def _describe_all(
         "parts": len(ended),
         "episodes": sum(len(played[key]) for key in ended),
         "planned": sum(part.planned for part in sighted.values()),
-        "success": _describe_mean(success),
-        "normalized": _describe_mean([groups for groups in places if groups is not None]),
+        "success": _describe_mean(success, mean_share_interval),
+        "normalized": _describe_mean([groups for groups in places if groups is not None], mean_interval),
         "replies": len(records),
         **_count_tokens(records, prices),
     }
 
 
-def _describe_mean(strata: Sequence[Groups]) -> dict[str, Any] | None:
+def _describe_mean(
+    strata: Sequence[Groups], find_interval: Callable[..., tuple[float, float] | None]
+) -> dict[str, Any] | None:
     if not strata:
         return None
-    low, high = mean_interval(*strata) or (None, None)
+    low, high = find_interval(*strata) or (None, None)
     return {"mean": sum(map(pooled_mean, strata)) / len(strata), "low": low, "high": high, "parts": len(strata)}
 
 

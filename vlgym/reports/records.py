@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import TrajectoryError
 from ..evaluation import without_images
 from ..seeding import SPLITS, episode_seed
-from ..spec import PLANNERS
+from ..spec import ID_PATTERN, PLANNERS
 from ..trajectory import FORMAT, HEADER, METADATA, read_header, read_trajectories
 from ..types import StepRecord
 
@@ -97,7 +97,7 @@ def read_run(folder: Path | str) -> Run:
         raise TrajectoryError(f"{folder / HEADER} has format {header.get('format')!r}; this version reads {FORMAT}.")
     try:
         policy, split = header["policy"]["name"], header["split"]
-        _require(isinstance(policy, str), "policy.name", policy)
+        _require(isinstance(policy, str) and policy.isprintable(), "policy.name", policy)
         _require(split in SPLITS, "split", split)
         _require(isinstance(header["parts"], dict) and bool(header["parts"]), "parts", header["parts"])
         parts = {key: _read_part(key, header["parts"][key]) for key in sorted(header["parts"])}
@@ -180,7 +180,7 @@ def _check_values(place: str, record: StepRecord) -> None:
 def _read_part(key: str, entry: Any) -> Part:
     _require(isinstance(entry, dict), key, entry)
     env_id, planner, pictures = entry["env_id"], entry["planner"], entry["pictures"]
-    _require(isinstance(env_id, str), f"{key}: env_id", env_id)
+    _require(isinstance(env_id, str) and ID_PATTERN.match(env_id) is not None, f"{key}: env_id", env_id)
     _require(planner in PLANNERS, f"{key}: planner", planner)
     _require(pictures in PICTURES, f"{key}: pictures", pictures)
     _require(key == name_part(env_id, planner, pictures), "the name of a part", key)

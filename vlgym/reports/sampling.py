@@ -59,6 +59,20 @@ def success_interval(groups: Groups) -> tuple[float, float, float]:
     return low, high, trials
 
 
+def mean_share_interval(*strata: Groups) -> tuple[float, float]:
+    """Return the 95 % interval of the mean over strata of shares, from the interval of each (Zou and Donner 2008).
+
+    The distances from the shares to their ends add up as standard errors do. Unlike a bootstrap's, it keeps its width
+    where everything was won.
+    """
+    below = above = middle = 0.0
+    for groups in strata:
+        share, (low, high, _) = pooled_mean(groups), success_interval(groups)
+        middle, below, above = middle + share, below + (share - low) ** 2, above + (high - share) ** 2
+    count = len(strata)
+    return (middle - math.sqrt(below)) / count, (middle + math.sqrt(above)) / count
+
+
 def mean_interval(*strata: Groups) -> tuple[float, float] | None:
     """Return the 95 % bootstrap interval of the mean over strata of `pooled_mean`; seeds are drawn within each.
 

@@ -22,7 +22,7 @@ def test_the_plugin_offers_eight_probes() -> None:
 def test_every_probe_is_a_part_of_the_suite() -> None:
     assert {part.suite for part in vlgym_suites()} == {"can-it-see"}
     assert {part.env_id for part in get_registry().suite("can-it-see")} >= {spec.id for spec in PROBES}
-    assert all((part.items, part.repeats) == (({},), EPISODES) for part in vlgym_suites())
+    assert all((part.items, part.episodes, part.repeats) == (({},), EPISODES, 1) for part in vlgym_suites())
 
 
 @pytest.mark.parametrize("spec", PROBES, ids=lambda spec: spec.title)

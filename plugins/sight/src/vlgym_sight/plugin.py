@@ -58,5 +58,5 @@ def vlgym_envs() -> list[EnvSpec]:
 
 @hookimpl
 def vlgym_suites() -> list[SuitePart]:
-    """Every probe; its one item is played with as many seeds as there are repeats."""
-    return [SuitePart(suite=SUITE, env_id=spec.id, items=({},), repeats=EPISODES) for spec in PROBES]
+    """Every probe, with as many questions each."""
+    return [SuitePart(suite=SUITE, env_id=spec.id, items=({},), episodes=EPISODES) for spec in PROBES]
