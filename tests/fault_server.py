@@ -28,7 +28,7 @@ import numpy as np
 from PIL import Image
 
 WORDS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
-TRANSPORT = ("late", "hang", "drop", "half", "truncated", "json", "html", "shape", "error200")
+TRANSPORT = ("late", "hang", "drop", "half", "drip", "truncated", "json", "html", "shape", "error200")
 """Faults of the way, after which asking again helps; so do statuses such as `429`, `500`, `503`."""
 REPLIES = ("refuse", "filter", "empty", "null", "cut", "parts", "reasoning", "surrogate")
 """Replies that are odd, and replies all the same."""
@@ -40,7 +40,7 @@ class Fault:
 
     Attributes:
         kind: one of `TRANSPORT` or `REPLIES`, or a status as text.
-        seconds: for `late` and `hang`.
+        seconds: for `late` and `hang`; between two bytes for `drip`.
         retry_after: header of a status.
         body: body of a status, instead of the usual one.
     """
@@ -239,16 +239,25 @@ class FaultServer:
             writer.write(_head(200, len(whole)) + whole[: len(whole) // 2])
             await writer.drain()
             return False
+        if fault.kind == "drip":
+            for place, piece in enumerate([_head(200, len(whole)), *(whole[i : i + 1] for i in range(len(whole)))]):
+                await asyncio.sleep(fault.seconds if place else 0)
+                writer.write(piece)
+                await writer.drain()
+            return self._note_answer(asked)
         broken = {
             "truncated": whole[: len(whole) // 2], "json": b'{"choices": [}',
             "html": b"<html><b>Bad gateway</b></html>",
             "shape": b'{"object": "chat.completion", "choices": []}',
             "error200": json.dumps(_error("the provider is overloaded", "502")).encode(),
         }.get(fault.kind)  # fmt: skip
-        stays = await _send(writer, 200, whole if broken is None else broken)
-        asked.answered = broken is None
-        self.counts["answered"] += asked.answered
-        return stays
+        await _send(writer, 200, whole if broken is None else broken)
+        return self._note_answer(asked) if broken is None else True
+
+    def _note_answer(self, asked: Asked) -> bool:
+        asked.answered = True
+        self.counts["answered"] += 1
+        return True
 
     def _write(self, asked: Asked, kind: str) -> dict[str, Any]:
         """Return the chat completion of a request."""
@@ -338,7 +347,8 @@ def cycle_faults(kinds: Sequence[str], every: int) -> Choose:
 
     def choose(asked: Asked) -> Fault | None:
         turn, rest = divmod(asked.number + 1, every)
-        return None if rest else Fault(kinds[(turn - 1) % len(kinds)], seconds=1.0)
+        kind = kinds[(turn - 1) % len(kinds)]
+        return None if rest else Fault(kind, seconds=0.01 if kind == "drip" else 1.0)
 
     return choose
 
