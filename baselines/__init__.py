@@ -1,28 +1,58 @@
-"""The reference learners. Each command is a module here; what they share lies in the folders beside."""
+"""The reference learners. Each command is a module here; what they share lies in the folders beside.
 
-import importlib.util
+Importing this package alone changes nothing: vlgym does so wherever it runs, because the plugin in it (`plugin.py`)
+brings the policy `hf:`. What needs torch begins with `get_ready`.
+"""
+
 import os
 import sys
-
-# Before torch loads OpenMP: threads that wait sleep instead of spinning. Spinning ones take the processors from
-# whatever else runs, from other runs of ours above all (docs/log.md has the numbers).
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 NEEDED = ("torch", "transformers", "peft", "safetensors", "tokenizers", "tyro", "tensorboard", "matplotlib")
 
 
-def describe_missing(missing: list[str]) -> str:
+def get_ready() -> None:
+    """Called before torch is imported, by the commands (below) and by the folders beside.
+
+    Raises:
+        ModuleNotFoundError: packages of the learners are not installed; the message says what to do.
+    """
+    # Before torch loads OpenMP: threads that wait sleep instead of spinning. Spinning ones take the processors from
+    # whatever else runs, from other runs of ours above all (docs/log.md has the numbers).
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if missing := find_missing():
+        raise ModuleNotFoundError(describe_missing(missing))
+
+
+def find_missing() -> list[str]:
+    """Return the packages of the learners that are not installed."""
+    import importlib.util
+
+    return [name for name in NEEDED if importlib.util.find_spec(name) is None]
+
+
+def describe_missing(missing: list[str], what: str = "The learners need") -> str:
     """What to do where packages of the learners are not installed."""
     from vlgym.installing import how_to_install  # the core may take its time: only where it has something to say
 
     return (
-        f"The learners need {', '.join(missing)}, which {'are' if len(missing) > 1 else 'is'} not installed: "
+        f"{what} {', '.join(missing)}, which {'are' if len(missing) > 1 else 'is'} not installed: "
         f"{how_to_install('vlgym[train]')}"
     )
 
 
-if _missing := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
-    if sys.argv[:1] == ["-m"]:  # `python -m baselines.NAME` is about to import its module
-        sys.stderr.write(f"error: {describe_missing(_missing)}\n")
+def _is_about_to_run() -> bool:
+    """Whether `python -m baselines.NAME` is about to import its module.
+
+    While it looks for that, `sys.argv` is `-m` and what stands behind the module's name. `python -m vlgym` looks the
+    same there, and imports this package, too.
+    """
+    words = getattr(sys, "orig_argv", ())
+    return sys.argv[:1] == ["-m"] and len(words) >= len(sys.argv) and "baselines." in words[-len(sys.argv)]
+
+
+if _is_about_to_run():
+    try:
+        get_ready()
+    except ModuleNotFoundError as error:
+        sys.stderr.write(f"error: {error}\n")
         sys.exit(2)
-    raise ModuleNotFoundError(describe_missing(_missing))

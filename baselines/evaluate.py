@@ -30,9 +30,9 @@ from vlgym.trajectory import SEED_RULE
 from .engine.engine import Engine
 from .engine.policy import ModelPolicy
 from .learning.command import main
-from .learning.config import MOST_ENVS, MOST_SEED, NEW_TOKENS, RunConfig
+from .learning.config import MOST_ENVS, MOST_SEED, RunConfig
 from .learning.environments import parsers_of, prompt_builder
-from .models.limits import Limits, read_limits
+from .models.limits import NEW_TOKENS, Limits, read_limits
 from .models.load import DTYPES, load_family
 from .runs.folder import describe, environment_ids, write_json
 from .runs.threads import set_up_torch

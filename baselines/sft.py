@@ -17,10 +17,10 @@ from vlgym.errors import check_number
 from .engine.engine import Engine
 from .engine.policy import ModelPolicy
 from .learning.command import main
-from .learning.config import MOST_SEED, NEW_TOKENS
+from .learning.config import MOST_SEED
 from .learning.environments import parsers_of
 from .learning.warm_start import WarmConfig, WarmReport, check_oracles, show_check, warm_start
-from .models.limits import Limits
+from .models.limits import NEW_TOKENS, Limits
 from .models.load import load_family
 from .models.lora import MODEL_FILES, export_merged
 from .runs.folder import describe, environment_ids

@@ -82,6 +82,18 @@ def draw_football() -> None:
     env.close()
 
 
+def draw_sight() -> None:
+    """Two questions of each probe of a single picture with their answers, and one history."""
+    tiles = []
+    for title in ("SeeDigit", "SeeColour", "SeeSide", "SeeCount", "SeeText", "SeeCard", "SeeCell"):
+        for number in range(2):
+            env = make(f"vlgym/{title}-v0")
+            observation, info = env.reset(seed=episode_seed(f"vlgym/{title}-v0", "test", number))
+            tiles.append((f"{title}: {info['answer']}", observation["image"]))
+    history = play("vlgym/SeeHistory-v0", {}, describe_history, seed=episode_seed("vlgym/SeeHistory-v0", "test", 0))
+    save("sight", [*tiles, ("", np.full((TILE, TILE, 3), 255, np.uint8)), *history[:4]], 5)
+
+
 def draw_studies() -> None:
     """The plot of each study whose raw runs are kept."""
     from baselines.studies.arms import STUDIES
@@ -93,7 +105,7 @@ def draw_studies() -> None:
 
 PICTURES: dict[str, Callable[[], None]] = {
     "gallery": draw_gallery, "sokoban": draw_sokoban, "webui": draw_webui, "football": draw_football,
-    "studies": draw_studies,
+    "sight": draw_sight, "studies": draw_studies,
 }  # fmt: skip
 
 
@@ -141,6 +153,13 @@ def describe_webui(info: dict[str, Any]) -> str:
 def describe_football(info: dict[str, Any]) -> str:
     """Frame, score and how it ended."""
     return f"frame {info['frame']}, score {info['score']:.1f}{', ' if info['ending'] else ''}{info['ending']}"
+
+
+def describe_history(info: dict[str, Any]) -> str:
+    """Which picture it is, and beside the last one the question and its answer."""
+    last = info["vlgym"]["turn"] == 3
+    place = ("first", "second", "third", "last")[info["asked"]]
+    return f"SeeHistory: the {place}? {info['answer']}" if last else f"SeeHistory: picture {info['vlgym']['turn'] + 1}"
 
 
 def save(name: str, tiles: Sequence[Tile], columns: int) -> None:

@@ -3,6 +3,7 @@
 import os
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -149,6 +150,17 @@ class Impatient(Walk):
         observation, reward, terminated, truncated, info = super().step(action)
         self.bad = self.bad + 1 if info["invalid_action"] else 0
         return observation, reward, terminated or self.bad >= 5, truncated, info
+
+
+class Forgiving(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`.
+
+    It goes on after an unreadable reply, whatever `invalid_action` says.
+    """
+
+    def _fail(self, *args: Any) -> Any:
+        executed, outcome, failure = super()._fail(*args)
+        return executed, replace(outcome, terminated=False), failure
 
 
 class Semicolon(Walk):

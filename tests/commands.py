@@ -193,7 +193,7 @@ def _check_pip(words: list[str], mention: bool) -> None:
         wanted = Requirement(word)
         if wanted.name.startswith("vlgym-") and wanted.name.removeprefix("vlgym-") not in names:
             raise Wrong(f"there is no distribution {wanted.name}")
-        if wanted.name == "vlgym" and not wanted.extras <= names | {"all", "train"}:
+        if wanted.name == "vlgym" and not wanted.extras <= names | {"all", "eval", "train"}:
             raise Wrong(f"vlgym has no extra {wanted.extras}")
         if not RELEASED and wanted.name.split("-")[0] == "vlgym":
             raise Wrong(f"{wanted.name} is on no package index yet; {how_to_install(word, here=ROOT)}")

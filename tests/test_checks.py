@@ -45,7 +45,7 @@ BROKEN: list[tuple[str, str, dict[str, Any], str]] = [
     ("garbage", "Touchy", {"reply_styles": ("broken_toys:TouchyParser",)}, "raised ValueError: I do not like this"),
     ("garbage", "Paying", {}, "was invalid and paid 0.5"),
     ("turn_limit", "Impatient", {}, "terminated the episode"),
-    ("turn_limit", "Walk", {"kwargs": {"invalid_action": "terminate"}}, "turn 0 of unreadable replies terminated"),
+    ("turn_limit", "Forgiving", {"kwargs": {"invalid_action": "terminate"}}, "did not terminate the episode"),
     ("parsers", "Semicolon", {"reply_styles": ("tag", "plan")}, "plan: 'left; slowly' came back as"),
     ("prompt", "Accented", {}, "does not state the legal action(s) ['à gauche']"),
     ("reset_options", "Deaf", {}, "took the option no_such_option=1 without a word"),
@@ -168,7 +168,14 @@ def test_an_unknown_check_is_refused_with_the_nearest() -> None:
 
 def test_arguments_reach_the_environment_under_test() -> None:
     with installed(make_spec()):
-        assert not certify("vlgym/Walk-v0", {"invalid_action": "terminate"}, only=["turn_limit"]).passed
+        assert not certify("vlgym/Walk-v0", {"max_turns": 12}, only=["rewards"]).passed
+
+
+def test_an_environment_may_end_at_the_first_unreadable_reply_where_it_says_so() -> None:
+    with installed(make_spec(kwargs={"invalid_action": "terminate"})):
+        certificate = certify("vlgym/Walk-v0", only=["turn_limit"])
+    assert certificate.passed
+    assert certificate.results[0].evidence.startswith("terminated by the first unreadable reply")
 
 
 def test_play_is_kept_without_its_images() -> None:
@@ -204,10 +211,10 @@ def test_the_pytest_class_has_one_case_for_each_id_and_check() -> None:
 def test_the_pytest_class_fails_where_the_check_fails() -> None:
     class Failing(EnvConformance):
         env_id = "vlgym/Walk-v0"
-        env_kwargs = {"invalid_action": "terminate"}  # noqa: RUF012
+        env_kwargs = {"max_turns": 12}  # noqa: RUF012
 
-    with installed(make_spec()), pytest.raises(AssertionError, match="terminated"):
-        Failing().test_contract("vlgym/Walk-v0", "turn_limit")
+    with installed(make_spec()), pytest.raises(AssertionError, match="an episode took 12 turns"):
+        Failing().test_contract("vlgym/Walk-v0", "rewards")
 
 
 def test_the_fingerprint_is_stable_and_moves_with_text_reward_and_rules() -> None:

@@ -82,13 +82,41 @@ def test_an_interrupt_at_import_is_not_swallowed() -> None:
         load_plugins([raising(KeyboardInterrupt())], switch="")
 
 
+def test_a_plugins_policies_are_kept_by_name() -> None:
+    @hookimpl
+    def vlgym_policies() -> Any:
+        return {"mine": dict}
+
+    (record, *_) = load_plugins([plugin("bad", vlgym_policies=vlgym_policies)], switch="")
+    assert record.policies == {"mine": dict}
+    assert record.error is None
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (["mine"], "vlgym_policies must return a dict of name to factory, got list."),
+        ({"mine": 3}, "vlgym_policies must return a dict of name to factory, got dict."),
+        ({"Mine": dict}, "vlgym_policies: name 'Mine' must be lower case letters, digits and hyphens."),
+        ({"a:b": dict}, "vlgym_policies: name 'a:b' must be lower case letters, digits and hyphens."),
+        ({3: dict}, "vlgym_policies: name 3 must be lower case letters, digits and hyphens."),
+    ],
+)
+def test_policies_that_are_none_are_refused(returned: Any, message: str) -> None:
+    @hookimpl
+    def vlgym_policies() -> Any:
+        return returned
+
+    assert load_beside_good(plugin("bad", vlgym_policies=vlgym_policies)).error == message
+
+
 def test_a_misspelled_hook_is_named_with_the_nearest_one() -> None:
     @hookimpl
     def vlgym_env() -> Any:
         return []
 
     error = load_beside_good(plugin("bad", vlgym_env=vlgym_env)).error or ""
-    assert error.startswith("unknown hook 'vlgym_env'; the hooks are vlgym_envs, vlgym_suites.")
+    assert error.startswith("unknown hook 'vlgym_env'; the hooks are vlgym_envs, vlgym_policies, vlgym_suites.")
     assert "Nearest: vlgym_envs" in error
 
 

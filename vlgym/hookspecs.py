@@ -12,9 +12,9 @@ import pluggy
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .policies import Policy
     from .spec import EnvSpec
     from .suites import SuitePart
+    from .types import Policy
 
 hookspec = pluggy.HookspecMarker("vlgym")
 hookimpl = pluggy.HookimplMarker("vlgym")

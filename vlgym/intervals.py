@@ -28,8 +28,12 @@ class Mean:
     count: int
 
 
-def wilson_interval(successes: int, trials: int, z: float = 1.959964) -> tuple[float, float]:
-    """Return the Wilson score interval of a proportion (Wilson 1927); `(0, 1)` without trials."""
+def wilson_interval(successes: float, trials: float, z: float = 1.959964) -> tuple[float, float]:
+    """Return the Wilson score interval of a proportion (Wilson 1927); `(0, 1)` without trials.
+
+    `trials` is no whole number where trials depend on each other: it is then the number of independent ones that would
+    say as much.
+    """
     if trials == 0:
         return 0.0, 1.0
     p = successes / trials

@@ -4,45 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Future
-from typing import Protocol, runtime_checkable
 
 from .errors import UserError
 from .making import unwrap
+from .types import AskingPolicy as AskingPolicy
+from .types import Policy as Policy
 from .types import Reply, StepRecord, Turn
-
-
-class Policy(Protocol):
-    """Answers a batch of prompts, one per environment.
-
-    Whatever else a policy has is optional, and found by its name:
-
-    - `describe() -> dict`: what its replies depend on, for a run's record; by default its name.
-    - `prefers() -> dict`: settings that it was made for (`history_turns`, `history_images`, `parser`), which hold where
-      the user names none.
-    - `submit(turn) -> concurrent.futures.Future[Reply]`: with it, a slow answer holds up its own episode alone: each
-      environment goes on as soon as its own answer is there (see `AskingPolicy`).
-    - `close()`: called once at the end.
-    """
-
-    name: str
-
-    def reply(self, turns: Sequence[Turn]) -> list[Reply]: ...
-
-
-@runtime_checkable
-class AskingPolicy(Protocol):
-    """A policy that answers each prompt for itself, such as an endpoint's: `reply` waits for all of a batch.
-
-    The `Future` of `submit` ends with a `Reply`, or with an exception: `UserError` where going on makes no sense (a
-    wrong key), which ends the run.
-    """
-
-    name: str
-
-    def reply(self, turns: Sequence[Turn]) -> list[Reply]: ...
-
-    def submit(self, turn: Turn) -> Future[Reply]: ...
 
 
 class IdlePolicy:

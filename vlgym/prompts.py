@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import string
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .errors import SpecError, UserError
@@ -79,6 +79,16 @@ class PromptBuilder:
         """Return the layout with an environment's own history defaults; `None` is an environment without a card."""
         return cls() if spec is None else cls(spec.history_turns, spec.history_images)
 
+    @classmethod
+    def asked(cls, turns: int | None, images: int | None) -> PromptBuilder | None:
+        """Return the layout that was asked for; `None`, an environment's own, where nothing was.
+
+        Images alone bring the turns that they belong to.
+        """
+        if turns is None and images is None:
+            return None
+        return cls(turns if turns is not None else max(0, (images or 0) - 1), 1 if images is None else images)
+
     def build(self, instructions: str, turn_text: str, image: Image, history: Sequence[PastTurn] = ()) -> list[Message]:
         """Return messages that end with a user turn.
 
@@ -108,6 +118,21 @@ class PastTurn:
     image: Image
     turn_text: str
     reply: str
+
+
+def write_messages(messages: Iterable[Message], image_names: dict[int, str] | None = None) -> str:
+    """Return chat messages as text; an image stands as its size, and its file where `image_names` (by `id`) has one."""
+    lines = []
+    for message in messages:
+        lines.append(f"[{message['role']}]")
+        for part in message["content"]:
+            if part["type"] == "image":
+                height, width = part["image"].shape[:2]
+                file = (image_names or {}).get(id(part["image"]))
+                lines.append(f"<image {height}x{width}{f': {file}' if file else ''}>")
+            else:
+                lines.append(part["text"])
+    return "\n".join(lines)
 
 
 def _user(image: Image | None, text: str, instructions: str) -> Message:

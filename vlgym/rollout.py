@@ -254,7 +254,7 @@ class Runner:
     def _begin(self, slot: _Slot, episode: int) -> None:
         slot.episode, slot.turn, slot.history, slot.replies = episode, 0, [], []
         slot.seed = episode_seed(slot.env_id, self.split, episode // self.repeats)
-        slot.env.action_space.seed(slot.seed % 2**32)
+        slot.env.action_space.seed((slot.seed + episode % self.repeats) % 2**32)
         slot.observation, slot.info = slot.env.reset(seed=slot.seed)
 
     def _act(self, slot: _Slot, text: str) -> tuple[bool, bool, float]:

@@ -27,8 +27,9 @@ class SuitePart:
         suite: name of the suite, lower case with hyphens.
         env_id: environment id.
         items: constructor arguments of each item, for example `({"level": "small-v0/90"},)`.
-        repeats: how often each item is played by default.
+        repeats: how often each seed of an item is played by default.
         planners: settings in which it is reported, for example `("global", "online")`.
+        episodes: seeds of each item.
     """
 
     suite: str
@@ -36,6 +37,7 @@ class SuitePart:
     items: tuple[Mapping[str, Any], ...]
     repeats: int = 1
     planners: tuple[str, ...] = ("online",)
+    episodes: int = 1
 
     def __post_init__(self) -> None:
         if not _NAME.match(self.suite):
@@ -46,15 +48,20 @@ class SuitePart:
             raise SpecError(
                 f"SuitePart {self.suite}, {self.env_id}: items must be a non-empty tuple of keyword arguments."
             )
-        if self.repeats < 1:
-            raise SpecError(f"SuitePart {self.suite}, {self.env_id}: repeats is {self.repeats}, but must be >= 1.")
+        for name in ("repeats", "episodes"):
+            if getattr(self, name) < 1:
+                raise SpecError(
+                    f"SuitePart {self.suite}, {self.env_id}: {name} is {getattr(self, name)}, but must be >= 1."
+                )
         if not self.planners or not set(self.planners) <= set(PLANNERS):
             raise SpecError(f"SuitePart {self.suite}, {self.env_id}: planners {self.planners} must be of {PLANNERS}.")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what registry.yaml records: number of items, repeats, planners, and a hash of the items."""
+        """Return what registry.yaml records: numbers of items, seeds and repeats, planners, and a hash of the items."""
         text = json.dumps([dict(item) for item in self.items], sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        several = {"episodes": self.episodes} if self.episodes > 1 else {}
         return {
-            "items": len(self.items), "repeats": self.repeats, "planners": list(self.planners), "items_hash": digest,
+            "items": len(self.items), **several, "repeats": self.repeats, "planners": list(self.planners),
+            "items_hash": digest,
         }  # fmt: skip

@@ -67,7 +67,7 @@ def describe_run(
     owners = set()
     for env in envs:
         name = env.vlgym_spec.id if env.vlgym_spec else type(env).__name__
-        entry = _describe_env(env, builder)
+        entry = describe_env(env, builder)
         if described.setdefault(name, entry) != entry:
             raise TrajectoryError(f"Two environments {name} have different arguments; write each to its own folder.")
         owners.add(entry["distribution"])
@@ -148,13 +148,16 @@ class TrajectoryWriter:
         return {"role": message["role"], "content": content}
 
 
-def read_trajectories(folder: Path | str, *, images: bool = True) -> Iterator[list[StepRecord]]:
+def read_trajectories(
+    folder: Path | str, *, images: bool = True, unfinished: bool = True
+) -> Iterator[list[StepRecord]]:
     """Yield episodes as they were written, images and prompts included.
 
     Args:
         folder: of a `TrajectoryWriter`.
         images: `False` only checks that the image files are there, which is many times faster: `image` is then
             empty, and the image parts of `messages` hold `file_name`, relative to the folder, instead of `image`.
+        unfinished: `False` leaves out what a kill leaves at the end: a line without its end, an episode without one.
 
     Raises:
         TrajectoryError: a line or an image is missing or malformed; the message names the line.
@@ -168,6 +171,8 @@ def read_trajectories(folder: Path | str, *, images: bool = True) -> Iterator[li
     known = _Images(folder, read)
     with path.open(encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
+            if not (unfinished or line.endswith("\n")):
+                break
             try:
                 record = _read_record(json.loads(line), known, images)
             except (ValueError, KeyError, TypeError, OSError) as error:
@@ -178,7 +183,7 @@ def read_trajectories(folder: Path | str, *, images: bool = True) -> Iterator[li
                 episode = []
                 if images:
                     known.clear()
-    if episode:
+    if episode and unfinished:
         yield episode
 
 
@@ -218,7 +223,8 @@ def _read_record(row: dict[str, Any], known: _Images, images: bool) -> StepRecor
     return StepRecord(messages=messages, image=image, **values)
 
 
-def _describe_env(env: VLEnv, builder: PromptBuilder | None) -> dict[str, Any]:
+def describe_env(env: VLEnv, builder: PromptBuilder | None = None) -> dict[str, Any]:
+    """Return what one environment contributes to `describe_run`."""
     spec, parser = env.vlgym_spec, env.parser
     layout = builder or PromptBuilder.for_spec(spec)
     public = {name: getattr(parser, name) for name in dir(parser) if not name.startswith("_")}

@@ -6,6 +6,7 @@ Deliberately without behaviour: each stage owns its own logic, and this module i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -131,6 +132,43 @@ class Reply:
     cut: bool = False
     refused: bool = False
     usage: Usage | None = None
+
+
+class Policy(Protocol):
+    """Answers a batch of prompts, one per environment.
+
+    Whatever else a policy has is optional, and found by its name:
+
+    - `describe() -> dict`: what its replies depend on, for a run's record; by default its name.
+    - `prefers() -> dict`: settings that it was made for (`history_turns`, `history_images`, `parser`), which hold where
+      the user names none.
+    - `submit(turn) -> concurrent.futures.Future[Reply]`: with it, a slow answer holds up its own episode alone: each
+      environment goes on as soon as its own answer is there (see `AskingPolicy`).
+    - `sees`: `True` for a model that is given pictures; `vlgym eval` first looks whether they reach it.
+    - `concurrency`: how many episodes at once suit it.
+    - `check()`: called once before any environment is made; raises `UserError` where no reply can be had.
+    - `describe_session()`: what its replies do not depend on (an address, limits), for the record of a session.
+    - `close()`: called once at the end.
+    """
+
+    name: str
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]: ...
+
+
+@runtime_checkable
+class AskingPolicy(Protocol):
+    """A policy that answers each prompt for itself, such as an endpoint's: `reply` waits for all of a batch.
+
+    The `Future` of `submit` ends with a `Reply`, or with an exception: `UserError` where going on makes no sense (a
+    wrong key), which ends the run.
+    """
+
+    name: str
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]: ...
+
+    def submit(self, turn: Turn) -> Future[Reply]: ...
 
 
 @dataclass

@@ -18,8 +18,9 @@ SMALL_VOCABULARY = 8192  # tokens; up to here one running sum is quickest
 CELL = 512  # tokens whose probabilities `draw` adds up first in larger ones
 CHECK = 8  # steps between two questions whether replies are over; on an accelerator each question waits for the device
 
-Over = Callable[[Sequence[Sequence[int]]], list[bool]]
-"""Says of each beginning of a reply, as ids, whether the reply is over though its turn has not ended."""
+Over = Callable[[Sequence[int], Sequence[Sequence[int]]], list[bool]]
+"""Is given numbers of rows and the beginning of each one's reply, as ids; says of each whether the reply is over though
+its turn has not ended."""
 
 
 class Sampled(NamedTuple):
@@ -60,6 +61,7 @@ class EagerDecoding:
         stop: Tensor,
         *,
         greedy: bool = False,
+        temperature: float = 1.0,
         over: Over | None = None,
     ) -> Sampled:
         """Sample one reply per prompt.
@@ -71,6 +73,7 @@ class EagerDecoding:
             uniforms: [limit, B] in [0, 1), on the device; their number is the length of the longest reply.
             stop: int64, the tokens that end a reply.
             greedy: take the likeliest tokens; `uniforms` then only says how many.
+            temperature: what logits are divided by before a draw; the log-probabilities returned are those at 1.
             over: asked every `CHECK` steps, so that a reply may be up to `CHECK - 1` tokens too long.
         """
         limit, n = uniforms.shape
@@ -83,13 +86,13 @@ class EagerDecoding:
         ended = torch.zeros(n, dtype=torch.bool, **new)  # of those rows
         for t in range(limit):
             scores = torch.log_softmax(self.logits(hidden), dim=-1)
-            token = scores.argmax(-1) if greedy else draw(scores, uniforms[t, rows])
+            token = scores.argmax(-1) if greedy else draw(heat(scores, temperature), uniforms[t, rows])
             ids[rows, t] = torch.where(ended, self.pad_id, token)
             logp[rows, t] = torch.where(ended, 0.0, scores.gather(-1, token.unsqueeze(-1)).squeeze(-1))
             mask[rows, t] = ~ended
             ended = ended | torch.isin(token, stop)
             if over is not None and (t + 1) % CHECK == 0:
-                ended = ended | ask(over, ids[rows, : t + 1], ended)
+                ended = ended | ask(over, rows, ids[rows, : t + 1], ended)
             alive = len(rows) - int(ended.sum())
             if t + 1 == limit or alive == 0:
                 break
@@ -103,13 +106,18 @@ class EagerDecoding:
         return Sampled(ids, logp, mask, cut)
 
 
-def ask(over: Over, ids: Tensor, ended: Tensor) -> Tensor:
-    """Ask of the rows that have not ended whether they are over: ids [B, t], bool [B] -> bool [B]."""
+def ask(over: Over, rows: Tensor, ids: Tensor, ended: Tensor) -> Tensor:
+    """Ask of the rows that have not ended whether they are over: numbers [B], ids [B, t], bool [B] -> bool [B]."""
     answer = ended.clone()
     going = (~ended).nonzero().squeeze(-1)
     if len(going):
-        answer[going] = torch.tensor(over(ids[going].tolist()), device=ended.device)
+        answer[going] = torch.tensor(over(rows[going].tolist(), ids[going].tolist()), device=ended.device)
     return answer
+
+
+def heat(log_probs: Tensor, temperature: float) -> Tensor:
+    """Log-probabilities [..., V] at another temperature than 1."""
+    return log_probs if temperature == 1.0 else torch.log_softmax(log_probs / temperature, dim=-1)
 
 
 def draw(log_probs: Tensor, uniform: Tensor) -> Tensor:

@@ -29,18 +29,20 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..models.decoder import Qwen2Decoder
-from .eager import CHECK, Over, Sampled, ask, draw
+from .eager import CHECK, Over, Sampled, ask, draw, heat
 
 BLOCK = 64  # slots; what a step attends to is a multiple of it
 SMALLEST = 16  # rows; a smaller batch reads the same weights and hardly takes less time
 
 
 class Shape(NamedTuple):
-    """What a graph is recorded for: rows, slots attended to, and whether tokens are sampled or the likeliest taken."""
+    """What a graph is recorded for: rows, slots attended to, whether tokens are sampled or the likeliest taken, and at
+    which temperature."""
 
     rows: int
     slots: int
     greedy: bool
+    temperature: float
 
 
 class GraphedDecoding:
@@ -87,6 +89,7 @@ class GraphedDecoding:
         stop: Tensor,
         *,
         greedy: bool = False,
+        temperature: float = 1.0,
         over: Over | None = None,
     ) -> Sampled:
         """Sample one reply per prompt; arguments and result are those of `EagerDecoding.decode`."""
@@ -101,7 +104,7 @@ class GraphedDecoding:
             while True:
                 steps = min(CHECK, limit - done)
                 done += steps
-                shape = Shape(rows, _round_up(prompt + done, BLOCK), greedy)
+                shape = Shape(rows, _round_up(prompt + done, BLOCK), greedy, temperature)
                 for _ in range(steps):
                     self._advance(shape)
                 if done == limit:
@@ -122,7 +125,7 @@ class GraphedDecoding:
     def _end(self, over: Over, rows: int, done: int) -> None:
         """End the rows that are over after `done` steps."""
         at = torch.arange(done, device=self.device) * (self.rows + 1) + self.home[:rows].unsqueeze(1)
-        self.ended[:rows] = ask(over, self.ids[at], self.ended[:rows])
+        self.ended[:rows] = ask(over, self.home[:rows], self.ids[at], self.ended[:rows])
 
     def _bucket(self, rows: int) -> int:
         """The next power of two, at least the smallest bucket."""
@@ -209,7 +212,8 @@ class GraphedDecoding:
         rows = shape.rows
         at = self.step * (self.rows + 1) + self.home[:rows]  # of step and row in the tables
         scores = torch.log_softmax(self.logits(self.hidden[:rows]), dim=-1)
-        token = scores.argmax(-1) if shape.greedy else draw(scores, self.uniforms.index_select(0, at))
+        likely = heat(scores, shape.temperature)
+        token = scores.argmax(-1) if shape.greedy else draw(likely, self.uniforms.index_select(0, at))
         ended = self.ended[:rows]
         self.ids.index_copy_(0, at, token.masked_fill(ended, self.pad_id))
         self.logp.index_copy_(0, at, scores.gather(-1, token.unsqueeze(-1)).squeeze(-1).masked_fill(ended, 0.0))
@@ -221,7 +225,7 @@ class GraphedDecoding:
 
     def _feed(self, x: Tensor, at: Tensor, shape: Shape) -> Tensor:
         """Run the layers on one token per row, [rows, H] -> [rows, H] after the final norm."""
-        decoder, (rows, slots, _) = self.decoder, shape
+        decoder, rows, slots = self.decoder, shape.rows, shape.slots
         heads, kvh, d = decoder.heads, decoder.kv_heads, decoder.head_dim
         angles = [(cos.index_select(0, at), sin.index_select(0, at)) for cos, sin in self.angles]
         self.bias.index_fill_(3, self.slot, 0.0)
@@ -242,10 +246,9 @@ class GraphedDecoding:
 
     def _bias(self, shape: Shape, window: int | None) -> Tensor:
         """What a layer of a window (in tokens, the newest included) may attend to, [rows, kv_heads, group, slots]."""
-        rows, slots, _ = shape
-        bias = self.bias[:rows, :, :, :slots]
+        bias = self.bias[: shape.rows, :, :, : shape.slots]
         if window is not None:
-            far = torch.arange(slots, device=self.device) <= self.slot - window
+            far = torch.arange(shape.slots, device=self.device) <= self.slot - window
             bias = bias.masked_fill(far, float("-inf"))
         group = self.decoder.heads // self.decoder.kv_heads
         return bias.expand(-1, self.decoder.kv_heads, group, -1)

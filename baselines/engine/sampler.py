@@ -1,7 +1,8 @@
 """Sampled replies to prompts.
 
-Sampling is at temperature 1 over the whole vocabulary except the special tokens. There is no call to the library's
-`generate()`: it would preprocess images again, and checkpoints' generation configs truncate the distribution silently.
+Sampling is over the whole vocabulary except the special tokens, at temperature 1 unless another is asked for. There is
+no call to the library's `generate()`: it would preprocess images again, and checkpoints' generation configs truncate
+the distribution silently.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from vlgym.parsers import Parser, find_end
+from vlgym.parsers import Parser
 
 from ..models.family import Family, Prompt
 from .eager import EagerDecoding
+from .ends import find_token_end
 from .graphed import GraphedDecoding
 from .prefill import Prefill
 
@@ -90,48 +92,54 @@ class Sampler(Prefill):
     def sample(
         self,
         prompts: Sequence[Prompt],
-        generator: torch.Generator,
+        generator: torch.Generator | None = None,
         *,
         greedy: bool = False,
+        temperature: float = 1.0,
+        draws: Tensor | None = None,
+        parsers: Sequence[Sequence[Parser]] | None = None,
         share: tuple[int, int] | None = None,
     ) -> Replies:
-        """Sample one reply per prompt at temperature 1 (or take the likeliest tokens).
+        """Sample one reply per prompt (or take the likeliest tokens).
 
         Args:
             prompts: B prompts.
             generator: CPU generator; every call draws `B * max_new_tokens` numbers whatever the replies' lengths.
             greedy: argmax instead of sampling; `generator` is then not read.
+            temperature: what logits are divided by before a draw; the log-probabilities are those at 1 all the same.
+            draws: [max_new_tokens, B] in [0, 1), the random numbers of each row, instead of the generator's.
+            parsers: those of each row; by default every row has the sampler's.
             share: (first, all): these prompts are the rows from `first` on of a batch of `all`, and get the random
                 numbers that they would have in it.
         """
         entries = self.prefill_cached(prompts)
         n, limit, device = len(prompts), self.max_new_tokens, self.family.device
         at, total = share or (0, n)
-        draws = torch.zeros(limit, n) if greedy else torch.rand(limit, total, generator=generator)[:, at : at + n]
+        if draws is None:
+            draws = torch.zeros(limit, n) if greedy else torch.rand(limit, total, generator=generator)[:, at : at + n]
+        rules = [self.parsers] * n if parsers is None else parsers
+
+        def find(row: int, ids: Sequence[int]) -> int | None:
+            return find_token_end(self.family.decode, ids, rules[row])
+
+        def over(rows: Sequence[int], replies: Sequence[Sequence[int]]) -> list[bool]:
+            return [find(row, ids) is not None for row, ids in zip(rows, replies, strict=True)]
+
         first = torch.stack([entry[2] for entry in entries])
         next_positions = torch.tensor([prompt.next_position for prompt in prompts], device=device)
         ids, logp, mask, cut = self.decoding.decode(
             [entry[:2] for entry in entries], first, next_positions, draws.to(device), self.stop, greedy=greedy,
-            over=self._over if self.parsers else None,
+            temperature=temperature, over=over if any(rules) else None,
         )  # fmt: skip
         lengths = mask.sum(-1).tolist()
         rows = [row[:length] for row, length in zip(ids.tolist(), lengths, strict=True)]
         for i, row in enumerate(rows):
-            if (end := self._find_end(row)) is not None:
+            if (end := find(i, row)) is not None:
                 rows[i], cut[i] = row[:end], False
                 ids[i, end:], mask[i, end:], logp[i, end:] = self.family.pad_id, False, 0.0
         longest = max(len(row) for row in rows)
         ids, mask, logp = ids[:, :longest], mask[:, :longest], logp[:, :longest]
         return Replies(ids, mask, logp, first.float(), cut, [self.family.decode(row) for row in rows])
-
-    def _over(self, replies: Sequence[Sequence[int]]) -> list[bool]:
-        return [self._find_end(ids) is not None for ids in replies]
-
-    def _find_end(self, ids: Sequence[int]) -> int | None:
-        """After how many tokens a reply is over because a parser has what it asked for; None if it is not."""
-        text = self.family.decode(ids) if self.parsers else ""
-        ends = [end for parser in self.parsers if (end := find_end(parser, text)) is not None]
-        return self.family.count_tokens(ids, min(ends)) if ends else None
 
     @torch.no_grad()
     def last_hidden(self, prompts: Sequence[Prompt]) -> Tensor:

@@ -1,0 +1,5 @@
+"""What learners share."""
+
+from .. import get_ready
+
+get_ready()

@@ -26,7 +26,6 @@ from .rewards import RewardOptions
 from .warm_start import WarmConfig
 
 DEFAULT_ENV, DEFAULT_MODEL = "vlgym/NumberLine-v0", "tiny"
-NEW_TOKENS = 128  # longest reply where neither an option, a warm start nor the model's own training says
 
 MOST_ENVS, MOST_SEED = 2**16, 2**62 - 1
 

@@ -36,7 +36,7 @@ from vlgym.trajectory import SEED_RULE
 from ..engine.engine import Engine
 from ..engine.policy import ModelPolicy
 from ..models import lora
-from ..models.limits import Limits
+from ..models.limits import NEW_TOKENS, Limits
 from ..models.load import load_family
 from ..runs import distributed, folder
 from ..runs.checkpoint import checkpoints, load_checkpoint, load_module, load_tensors, module_tensors
@@ -45,7 +45,7 @@ from ..runs.overwriting import check_folder, prepare_folder
 from ..runs.signals import interruptible
 from ..runs.threads import set_up_torch
 from .batch import Batch
-from .config import DEFAULT_MODEL, NEW_TOKENS, RunConfig, saved_config
+from .config import DEFAULT_MODEL, RunConfig, saved_config
 from .environments import Environments
 from .evaluation import draw_run, held_out, in_words
 from .optimizers import Optimizers

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -245,19 +245,8 @@ class Family:
         return self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
     def count_tokens(self, ids: Sequence[int], characters: int) -> int:
-        """The fewest tokens from the first on whose decoded text has at least so many characters; all where none has.
-
-        Decoding beginnings handles characters that are split over tokens. The text grows with its tokens, so a
-        bisection finds the place.
-        """
-        low, high = 1, len(ids)
-        while low < high:
-            middle = (low + high) // 2
-            if len(self.decode(ids[:middle])) >= characters:
-                high = middle
-            else:
-                low = middle + 1
-        return low
+        """The fewest tokens from the first on whose text has so many characters; see `count_tokens` below."""
+        return count_tokens(self.decode, ids, characters)
 
     def encode_reply(self, text: str) -> list[int]:
         """Ids of a reply as a policy would have sampled it: its text and the end-of-turn token."""
@@ -328,6 +317,22 @@ class Family:
         x = torch.from_numpy(image.pixels).to(self.device)  # as bytes; the arithmetic is the device's
         mean, std = (torch.tensor(values, device=x.device) for values in (self.mean, self.std))
         return ((x / 255.0 - mean) / std).permute(2, 0, 1)
+
+
+def count_tokens(decode: Callable[[Sequence[int]], str], ids: Sequence[int], characters: int) -> int:
+    """The fewest tokens from the first on whose decoded text has at least so many characters; all where none has.
+
+    Decoding beginnings handles characters that are split over tokens. The text grows with its tokens, so a bisection
+    finds the place.
+    """
+    low, high = 1, len(ids)
+    while low < high:
+        middle = (low + high) // 2
+        if len(decode(ids[:middle])) >= characters:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 def fit_grid(height: int, width: int, unit: int, budget: int) -> tuple[int, int]:

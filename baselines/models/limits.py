@@ -13,6 +13,7 @@ from typing import Any
 from vlgym.errors import UserError
 
 FILE = "vlgym.json"
+NEW_TOKENS = 128  # longest reply where neither an option, a warm start nor the model's own training says
 
 
 @dataclass(frozen=True)

@@ -60,34 +60,19 @@ def load_family(
         for parameter in net.parameters():  # the parameters alone: rotation frequencies stay float32
             parameter.data = parameter.data.to(getattr(torch, dtype))
         return TinyQwen2VL(net.to(device), words, image_tokens=image_tokens)
-    from transformers import AutoConfig, AutoModelForImageTextToText, AutoTokenizer
-
     names = [name for name, _ in FAMILIES.values()]
     listed = f"{', '.join(names[:-1])} or {names[-1]}"
     hint = f"Choose tiny (built offline), a folder with a config.json, or the Hub name of a {listed} model."
-    source = {"local_files_only": _stay_offline(model, hint)}
-    try:
-        config = AutoConfig.from_pretrained(model, **source)
-    except Exception as error:  # whatever a library raises on a file that is not its own
-        raise UserError(
-            f"--model {model}: no such model ({_first_line(error)}).{nearest(model, ['tiny'])} {hint}"
-        ) from None
+    config, source = find_model(model, hint)
     if config.model_type not in FAMILIES:
         raise UserError(f"--model {model} is of the family {config.model_type!r}; supported: {listed}. {hint}")
+    from transformers import AutoTokenizer
+
+    loaded = load_weights(model, source, dtype, hint)
     try:
-        read: Any = AutoModelForImageTextToText.from_pretrained(
-            model, dtype=getattr(torch, dtype), output_loading_info=True, ignore_mismatched_sizes=True, **source
-        )
         tokenizer: Any = AutoTokenizer.from_pretrained(model, **source)
     except Exception as error:
-        raise UserError(f"--model {model}: the model cannot be loaded ({_first_line(error)}). {hint}") from None
-    loaded, report = read
-    wrong = sorted({*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])})
-    if wrong:  # the library would fill them with random numbers
-        raise UserError(
-            f"--model {model}: its weights are incomplete, or of another model than its config.json: {wrong[0]}"
-            f"{f' and {len(wrong) - 1} more' if len(wrong) > 1 else ''}. Save or download the model again."
-        )
+        raise UserError(f"--model {model}: the model cannot be loaded ({first_line(error)}). {hint}") from None
     tiny = getattr(config, "vlgym_tiny", None)
     chosen = TinyQwen2VL if tiny else FAMILIES[config.model_type][1]
     family = chosen(loaded.to(device).eval(), tokenizer, image_tokens=image_tokens)
@@ -99,6 +84,54 @@ def load_family(
     return family
 
 
+def find_model(model: str, hint: str) -> tuple[Any, dict[str, Any]]:
+    """Read a model's configuration from a folder or from the Hugging Face Hub.
+
+    Args:
+        model: a folder, or a Hub name.
+        hint: what to choose instead, for errors.
+
+    Returns:
+        The library's configuration, and arguments for whatever is loaded of the same model.
+
+    Raises:
+        UserError: no such model.
+    """
+    from transformers import AutoConfig
+
+    source = {"local_files_only": _stay_offline(model, hint)}
+    try:
+        return AutoConfig.from_pretrained(model, **source), source
+    except Exception as error:  # whatever a library raises on a file that is not its own
+        raise UserError(
+            f"--model {model}: no such model ({first_line(error)}).{nearest(model, ['tiny'])} {hint}"
+        ) from None
+
+
+def load_weights(model: str, source: dict[str, Any], dtype: str, hint: str) -> Any:
+    """Load the library's model for image and text, on the CPU; `source` and `hint` as in `find_model`.
+
+    Raises:
+        UserError: it is damaged, or not all of its weights are there.
+    """
+    from transformers import AutoModelForImageTextToText
+
+    try:
+        read: Any = AutoModelForImageTextToText.from_pretrained(
+            model, dtype=getattr(torch, dtype), output_loading_info=True, ignore_mismatched_sizes=True, **source
+        )
+    except Exception as error:
+        raise UserError(f"--model {model}: the model cannot be loaded ({first_line(error)}). {hint}") from None
+    loaded, report = read
+    wrong = sorted({*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])})
+    if wrong:  # the library would fill them with random numbers
+        raise UserError(
+            f"--model {model}: its weights are incomplete, or of another model than its config.json: {wrong[0]}"
+            f"{f' and {len(wrong) - 1} more' if len(wrong) > 1 else ''}. Save or download the model again."
+        )
+    return loaded
+
+
 def _read_normalisation(family: Family, model: str, source: dict[str, Any]) -> None:
     """Take mean and standard deviation of pixels from the model's own image processor, where one is saved with it."""
     from transformers.image_processing_base import ImageProcessingMixin
@@ -108,7 +141,7 @@ def _read_normalisation(family: Family, model: str, source: dict[str, Any]) -> N
         family.mean, family.std = saved.get("image_mean", family.mean), saved.get("image_std", family.std)
     except (OSError, ValueError, AttributeError) as error:
         if (Path(model) / IMAGE_SETTINGS).is_file():
-            raise UserError(f"--model {model}: its {IMAGE_SETTINGS} cannot be read ({_first_line(error)}).") from None
+            raise UserError(f"--model {model}: its {IMAGE_SETTINGS} cannot be read ({first_line(error)}).") from None
 
 
 def _stay_offline(model: str, hint: str) -> bool:
@@ -134,12 +167,13 @@ def _stay_offline(model: str, hint: str) -> bool:
     except Exception as error:  # offline mode, no network, a proxy that refuses
         if not isinstance(try_to_load_from_cache(model, "config.json"), str):
             raise UserError(
-                f"--model {model}: no such model on this machine, and the Hub cannot be asked ({_first_line(error)}). "
+                f"--model {model}: no such model on this machine, and the Hub cannot be asked ({first_line(error)}). "
                 f"{hint}"
             ) from None
         return True
     return False
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """The first line of a library's error, for a line of ours."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -1,0 +1,5 @@
+"""Several runs compared."""
+
+from .. import get_ready
+
+get_ready()

@@ -21,6 +21,7 @@ CASES = [
     pytest.param("vlgym/WebUI-v0", ("max_turns=2",), id="webui", marks=pytest.mark.xdist_group("browser")),
     pytest.param("vlgym/OneRoom-v0", ("max_turns=4",), id="miniworld"),
     pytest.param("vlgym/EZPoints-v0", ("max_turns=4",), id="cards"),
+    pytest.param("vlgym/SeeDigit-v0", (), id="sight"),
 ]
 
 

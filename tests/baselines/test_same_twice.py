@@ -32,7 +32,7 @@ def test_two_fresh_processes_with_two_threads_train_the_same_model_though_one_st
 
 
 def test_waiting_threads_sleep_unless_the_user_says_otherwise():
-    show = "import baselines, os; print(os.environ['OMP_WAIT_POLICY'])"
+    show = "import baselines.engine, os; print(os.environ['OMP_WAIT_POLICY'])"
     plain = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
     asked = {**plain, "OMP_WAIT_POLICY": "ACTIVE"}
     found = [

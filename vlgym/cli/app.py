@@ -14,6 +14,7 @@ from .. import __version__
 from ..exits import run_command
 from .check_cmd import check
 from .doctor import doctor
+from .eval_cmd import evaluate
 from .list_cmd import list_environments, show
 from .play import play
 from .registry_cmd import registry_app
@@ -33,6 +34,7 @@ app.command("check")(check)
 app.command("play")(play)
 app.add_typer(registry_app, name="registry")
 app.command("suite")(suite)
+app.command("eval")(evaluate)
 app.command("doctor")(doctor)
 
 

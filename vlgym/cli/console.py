@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..errors import UserError
+from ..prompts import write_messages as write_messages
 from ..terminal import open_console as open_console  # the commands find it here
 from ..types import Message
 
@@ -17,8 +18,8 @@ def print_json(data: Any) -> None:
     sys.stdout.write(json.dumps(data, indent=2) + "\n")
 
 
-def read_arguments(pairs: Iterable[str]) -> dict[str, Any]:
-    """Return constructor arguments from `name=value` strings; a value is read as JSON where it is JSON, else as text.
+def read_arguments(pairs: Iterable[str], option: str = "--arg") -> dict[str, Any]:
+    """Return arguments from `name=value` strings of an option; a value is read as JSON where it is JSON, else as text.
 
     Raises:
         UserError: a pair has no `=`.
@@ -27,27 +28,12 @@ def read_arguments(pairs: Iterable[str]) -> dict[str, Any]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
-            raise UserError(f"--arg {pair!r} must look like name=value, for example --arg invalid_penalty=0.1.")
+            raise UserError(f"{option} {pair!r} must look like name=value, for example {option} invalid_penalty=0.1.")
         try:
             arguments[name.strip()] = json.loads(value)
         except ValueError:
             arguments[name.strip()] = value
     return arguments
-
-
-def write_messages(messages: Iterable[Message], image_names: dict[int, str] | None = None) -> str:
-    """Return chat messages as text; an image stands as its size, and its file where `image_names` (by `id`) has one."""
-    lines = []
-    for message in messages:
-        lines.append(f"[{message['role']}]")
-        for part in message["content"]:
-            if part["type"] == "image":
-                height, width = part["image"].shape[:2]
-                file = (image_names or {}).get(id(part["image"]))
-                lines.append(f"<image {height}x{width}{f': {file}' if file else ''}>")
-            else:
-                lines.append(part["text"])
-    return "\n".join(lines)
 
 
 def plain_messages(messages: Iterable[Message]) -> list[dict[str, Any]]:

@@ -93,6 +93,7 @@ def _describe_plugin(registry: Registry, record: PluginRecord) -> dict[str, Any]
         "version": record.version,
         "state": state,
         "error": record.error,
+        "policies": sorted(record.policies),
         "environments": [
             spec.id for spec in record.specs if record.distribution not in registry.refused.get(spec.id, ())
         ],
@@ -140,7 +141,8 @@ def _print_findings(findings: dict[str, Any]) -> None:
     console.print("Plugins", style="bold")
     for plugin in findings["plugins"]:
         line = f"  {plugin['name']} ({plugin['distribution']} {plugin['version']}): {plugin['state']}"
-        detail = plugin["error"] if plugin["error"] else f"{len(plugin['environments'])} environment(s)"
+        policies = f", policies: {', '.join(plugin['policies'])}" if plugin["policies"] else ""
+        detail = plugin["error"] or f"{len(plugin['environments'])} environment(s){policies}"
         console.print(f"{line}, {detail}", style="red" if plugin["error"] else None, soft_wrap=True)
     if not findings["plugins"]:
         console.print(f"  none installed; for all of them: {how_to_install_all()}", markup=False, soft_wrap=True)

@@ -12,13 +12,13 @@ import typer
 
 from ..env import VLEnv
 from ..errors import UserError, check_choice, nearest
+from ..human import complete_reply
 from ..making import make
 from ..policies import OraclePolicy, RandomPolicy
 from ..prompts import PastTurn, PromptBuilder
 from ..registry import get_registry
 from ..rendering import encode_png
 from ..seeding import episode_seed
-from ..spaces import match_legal
 from ..types import Message, Turn
 from .console import read_arguments, write_messages
 from .list_cmd import Arguments, EnvId
@@ -161,11 +161,8 @@ def _ask_human(game: Game) -> str | None:
 
 
 def _complete(game: Game, text: str) -> str:
-    """Return a whole reply; a bare legal action is put into the reply format, and the player is told so."""
-    action = match_legal(text, game.env.legal_actions())
-    if action is None:
-        return text
-    reply = game.env.parser.format([action])
+    """Return a whole reply, and tell the player where it is not what was typed."""
+    reply = complete_reply(game.env, text)
     if reply != text:
         _say(f"written as: {reply}")
     return reply

@@ -70,6 +70,8 @@ class OpenAIPolicy:
         UserError: the package `openai` is missing.
     """
 
+    sees = True
+
     def __init__(
         self,
         model: str,

@@ -167,20 +167,26 @@ def check_garbage(subject: Subject) -> str:
 
 
 def check_turn_limit(subject: Subject) -> str:
-    """An episode of unreadable replies is truncated at the turn limit, not terminated."""
+    """An episode of unreadable replies is truncated at the turn limit, not terminated; where the environment's
+    `invalid_action` is `terminate`, the first one terminates it."""
     limit = min(subject.spec.max_turns, 25)
     env = subject.make(max_turns=limit)
+    at_once = env.invalid_action == "terminate"
     env.reset(seed=5)
-    for turn in range(limit):
+    for turn in range(1 if at_once else limit):
         _, _, terminated, truncated, info = env.step(GARBAGE)
+        require(not info["success"], "unreadable replies ended in success")
+        if at_once:
+            require(terminated, "invalid_action is 'terminate', but an unreadable reply did not terminate the episode")
+            continue
         require(not terminated, f"turn {turn} of unreadable replies terminated the episode")
         require(truncated == (turn == limit - 1), f"truncated={truncated} at turn {turn + 1} of {limit}")
-        require(not info["success"], "unreadable replies ended in success")
     try:
         env.step(GARBAGE)
     except gymnasium.error.ResetNeeded:
         env.close()
-        return f"truncated after exactly {limit} turns; stepping on raises ResetNeeded"
+        ended = "terminated by the first unreadable reply" if at_once else f"truncated after exactly {limit} turns"
+        return f"{ended}; stepping on raises ResetNeeded"
     raise CheckFailure("stepping after the end did not raise ResetNeeded")
 
 

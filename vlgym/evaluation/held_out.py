@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from .errors import check_choice, check_number
-from .intervals import Mean, place_interval, wilson_interval
-from .making import make
-from .policies import Policy
-from .prompts import PromptBuilder
-from .registry import get_registry
-from .rollout import Runner, run_episodes
-from .seeding import SPLITS
-from .types import StepRecord
+from ..errors import check_choice, check_number
+from ..intervals import Mean, place_interval, wilson_interval
+from ..making import make
+from ..policies import Policy
+from ..prompts import PromptBuilder
+from ..registry import get_registry
+from ..rollout import Runner, run_episodes
+from ..seeding import SPLITS
+from ..types import StepRecord
 
 SAME_BOUNDS = frozenset({"parser", "invalid_action", "invalid_penalty"})
 """Constructor arguments that change neither floor nor ceiling: random policy and oracle reply in the parser's own form,

@@ -1,0 +1,62 @@
+"""The plugin by which the core finds what this package brings it: the policy `hf:PATH-OR-NAME`.
+
+Imports neither torch nor transformers before the policy is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from vlgym.errors import UserError
+from vlgym.hookspecs import hookimpl
+
+from . import describe_missing, find_missing
+
+if TYPE_CHECKING:
+    from vlgym.policies import Policy
+
+
+@hookimpl
+def vlgym_policies() -> Mapping[str, Callable[..., Policy]]:
+    return {"hf": make_hf}
+
+
+def make_hf(
+    name: str,
+    *,
+    seed: int = 0,
+    temperature: float = 1.0,
+    max_tokens: int | None = None,
+    device: str = "cpu",
+    dtype: str = "float32",
+    image_tokens: int | None = None,
+    threads: int = 0,
+    engine: str = "auto",
+) -> Policy:
+    """Load a model as a policy.
+
+    Args:
+        name: a folder, the Hub name of a model that chats about images, or `tiny` (untrained).
+        seed: of the sampler.
+        temperature: what logits are divided by before a token is drawn; 0 takes the likeliest.
+        max_tokens: longest reply in tokens; default as in the model's training, 128 where that is not known.
+        device: a torch device.
+        dtype: `float32` or `bfloat16`.
+        image_tokens: most tokens per image, for the engine's families; default as in the model's training, else 16
+            for tiny and 256 for published models.
+        threads: CPU threads of torch; 0 leaves torch's choice.
+        engine: `engine` is ours, which knows four families; `generate` is the library's, for any model with a chat
+            template; `auto` takes ours where it knows the family.
+
+    Raises:
+        UserError: packages are missing, an option is out of range, or the model cannot be loaded.
+    """
+    if missing := find_missing():
+        raise UserError(describe_missing(missing, f"The policy hf:{name} needs"))
+    from .policies.make import make_policy
+
+    return make_policy(
+        name, seed=seed, temperature=temperature, max_tokens=max_tokens, device=device, dtype=dtype,
+        image_tokens=image_tokens, threads=threads, engine=engine,
+    )  # fmt: skip

@@ -1,0 +1,79 @@
+"""A model of one of the four families as a policy to evaluate, through our engine.
+
+Beside `baselines.engine.policy.ModelPolicy`, the learners' policy, whose draws depend on the batch: what it samples
+goes into a loss, what this one samples goes into a report.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+from vlgym.making import unwrap
+from vlgym.types import Reply, Turn, Usage
+
+from ..engine.engine import Engine
+from ..models.limits import Limits
+from .sampling import Sampling
+
+
+class EnginePolicy:
+    """Answers with an engine. A reply ends where the parser of its turn's environment has what it asked for.
+
+    Args:
+        engine: the model.
+        sampling: how tokens are chosen; its token limit is the engine's.
+        name: as reports show it.
+        limits: the model's training; its prompt layout is what the policy prefers.
+        weights: which model it is, for a run's record.
+    """
+
+    def __init__(self, engine: Engine, sampling: Sampling, *, name: str, limits: Limits, weights: str = "") -> None:
+        self.engine, self.sampling, self.name, self.limits, self.weights = engine, sampling, name, limits, weights
+
+    def describe(self) -> dict[str, Any]:
+        """What a reply depends on beside the prompt, for a run's record."""
+        sampler = self.engine.describe()
+        return {
+            "name": self.name, "model": self.weights, "engine": "engine", "dtype": sampler["dtype"],
+            "device": self.engine.family.device.type, "image_tokens": sampler["image_tokens"],
+            **describe_sampling(self.sampling),
+        }  # fmt: skip
+
+    def prefers(self) -> dict[str, Any]:
+        """Prompt layout and reply style of the model's training."""
+        return preferred(self.limits)
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        """Answer each environment's prompt."""
+        if not turns:
+            return []
+        start = time.perf_counter()
+        prompts = [self.engine.family.encode(turn.messages) for turn in turns]
+        out = self.engine.sample(
+            prompts, greedy=self.sampling.greedy, temperature=self.sampling.temperature or 1.0,
+            draws=self.sampling.draws(turns), parsers=[(unwrap(turn.env).parser,) for turn in turns],
+        )  # fmt: skip
+        seconds = time.perf_counter() - start
+        lengths, cuts = out.mask.sum(-1).tolist(), out.cut.tolist()
+        return [
+            Reply(text, cut=cut, usage=Usage(len(prompt), length, seconds))
+            for text, cut, prompt, length in zip(out.texts, cuts, prompts, lengths, strict=True)
+        ]
+
+
+def preferred(limits: Limits) -> dict[str, Any]:
+    """The settings of a training that a user may leave out."""
+    found = {name: getattr(limits, name) for name in ("history_turns", "history_images", "parser")}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def describe_sampling(sampling: Sampling) -> dict[str, Any]:
+    """How tokens are chosen and by which libraries, for a run's record."""
+    return {
+        "max_new_tokens": sampling.max_new_tokens, "temperature": sampling.temperature,
+        "seed": None if sampling.greedy else sampling.seed,
+        "torch": version("torch"), "transformers": version("transformers"),
+    }  # fmt: skip

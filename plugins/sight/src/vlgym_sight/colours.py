@@ -1,0 +1,163 @@
+"""Colours: of one shape, and of one picture out of four that were shown turn after turn."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlgym.prompts import PromptTemplate
+from vlgym.types import Outcome
+
+from .drawing import COLOURS, GROUND, SHAPES, Canvas
+from .question import Question, choose
+
+NEXT = "next"
+
+
+class SeeColour(Question):
+    """SeeColour: name a colour.
+
+    Goal: say what colour the shape has.
+    Observation: a picture, 224 x 224 pixels by default, with one shape on grey; shape, size and place vary. The text is
+        the same for every episode.
+    Actions: `red`, `orange`, `yellow`, `green`, `blue`, `purple`, `black`, `white`.
+    Reward: 1 for the right colour, else 0.
+    Endings: terminated by the answer; an unreadable reply is the one turn there is, and truncates.
+    Success: the right colour. Whoever does not see the picture is right in 1 of 8 episodes.
+    Info: `answer`, `given`.
+    Splits: train, val and test differ by seed only.
+    Oracle: exact.
+
+    References:
+        None; it is vlgym's own.
+
+    Args:
+        **kwargs: of `VLEnv`.
+    """
+
+    topic = "colours"
+    answers = tuple(COLOURS)
+    skipped = 71
+
+    def task(self) -> str:
+        """The question."""
+        return "It shows one shape on a grey ground. What colour is the shape?"
+
+    def draw_looks(self, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw shape, size and place."""
+        x, y = rng.uniform(0.38, 0.62, size=2)
+        radius = float(rng.uniform(0.22, 0.34))
+        return {"shape": choose(rng, SHAPES), "x": float(x), "y": float(y), "radius": radius}
+
+    def image(self) -> NDArray[np.uint8]:
+        """Draw the shape: a fresh `[H, W, 3] uint8` array."""
+        canvas = Canvas(self.image_size, GROUND)
+        looks = self.looks
+        canvas.shape(looks["shape"], looks["x"], looks["y"], looks["radius"], COLOURS[self.answer])
+        return canvas.finish()
+
+
+class SeeHistory(Question):
+    """SeeHistory: remember pictures, and their order.
+
+    Goal: look at four pictures, one a turn, and say what colour one of them had; which one is asked only at the last.
+    Observation: four pictures, 224 x 224 pixels by default, each of one colour: all over, or one large shape on grey
+        (the same in all four pictures of an episode). The four colours differ. The text says which picture of four
+        this is, and beside the fourth it asks for the first, the second, the third or the last. By default the prompt
+        holds all three past turns with their pictures.
+    Actions: `next` in turns 1 to 3; then one of the eight colours, those that were not shown among them.
+    Reward: 1 for the right colour, else 0.
+    Endings: terminated by the answer, and by an unreadable reply (`invalid_action="terminate"`); truncated after 4
+        turns where `invalid_action` is another.
+    Success: the right colour. Whoever does not see the pictures is right in 1 of 8 episodes.
+    Info: `answer`, `given`, `shown`: the four colours in order, `asked`: 0 to 3, the place that is asked for.
+    Splits: train, val and test differ by seed only.
+    Oracle: exact.
+
+    References:
+        None; it is vlgym's own.
+
+    Args:
+        **kwargs: of `VLEnv`.
+
+    Attributes:
+        asked_as: of the class: what the text calls each picture.
+        shown: the four colours in the order of the pictures.
+        asked: the place that is asked for, 0 to 3.
+    """
+
+    topic = "pictures of earlier turns"
+    answers = tuple(COLOURS)
+    skipped = 829
+    asked_as: ClassVar[tuple[str, ...]] = ("first", "second", "third", "last")
+    prompt = PromptTemplate(
+        version=1,
+        instructions="{task}\n{format}",
+        turn="{state}\nLegal actions: {actions}",
+    )
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.shown: tuple[str, ...] = self.answers[: len(self.asked_as)]
+        self.asked = 0
+        self._place = 0
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        """Draw four colours, which one is asked for, and how the pictures look."""
+        rng.random(self.skipped)
+        order = rng.permutation(len(self.answers))[: len(self.asked_as)]
+        self.shown = tuple(self.answers[int(index)] for index in order)
+        self.asked = int(rng.integers(len(self.shown)))
+        self.answer, self.given, self._place = self.shown[self.asked], None, 0
+        self.looks = self.draw_looks(rng)
+
+    def draw_looks(self, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw whether the pictures are plain or show a shape, and which."""
+        return {"shape": choose(rng, ("", *SHAPES))}
+
+    def act(self, action: str) -> Outcome:
+        """Go on to the next picture, or take the answer."""
+        if action == NEXT:
+            self._place += 1
+            return Outcome(feedback="next picture")
+        return super().act(action)
+
+    def legal_actions(self) -> list[str]:
+        """`next`, and beside the last picture every colour."""
+        return list(self.answers) if self._at_last() else [NEXT]
+
+    def oracle(self) -> str:
+        """`next`, and beside the last picture the right colour."""
+        return self.answer if self._at_last() else NEXT
+
+    def task(self) -> str:
+        """What will happen."""
+        return (
+            "You see four pictures, one a turn. Each has one colour: all over, or one shape on a grey ground. Look at "
+            "each and go on with next. With the fourth you are asked what colour one of them has."
+        )
+
+    def state_text(self) -> str:
+        """Which picture this is, and beside the last one the question."""
+        begun = f"Picture {self._place + 1} of {len(self.shown)}."
+        if not self._at_last():
+            return begun
+        return f"{begun} Question: what colour has the {self.asked_as[self.asked]} of the four pictures?"
+
+    def image(self) -> NDArray[np.uint8]:
+        """Draw the picture of this turn: a fresh `[H, W, 3] uint8` array."""
+        colour = COLOURS[self.shown[self._place]]
+        if not self.looks["shape"]:
+            return Canvas(self.image_size, colour).finish()
+        canvas = Canvas(self.image_size, GROUND)
+        canvas.shape(self.looks["shape"], 0.5, 0.5, 0.38, colour)
+        return canvas.finish()
+
+    def extra_info(self) -> dict[str, Any]:
+        """Answers, the colours in order, and which is asked for."""
+        return {**super().extra_info(), "shown": list(self.shown), "asked": self.asked}
+
+    def _at_last(self) -> bool:
+        return self._place == len(self.shown) - 1

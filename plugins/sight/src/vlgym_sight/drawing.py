@@ -1,0 +1,129 @@
+"""What the probes draw with: a canvas addressed in shares of the picture's shorter side, a few shapes, card suits and
+letters. Pillow draws everything, with the font that it brings; there are no assets."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+Colour = tuple[int, int, int]
+
+COLOURS: dict[str, Colour] = {
+    "red": (215, 30, 35),
+    "orange": (255, 140, 0),
+    "yellow": (250, 225, 40),
+    "green": (25, 145, 60),
+    "blue": (35, 80, 215),
+    "purple": (130, 45, 170),
+    "black": (12, 12, 12),
+    "white": (252, 252, 252),
+}
+"""The colours that are asked for. Grey is none of them: it is the ground, and all of a picture that was taken away."""
+
+GROUND: Colour = (176, 176, 176)
+SHAPES = ("disc", "square", "triangle", "star")
+SUITS = ("clubs", "diamonds", "hearts", "spades")
+
+_FINER = 4  # drawn that much larger, then scaled down, so that edges are smooth
+_LARGEST = 2048  # pixels of a side beyond which that would cost too much memory
+
+
+class Canvas:
+    """A picture in the making. The unit is its shorter side; (0, 0) to (1, 1) is the square in its middle.
+
+    Args:
+        size: height and width of the finished image in pixels.
+        ground: colour of the whole picture.
+    """
+
+    def __init__(self, size: tuple[int, int], ground: Colour) -> None:
+        self.size = size
+        height, width = size
+        self._finer = max(1, min(_FINER, _LARGEST // max(size)))
+        self._side = min(size) * self._finer
+        self._left = (width * self._finer - self._side) / 2
+        self._top = (height * self._finer - self._side) / 2
+        self._picture = Image.new("RGB", (width * self._finer, height * self._finer), ground)
+        self._pen = ImageDraw.Draw(self._picture)
+
+    def polygon(self, points: list[tuple[float, float]], colour: Colour) -> None:
+        """Fill a polygon."""
+        self._pen.polygon([self._at(x, y) for x, y in points], fill=colour)
+
+    def box(self, x: float, y: float, right: float, bottom: float, colour: Colour, radius: float = 0.0) -> None:
+        """Fill a rectangle, its corners rounded."""
+        self._pen.rounded_rectangle((*self._at(x, y), *self._at(right, bottom)), radius * self._side, fill=colour)
+
+    def disc(self, x: float, y: float, radius: float, colour: Colour) -> None:
+        """Fill a disc round (x, y)."""
+        self._pen.ellipse((*self._at(x - radius, y - radius), *self._at(x + radius, y + radius)), fill=colour)
+
+    def shape(self, name: str, x: float, y: float, radius: float, colour: Colour) -> None:
+        """Fill one of `SHAPES` round (x, y)."""
+        if name == "disc":
+            self.disc(x, y, radius, colour)
+        elif name == "square":
+            half = radius * 0.88
+            self.box(x - half, y - half, x + half, y + half, colour)
+        else:
+            corners = 3 if name == "triangle" else 10
+            radii = [radius, radius * 0.42] if name == "star" else [radius]
+            angles = [-math.pi / 2 + 2 * math.pi * corner / corners for corner in range(corners)]
+            reach = [(radii[corner % len(radii)], angle) for corner, angle in enumerate(angles)]
+            self.polygon([(x + r * math.cos(angle), y + r * math.sin(angle)) for r, angle in reach], colour)
+
+    def suit(self, name: str, x: float, y: float, radius: float, colour: Colour) -> None:
+        """Fill the sign of one of `SUITS` round (x, y)."""
+        r = radius
+        if name == "diamonds":
+            self.polygon([(x, y - r), (x + 0.75 * r, y), (x, y + r), (x - 0.75 * r, y)], colour)
+            return
+        if name == "clubs":
+            for dx, dy in ((0, -0.45), (-0.5, 0.2), (0.5, 0.2)):
+                self.disc(x + dx * r, y + dy * r, 0.45 * r, colour)
+            self.disc(x, y + 0.05 * r, 0.25 * r, colour)
+        else:
+            up = 1 if name == "hearts" else -1
+            for dx in (-0.43, 0.43):
+                self.disc(x + dx * r, y - 0.35 * up * r, 0.48 * r, colour)
+            shoulder = y - 0.12 * up * r
+            self.polygon([(x - 0.86 * r, shoulder), (x + 0.86 * r, shoulder), (x, y + up * r)], colour)
+            self.box(x - 0.3 * r, y - 0.3 * r, x + 0.3 * r, y + 0.15 * r, colour)
+        if name != "hearts":
+            self.polygon([(x, y), (x + 0.35 * r, y + r), (x - 0.35 * r, y + r)], colour)
+
+    def text(self, text: str, x: float, y: float, size: float, colour: Colour) -> None:
+        """Write one line with its ink centred at (x, y); `size` is the font's, in shares of the shorter side."""
+        letters = load_font(round(size * self._side))
+        left, top, right, bottom = letters.getbbox(text)
+        at_x, at_y = self._at(x, y)
+        width = max(1, round(self._side * size * 0.02))  # the font has no bold face
+        self._pen.text(
+            (at_x - (left + right) / 2, at_y - (top + bottom) / 2), text, font=letters, fill=colour,
+            stroke_width=width, stroke_fill=colour,
+        )  # fmt: skip
+
+    def width_of(self, text: str, size: float) -> float:
+        """How wide a line is, in shares of the shorter side."""
+        return load_font(round(size * self._side)).getlength(text) / self._side + 0.06 * size
+
+    def finish(self) -> NDArray[np.uint8]:
+        """Return the image: a fresh `[H, W, 3] uint8` array of `size`."""
+        height, width = self.size
+        return np.array(self._picture.resize((width, height), Image.Resampling.BOX))
+
+    def _at(self, x: float, y: float) -> tuple[float, float]:
+        return self._left + x * self._side, self._top + y * self._side
+
+
+@lru_cache(maxsize=32)
+def load_font(size: int) -> ImageFont.FreeTypeFont:
+    """Return Pillow's own font at `size` pixels."""
+    font = ImageFont.load_default(max(1, size))
+    if not isinstance(font, ImageFont.FreeTypeFont):
+        raise RuntimeError("this Pillow was built without FreeType, so it cannot draw letters of any size")
+    return font

@@ -1,0 +1,177 @@
+"""What must be read: a digit, a word at three sizes, a playing card."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .drawing import COLOURS, SUITS, Canvas
+from .question import Question, choose
+
+WORDS = (
+    "apple", "bread", "chair", "cloud", "grass", "horse", "house", "light", "mouse", "plant", "stone", "table",
+)  # fmt: skip
+SIZES = {"small": 1 / 16, "medium": 1 / 9, "large": 1 / 5}
+"""Font size in shares of the picture's shorter side: 14, 25 and 45 pixels at 224."""
+
+RANKS = (
+    "ace", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "jack", "queen", "king",
+)  # fmt: skip
+
+_INKS = (("black", "white"), ("white", "black"), ("blue", "white"), ("white", "blue"), ("black", "yellow"))
+_FELT = (53, 101, 77)
+_RED, _BLACK = (200, 20, 35), (15, 15, 15)
+
+
+class SeeDigit(Question):
+    """SeeDigit: read one digit.
+
+    Goal: say which digit the picture shows.
+    Observation: a picture, 224 x 224 pixels by default, with one large digit; place, size and colours vary. The text
+        is the same for every episode.
+    Actions: `0` to `9`.
+    Reward: 1 for the right digit, else 0.
+    Endings: terminated by the answer; an unreadable reply is the one turn there is, and truncates.
+    Success: the right digit. Whoever does not see the picture is right in 10 % of the episodes.
+    Info: `answer`, `given`.
+    Splits: train, val and test differ by seed only.
+    Oracle: exact.
+
+    References:
+        None; it is vlgym's own.
+
+    Args:
+        **kwargs: of `VLEnv`.
+    """
+
+    topic = "digits"
+    answers = tuple("0123456789")
+    skipped = 75
+
+    def task(self) -> str:
+        """The question."""
+        return "It shows one digit. Which digit is it?"
+
+    def draw_looks(self, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw place, size and colours."""
+        x, y = rng.uniform(0.35, 0.65, size=2)
+        return {"x": float(x), "y": float(y), "size": float(rng.uniform(0.55, 0.75)), "inks": choose(rng, _INKS)}
+
+    def image(self) -> NDArray[np.uint8]:
+        """Draw the digit: a fresh `[H, W, 3] uint8` array."""
+        ink, ground = self.looks["inks"]
+        canvas = Canvas(self.image_size, COLOURS[ground])
+        canvas.text(self.answer, self.looks["x"], self.looks["y"], self.looks["size"], COLOURS[ink])
+        return canvas.finish()
+
+
+class SeeText(Question):
+    """SeeText: read one word, in large, medium or small letters.
+
+    Goal: say which word of the list the picture shows.
+    Observation: a picture, 224 x 224 pixels by default, with one word of five letters. Its font size is 1/5, 1/9 or
+        1/16 of the picture's shorter side (45, 25 or 14 pixels of 224), drawn uniformly; place and colours vary. The
+        text is the same for every episode.
+    Actions: the 12 words of the list.
+    Reward: 1 for the right word, else 0.
+    Endings: terminated by the answer; an unreadable reply is the one turn there is, and truncates.
+    Success: the right word. Whoever does not see the picture is right in 1 of 12 episodes.
+    Info: `answer`, `given`, `level`: `small`, `medium` or `large`.
+    Splits: train, val and test differ by seed only.
+    Oracle: exact.
+
+    References:
+        None; it is vlgym's own.
+
+    Args:
+        **kwargs: of `VLEnv`.
+
+    Attributes:
+        levels: of the class: the sizes, smallest first.
+        level: the size of this episode.
+    """
+
+    topic = "text"
+    answers = WORDS
+    skipped = 485
+    levels: ClassVar[tuple[str, ...]] = tuple(SIZES)
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.level = self.levels[0]
+
+    def task(self) -> str:
+        """The question."""
+        return "It shows one word, in letters of any size. Which word is it?"
+
+    def draw_looks(self, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw size, place and colours."""
+        self.level = choose(rng, self.levels)
+        x, y = rng.uniform(0, 1, size=2)
+        return {"x": float(x), "y": float(y), "inks": choose(rng, _INKS)}
+
+    def image(self) -> NDArray[np.uint8]:
+        """Draw the word, whole within the picture: a fresh `[H, W, 3] uint8` array."""
+        ink, ground = self.looks["inks"]
+        canvas = Canvas(self.image_size, COLOURS[ground])
+        size = SIZES[self.level]
+        room = max(canvas.width_of(word, size) for word in WORDS)
+        x = 0.5 + (self.looks["x"] - 0.5) * (0.96 - room)
+        y = 0.5 + (self.looks["y"] - 0.5) * (0.96 - size)
+        canvas.text(self.answer, x, y, size, COLOURS[ink])
+        return canvas.finish()
+
+    def extra_info(self) -> dict[str, Any]:
+        """Answers and size."""
+        return {**super().extra_info(), "level": self.level}
+
+
+class SeeCard(Question):
+    """SeeCard: read rank and suit of a playing card.
+
+    Goal: say which card the picture shows.
+    Observation: a picture, 224 x 224 pixels by default, with one card: in the corner its rank (A, 2 to 10, J, Q, K)
+        over its suit, in the middle the suit again. The place varies a little. The text is the same for every episode.
+    Actions: the 52 cards, from `ace of clubs` to `king of spades`.
+    Reward: 1 for the right card, else 0.
+    Endings: terminated by the answer; an unreadable reply is the one turn there is, and truncates.
+    Success: rank and suit are right. Whoever does not see the picture is right in 1 of 52 episodes.
+    Info: `answer`, `given`.
+    Splits: train, val and test differ by seed only.
+    Oracle: exact.
+
+    References:
+        None; it is vlgym's own.
+
+    Args:
+        **kwargs: of `VLEnv`.
+    """
+
+    topic = "cards"
+    answers = tuple(f"{rank} of {suit}" for suit in SUITS for rank in RANKS)
+    skipped = 175
+
+    def task(self) -> str:
+        """The question."""
+        return "It shows one playing card. Which card is it?"
+
+    def draw_looks(self, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw the place."""
+        x, y = rng.uniform(-0.04, 0.04, size=2)
+        return {"x": float(x), "y": float(y)}
+
+    def image(self) -> NDArray[np.uint8]:
+        """Draw the card: a fresh `[H, W, 3] uint8` array."""
+        rank, _, suit = self.answer.split()
+        number = RANKS.index(rank) + 1
+        sign = str(number) if 2 <= number <= 10 else rank[0].upper()
+        ink = _RED if suit in ("diamonds", "hearts") else _BLACK
+        x, y = self.looks["x"], self.looks["y"]
+        canvas = Canvas(self.image_size, _FELT)
+        canvas.box(0.2 + x, 0.06 + y, 0.8 + x, 0.94 + y, COLOURS["white"], 0.05)
+        canvas.text(sign, 0.34 + x, 0.2 + y, 0.22, ink)
+        canvas.suit(suit, 0.34 + x, 0.41 + y, 0.09, ink)
+        canvas.suit(suit, 0.57 + x, 0.63 + y, 0.2, ink)
+        return canvas.finish()

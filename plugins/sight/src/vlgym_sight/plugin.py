@@ -1,0 +1,62 @@
+"""The plugin's specs and its parts of the suite `can-it-see`; importing this module imports no environment code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vlgym.hookspecs import hookimpl
+from vlgym.spec import EnvSpec
+from vlgym.suites import SuitePart
+
+SUITE = "can-it-see"
+EPISODES = 12
+"""Questions of each probe in the suite."""
+
+
+def _probe(title: str, module: str, summary: str, skills: tuple[str, ...], answers: int, **more: Any) -> EnvSpec:
+    chance = 1 / answers
+    return EnvSpec(
+        id=f"vlgym/{title}-v0",
+        entry_point=f"vlgym_sight.{module}:{title}",
+        summary=summary,
+        family="sight",
+        reward_range=(0.0, 1.0),
+        success_rule="the right answer is given",
+        skills=skills,
+        random_success_below=round(chance + 5 * (chance * (1 - chance) / 60) ** 0.5, 2),  # of 60 short episodes
+        references=("vlgym's own",),
+        **{"max_turns": 1, **more},
+    )
+
+
+SEE_DIGIT = _probe("SeeDigit", "letters", "Say which digit the picture shows.", ("reading",), 10)
+SEE_COLOUR = _probe("SeeColour", "colours", "Say what colour the shape has.", ("colours",), 8)
+SEE_SIDE = _probe("SeeSide", "places", "Say in which half of the picture the shape is.", ("places",), 2)
+SEE_COUNT = _probe("SeeCount", "places", "Say how many discs there are, one to six.", ("counting",), 6)
+SEE_TEXT = _probe("SeeText", "letters", "Say which word there is, in letters of three sizes.", ("reading",), 12)
+SEE_CARD = _probe("SeeCard", "letters", "Say which playing card the picture shows.", ("reading",), 52)
+SEE_CELL = _probe("SeeCell", "places", "Say which cell of a labelled grid holds the mark.", ("places", "reading"), 9)
+SEE_HISTORY = _probe(
+    "SeeHistory",
+    "colours",
+    "Look at four pictures, one a turn, and say what colour the first, second, third or last one has.",
+    ("colours", "memory"),
+    8,
+    kwargs={"invalid_action": "terminate"},
+    max_turns=4,
+    history_turns=3,
+    history_images=4,
+)
+PROBES = (SEE_DIGIT, SEE_COLOUR, SEE_SIDE, SEE_COUNT, SEE_TEXT, SEE_CARD, SEE_CELL, SEE_HISTORY)
+
+
+@hookimpl
+def vlgym_envs() -> list[EnvSpec]:
+    """Return the family's specs."""
+    return list(PROBES)
+
+
+@hookimpl
+def vlgym_suites() -> list[SuitePart]:
+    """Every probe, with as many questions each."""
+    return [SuitePart(suite=SUITE, env_id=spec.id, items=({},), episodes=EPISODES) for spec in PROBES]

@@ -1,0 +1,79 @@
+"""Question: what all probes have in common. One episode is one question, its answer is drawn uniformly, and one reply
+answers it. What is asked and drawn is each probe's own."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vlgym.env import VLEnv
+from vlgym.prompts import PromptTemplate
+from vlgym.types import Outcome
+
+
+class Question(VLEnv):
+    """A question about a picture.
+
+    Attributes:
+        topic: of the class: what must be seen, as a report names it.
+        answers: of the class: every possible answer, in the order in which the text lists them.
+        answer: the right one of this episode.
+        given: the one that was given; `None` until then.
+        looks: how the picture is varied: plain values drawn at the start, which do not depend on the answer.
+        skipped: of the class: numbers that are drawn and thrown away at the start. Each probe has the first number at
+            which its first 12 test questions, those of the suite, have balanced answers: a model that always says
+            `right` must not look as if it saw.
+    """
+
+    topic: ClassVar[str]
+    answers: ClassVar[tuple[str, ...]]
+    skipped: ClassVar[int] = 0
+    prompt = PromptTemplate(
+        version=1,
+        instructions="Look at the picture. {task}\n{format}",
+        turn="{state}Legal actions: {actions}",
+    )
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.answer = self.answers[0]
+        self.given: str | None = None
+        self.looks: dict[str, Any] = {}
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        """Draw the answer, then how the picture looks."""
+        rng.random(self.skipped)
+        self.answer = self.answers[int(rng.integers(len(self.answers)))]
+        self.given = None
+        self.looks = self.draw_looks(rng)
+
+    def draw_looks(self, rng: np.random.Generator) -> dict[str, Any]:
+        """Draw how the picture is varied."""
+        raise TypeError(f"{type(self).__name__} must define draw_looks()")
+
+    def act(self, action: str) -> Outcome:
+        """Take the answer: 1 for the right one, else 0."""
+        self.given = action
+        return Outcome(float(self.success()), terminated=True, feedback="right" if self.success() else "wrong")
+
+    def legal_actions(self) -> list[str]:
+        """Every answer, in the same order always."""
+        return list(self.answers)
+
+    def oracle(self) -> str:
+        """The right answer."""
+        return self.answer
+
+    def success(self) -> bool:
+        """Whether the right answer was given."""
+        return self.given == self.answer
+
+    def extra_info(self) -> dict[str, Any]:
+        """The right answer, and the one that was given."""
+        return {"answer": self.answer, "given": self.given}
+
+
+def choose(rng: np.random.Generator, choices: tuple[Any, ...]) -> Any:
+    """Draw one uniformly."""
+    return choices[int(rng.integers(len(choices)))]

@@ -1,0 +1,231 @@
+"""The text never tells the answer, blind play stays at chance, and the picture tells it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from vlgym_sight.drawing import COLOURS, GROUND
+from vlgym_sight.letters import SIZES, WORDS
+from vlgym_sight.plugin import EPISODES, PROBES, SEE_HISTORY
+from vlgym_sight.question import Question
+
+from vlgym.making import make
+from vlgym.seeding import episode_seed
+from vlgym.spec import EnvSpec
+
+SEEDS = 400
+SMALL = (16, 16)  # where nobody looks at the picture
+SINGLE = [spec for spec in PROBES if spec is not SEE_HISTORY]
+
+
+def begin(title: str, seed: int = 0, **kwargs: Any) -> Any:
+    env = make(f"vlgym/{title}-v0", **kwargs)
+    assert isinstance(env, Question)
+    env.reset(seed=seed)
+    return env
+
+
+def at_most(share: float, count: int) -> float:
+    """How often something of probability `share` happens in `count` trials, and 4 standard deviations more."""
+    return count * share + 4 * math.sqrt(count * share * (1 - share))
+
+
+def play_to_question(env: Any, seed: int) -> list[str]:
+    """Begin an episode and go on to its question; return every text on the way."""
+    texts = [env.reset(seed=seed)[0]["text"]]
+    while env.legal_actions() == ["next"]:
+        texts.append(env.step("<action>next</action>")[0]["text"])
+    return texts
+
+
+@pytest.mark.parametrize("spec", SINGLE, ids=lambda spec: spec.title)
+def test_the_text_of_a_single_picture_is_the_same_in_every_episode(spec: EnvSpec) -> None:
+    env = make(spec.id, image_size=SMALL)
+    assert len({env.reset(seed=episode_seed(spec.id, "test", n))[0]["text"] for n in range(60)}) == 1
+
+
+@pytest.mark.parametrize("spec", PROBES, ids=lambda spec: spec.title)
+def test_the_most_frequent_answer_is_right_no_more_often_than_chance(spec: EnvSpec) -> None:
+    env: Any = make(spec.id, image_size=SMALL)
+    answers: Counter[str] = Counter()
+    for number in range(SEEDS):
+        env.reset(seed=episode_seed(spec.id, "test", number))
+        answers[env.answer] += 1
+    assert set(answers) <= set(env.answers)
+    assert answers.most_common(1)[0][1] <= at_most(1 / len(env.answers), SEEDS)
+
+
+@pytest.mark.parametrize("spec", PROBES, ids=lambda spec: spec.title)
+def test_the_answers_of_the_suite_are_balanced_so_that_one_answer_alone_cannot_look_like_sight(spec: EnvSpec) -> None:
+    env: Any = make(spec.id, image_size=SMALL)
+    answers, kinds = [], []
+    for number in range(EPISODES):
+        env.reset(seed=episode_seed(spec.id, "test", number))
+        answers.append(env.answer)
+        kinds.append(env.level if spec.title == "SeeText" else getattr(env, "asked", env.answer.split()[-1]))
+    assert Counter(answers).most_common(1)[0][1] <= max(2, EPISODES // len(env.answers))
+    assert len(set(answers)) >= min(len(env.answers), 7)
+    if spec.title in ("SeeText", "SeeCard", "SeeHistory"):  # sizes, suits, places asked for
+        assert len(set(Counter(kinds).values())) == 1
+        assert len(set(kinds)) == (3 if spec.title == "SeeText" else 4)
+
+
+def test_no_text_of_a_history_goes_with_one_answer_more_often_than_with_another() -> None:
+    env: Any = make(SEE_HISTORY.id, image_size=SMALL)
+    found: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    for number in range(SEEDS):
+        texts = play_to_question(env, episode_seed(SEE_HISTORY.id, "test", number))
+        found[tuple(texts)][env.answer] += 1
+    assert len(found) == 4  # the four questions
+    for answers in found.values():
+        count = sum(answers.values())
+        assert SEEDS / 4 * 0.7 < count < SEEDS / 4 * 1.3
+        assert answers.most_common(1)[0][1] <= at_most(1 / 8, count)
+
+
+@pytest.mark.parametrize("spec", PROBES, ids=lambda spec: spec.title)
+@pytest.mark.parametrize("side", [224, 112])
+def test_every_two_answers_give_pictures_that_differ_clearly(spec: EnvSpec, side: int) -> None:
+    env: Any = make(spec.id, image_size=(side, side))
+    for seed in range(2):
+        env.reset(seed=seed)
+        pictures = {}
+        for answer in env.answers:
+            env.answer = answer
+            env.shown = (answer,)
+            pictures[answer] = env.image().astype(np.int16)
+        for first, second in combinations(env.answers, 2):
+            differing = (np.abs(pictures[first] - pictures[second]) > 80).any(axis=2).sum()
+            assert differing >= 10, (first, second)  # pixels; the smallest word has letters of 7 pixels at 112
+
+
+@pytest.mark.parametrize("spec", SINGLE, ids=lambda spec: spec.title)
+def test_how_a_picture_looks_otherwise_says_nothing_of_the_answer(spec: EnvSpec) -> None:
+    class Draws:
+        """A generator whose first draw is the answer; what follows it is the same each time."""
+
+        def __init__(self, first: int) -> None:
+            self.first: int | None = first
+            self.rest = np.random.default_rng(0)
+
+        def integers(self, *args: Any, **kwargs: Any) -> Any:
+            first, self.first = self.first, None
+            return self.rest.integers(*args, **kwargs) if first is None else first
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.rest, name)
+
+    env: Any = make(spec.id)
+    looks = []
+    for index in range(len(env.answers)):
+        env.start(Draws(index), {})
+        assert env.answer == env.answers[index]
+        looks.append((env.looks, getattr(env, "level", None)))
+    assert all(item == looks[0] for item in looks)
+
+
+def test_a_right_answer_pays_one_and_a_wrong_or_unreadable_one_nothing() -> None:
+    for reply, reward, invalid in ((None, 1.0, False), ("wrong", 0.0, False), ("I cannot tell", 0.0, True)):
+        env = begin("SeeDigit")
+        wrong = next(answer for answer in env.answers if answer != env.answer)
+        text = env.solve() if reply is None else f"<action>{wrong}</action>" if reply == "wrong" else reply
+        _, got, terminated, truncated, info = env.step(text)
+        assert (got, info["success"], info["invalid_action"]) == (reward, reward == 1, invalid)
+        assert (terminated, truncated) == (not invalid, invalid)
+
+
+def test_the_shape_is_in_the_half_that_is_the_answer() -> None:
+    env: Any = make("vlgym/SeeSide-v0")
+    for seed in range(40):
+        image = env.reset(seed=seed)[0]["image"].astype(int)
+        columns = np.nonzero((np.abs(image - image[0, 0]).max(axis=2) > 80).any(axis=0))[0]
+        assert columns.max() < 112 - 5 if env.answer == "left" else columns.min() > 112 + 5
+
+
+def test_as_many_discs_are_there_as_the_answer_says_and_they_do_not_touch() -> None:
+    from scipy import ndimage
+
+    env: Any = make("vlgym/SeeCount-v0")
+    for seed in range(40):
+        image = env.reset(seed=seed)[0]["image"].astype(int)
+        _, count = ndimage.label(np.abs(image - image[0, 0]).max(axis=2) > 40, np.ones((3, 3)))
+        assert str(count) == env.answer
+
+
+def test_the_mark_stands_in_the_cell_that_is_the_answer() -> None:
+    env: Any = make("vlgym/SeeCell-v0")
+    for seed in range(40):
+        image = env.reset(seed=seed)[0]["image"].astype(int)
+        cells = {}
+        for column in range(3):
+            for row in range(3):
+                x, y = (round(224 * (0.16 + 0.27 * (n + 0.5))) for n in (column, row))
+                cells["ABC"[column] + "123"[row]] = np.abs(image[y - 15 : y + 15, x - 15 : x + 15] - image[2, 2]).sum()
+        assert max(cells, key=lambda name: cells[name]) == env.answer
+
+
+def test_the_shape_has_the_colour_that_is_the_answer_and_the_rest_is_grey() -> None:
+    env: Any = make("vlgym/SeeColour-v0")
+    for seed in range(40):
+        image = env.reset(seed=seed)[0]["image"]
+        pure = {name: (image == colour).all(axis=2).mean() for name, colour in {**COLOURS, "grey": GROUND}.items()}
+        assert pure[env.answer] > 0.05
+        assert pure["grey"] > 0.5
+        assert sum(share > 0 for share in pure.values()) == 2
+
+
+def test_a_word_stands_whole_in_the_picture_and_its_letters_are_as_large_as_its_level_says() -> None:
+    env: Any = make("vlgym/SeeText-v0")
+    heights = defaultdict(list)
+    for seed in range(60):
+        image = env.reset(seed=seed)[0]["image"].astype(int)
+        ink = np.abs(image - image[0, 0]).max(axis=2) > 80
+        assert not any(edge.any() for edge in (ink[0], ink[-1], ink[:, 0], ink[:, -1]))
+        rows = np.nonzero(ink.any(axis=1))[0]
+        heights[env.level].append(rows.max() - rows.min() + 1)
+    assert set(heights) == set(SIZES)
+    assert min(heights["small"]) >= 7  # pixels that the lowest word has, without ascenders
+    assert np.mean(heights["large"]) > 1.6 * np.mean(heights["medium"]) > 1.6 * 1.5 * np.mean(heights["small"])
+    assert {len(word) for word in WORDS} == {5}
+
+
+def test_four_pictures_are_shown_in_order_and_the_asked_one_is_the_answer() -> None:
+    env: Any = make(SEE_HISTORY.id)
+    asked = set()
+    for seed in range(20):
+        observation, _ = env.reset(seed=seed)
+        seen = []
+        for place in range(4):
+            middle = observation["image"][112, 112]
+            seen.append(next(name for name, colour in COLOURS.items() if (middle == colour).all()))
+            assert env.legal_actions() == (["next"] if place < 3 else list(COLOURS))
+            assert "Question" in observation["text"] if place == 3 else "Question" not in observation["text"]
+            if place < 3:
+                observation, reward, terminated, truncated, _ = env.step(env.solve())
+                assert (reward, terminated, truncated) == (0.0, False, False)
+        assert tuple(seen) == env.shown
+        assert len(set(seen)) == 4
+        assert f"the {env.asked_as[env.asked]} of the four" in observation["text"]
+        _, reward, terminated, _, info = env.step(f"<action>{seen[env.asked]}</action>")
+        assert (reward, terminated, info["success"]) == (1.0, True, True)
+        asked.add(env.asked)
+    assert asked == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("reply", ["what?", "<action>red</action>"])
+def test_an_unreadable_or_early_answer_ends_a_history(reply: str) -> None:
+    env = begin("SeeHistory")
+    _, reward, terminated, _, info = env.step(reply)
+    assert (reward, terminated, info["success"], info["invalid_action"]) == (0.0, True, False, True)
+
+
+@pytest.mark.parametrize("spec", PROBES, ids=lambda spec: spec.title)
+@pytest.mark.parametrize("size", [(16, 16), (56, 112), (300, 200), (600, 600)])
+def test_pictures_have_the_size_that_was_asked_for(spec: EnvSpec, size: tuple[int, int]) -> None:
+    image = make(spec.id, image_size=size).reset(seed=1)[0]["image"]
+    assert (image.shape, image.dtype) == ((*size, 3), np.uint8)

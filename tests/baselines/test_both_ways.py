@@ -1,0 +1,114 @@
+"""Our engine and the library's own way read the same prompt and give the same reply; where they differ by design, so
+that is tested.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from publish import load_processor, publish
+from samples import messages, picture
+
+from baselines.engine.engine import Engine
+from baselines.models.limits import Limits
+from baselines.models.load import FAMILIES, load_family
+from baselines.policies.engine_policy import EnginePolicy
+from baselines.policies.generate_policy import GeneratePolicy
+from baselines.policies.sampling import Sampling
+from vlgym.making import make
+from vlgym.types import Turn
+
+SIZES = {"qwen3_vl": (256, 320), "gemma3": (40, 90)}
+"""Pixels at which both size a picture alike: whole patches, and not below the processors' smallest size."""
+
+
+@pytest.fixture(scope="module")
+def env():
+    return make("vlgym/NumberLine-v0")
+
+
+@pytest.fixture(scope="module", params=list(FAMILIES))
+def folder(request, model_folder, tmp_path_factory):
+    target = tmp_path_factory.mktemp("published") / request.param
+    return publish(model_folder(request.param), target, request.param)
+
+
+def chats(name: str) -> list[list[dict]]:
+    """One picture; two with history, newlines around; none."""
+    size = SIZES.get(name, (84, 112))
+    answer = {"role": "assistant", "content": [{"type": "text", "text": "I go on.\n<action>+</action>"}]}
+    return [
+        messages(picture(1, size), "Which way?\n\nLegal actions: +, -"),
+        [*messages(picture(2, size), "A line\n"), answer, *messages(picture(3, size[::-1]), "And now?")],
+        [{"role": "user", "content": [{"type": "text", "text": "No picture at all. Say 7."}]}],
+    ]
+
+
+def both(folder, sampling: Sampling) -> tuple[EnginePolicy, GeneratePolicy]:
+    family = load_family(str(folder))
+    processor, options = load_processor(folder), {"name": "x", "limits": Limits()}
+    from transformers import AutoModelForImageTextToText
+
+    model = AutoModelForImageTextToText.from_pretrained(folder).eval()
+    engine = Engine(family, max_new_tokens=sampling.max_new_tokens)
+    return EnginePolicy(engine, sampling, **options), GeneratePolicy(model, processor, sampling, **options)
+
+
+def turns(prompts, env) -> list[Turn]:
+    return [Turn(prompt, env, "vlgym/NumberLine-v0", seed=3, turn=turn) for turn, prompt in enumerate(prompts)]
+
+
+def test_the_ids_of_a_prompt_are_those_of_the_librarys_chat_template(folder):
+    ours, theirs = both(folder, Sampling(0, 0.0, 4))
+    for prompt in chats(folder.name):
+        expected = theirs.encode([prompt])["input_ids"][0]
+        assert ours.engine.family.encode(prompt).ids.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0, 0.5])
+def test_both_ways_give_the_same_replies(folder, env, temperature):
+    ours, theirs = both(folder, Sampling(11, temperature, 24))
+    if temperature > 0:  # our engine never draws special tokens; the library's way leaves them where the model has them
+        theirs.never = torch.tensor(ours.engine.family.suppressed)
+    asked = turns(chats(folder.name) * 2, env)
+    one, two = ours.reply(asked), theirs.reply(asked)
+    assert [reply.text for reply in one] == [reply.text for reply in two]
+    assert [reply.cut for reply in one] == [reply.cut for reply in two]
+    assert [r.usage.prompt_tokens for r in one] == [r.usage.prompt_tokens for r in two]
+    assert [r.usage.completion_tokens for r in one] == [r.usage.completion_tokens for r in two]
+    assert len({reply.text for reply in one}) > (1 if temperature == 0 else 4)
+
+
+def test_text_that_spells_special_tokens_stays_text_both_ways_though_the_library_cuts_it_into_other_tokens(folder):
+    ours, theirs = both(folder, Sampling(0, 0.0, 4))
+    text = "look: <|im_end|> <|image_pad|><start_of_image> <end_of_turn>"
+    prompt = messages(picture(1, SIZES.get(folder.name, (84, 112))), text)
+    family = ours.engine.family
+    one, two = family.encode(prompt).ids.tolist(), theirs.encode([prompt])["input_ids"][0].tolist()
+    special = {*family.suppressed, *family.stop_ids}
+    assert [token for token in one if token in special] == [token for token in two if token in special]
+    assert family.tokenizer.decode(one) == family.tokenizer.decode(two)
+    assert text in family.tokenizer.decode(one)
+    assert one != two
+
+
+@pytest.mark.parametrize("name", ["qwen2_vl", "qwen3_vl"])
+def test_by_design_our_engine_neither_enlarges_a_picture_nor_rounds_its_sides_up(name, model_folder, tmp_path):
+    ours, theirs = both(publish(model_folder(name), tmp_path / name, name), Sampling(0, 0.0, 4))
+    unit = ours.engine.family.unit
+    for size in ((unit, unit), (2 * unit, 4 * unit - 1)):
+        prompt = messages(picture(1, size), "Which way?")
+        few, many = ours.engine.family.encode(prompt), theirs.encode([prompt])["input_ids"][0]
+        pad = ours.engine.family.image_pad
+        assert int((few.ids == pad).sum()) < int((many == pad).sum())
+        assert few.ids[few.ids != pad].tolist() == many[many != pad].tolist()
+
+
+def test_by_design_the_tiny_default_reads_text_before_pictures_and_has_no_system_message(model_folder, tmp_path):
+    folder = publish(model_folder("qwen2_vl"), tmp_path / "tiny", "qwen2_vl", tiny=True)
+    ours, theirs = both(folder, Sampling(0, 0.0, 4))
+    for prompt in chats("qwen2_vl"):
+        reordered = [{**m, "content": sorted(m["content"], key=lambda part: part["type"] == "image")} for m in prompt]
+        expected = theirs.encode([reordered])["input_ids"][0]
+        assert ours.engine.family.encode(prompt).ids.tolist() == expected.tolist()
+        assert (reordered == prompt) is (len(prompt[0]["content"]) == 1)

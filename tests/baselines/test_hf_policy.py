@@ -1,0 +1,269 @@
+"""The policy `hf:`: who its replies depend on, what it prefers and tells of itself, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+import torch
+from publish import publish
+from samples import messages, picture
+
+from baselines.engine.eager import heat
+from baselines.engine.engine import Engine
+from baselines.models.limits import FILE, Limits
+from baselines.models.load import load_family
+from baselines.plugin import make_hf
+from baselines.policies.engine_policy import EnginePolicy
+from baselines.policies.generate_policy import GeneratePolicy
+from vlgym.errors import UserError
+from vlgym.evaluation import evaluate
+from vlgym.making import make
+from vlgym.parsers import TagParser
+from vlgym.types import Turn
+
+ENV = "vlgym/NumberLine-v0"
+
+
+class Marks(TagParser):
+    """Has what it asked for as soon as the text holds one of the marks."""
+
+    def __init__(self, marks: str) -> None:
+        self.marks = marks
+
+    def end(self, text: str) -> int | None:
+        return next((at + 1 for at, character in enumerate(text) if character in self.marks), None)
+
+
+@pytest.fixture
+def env():
+    return make(ENV)
+
+
+@pytest.fixture(scope="module")
+def gemma(model_folder, tmp_path_factory):
+    return publish(model_folder("gemma3"), tmp_path_factory.mktemp("published") / "gemma3", "gemma3")
+
+
+@pytest.fixture(params=["engine", "generate"])
+def policy(request, gemma):
+    """The same model both ways; short replies."""
+
+    def load(**options):
+        return make_hf(str(gemma), engine=request.param, **{"max_tokens": 12, **options})
+
+    return load
+
+
+def turns(env, count: int = 8) -> list[Turn]:
+    """Turns of several episodes, with one picture or two, short and long."""
+    found = []
+    for n in range(count):
+        prompt = messages(picture(n, (40, 90)), f"Which way? {'far ' * (n % 3)}")
+        if n % 4 == 3:
+            answer = {"role": "assistant", "content": [{"type": "text", "text": "<action>+</action>"}]}
+            prompt = [*prompt, answer, *messages(picture(n + 1, (40, 90)), "And now?")]
+        found.append(Turn(prompt, env, ENV, seed=n // 2, turn=n % 2))
+    return found
+
+
+def texts(policy, asked) -> list[str]:
+    return [reply.text for reply in policy.reply(asked)]
+
+
+def test_a_reply_does_not_depend_on_who_else_is_in_the_batch(policy, env):
+    whole, asked = policy(seed=3), turns(env)
+    together = texts(whole, asked)
+    assert [texts(whole, [turn])[0] for turn in asked] == together
+    assert texts(whole, asked[::-1]) == together[::-1]
+    assert len(set(together)) == len(asked)
+
+
+@pytest.mark.parametrize("change", [{"seed": 9}, {"turn": 5}, {"repeat": 1}, {"env_id": "vlgym/EZPoints-v0"}])
+def test_another_episode_turn_repeat_or_environment_is_another_draw(policy, env, change):
+    drawn, turn = policy(), turns(env, 1)[0]
+    assert texts(drawn, [turn]) == texts(drawn, [turn])
+    assert texts(drawn, [turn]) != texts(drawn, [replace(turn, **change)])
+
+
+def test_another_seed_is_another_draw_and_a_temperature_of_0_draws_nothing(policy, env):
+    asked = turns(env, 2)
+    assert texts(policy(seed=1), asked) != texts(policy(seed=2), asked)
+    greedy = texts(policy(seed=1, temperature=0), asked)
+    assert greedy == texts(policy(seed=2, temperature=0), asked)
+    assert greedy == texts(policy(seed=1, temperature=0.0005), asked)
+    assert greedy != texts(policy(seed=1), asked)
+
+
+def test_a_longer_limit_only_adds_to_a_reply(policy, env):
+    asked = turns(env, 4)
+    short, long = policy(max_tokens=5).reply(asked), policy(max_tokens=12).reply(asked)
+    assert all(two.text.startswith(one.text.rstrip("\ufffd")) for one, two in zip(short, long, strict=True))
+    assert [reply.usage.completion_tokens for reply in short] == [5] * 4
+
+
+def test_each_reply_ends_by_the_parser_of_its_own_environment(policy, env):
+    other = make("vlgym/EZPoints-v0")
+    env.parser, other.parser = Marks("e"), Marks("a")
+    free = make(ENV)
+    asked = turns(env, 6)
+    mixed = [replace(turn, env=(env, other, free)[n % 3]) for n, turn in enumerate(asked)]
+    drawn = policy(max_tokens=40)
+    plain = drawn.reply([replace(turn, env=free) for turn in asked])
+    over = 0
+    for n, (reply, whole) in enumerate(zip(drawn.reply(mixed), plain, strict=True)):
+        end = mixed[n].env.parser.end(whole.text)
+        if end is None or n % 3 == 2:
+            assert (reply.text, reply.cut) == (whole.text, whole.cut)
+            continue
+        assert whole.text.startswith(reply.text)
+        assert mixed[n].env.parser.end(reply.text[: end - 1]) is None  # not a token too much
+        assert mixed[n].env.parser.end(reply.text) == end
+        assert not reply.cut
+        assert reply.usage.completion_tokens < whole.usage.completion_tokens
+        over += 1
+    assert over >= 2
+
+
+def test_a_run_with_one_environment_and_one_with_five_give_the_same_records():
+    def play(num_envs: int) -> list[tuple]:
+        found: list = []
+        drawn = make_hf("tiny", max_tokens=10)
+        options = {"episodes": 5, "num_envs": num_envs, "env_kwargs": {"max_turns": 3}}
+        evaluate(ENV, drawn, on_episode=found.extend, **options)
+        return sorted((r.episode, r.turn, r.reply, r.usage.completion_tokens) for r in found)
+
+    one, five = play(1), play(5)
+    assert one == five
+    assert len(one) == 15
+    assert len({reply for _, _, reply, _ in one}) == 15
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_a_temperature_draws_from_the_sharpened_distribution(static):
+    family = load_family("tiny")
+    engine = Engine(family, max_new_tokens=1, static=static)
+    prompts = [family.encode(messages(picture(1), "Which way?"))]
+    n = 4000
+    draws = (torch.arange(n) + 0.5).unsqueeze(0) / n
+    for temperature in (0.4, 2.0):
+        out = engine.sample(prompts * n, draws=draws, temperature=temperature)
+        hidden = engine.last_hidden(prompts)[0]
+        expected = torch.softmax(engine.logits(hidden) / temperature, -1)
+        found = torch.bincount(out.ids[:, 0], minlength=len(expected)) / n
+        assert (found - expected).abs().max() < 1.5 / n
+    logits = torch.tensor([[0.0, 1.0, 3.0]])
+    torch.testing.assert_close(heat(torch.log_softmax(logits, -1), 0.5), torch.log_softmax(logits / 0.5, -1))
+
+
+def test_a_checkpoints_generation_config_truncates_nothing(gemma, env, tmp_path):
+    folder = shutil.copytree(gemma, tmp_path / "narrow")
+    config = json.loads((folder / "generation_config.json").read_text())
+    config |= {"do_sample": True, "top_k": 1, "top_p": 0.1, "temperature": 0.01, "repetition_penalty": 1.9}
+    config |= {"no_repeat_ngram_size": 1, "min_new_tokens": 12}
+    (folder / "generation_config.json").write_text(json.dumps(config))
+    asked = turns(env, 4)
+    plain, narrow = (make_hf(str(each), engine="generate", max_tokens=12) for each in (gemma, folder))
+    assert texts(narrow, asked) == texts(plain, asked)
+
+
+def test_prompts_with_and_without_pictures_are_answered_in_one_call(policy, env):
+    bare = [{"role": "user", "content": [{"type": "text", "text": "Say 7."}]}]
+    asked = [replace(turn, messages=bare) if n % 2 else turn for n, turn in enumerate(turns(env, 4))]
+    drawn = policy()
+    assert texts(drawn, asked) == [texts(drawn, [turn])[0] for turn in asked]
+
+
+def test_the_limits_of_the_training_hold_unless_others_are_given(gemma, tmp_path):
+    folder = shutil.copytree(gemma, tmp_path / "trained")
+    (folder / FILE).write_text(json.dumps(Limits(7, 4, 2, None, "json").note()[FILE]))
+    trained, other = make_hf(str(folder)), make_hf(str(folder), max_tokens=5, image_tokens=9)
+    assert trained.prefers() == {"history_turns": 2, "parser": "json"}
+    assert [each.describe()["max_new_tokens"] for each in (trained, other)] == [7, 5]
+    assert [each.describe()["image_tokens"] for each in (trained, other)] == [4, 9]
+    assert make_hf(str(gemma)).describe()["max_new_tokens"] == 128
+    assert make_hf(str(gemma), engine="generate").prefers() == {}
+
+
+def test_a_record_says_which_model_played_and_how(gemma, tmp_path):
+    import transformers
+
+    folder = shutil.copytree(gemma, tmp_path / "model")
+    first = make_hf(str(folder), seed=4, temperature=0.7).describe()
+    assert first == {
+        "name": f"hf:{folder}", "model": first["model"], "engine": "engine", "dtype": "float32", "device": "cpu",
+        "image_tokens": 256, "max_new_tokens": 128, "temperature": 0.7, "seed": 4,
+        "torch": torch.__version__.split("+")[0], "transformers": transformers.__version__,
+    } | {"torch": first["torch"]}  # fmt: skip
+    assert first["torch"].startswith(torch.__version__.split("+")[0])
+    (folder / "README.md").write_text("A model.")
+    assert make_hf(str(folder)).describe()["model"] == first["model"]
+    weights = bytearray((folder / "model.safetensors").read_bytes())
+    weights[-1] ^= 1
+    (folder / "model.safetensors").write_bytes(weights)
+    changed = make_hf(str(folder), engine="generate", dtype="bfloat16").describe()
+    assert changed["model"] != first["model"]
+    assert (changed["engine"], changed["dtype"]) == ("generate", "bfloat16")
+    tiny = [make_hf("tiny", seed=seed).describe()["model"] for seed in (0, 0, 1)]
+    assert tiny[0] == tiny[1] != tiny[2]
+
+
+def test_our_engine_plays_the_families_that_it_knows_and_the_librarys_way_the_others(gemma, foreign):
+    assert isinstance(make_hf(str(gemma)), EnginePolicy)
+    assert isinstance(make_hf("tiny"), EnginePolicy)
+    assert isinstance(make_hf(str(gemma), engine="generate"), GeneratePolicy)
+    assert isinstance(make_hf(str(foreign)), GeneratePolicy)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("", {}, r"hf: names no model\. Choose tiny"),
+        ("no/where/at-all", {}, r"^hf:no/where/at-all: no such model\. There is no such folder"),
+        ("tiny", {"temperature": -1.0}, r"--temperature -1.0 must be >= 0.0"),
+        ("tiny", {"max_tokens": 0}, r"--max-tokens 0 must be >= 1"),
+        ("tiny", {"engine": "vllm"}, r"--policy-arg engine='vllm' is not one of auto, engine, generate"),
+        ("tiny", {"engine": "generate"}, r"hf:tiny: the tiny model has no chat template"),
+        ("tiny", {"dtype": "int8"}, r"--policy-arg dtype='int8' is not one of float32, bfloat16"),
+        ("tiny", {"device": "gpu"}, r"^--policy-arg device='gpu' is not one of cpu, cuda"),
+        ("tiny", {"threads": -1}, r"^--policy-arg threads=-1 must be >= 0"),
+        ("tiny", {"image_tokens": 0}, r"^--policy-arg image_tokens 0 must be >= 1"),
+    ],
+)
+def test_what_cannot_be_is_one_line_in_the_words_of_the_command(name, options, words):
+    with pytest.raises(UserError, match=words) as told:
+        make_hf(name, **options)
+    assert "\n" not in str(told.value)
+
+
+def test_what_is_no_chat_model_for_images_is_one_line(gemma, tmp_path, monkeypatch):
+    without = shutil.copytree(gemma, tmp_path / "without")
+    (without / "chat_template.jinja").unlink()
+    with pytest.raises(UserError, match=r"has no chat template, .* Choose its instruct version"):
+        make_hf(str(without), engine="generate")
+    (without / "preprocessor_config.json").unlink()
+    with pytest.raises(UserError, match="its processor cannot be loaded"):
+        make_hf(str(without), engine="generate")
+    with pytest.raises(UserError, match=r"image_tokens=9 is an option of our own engine"):
+        make_hf(str(gemma), engine="generate", image_tokens=9)
+    monkeypatch.setattr(
+        "transformers.AutoProcessor.from_pretrained",
+        lambda *args, **options: (_ for _ in ()).throw(ImportError("\nX requires the Torchvision library but.\nMore")),
+    )
+    with pytest.raises(UserError, match=r"X requires the Torchvision library but\. pip install torchvision$"):
+        make_hf(str(gemma), engine="generate")
+
+
+def test_a_chat_template_that_refuses_is_one_line(gemma, env, tmp_path):
+    folder = shutil.copytree(gemma, tmp_path / "strict")
+    (folder / "chat_template.jinja").write_text("{{ raise_exception('Only one turn, please.') }}")
+    with pytest.raises(UserError, match=r"its chat template refuses the prompt \(Only one turn, please\)\."):
+        make_hf(str(folder), engine="generate").reply(turns(env, 1))
+
+
+def test_a_model_of_another_family_plays_episodes(foreign):
+    drawn = make_hf(str(foreign), max_tokens=6)
+    report = evaluate(ENV, drawn, episodes=3, num_envs=3, env_kwargs={"max_turns": 2})
+    assert (report.episodes, report.mean_turns) == (3, 2.0)

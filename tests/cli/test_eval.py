@@ -1,0 +1,139 @@
+"""`vlgym eval`: from a name to a folder of records and a report; every wrong option is one line and no work."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from toys import installed, make_spec
+
+from vlgym.cli.app import main
+from vlgym.trajectory import read_trajectories
+
+WALK = make_spec()
+COIN = make_spec("vlgym/Coin-v0", "toys:Coin", planners=("online", "global"), max_turns=30, image_size=(16, 16))
+
+
+@pytest.fixture(autouse=True)
+def toys_installed() -> Iterator[None]:
+    with installed(WALK, COIN):
+        yield
+
+
+def test_records_and_header_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["eval", "--policy", "random", "--env", f"{WALK.id},{COIN.id}", "--episodes", "3", "--repeats", "2"]
+    command += ["--blind", "--history-turns", "2", "--history-images", "3", "--parser", "json"]
+    command += ["--env-kwargs", "max_turns=5", "--out", str(tmp_path / "run")]
+    assert main(command) == 0
+    held = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert sorted(held["parts"]) == [COIN.id, f"{COIN.id} grey", WALK.id, f"{WALK.id} grey"]
+    walk = held["parts"][WALK.id]
+    assert (walk["episodes"], walk["repeats"], walk["split"], walk["parser"]) == (3, 2, "test", "json")
+    assert walk["history"] == {"turns": 2, "images": 3}
+    assert walk["arguments"]["max_turns"] == 5
+    assert walk["changed"] is True
+    assert held["policy"] == {"name": "random"}
+    episodes = list(read_trajectories(tmp_path / "run"))
+    assert len(episodes) == 4 * 6
+    assert max(len(episode) for episode in episodes) <= 5
+    said = capsys.readouterr().err
+    for key in held["parts"]:
+        assert f"{key}: 6 episodes done" in said
+
+
+def test_a_planner_and_a_split_reach_the_environment(tmp_path: Path) -> None:
+    command = ["eval", "--policy", "oracle", "--env", COIN.id, "--episodes", "2", "--out", str(tmp_path / "run")]
+    assert main([*command, "--planner", "global", "--split", "val"]) == 0
+    held = json.loads((tmp_path / "run" / "run.json").read_text())
+    part = held["parts"][f"{COIN.id} global"]
+    assert (part["planner"], part["split"], part["parser"]) == ("global", "val", "plan")
+    assert [len(episode) for episode in read_trajectories(tmp_path / "run")] == [1, 1]
+
+
+def test_a_person_plays_on_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.StringIO("heads\n<action>heads</action>\nnonsense\nheads\n"))
+    assert main(["eval", "--policy", "human", "--env", COIN.id, "--episodes", "1", "--out", "run"]) == 0
+    (episode,) = read_trajectories(tmp_path / "run")
+    assert [record.reply for record in episode] == ["<action>heads</action>"] * 2 + [
+        "nonsense",
+        "<action>heads</action>",
+    ]
+    assert episode[-1].success
+    told = capsys.readouterr().out
+    assert "Say heads." in told
+    assert "picture-1-of-1.png" in told
+    assert list((tmp_path / "play" / "eval").glob("*.png"))
+
+
+def test_the_end_of_the_input_keeps_what_was_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = ["eval", "--policy", "human", "--env", COIN.id, "--episodes", "2", "--out", "run"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("heads\n" * 4))
+    assert main(command) == 2
+    assert "1 of 2 episodes are kept in run; go on with --resume" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin", io.StringIO("heads\n" * 3))
+    assert main([*command, "--resume"]) == 0
+    assert [episode[0].episode for episode in read_trajectories(tmp_path / "run")] == [0, 1]
+
+
+GOOD = ("--policy", "random", "--env", WALK.id)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--policy", "randm", "--env", WALK.id), "--policy='randm' is not one of"),
+        (("--policy", "scripted:none.txt", "--env", WALK.id), "cannot be read: No such file"),
+        (("--policy", "replay:none", "--env", WALK.id), "holds no metadata.jsonl"),
+        (("--policy", "random"), "Give --env ID[,ID...] or --suite NAME (suites: all, "),
+        (("--policy", "random", "--env", ","), "--env names no environment"),
+        (("--policy", "random", "--env", "vlgym/Wolk-v0"), "Nearest: vlgym/Walk-v0"),
+        (("--policy", "random", "--suite", "quik"), "--suite='quik' is not one of"),
+        (("--policy", "random", "--suite", "all", "--env", "vlgym/Wolk-v0"), "--env='vlgym/Wolk-v0' is not one of"),
+        ((*GOOD, "--split", "tset"), "--split='tset' is not one of train, val, test"),
+        ((*GOOD, "--planner", "global"), "cannot be played by a global planner; it has online"),
+        ((*GOOD, "--planner", "golbal"), "--planner='golbal' is not one of online, global"),
+        ((*GOOD, "--parser", "tga"), "tga"),
+        ((*GOOD, "--env-kwargs", "max_turns"), "--env-kwargs 'max_turns' must look like name=value"),
+        ((*GOOD, "--env-kwargs", "max_tuns=3"), "has no argument 'max_tuns'"),
+        ((*GOOD, "--temperature", "1"), "--policy random has no option temperature"),
+        ((*GOOD, "--policy-arg", "x"), "--policy-arg 'x' must look like name=value"),
+        ((*GOOD, "--max-cost", "1"), "--max-cost needs prices"),
+        ((*GOOD, "--price-in", "nan"), "--price-in"),
+        ((*GOOD, "--resume"), "holds no run yet"),
+        ((*GOOD, "--episodes", "0"), "--episodes"),
+        ((*GOOD, "--num-envs", "x"), "--num-envs"),
+    ],
+)
+def test_a_wrong_option_is_one_line_and_nothing_is_written(
+    words: tuple[str, ...],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["eval", *words, "--out", "run"]) == 2
+    told = capsys.readouterr()
+    assert message in told.err
+    assert "Traceback" not in told.err
+    assert told.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_another_run_is_left_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = ["--episodes", "2", "--out", str(tmp_path)]
+    assert main(["eval", *GOOD, *out]) == 0
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert main(["eval", *GOOD, *out]) == 2
+    assert main(["eval", *GOOD, *out, "--resume", "--split", "val"]) == 2
+    assert "Different: parts.vlgym/Walk-v0.split" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

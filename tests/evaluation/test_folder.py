@@ -1,0 +1,229 @@
+"""The folder of an evaluation: nothing is overwritten, nothing is lost or counted twice, wherever a run is stopped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import toys
+from toys import installed, make_spec
+
+from vlgym.errors import TrajectoryError, UserError
+from vlgym.evaluation import run_evaluation
+from vlgym.evaluation.folder import EvaluationFolder, count_finished
+from vlgym.evaluation.meter import BudgetSpentError, Prices
+from vlgym.evaluation.plan import Part
+from vlgym.evaluation.run import Unwatched
+from vlgym.policies import RandomPolicy
+from vlgym.prompts import PromptBuilder
+from vlgym.trajectory import read_trajectories
+from vlgym.types import Reply, StepRecord, Usage
+
+WALK = make_spec()
+PARTS = [Part(WALK.id, episodes=3, repeats=2), Part(WALK.id, episodes=2, pictures="grey")]
+EVERY = {(WALK.id, n) for n in range(6)} | {(f"{WALK.id} grey", n) for n in range(2)}
+
+
+@pytest.fixture(autouse=True)
+def toys_installed() -> Iterator[None]:
+    with installed(WALK):
+        yield
+
+
+def numbers(folder: Path) -> Any:
+    """All that an interruption must not change, in an order that does not depend on when an episode ended."""
+    episodes = sorted(read_trajectories(folder), key=lambda e: (e[0].part, e[0].episode))
+    return [[(r.part, r.episode, r.turn, r.reply, r.reward, r.success, r.image.tobytes()) for r in e] for e in episodes]
+
+
+class Stop(Unwatched):
+    """Ends the run at a reply."""
+
+    def __init__(self, at: int) -> None:
+        self.left = at
+
+    def reply(self, reply: Reply, key: str) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Any:
+    run_evaluation(PARTS, RandomPolicy(), tmp_path / "whole", num_envs=3)
+    return numbers(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("at", [1, 9, 17, 25])
+def test_a_run_that_was_stopped_twice_ends_as_one_that_was_not(at: int, whole: Any, tmp_path: Path) -> None:
+    out = tmp_path / "stopped"
+    for resume in (False, True):
+        with pytest.raises(KeyboardInterrupt):
+            run_evaluation(PARTS, RandomPolicy(), out, num_envs=3, resume=resume, watcher=Stop(at))
+    run_evaluation(PARTS, RandomPolicy(), out, num_envs=2, resume=True)
+    assert numbers(out) == whole
+    assert len(json.loads((out / "run.json").read_text())["sessions"]) == 3
+    run_evaluation(PARTS, RandomPolicy(), out, resume=True)  # nothing is left
+    assert numbers(out) == whole
+
+
+@pytest.mark.parametrize("left", [0.1, 0.35, 0.62, 0.97])
+def test_what_a_kill_left_behind_is_dropped_and_played_again(left: float, whole: Any, tmp_path: Path) -> None:
+    out = tmp_path / "whole"
+    path = out / "metadata.jsonl"
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * left)])
+    (out / "images" / "half.part").write_bytes(b"\x89PNG")
+    run_evaluation(PARTS, RandomPolicy(), out, num_envs=1, resume=True)
+    assert numbers(out) == whole
+
+
+def test_lines_of_an_episode_without_its_end_are_dropped(whole: Any, tmp_path: Path) -> None:
+    out = tmp_path / "whole"
+    path = out / "metadata.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    ends = [n for n, line in enumerate(lines) if json.loads(line)["terminated"] or json.loads(line)["truncated"]]
+    path.write_text("".join(lines[: ends[-1]]))  # every line whole, the last episode's end missing
+    assert ends[-1] - ends[-2] > 1
+    assert count_finished(out) == len(EVERY) - 1
+    run_evaluation(PARTS, RandomPolicy(), out, resume=True)
+    assert numbers(out) == whole
+
+
+def test_an_episode_is_never_written_twice(whole: Any, tmp_path: Path) -> None:
+    held = json.loads((tmp_path / "whole" / "run.json").read_text())
+    held.pop("sessions")
+    with EvaluationFolder(tmp_path / "whole", held, session={}, resume=True) as folder:
+        assert folder.finished == EVERY
+        episode = next(iter(read_trajectories(tmp_path / "whole")))
+        with pytest.raises(TrajectoryError, match=r"Episode \d of .* was played twice"):
+            folder.write(episode)
+    for record in episode:
+        record.episode = 99
+    with EvaluationFolder(tmp_path / "whole", held, session={}, resume=True) as folder:
+        folder.write(episode)
+        with pytest.raises(TrajectoryError, match=r"Episode 99 of .* was played twice"):
+            folder.write(episode)
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"parts": [Part(WALK.id, episodes=3, repeats=2)]}, r"parts\.vlgym/Walk-v0 grey"),
+        ({"parts": [Part(WALK.id, episodes=4, repeats=2), PARTS[1]]}, r"parts\.vlgym/Walk-v0\.episodes"),
+        ({"parts": [Part(WALK.id, episodes=3, repeats=2, arguments={"parser": "json"}), PARTS[1]]}, r"\.parser"),
+        ({"parts": [Part(WALK.id, split="val", episodes=3, repeats=2), PARTS[1]]}, r"vlgym/Walk-v0\.split"),
+        ({"layout": PromptBuilder(2, 1)}, r"parts\.vlgym/Walk-v0\.history\.turns"),
+        ({"policy": "other"}, r"policy\.name"),
+        ({"seed": 3}, "seed"),
+    ],
+)
+def test_another_run_is_refused_by_name_and_changes_nothing(
+    change: dict[str, Any], named: str, whole: Any, tmp_path: Path
+) -> None:
+    out = tmp_path / "whole"
+    before = files_of(out)
+    policy = RandomPolicy()
+    policy.name = change.pop("policy", policy.name)
+    with pytest.raises(UserError, match=f"holds another run. Different: .*{named}"):
+        run_evaluation(change.pop("parts", PARTS), policy, out, resume=True, **change)
+    assert files_of(out) == before
+
+
+@pytest.mark.parametrize("what", ["prompt", "spec", "version"])
+def test_changed_hashes_and_versions_are_refused(
+    what: str, whole: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = {"prompt": r"\.prompt_hash", "spec": r"\.spec_hash", "version": r"versions\.numpy"}[what]
+    specs = [WALK]
+    if what == "prompt":
+        changed = toys.PromptTemplate(version=1, instructions="Walk! {task} {format}", turn="{state} {actions}")
+        monkeypatch.setattr(toys.Walk, "prompt", changed)
+    elif what == "spec":
+        specs = [make_spec(summary="Walk away.")]
+    else:
+        path = tmp_path / "whole" / "run.json"
+        path.write_text(path.read_text().replace('"numpy": "', '"numpy": "1.'))
+    with installed(*specs), pytest.raises(UserError, match=f"Different: .*{named}"):
+        run_evaluation(PARTS, RandomPolicy(), tmp_path / "whole", resume=True)
+
+
+def test_a_run_is_not_begun_again_over_another(whole: Any, tmp_path: Path) -> None:
+    before = files_of(tmp_path / "whole")
+    with pytest.raises(UserError, match=r"holds a run already\. Go on with it by --resume"):
+        run_evaluation(PARTS, RandomPolicy(), tmp_path / "whole")
+    assert files_of(tmp_path / "whole") == before
+    with pytest.raises(UserError, match="holds no run yet; leave out --resume"):
+        run_evaluation(PARTS, RandomPolicy(), tmp_path / "new", resume=True)
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "thesis.txt").write_text("precious")
+    with pytest.raises(UserError, match=r"is not empty and holds no run\.json"):
+        run_evaluation(PARTS, RandomPolicy(), tmp_path / "thesis")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "run.json").write_text('{"format": 3}')
+    with pytest.raises(UserError, match="holds another kind of run"):
+        run_evaluation(PARTS, RandomPolicy(), tmp_path / "other", resume=True)
+
+
+def test_two_processes_do_not_write_to_one_folder(whole: Any, tmp_path: Path) -> None:
+    held = json.loads((tmp_path / "whole" / "run.json").read_text())
+    held.pop("sessions")
+    with (
+        EvaluationFolder(tmp_path / "whole", held, session={}, resume=True),
+        pytest.raises(UserError, match="is being written by another process"),
+    ):
+        EvaluationFolder(tmp_path / "whole", held, session={}, resume=True)
+    EvaluationFolder(tmp_path / "whole", held, session={}, resume=True).__exit__()
+
+
+class Counting(RandomPolicy):
+    """Says what its replies took."""
+
+    def reply(self, turns: Any) -> list[Reply]:
+        return [Reply(reply.text, usage=Usage(1000, 100, 0.5, 1)) for reply in super().reply(turns)]
+
+
+def test_the_money_that_earlier_sessions_spent_counts(tmp_path: Path) -> None:
+    prices = Prices(10.0, 100.0)  # 0.02 dollars a reply
+    with pytest.raises(BudgetSpentError, match=r"\$0\.5\d* are spent.* of 8 episodes are kept in .* --resume"):
+        run_evaluation(PARTS, Counting(), tmp_path / "run", prices=prices, max_cost=0.5, num_envs=1)
+    kept = count_finished(tmp_path / "run")
+    assert 0 < kept < len(EVERY)
+    spent = sum(len(episode) for episode in read_trajectories(tmp_path / "run")) * 0.02
+    with pytest.raises(BudgetSpentError):
+        run_evaluation(PARTS, Counting(), tmp_path / "run", prices=prices, max_cost=spent, resume=True)
+    assert count_finished(tmp_path / "run") == kept
+    run_evaluation(PARTS, Counting(), tmp_path / "run", prices=prices, max_cost=50.0, resume=True)
+    records = [record for episode in read_trajectories(tmp_path / "run") for record in episode]
+    assert all(record.usage == Usage(1000, 100, 0.5, 1) for record in records)
+
+
+def test_the_watcher_hears_of_every_reply_and_episode(tmp_path: Path) -> None:
+    heard: list[Any] = []
+
+    class Watcher(Unwatched):
+        def begin(self, parts: Any, meter: Any, already: Any) -> None:
+            heard.append(("begin", len(parts), len(already)))
+
+        def reply(self, reply: Reply, key: str) -> None:
+            heard.append(("reply", key))
+
+        def finish(self, episode: list[StepRecord]) -> None:
+            heard.append(("finish", episode[0].part))
+
+        def end(self) -> None:
+            heard.append(("end",))
+
+    run_evaluation(PARTS, RandomPolicy(), tmp_path / "run", watcher=Watcher())
+    records = [record for episode in read_trajectories(tmp_path / "run") for record in episode]
+    assert heard[0] == ("begin", 2, 0)
+    assert heard[-1] == ("end",)
+    assert sum(line[0] == "reply" for line in heard) == len(records)
+    assert sum(line[0] == "finish" for line in heard) == len(EVERY)

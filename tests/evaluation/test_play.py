@@ -1,0 +1,233 @@
+"""Playing a plan: every episode once, each waiting for its own answer alone, with the pictures that were asked for."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import toys
+from toys import installed, make_spec
+
+from vlgym.errors import FailedError, UserError
+from vlgym.evaluation.plan import GREY, SHUFFLED, Part, list_jobs
+from vlgym.evaluation.play import GREY_LEVEL, Player, with_pictures_of
+from vlgym.policies import OraclePolicy, RandomPolicy
+from vlgym.prompts import PromptBuilder
+from vlgym.seeding import episode_seed
+from vlgym.types import Reply, StepRecord, Turn
+
+WALK = make_spec()
+COIN = make_spec("vlgym/Coin-v0", "toys:Coin", planners=("online", "global"), max_turns=30, image_size=(16, 16))
+
+
+@pytest.fixture(autouse=True)
+def toys_installed() -> Iterator[None]:
+    with installed(WALK, COIN):
+        yield
+
+
+def play(parts: list[Part], policy: Any = None, **options: Any) -> list[list[StepRecord]]:
+    done: list[list[StepRecord]] = []
+    Player(list_jobs(parts), policy or OraclePolicy(fallback=True), on_episode=done.append, **options).play()
+    return sorted(done, key=lambda episode: (episode[0].part, episode[0].episode))
+
+
+class Asking:
+    """Answers as the oracle does, each prompt in a thread of its own; `hold` are the seeds whose answer waits."""
+
+    name = "asking"
+
+    def __init__(self, hold: int | None = None, threads: int = 8) -> None:
+        self.pool, self.oracle, self.hold = ThreadPoolExecutor(threads), OraclePolicy(fallback=True), hold
+        self.let_go, self.asked, self.most, self.open = threading.Event(), Counter[Any](), 0, 0
+        self.lock = threading.Lock()
+
+    def reply(self, turns: Any) -> list[Reply]:
+        raise AssertionError("a policy with `submit` is asked for each prompt apart")
+
+    def submit(self, turn: Turn) -> Future[Reply]:
+        reply = self.oracle.reply([turn])[0]
+        self.asked[(turn.part, turn.seed, turn.repeat, turn.turn)] += 1
+        with self.lock:
+            self.open += 1
+            self.most = max(self.most, self.open)
+        return self.pool.submit(self._answer, reply, turn.seed)
+
+    def _answer(self, reply: Reply, seed: int | None) -> Reply:
+        if seed == self.hold:
+            self.let_go.wait(10)
+        with self.lock:
+            self.open -= 1
+        return reply
+
+
+@pytest.mark.parametrize("policy", [lambda: OraclePolicy(fallback=True), Asking])
+@pytest.mark.parametrize("num_envs", [1, 3, 50])
+def test_every_episode_is_played_once_with_its_own_seed(policy: Any, num_envs: int) -> None:
+    parts = [Part(WALK.id, episodes=4, repeats=2), Part(COIN.id, episodes=3)]
+    played = play(parts, policy(), num_envs=num_envs)
+    assert [(e[0].part, e[0].episode) for e in played] == [(COIN.id, n) for n in range(3)] + [
+        (WALK.id, n) for n in range(8)
+    ]
+    for episode in played:
+        first = episode[0]
+        repeats = 2 if first.env_id == WALK.id else 1
+        assert first.seed == episode_seed(first.env_id, "test", first.episode // repeats)
+        assert first.repeat == first.episode % repeats
+        assert [record.turn for record in episode] == list(range(len(episode)))
+        assert episode[-1].terminated or episode[-1].truncated
+        assert not any(record.terminated or record.truncated for record in episode[:-1])
+
+
+def test_repeats_with_seeds_of_their_own_are_numbered_all_the_same() -> None:
+    part = Part(COIN.id, episodes=1, repeats=3, items=({}, {"max_turns": 2}), fresh_seeds=True)
+    played = play([part])
+    assert [(e[0].episode, e[0].repeat) for e in played] == [(0, 0), (1, 1), (2, 2), (3, 0), (4, 1), (5, 2)]
+    assert [e[0].seed for e in played] == [episode_seed(COIN.id, "test", n) for n in range(6)]
+    assert [len(e) <= 2 for e in played] == [False] * 3 + [True] * 3
+
+
+def test_the_random_policy_draws_anew_in_each_repeat() -> None:
+    played = play([Part(WALK.id, episodes=4, repeats=6)], RandomPolicy())
+    for seed in range(4):
+        replies = {tuple(r.reply for r in e) for e in played[6 * seed : 6 * seed + 6]}
+        assert len(replies) > 1
+
+
+def test_the_number_of_environments_changes_nothing() -> None:
+    def numbers(num_envs: int) -> Any:
+        return [
+            [(r.reply, r.reward, r.text) for r in e]
+            for e in play([Part(WALK.id, episodes=6), Part(COIN.id, episodes=6)], RandomPolicy(), num_envs=num_envs)
+        ]
+
+    assert numbers(1) == numbers(4) == numbers(12)
+
+
+def test_a_slow_answer_holds_up_its_own_episode_alone() -> None:
+    policy = Asking(hold=episode_seed(WALK.id, "test", 0))
+    done: list[int] = []
+
+    def finish(episode: list[StepRecord]) -> None:
+        done.append(episode[0].episode)
+        if len(done) == 7:  # all the others
+            policy.let_go.set()
+
+    Player(list_jobs([Part(WALK.id, episodes=8)]), policy, num_envs=3, on_episode=finish).play()
+    assert done[-1] == 0
+    assert sorted(done) == list(range(8))
+    assert set(policy.asked.values()) == {1}
+    assert 1 < policy.most <= 3
+
+
+def test_a_policys_error_ends_the_play_and_closes_every_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[Any] = []
+    monkeypatch.setattr(toys.Walk, "close", lambda self: closed.append(self))
+
+    class Wrong(Asking):
+        def _answer(self, reply: Reply, seed: int | None) -> Reply:
+            if seed == episode_seed(WALK.id, "test", 2):
+                raise UserError("the key is wrong")
+            return reply
+
+    with pytest.raises(UserError, match="the key is wrong"):
+        play([Part(WALK.id, episodes=8)], Wrong(), num_envs=3)
+    assert len({id(env) for env in closed}) == 3
+
+
+def test_environments_are_used_again_and_never_more_than_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    closed: list[Any] = []
+    original = Part.make
+    monkeypatch.setattr(Part, "make", lambda self, item=0: made.append(original(self, item)) or made[-1])
+    for cls in (toys.Walk, toys.Coin):
+        monkeypatch.setattr(cls, "close", lambda self: closed.append(self))
+    done: list[Any] = []
+
+    def finish(episode: list[StepRecord]) -> None:
+        done.append(episode)
+        assert len(made) - len(closed) <= 3
+
+    jobs = list_jobs([Part(WALK.id, episodes=9), Part(COIN.id, episodes=9)])
+    Player(jobs, RandomPolicy(), num_envs=2, on_episode=finish).play()
+    assert len(done) == 18
+    assert len(made) <= 4
+    assert len(closed) == len(made)
+
+
+def pictures_of(record: StepRecord) -> list[Any]:
+    return [part["image"] for message in record.messages for part in message["content"] if part["type"] == "image"]
+
+
+def test_grey_pictures_have_the_size_and_nothing_else() -> None:
+    layout = {f"{WALK.id} {GREY}": PromptBuilder(2, 3)}
+    for episode in play([Part(WALK.id, episodes=2, pictures=GREY)], builders=layout):
+        for record in episode:
+            shown = pictures_of(record)
+            assert len(shown) == min(3, record.turn + 1)
+            assert all(np.array_equal(image, np.full_like(record.image, GREY_LEVEL)) for image in shown)
+            assert len(np.unique(record.image)) > 1
+
+
+def test_shuffled_pictures_are_those_of_the_next_seed_under_the_same_replies() -> None:
+    plain = play([Part(WALK.id, episodes=5)], RandomPolicy())
+    shuffled = play([Part(WALK.id, episodes=4, pictures=SHUFFLED)], RandomPolicy())
+    env = Part(WALK.id).make()
+    for episode in shuffled:
+        observation, _ = env.reset(seed=episode_seed(WALK.id, "test", episode[0].episode + 1))
+        assert np.array_equal(pictures_of(episode[0])[0], observation["image"])
+        assert [r.reply for r in episode] == [r.reply for r in plain[episode[0].episode]]  # text and rules are its own
+        assert [r.reward for r in episode] == [r.reward for r in plain[episode[0].episode]]
+        ended = False
+        for record, after in pairwise(episode):
+            if not ended:
+                observation, _, terminated, truncated, _ = env.step(record.reply)
+                ended = terminated or truncated
+            if not ended:
+                assert np.array_equal(pictures_of(after)[0], observation["image"])
+
+
+def test_pictures_are_replaced_last_for_last() -> None:
+    def prompt(*levels: int) -> list[Any]:
+        content = [{"type": "image", "image": np.full((2, 2, 3), level, np.uint8)} for level in levels]
+        return [{"role": "user", "content": [*content, {"type": "text", "text": "?"}]}]
+
+    def levels(messages: list[Any]) -> list[int]:
+        return [int(part["image"][0, 0, 0]) for part in messages[0]["content"] if part["type"] == "image"]
+
+    assert levels(with_pictures_of(prompt(1, 2), prompt(7, 8, 9))) == [8, 9]
+    assert levels(with_pictures_of(prompt(1, 2, 3), prompt(7, 8))) == [7, 7, 8]
+    assert with_pictures_of(prompt(1), [])[0]["content"][-1] == {"type": "text", "text": "?"}
+
+
+def test_an_episode_that_its_environment_breaks_off_is_played_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    original, failed = toys.Walk.act, []
+
+    def act(self: Any, action: str) -> Any:
+        if self.turn == 1 and not failed:
+            failed.append(self)
+            raise RuntimeError("the engine died")
+        return original(self, action)
+
+    monkeypatch.setattr(toys.Walk, "act", act)
+    lines: list[str] = []
+    played = play([Part(WALK.id, episodes=4)], on_failure=lines.append, num_envs=2)
+    assert [e[0].episode for e in played] == [0, 1, 2, 3]
+    assert all(record.parse == "ok" for episode in played for record in episode)
+    assert len(lines) == 1
+    assert "the engine died" in lines[0]
+
+
+def test_an_environment_that_always_fails_ends_the_play(monkeypatch: pytest.MonkeyPatch) -> None:
+    def act(self: Any, action: str) -> Any:
+        raise RuntimeError("the engine died")
+
+    monkeypatch.setattr(toys.Walk, "act", act)
+    with pytest.raises(FailedError, match=r"failed 3 times in the same episode.*RuntimeError: the engine died"):
+        play([Part(WALK.id, episodes=4)])

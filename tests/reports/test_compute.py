@@ -1,0 +1,400 @@
+"""The numbers of a report: computed again here from the raw lines, in plain Python; and what is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import shutil
+import sys
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+from evaluations import COIN, WALK, Counting, change_header, read_rows, toys_installed, write_rows, write_run
+from toys import make_walk
+
+from vlgym.errors import NotInstalledError, TrajectoryError
+from vlgym.intervals import wilson_interval
+from vlgym.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
+from vlgym.reports.compute import compute_report
+from vlgym.reports.sampling import mean_interval, standard_error, success_interval
+from vlgym.trajectory import TrajectoryWriter, describe_run
+from vlgym.types import Reply
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _toys() -> Iterator[None]:
+    with toys_installed():
+        yield
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """20 episodes each of Walk and Coin, played at random, with prices of 2 and 10 dollars per million tokens."""
+    place = tmp_path_factory.mktemp("runs") / "random"
+    return write_run(place, Counting(RandomPolicy()), [WALK, COIN], episodes=20, prices=(2.0, 10.0))
+
+
+def episodes_of(folder: Path, part: str) -> list[list[dict[str, Any]]]:
+    rows = [row for row in read_rows(folder) if row["part"] == part]
+    groups = [list(group) for _, group in groupby(rows, key=lambda row: row["episode"])]
+    return sorted(groups, key=lambda rows: rows[0]["episode"])
+
+
+def test_the_numbers_of_a_part_are_those_that_plain_arithmetic_gives(folder: Path) -> None:
+    part = compute_report(folder)["parts"][COIN]
+    episodes = episodes_of(folder, COIN)
+    rows = [row for episode in episodes for row in episode]
+    wins = sum(episode[-1]["success"] for episode in episodes)
+    returns = [sum(row["reward"] for row in episode) for episode in episodes]
+    mean = sum(returns) / 20
+    assert (part["episodes"], part["planned"], part["seeds"], part["replies"]) == (20, 20, 20, len(rows))
+    assert part["success"]["wins"] == wins
+    assert part["success"]["rate"] == pytest.approx(wins / 20)
+    assert (part["success"]["low"], part["success"]["high"]) == pytest.approx(wilson_interval(wins, 20))
+    assert part["return"]["mean"] == pytest.approx(mean)
+    assert part["return"]["se"] == pytest.approx(math.sqrt(sum((r - mean) ** 2 for r in returns) / 19 / 20))
+    assert part["score"]["mean"] == pytest.approx(sum(episode[-1]["score"] for episode in episodes) / 20)
+    assert part["turns"] == {"mean": pytest.approx(len(rows) / 20), "most": max(map(len, episodes))}
+    illegal = sum("dig" in row["reply"] for row in rows)
+    assert 0 < illegal < len(rows)
+    assert part["invalid"] == {"rate": pytest.approx(illegal / len(rows)), "codes": {"illegal_action": illegal}}
+    prompt, reply = (sum(row["usage"][name] for row in rows) for name in ("prompt_tokens", "completion_tokens"))
+    assert part["prompt_tokens"] == {"total": prompt, "mean": pytest.approx(prompt / len(rows))}
+    assert part["reply_tokens"] == {"total": reply, "mean": pytest.approx(reply / len(rows))}
+    assert part["cost"] == pytest.approx((2 * prompt + 10 * reply) / 1e6)
+    assert not {"floor", "ceiling", "normalized", "benchmark"} & part.keys()
+
+
+def test_the_shares_won_within_so_many_turns_are_those_counted_by_hand(folder: Path) -> None:
+    episodes = episodes_of(folder, COIN)
+    for turns, share in enumerate(compute_report(folder)["parts"][COIN]["won_within"], 1):
+        won = sum(any(row["success"] for row in episode[:turns]) for episode in episodes)
+        assert share == pytest.approx(won / 20)
+    assert 0 < won < 20
+
+
+def test_the_normalized_score_lies_between_floor_and_ceiling_with_a_bootstrap_interval(folder: Path) -> None:
+    part = compute_report(folder)["parts"][WALK]
+    returns = [sum(row["reward"] for row in episode) for episode in episodes_of(folder, WALK)]
+    assert (part["floor"]["return"], part["ceiling"]["return"]) == (0.25, 1.0)
+    mean = sum(returns) / 20
+    assert part["normalized"]["mean"] == pytest.approx((mean - 0.25) / 0.75)
+    generator = random.Random(1)
+    again = sorted((sum(generator.choices(returns, k=20)) / 20 - 0.25) / 0.75 for _ in range(4000))
+    assert 0 < sum(returns) < 20  # steps of the interval's ends: one episode, 1 / 20 / 0.75
+    assert part["normalized"]["low"] == pytest.approx(again[100], abs=0.07)
+    assert part["normalized"]["high"] == pytest.approx(again[-101], abs=0.07)
+
+
+def test_arguments_that_make_another_environment_leave_floor_ceiling_and_normalized_score_out(tmp_path: Path) -> None:
+    report = compute_report(write_run(tmp_path / "a", OraclePolicy(), episodes=3, changed=True))
+    assert not {"floor", "ceiling", "normalized"} & report["parts"][WALK].keys()
+    assert "normalized" not in report["overall"]
+
+
+def test_over_all_each_part_counts_once_and_controls_do_not(tmp_path: Path) -> None:
+    policies = {"shown": Counting(RandomPolicy()), "grey": Counting(ScriptedPolicy(["eh"]))}
+    folder = write_run(tmp_path / "a", policies, [WALK, COIN], episodes=12, pictures=["shown", "grey"], prices=(1, 1))
+    report = compute_report(folder)
+    parts = report["parts"]
+    overall = report["overall"]
+    assert list(parts) == [COIN, f"{COIN} grey", WALK, f"{WALK} grey"]
+    assert (overall["parts"], overall["episodes"], overall["planned"]) == (2, 24, 24)
+    rates = [parts[key]["success"]["rate"] for key in (COIN, WALK)]
+    assert rates[0] != rates[1]
+    assert overall["success"]["mean"] == pytest.approx(sum(rates) / 2)
+    assert overall["success"]["low"] < overall["success"]["mean"] < overall["success"]["high"]
+    assert overall["normalized"]["mean"] == pytest.approx(parts[WALK]["normalized"]["mean"])
+    assert overall["normalized"]["parts"] == 1
+    assert overall["cost"] == pytest.approx(parts[COIN]["cost"] + parts[WALK]["cost"])
+    assert report["spent"]["cost"] == pytest.approx(sum(part["cost"] for part in parts.values()))
+    assert report["spent"]["replies"] == len(read_rows(folder))
+
+
+def test_what_a_control_loses_is_the_difference_on_equal_seeds(tmp_path: Path) -> None:
+    policies = {"shown": RandomPolicy(), "grey": ScriptedPolicy(["<action>right</action>"])}
+    folder = write_run(tmp_path / "a", policies, episodes=16, pictures=["shown", "grey"])
+    (row,) = compute_report(folder)["sight"]
+    wins = [[episode[-1]["success"] for episode in episodes_of(folder, key)] for key in (WALK, f"{WALK} grey")]
+    differences = [a - b for a, b in zip(*wins, strict=True)]
+    assert {-1, 0} <= set(differences)
+    assert (row["part"], row["control"], row["pictures"], row["pairs"]) == (WALK, f"{WALK} grey", "grey", 16)
+    assert row["success"]["difference"] == pytest.approx(sum(differences) / 16)
+    assert row["success"]["shown"] - row["success"]["control"] == pytest.approx(sum(differences) / 16)
+    generator = random.Random(2)
+    again = sorted(sum(generator.choices(differences, k=16)) / 16 for _ in range(4000))
+    assert (row["success"]["low"], row["success"]["high"]) == pytest.approx((again[100], again[-101]), abs=1 / 16)
+
+
+def test_only_seeds_that_both_ended_are_compared_with_a_control(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a", RandomPolicy(), episodes=6, pictures=["shown", "grey"])
+    rows = read_rows(folder)
+    left_out = {(WALK, 1), (WALK, 4), (f"{WALK} grey", 5)}
+    write_rows(folder, [row for row in rows if (row["part"], row["episode"]) not in left_out])
+    (row,) = compute_report(folder)["sight"]
+    assert row["pairs"] == 3
+    assert row["success"]["difference"] == 0
+
+
+class Alternating:
+    """Answers the first playing of a seed with an oracle's reply and the second one with nothing."""
+
+    name = "alternating"
+
+    def reply(self, turns: Any) -> list[Reply]:
+        return [OraclePolicy().reply([turn])[0] if turn.repeat == 0 else Reply("") for turn in turns]
+
+
+def test_repeats_are_reported_by_magebenchs_protocol(tmp_path: Path) -> None:
+    part = compute_report(write_run(tmp_path / "a", Alternating(), episodes=5, repeats=2))["parts"][WALK]
+    assert (part["episodes"], part["planned"], part["seeds"], part["repeats"]) == (10, 10, 5, 2)
+    benchmark = part["benchmark"]
+    assert (benchmark["items"], benchmark["mean"], benchmark["best_of"]) == (5, 0.5, [0.5, 1.0])
+    # The list's mean is 1 in the first repeat and 0 in the second: sd sqrt(1/2), t(1) = 12.706, over sqrt(2).
+    assert benchmark["half_width"] == pytest.approx(12.706 / 2, abs=0.001)
+    assert part["empty"] == pytest.approx(40 / part["replies"])  # 5 episodes of 8 turns
+    silent = compute_report(write_run(tmp_path / "b", ScriptedPolicy([" "]), episodes=2, repeats=2))["parts"][WALK]
+    assert silent["benchmark"]["instruction_error"] == "100% of the replies could not be parsed"
+    assert silent["empty"] == 1
+
+
+def test_the_protocol_counts_items_of_which_every_repeat_has_ended(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a", Alternating(), episodes=5, repeats=2)
+    write_rows(folder, [row for row in read_rows(folder) if row["episode"] != 9])
+    part = compute_report(folder)["parts"][WALK]
+    assert (part["episodes"], part["benchmark"]["items"], part["benchmark"]["mean"]) == (9, 4, 0.5)
+    assert part["success"]["rate"] == pytest.approx(5 / 9)
+
+
+def test_items_are_played_and_reported_one_after_the_other(tmp_path: Path) -> None:
+    items = [{"max_turns": 2}, {"max_turns": 8}]
+    part = compute_report(write_run(tmp_path / "a", OraclePolicy(), episodes=3, items=items))["parts"][WALK]
+    assert (part["planned"], part["seeds"], part["success"]["wins"]) == (6, 6, 3)
+    assert (part["benchmark"]["items"], part["benchmark"]["repeats"]) == (6, 1)
+    assert "half_width" not in part["benchmark"]
+
+
+def test_repeats_that_say_the_same_count_as_one_trial() -> None:
+    once = {seed: [float(seed < 3)] for seed in range(10)}
+    thrice = {seed: values * 3 for seed, values in once.items()}
+    assert success_interval(thrice) == pytest.approx((*wilson_interval(3, 10), 10), abs=0.02)
+    assert success_interval(once) == (*wilson_interval(3, 10), 10)
+    assert standard_error(thrice) == pytest.approx(standard_error(once))
+    assert mean_interval(thrice) == mean_interval(once)
+
+
+def test_repeats_that_differ_freely_count_as_trials_of_their_own() -> None:
+    generator = random.Random(0)
+    groups = {seed: [float(generator.random() < 0.5) for _ in range(4)] for seed in range(400)}
+    wins = sum(sum(group) for group in groups.values())
+    assert success_interval(groups)[2] == pytest.approx(1600, rel=0.1)
+    assert success_interval(groups)[:2] == pytest.approx(wilson_interval(wins, 1600), abs=0.003)
+    assert success_interval({0: [1.0, 1.0], 1: [1.0, 1.0]})[2] == 2
+
+
+def test_the_interval_over_strata_is_that_of_the_mean_of_their_means() -> None:
+    flat, wide = {seed: [0.5] for seed in range(5)}, {seed: [float(seed % 2)] for seed in range(100)}
+    low, high = mean_interval(flat, wide) or (math.nan, math.nan)
+    # The second stratum's mean has standard error 0.05; half of it, times 1.96, on either side of 0.5.
+    assert (low, high) == pytest.approx((0.5 - 0.049, 0.5 + 0.049), abs=0.006)
+    assert mean_interval(wide, {0: [1.0]}) is None
+    assert mean_interval() is None
+
+
+def test_the_order_in_which_episodes_ended_changes_no_number(folder: Path, tmp_path: Path) -> None:
+    whole = [list(group) for _, group in groupby(read_rows(folder), key=lambda row: (row["part"], row["episode"]))]
+    random.Random(0).shuffle(whole)
+    other = tmp_path / "shuffled"
+    shutil.copytree(folder, other)
+    write_rows(other, [row for episode in whole for row in episode])
+    assert compute_report(other) == compute_report(folder)
+
+
+def test_what_depends_on_the_clock_stands_under_timing_alone(tmp_path: Path) -> None:
+    quick, slow = (
+        compute_report(write_run(tmp_path / f"{times}", Counting(RandomPolicy(), slow=times), episodes=4))
+        for times in (1.0, 3.0)
+    )
+    seconds = [3 * (0.5 + row["turn"]) for row in read_rows(tmp_path / "3.0")]
+    assert slow["timing"]["all"]["mean_s"] == pytest.approx(sum(seconds) / len(seconds))
+    assert slow["timing"]["parts"][WALK]["median_s"] == pytest.approx(sorted(seconds)[len(seconds) // 2], abs=3)
+    assert slow["timing"]["all"]["p95_s"] > slow["timing"]["all"]["mean_s"]
+    assert slow["timing"]["all"]["attempts"] == len(seconds)
+    assert quick.pop("timing") != slow.pop("timing")
+    assert quick == slow
+
+
+@pytest.mark.parametrize("kept", [0.4, 1.0])
+def test_what_a_kill_leaves_at_the_end_is_left_out(folder: Path, tmp_path: Path, kept: float) -> None:
+    rows = read_rows(folder)
+    last = rows[-1]["episode"], rows[-1]["part"]
+    whole = [row for row in rows if (row["episode"], row["part"]) != last]
+    begun = [row for row in rows if (row["episode"], row["part"]) == last][:-1]
+    other = tmp_path / "killed"
+    shutil.copytree(folder, other)
+    write_rows(other, whole)
+    expected = compute_report(other)
+    write_rows(other, [*whole, *begun])
+    path = other / "metadata.jsonl"
+    text = path.read_text()
+    path.write_text(text[: len(text) - len(json.dumps(begun[-1])) + int(kept * len(json.dumps(begun[-1])))])
+    assert compute_report(other) == expected
+    assert sum(part["episodes"] for part in expected["parts"].values()) == 39
+
+
+def test_a_part_of_which_no_episode_ended_is_named_with_what_was_planned(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a", RandomPolicy(), [WALK, COIN], episodes=4)
+    write_rows(folder, [row for row in read_rows(folder) if row["part"] == COIN])
+    report = compute_report(folder)
+    assert (report["parts"][WALK]["episodes"], report["parts"][WALK]["planned"]) == (0, 4)
+    assert "success" not in report["parts"][WALK]
+    assert (report["overall"]["parts"], report["overall"]["planned"]) == (1, 8)
+
+
+def test_one_episode_has_no_spread(tmp_path: Path) -> None:
+    part = compute_report(write_run(tmp_path / "a", OraclePolicy(), episodes=1))["parts"][WALK]
+    assert part["return"] == {"mean": 1.0}
+    assert part["normalized"] == {"mean": 1.0}
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    return write_run(tmp_path / "small", RandomPolicy(), episodes=2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"reward": "much"}, "turn 1 holds a number that is none"),
+        ({"reward": math.nan}, "turn 1 holds a number that is none"),
+        ({"success": "yes"}, "turn 1 holds a value of a wrong type"),
+        ({"reply": 5}, "turn 1 holds a value of a wrong type"),
+        ({"seed": 7}, "should have seed"),
+        ({"repeat": 3}, "should have seed"),
+        ({"turn": 4}, "should have seed"),
+        ({"episode": 1}, "should have seed"),
+        ({"usage": {"tokens": 1}}, "line 2: TypeError"),
+        ({"usage": {"seconds": "long"}}, "turn 1 holds a number that is none"),
+        ({"file_name": "images/none.png"}, "line 2: FileNotFoundError.*none.png"),
+        ({"file_name": "../../etc/passwd"}, "points outside the folder"),
+        ({"prompt": "["}, "line 2: JSONDecodeError"),
+    ],
+)
+def test_a_wrong_record_is_one_clear_line(small: Path, change: dict[str, Any], message: str) -> None:
+    rows = read_rows(small)
+    assert rows[0]["episode"] == 0
+    write_rows(small, [rows[0], {**rows[1], **change}, *rows[2:]])
+    with pytest.raises(TrajectoryError, match=message) as caught:
+        compute_report(small)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"part": "vlgym/Other-v0"}, "a record is of part 'vlgym/Other-v0', which run.json lacks"),
+        ({"part": ["x"]}, "which run.json lacks"),
+        ({"episode": 12}, "episode 12 of vlgym/Walk-v0 is not one of the 2 planned"),
+        ({"episode": -1}, "is not one of the 2 planned"),
+        ({"episode": "0"}, "is not one of the 2 planned"),
+    ],
+)
+def test_an_episode_of_another_run_is_refused(small: Path, change: dict[str, Any], message: str) -> None:
+    write_rows(small, [{**row, **change} if row["episode"] == 0 else row for row in read_rows(small)])
+    with pytest.raises(TrajectoryError, match=message):
+        compute_report(small)
+
+
+def test_an_episode_that_stands_there_twice_is_refused(small: Path) -> None:
+    rows = read_rows(small)
+    write_rows(small, [*rows, *(row for row in rows if row["episode"] == 1)])
+    with pytest.raises(TrajectoryError, match=r"episode 1 of vlgym/Walk-v0 stands there twice"):
+        compute_report(small)
+
+
+@pytest.mark.parametrize("line", ["{", "[]", "null", '{"a": 1}', "[" * 200_000])
+def test_a_malformed_line_in_the_middle_is_one_clear_line(small: Path, line: str) -> None:
+    path = small / "metadata.jsonl"
+    path.write_text(f"{line}\n{path.read_text()}")
+    with pytest.raises(TrajectoryError, match=r"metadata\.jsonl(, line 1| cannot be read): \w+Error") as caught:
+        compute_report(small)
+    assert "\n" not in str(caught.value)
+
+
+def test_bytes_that_are_no_text_are_one_clear_line(small: Path) -> None:
+    path = small / "metadata.jsonl"
+    path.write_bytes(b"\xff\xfe\n" + path.read_bytes())
+    with pytest.raises(TrajectoryError, match=r"metadata\.jsonl cannot be read: UnicodeDecodeError"):
+        compute_report(small)
+
+
+def test_a_folder_that_is_no_evaluation_is_one_clear_line(tmp_path: Path, small: Path) -> None:
+    with pytest.raises(TrajectoryError, match="nowhere is no folder; name the folder that `vlgym eval --out` wrote"):
+        compute_report(tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(TrajectoryError, match=r"holds no run\.json; name the folder"):
+        compute_report(tmp_path / "empty")
+    TrajectoryWriter(tmp_path / "other", describe_run([make_walk()]))
+    with pytest.raises(TrajectoryError, match="holds trajectories, no evaluation"):
+        compute_report(tmp_path / "other")
+    (small / "metadata.jsonl").unlink()
+    with pytest.raises(TrajectoryError, match=r"small holds no metadata\.jsonl"):
+        compute_report(small)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kind": "training"}, "holds a run of kind 'training', no evaluation"),
+        ({"format": 9}, "has format 9; this version reads 3"),
+        ({"policy": None}, "'policy' is missing"),
+        ({"policy": {"name": 3}}, "policy.name is 3"),
+        ({"split": "dev"}, "split is 'dev'"),
+        ({"parts": {}}, "parts is {}"),
+        ({"parts": {WALK: 3}}, "is 3"),
+        ({"prices": {"in": 1}}, "'out' is missing"),
+        ({"prices": {"in": 1, "out": "x"}}, "prices is"),
+    ],
+)
+def test_a_header_that_is_not_an_evaluations_is_one_clear_line(
+    small: Path, changes: dict[str, Any], message: str
+) -> None:
+    change_header(small, **changes)
+    with pytest.raises(TrajectoryError, match=message) as caught:
+        compute_report(small)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"items": []}, "items is"),
+        ({"items": [3]}, "items is"),
+        ({"episodes": 0}, "episodes is 0"),
+        ({"repeats": True}, "repeats is True"),
+        ({"pictures": "blue"}, "pictures is 'blue'"),
+        ({"planner": "none"}, "planner is 'none'"),
+        ({"pictures": "grey"}, "the name of a part is 'vlgym/Walk-v0'"),
+    ],
+)
+def test_a_part_that_is_not_an_evaluations_is_one_clear_line(
+    small: Path, changes: dict[str, Any], message: str
+) -> None:
+    part = json.loads((small / "run.json").read_text())["parts"][WALK]
+    change_header(small, parts={WALK: {**part, **changes}})
+    with pytest.raises(TrajectoryError, match=message):
+        compute_report(small)
+
+
+def test_without_scipy_one_line_says_how_to_install_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "scipy"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    with pytest.raises(
+        NotInstalledError, match=r"Reports need scipy, which is not installed: .*vlgym\[eval\]|\.\[eval\]"
+    ):
+        compute_report(folder)

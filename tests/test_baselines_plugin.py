@@ -1,0 +1,105 @@
+"""The core finds the plugin in `baselines` everywhere: that changes nothing where nobody asks for its policy, and where
+torch is missing the policy says what to install.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_exits import WITHOUT_TORCH
+
+ROOT = Path(__file__).parents[1]
+ENTRY = "[vlgym]\nbaselines = baselines.plugin\n"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A folder for PYTHONPATH by which the plugin is installed, whatever else is."""
+    info = tmp_path / "vlgym-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: vlgym\nVersion: 0.1.0\n")
+    (info / "entry_points.txt").write_text(ENTRY)
+    return tmp_path
+
+
+def run_python(site: Path, *words: str, torch: bool = True) -> subprocess.CompletedProcess[str]:
+    if not torch:
+        (site / "sitecustomize.py").write_text(WITHOUT_TORCH)
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("OMP_", "VLGYM_"))}
+    env["PYTHONPATH"] = os.pathsep.join([str(site), str(ROOT), env.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", *words], env=env, cwd=site, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+
+
+SHOW = """
+import json, os, sys
+before = dict(os.environ)
+import vlgym
+record = next(record for record in vlgym.get_registry().plugins if record.name == "baselines")
+heavy = [name for name in ("torch", "transformers", "tyro") if name in sys.modules]
+print(json.dumps([record.error, sorted(record.policies), heavy, dict(os.environ) == before]))
+"""
+
+
+@pytest.mark.parametrize("torch", [True, False])
+def test_importing_vlgym_loads_the_plugin_in_silence_and_neither_torch_nor_a_setting(site: Path, torch: bool) -> None:
+    done = run_python(site, "-c", SHOW, torch=torch)
+    assert (json.loads(done.stdout), done.stderr) == ([None, ["hf"], [], True], "")
+
+
+@pytest.mark.parametrize("words", [["-m", "vlgym", "doctor"], ["-W", "default", "-mvlgym", "doctor"]])
+def test_without_torch_the_core_runs_as_a_module_all_the_same(site: Path, words: list[str]) -> None:
+    done = run_python(site, *words, torch=False)
+    assert "baselines (vlgym 0.1.0): loaded, 0 environment(s), policies: hf" in done.stdout
+    assert done.stderr == ""
+
+
+def test_the_policy_says_what_to_install_where_torch_is_missing(site: Path) -> None:
+    code = (
+        "import vlgym\n"
+        "factory = next(r for r in vlgym.get_registry().plugins if r.name == 'baselines').policies['hf']\n"
+        "try:\n    factory('runs/demo/model')\nexcept vlgym.UserError as error:\n    print(error)"
+    )
+    done = run_python(site, "-c", code, torch=False)
+    assert done.stdout.startswith(
+        "The policy hf:runs/demo/model needs torch, peft, which are not installed: pip install"
+    )
+    assert done.stdout.count("\n") == 1
+    assert "[train]" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words", [["-m", "baselines.vldac"], ["-mbaselines.vldac", "--help"], ["-um", "baselines.loop"]]
+)
+def test_without_torch_every_way_to_start_a_learner_is_one_line(site: Path, words: list[str]) -> None:
+    done = run_python(site, *words, torch=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: The learners need torch, peft, which are not installed: pip install")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("room", ["engine", "learning", "models", "policies", "runs", "studies"])
+def test_without_torch_every_folder_of_the_learners_says_what_is_missing(site: Path, room: str) -> None:
+    done = run_python(site, "-c", f"import baselines.{room}", torch=False)
+    assert done.stderr.splitlines()[-1].startswith("ModuleNotFoundError: The learners need torch, peft, which are")
+
+
+def test_a_learner_sets_its_threads_up_before_torch_is_imported(site: Path) -> None:
+    (site / "torch").mkdir()
+    (site / "torch" / "__init__.py").write_text("import os, sys\nsys.exit('policy ' + os.environ['OMP_WAIT_POLICY'])\n")
+    assert run_python(site, "-m", "baselines.vldac").stderr.splitlines()[-1] == "policy PASSIVE"
+    assert run_python(site, "-c", "import baselines.engine.engine").stderr.splitlines()[-1] == "policy PASSIVE"
+
+
+def test_the_plugin_is_installed_with_the_core() -> None:
+    import tomllib
+
+    points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
+    assert points == {"vlgym": {"baselines": "baselines.plugin"}}

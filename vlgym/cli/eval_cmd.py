@@ -1,0 +1,172 @@
+"""`vlgym eval`: play environments or a suite with any policy, write every turn down, and report.
+
+What is played stands in `vlgym.evaluation.plan`, how in `vlgym.evaluation.play`, what is written in
+`vlgym.evaluation.folder`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import UserError, check_choice
+from ..evaluation import run_evaluation
+from ..evaluation.folder import count_finished
+from ..evaluation.meter import Prices
+from ..evaluation.plan import EPISODES, Part, blind, list_suites, plan_ids, plan_suite
+from ..installing import how_to_install
+from ..policy_names import make_policy
+from ..prompts import PromptBuilder
+from ..registry import get_registry
+from ..spec import PLANNERS
+from .console import open_console, read_arguments
+from .eval_progress import EvaluationProgress
+
+HIGHEST = 10_000_000
+
+
+def evaluate(
+    policy: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME[:ARGUMENT]",
+            help="Who plays: idle, random, oracle, human, scripted:FILE, replay:FOLDER, openai:MODEL, "
+            "hf:FOLDER-OR-NAME, or a plugin's.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for records and report.")],
+    env: Annotated[
+        str | None, typer.Option(metavar="ID[,ID...]", help="Environments to play; with --suite, only these of it.")
+    ] = None,
+    suite: Annotated[
+        str | None, typer.Option(metavar="NAME", help="quick, paper, all, can-it-see or another suite of a plugin.")
+    ] = None,
+    episodes: Annotated[
+        int | None,
+        typer.Option(min=1, max=HIGHEST, help="Seeds of each environment [default: 100; suite quick: 10]."),
+    ] = None,
+    split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
+    repeats: Annotated[
+        int | None, typer.Option(min=1, max=10_000, help="How often each seed is played [default: 1, or the suite's].")
+    ] = None,
+    planner: Annotated[str | None, typer.Option(help="online or global [default: online, or the suite's].")] = None,
+    blind_too: Annotated[
+        bool,
+        typer.Option("--blind", help="Play everything with grey pictures, too: how much of the score needs sight?"),
+    ] = False,
+    history_turns: Annotated[
+        int | None, typer.Option(min=0, max=HIGHEST, help="Past turns in the prompt [default: each environment's own].")
+    ] = None,
+    history_images: Annotated[
+        int | None, typer.Option(min=0, max=HIGHEST, help="Pictures in the prompt, the current one included.")
+    ] = None,
+    parser: Annotated[str | None, typer.Option(help="Reply style: tag, json, plan or an import string.")] = None,
+    env_kwargs: Annotated[
+        list[str] | None,
+        typer.Option("--env-kwargs", metavar="NAME=VALUE", help="Constructor argument; may be repeated."),
+    ] = None,
+    num_envs: Annotated[
+        int | None, typer.Option(min=1, max=4096, help="Episodes at once [default: the policy's concurrency, or 8].")
+    ] = None,
+    no_probe: Annotated[
+        bool, typer.Option("--no-probe", help="Do not look first whether the model sees its pictures.")
+    ] = False,
+    seed: Annotated[int | None, typer.Option(min=0, max=2**31 - 1, help="Seed of the policy's sampling.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    base_url: Annotated[str | None, typer.Option(metavar="URL", help="openai: the server.")] = None,
+    api_key_env: Annotated[
+        str | None, typer.Option(metavar="NAME", help="openai: variable with the key [default: OPENAI_API_KEY].")
+    ] = None,
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, max=4096, help="openai: most requests at once [default: 16].")
+    ] = None,
+    temperature: Annotated[float | None, typer.Option(min=0, max=10, help="Of the sampling; 0 is greedy.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, max=HIGHEST, help="Longest reply.")] = None,
+    timeout: Annotated[float | None, typer.Option(min=0.1, max=86_400, help="openai: seconds for one answer.")] = None,
+    max_retries: Annotated[
+        int | None, typer.Option(min=0, max=1000, help="openai: how often a request that failed is tried again.")
+    ] = None,
+    requests_per_minute: Annotated[float | None, typer.Option(min=0.01, help="openai: the server's limit.")] = None,
+    policy_arg: Annotated[
+        list[str] | None,
+        typer.Option("--policy-arg", metavar="NAME=VALUE", help="Further option of the policy; may be repeated."),
+    ] = None,
+    price_in: Annotated[float | None, typer.Option(min=0, help="Dollars for a million prompt tokens.")] = None,
+    price_out: Annotated[float | None, typer.Option(min=0, help="Dollars for a million reply tokens.")] = None,
+    max_cost: Annotated[float | None, typer.Option(min=0, help="Stop when so many dollars are spent.")] = None,
+) -> None:
+    """Evaluate a policy: play held-out episodes, keep every prompt, picture and reply, and report with intervals.
+
+    The report is FOLDER/report.html; `vlgym report FOLDER` computes it again from the records.
+    """
+    prices = Prices(price_in, price_out)
+    if max_cost is not None and not prices:
+        raise UserError("--max-cost needs prices: --price-in and --price-out, dollars for a million tokens.")
+    options: dict[str, Any] = {
+        "base_url": base_url, "api_key_env": api_key_env, "concurrency": concurrency, "temperature": temperature,
+        "max_tokens": max_tokens, "timeout": timeout, "max_retries": max_retries,
+        "requests_per_minute": requests_per_minute, "seed": seed,
+    }  # fmt: skip
+    given = {name: value for name, value in options.items() if value is not None}
+    given |= read_arguments(policy_arg or [], "--policy-arg")
+    if env is None and suite is None:
+        raise UserError(f"Give --env ID[,ID...] or --suite NAME (suites: {', '.join(list_suites())}).")
+    arguments = read_arguments(env_kwargs or [], "--env-kwargs")
+    check_choice("--planner", planner, (None, *PLANNERS))
+    _plan(env, suite, episodes, split, repeats, planner, arguments)  # a typo is told before a model is loaded
+    player = make_policy(policy, given)
+    try:
+        wishes = player.prefers() if hasattr(player, "prefers") else {}
+        style = parser or wishes.get("parser")
+        if style is not None:
+            arguments["parser"] = style
+        if hasattr(player, "check"):
+            player.check()
+        parts, missing = _plan(env, suite, episodes, split, repeats, planner, arguments)
+        for env_id in missing:
+            open_console(stderr=True).print(f"left out: {env_id} is not installed: {_remedy(env_id)}", soft_wrap=True)
+        if blind_too:
+            parts = blind(parts)
+        turns = wishes.get("history_turns") if history_turns is None else history_turns
+        images = wishes.get("history_images") if history_images is None else history_images
+        progress = EvaluationProgress()
+        try:
+            run_evaluation(
+                parts, player, out, layout=PromptBuilder.asked(turns, images), num_envs=num_envs, prices=prices,
+                max_cost=max_cost, resume=resume, watcher=progress, split=split, seed=seed, suite=suite,
+            )  # fmt: skip
+        finally:
+            if progress.begun and count_finished(out):
+                _report(out)
+    finally:
+        if hasattr(player, "close"):
+            player.close()
+
+
+def _plan(
+    env: str | None, suite: str | None, episodes: int | None, split: str, repeats: int | None, planner: str | None,
+    arguments: dict[str, Any],
+) -> tuple[list[Part], list[str]]:  # fmt: skip
+    ids = [each.strip() for each in (env or "").split(",") if each.strip()]
+    if env is not None and not ids:
+        raise UserError("--env names no environment; write --env vlgym/NumberLine-v0.")
+    if suite is None:
+        count, times = episodes or EPISODES, repeats or 1
+        return plan_ids(ids, episodes=count, split=split, repeats=times, planner=planner, arguments=arguments), []
+    parts, missing = plan_suite(
+        suite, episodes=episodes, split=split, repeats=repeats, planner=planner, arguments=arguments
+    )
+    for env_id in ids:
+        check_choice("--env", env_id, sorted({part.env_id for part in parts}))
+    return [part for part in parts if not ids or part.env_id in ids], [] if ids else missing
+
+
+def _report(out: Path) -> None:
+    pass
+
+
+def _remedy(env_id: str) -> str:
+    known = get_registry().known.get(env_id)
+    return how_to_install(known["distribution"]) if known else "vlgym doctor"

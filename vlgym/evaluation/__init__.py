@@ -1,0 +1,10 @@
+"""Evaluation: one environment and one policy (`evaluate`), or a whole plan with records on disk (`run_evaluation`)."""
+
+from .held_out import SAME_BOUNDS as SAME_BOUNDS
+from .held_out import Report as Report
+from .held_out import evaluate as evaluate
+from .held_out import normalized_interval as normalized_interval
+from .held_out import normalized_score as normalized_score
+from .held_out import summarize as summarize
+from .held_out import without_images as without_images
+from .run import run_evaluation as run_evaluation

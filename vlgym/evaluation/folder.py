@@ -1,0 +1,210 @@
+"""The folder of an evaluation: what was asked for, each finished episode, and how a run goes on after it was stopped.
+
+Episodes are written whole, as they end. Whatever a kill left behind them is dropped when the run goes on, and those
+episodes are played again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from ..arguments import to_plain
+from ..errors import TrajectoryError, UserError, check_writable
+from ..policies import Policy
+from ..prompts import PromptBuilder
+from ..trajectory import (
+    FORMAT,
+    HEADER,
+    METADATA,
+    SEED_RULE,
+    TrajectoryWriter,
+    describe_env,
+    find_differences,
+    read_header,
+    without_none,
+)
+from ..types import StepRecord
+from ..versions import list_versions
+from .plan import Part
+
+KIND = "evaluation"
+SESSIONS = "sessions"
+LOCK = ".lock"
+
+
+def describe_evaluation(
+    parts: Sequence[Part],
+    policy: Policy,
+    *,
+    builders: dict[str, PromptBuilder],
+    **more: Any,
+) -> dict[str, Any]:
+    """Return what an evaluation's numbers depend on, as plain data. Makes each part's environment once.
+
+    Args:
+        parts: the plan.
+        policy: who answers; what its `describe()` says is recorded, if it has one, else its name.
+        builders: prompt layout of each part, by its key; where there is none, the environment's own.
+        **more: whatever else belongs to the run; `None` is left out.
+
+    Raises:
+        UserError: an environment cannot be made, or two parts have one name.
+    """
+    described: dict[str, Any] = {}
+    owners = set()
+    for part in parts:
+        if part.key in described:
+            raise UserError(f"Two parts of the plan are {part.key!r}; play them into folders of their own.")
+        env = part.make()
+        entry = describe_env(env, builders.get(part.key))
+        env.close()
+        owners.add(entry["distribution"])
+        described[part.key] = {
+            "env_id": part.env_id, "split": part.split, "planner": part.planner, "pictures": part.pictures,
+            "episodes": part.episodes, "repeats": part.repeats, "items": part.items, "changed": part.changed,
+            "fresh_seeds": part.fresh_seeds or None, **entry,
+        }  # fmt: skip
+    told = policy.describe() if hasattr(policy, "describe") else {"name": policy.name}
+    run = {
+        "format": FORMAT, "kind": KIND, "policy": told, "parts": described, "seeds": SEED_RULE,
+        "versions": list_versions(owners - {None}), **more,
+    }  # fmt: skip
+    return without_none(to_plain(run))
+
+
+class EvaluationFolder:
+    """Opens a folder for a run, new or resumed, and writes its episodes. A context manager.
+
+    Args:
+        folder: made if missing.
+        run: from `describe_evaluation`.
+        session: how it is played this time, for example the command: kept, but not compared.
+        resume: go on with the run that the folder holds.
+
+    Attributes:
+        finished: (part, number) of each episode that is on disk.
+
+    Raises:
+        UserError: the folder holds something else, another run, or this one while `resume` is not set; or another
+            process writes to it. Nothing is overwritten.
+    """
+
+    def __init__(self, folder: Path, run: dict[str, Any], *, session: dict[str, Any], resume: bool) -> None:
+        self.folder = folder
+        check_writable("--out", folder)
+        if folder.exists() and not folder.is_dir():
+            raise UserError(f"--out {folder} is a file; name a folder.")
+        begun = (folder / HEADER).exists()
+        if begun:
+            self._check_same(run, resume)
+        elif folder.exists() and any(path.name != LOCK for path in folder.iterdir()):
+            raise UserError(f"--out {folder} is not empty and holds no {HEADER}; choose another folder.")
+        elif resume:
+            raise UserError(f"--resume: {folder} holds no run yet; leave out --resume to begin one.")
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock = _lock(folder)
+        try:
+            self.finished = _repair(folder / METADATA)
+            header = read_header(folder) if begun else {**run, SESSIONS: []}
+            header[SESSIONS] = [*header[SESSIONS], session]
+            write_whole(folder / HEADER, json.dumps(header, indent=2) + "\n")
+            self._writer = TrajectoryWriter(folder, header)
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def __enter__(self) -> EvaluationFolder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.close()
+
+    def write(self, episode: list[StepRecord]) -> None:
+        """Write a finished episode; it is on disk when this returns.
+
+        Raises:
+            TrajectoryError: it was written before.
+        """
+        place = (episode[0].part, episode[0].episode)
+        if place in self.finished:
+            raise TrajectoryError(f"Episode {place[1]} of {place[0]} was played twice.")
+        self._writer.write(episode)
+        self.finished.add(place)
+
+    def _check_same(self, run: dict[str, Any], resume: bool) -> None:
+        held = read_header(self.folder)
+        if not isinstance(held, dict) or held.get("kind") != KIND:
+            raise UserError(f"--out {self.folder} holds another kind of run; choose another folder.")
+        if not resume:
+            raise UserError(f"--out {self.folder} holds a run already. Go on with it by --resume, or choose another.")
+        held = {name: value for name, value in held.items() if name != SESSIONS}
+        different = find_differences(held, json.loads(json.dumps(run)))
+        if different:
+            raise UserError(
+                f"--resume: {self.folder} holds another run. Different: {', '.join(different)}. "
+                "Give the same command, or choose another folder."
+            )
+
+
+def count_finished(folder: Path) -> int:
+    """Return how many whole episodes a folder holds."""
+    return len(_read_finished(folder / METADATA)[0])
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that whoever reads it finds the old one or the new one, wherever the program is killed."""
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
+
+
+def _repair(path: Path) -> set[tuple[str, int]]:
+    """Drop what a kill left behind the last whole episode; return the whole ones."""
+    finished, end = _read_finished(path)
+    if path.exists() and path.stat().st_size > end:
+        os.truncate(path, end)
+    return finished
+
+
+def _read_finished(path: Path) -> tuple[set[tuple[str, int]], int]:
+    """Return the whole episodes of a file, and the byte after the last of them."""
+    finished: set[tuple[str, int]] = set()
+    end = place = 0
+    if not path.exists():
+        return finished, 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            place += len(line)
+            if not line.endswith(b"\n"):
+                break
+            try:
+                row = json.loads(line)
+                over = row["terminated"] or row["truncated"]
+                name = (row["part"], row["episode"])
+            except (ValueError, KeyError, TypeError) as error:
+                raise TrajectoryError(f"{path}, line {number}: {type(error).__name__}: {error}") from None
+            if over:
+                finished.add(name)
+                end = place
+    return finished, end
+
+
+def _lock(folder: Path) -> IO[str]:
+    """Keep a second process out; the system lets go of the lock however this one ends."""
+    file = (folder / LOCK).open("a")
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        return file
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise UserError(
+            f"--out {folder} is being written by another process; wait for it, or choose another."
+        ) from None
+    return file

@@ -1,0 +1,208 @@
+"""What an evaluation plays: parts, each an environment in one setting, and the numbers of its episodes.
+
+A plan is data. It comes from ids or from a suite; `play` plays it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from ..env import VLEnv
+from ..errors import UserError, check_choice
+from ..making import make
+from ..registry import get_registry
+from ..seeding import SPLITS
+from .held_out import SAME_BOUNDS
+
+SHOWN, GREY, SHUFFLED = "shown", "grey", "shuffled"
+PICTURES = (SHOWN, GREY, SHUFFLED)
+
+QUICK = (
+    "vlgym/NumberLine-v0", "vlgym/OneRoomS6Fast-v0", "vlgym/Sokoban-v0", "vlgym/ALFWorld-v0", "vlgym/WebShop-v0",
+    "vlgym/WebUI-v0", "vlgym/Football-v0",
+)  # fmt: skip
+"""One environment of each family."""
+
+PAPER = (
+    "vlgym/Hallway-v0", "vlgym/OneRoom-v0", "vlgym/FourRooms-v0", "vlgym/WallGap-v0", "vlgym/EZPoints-v0",
+    "vlgym/ALFWorld-v0", "vlgym/WebShop-v0",
+)  # fmt: skip
+"""What VL-DAC (arXiv 2508.04280) trains on: MiniWorld, Gym-Cards, ALFWorld and WebShop."""
+
+OWN_SUITES: dict[str, tuple[str, ...]] = {"quick": QUICK, "paper": PAPER, "all": ()}
+"""The core's suites; `all` is every installed environment. Plugins contribute the others."""
+
+EPISODES, QUICK_EPISODES = 100, 10
+
+
+@dataclass(frozen=True)
+class Part:
+    """One environment in one setting.
+
+    Attributes:
+        env_id: environment id.
+        split: `train`, `val` or `test`.
+        episodes: seeds of each item.
+        repeats: how often each seed is played.
+        planner: `online` or `global`.
+        pictures: what the prompt shows: `shown`, the environment's own pictures; `grey`, plain grey ones of their
+            size; `shuffled`, those of the episode with the next seed, which gets the same replies.
+        arguments: constructor arguments of all items.
+        items: further constructor arguments of each item.
+        fresh_seeds: repeats of an item have seeds of their own, as a benchmark's runs have.
+    """
+
+    env_id: str
+    split: str = "test"
+    episodes: int = EPISODES
+    repeats: int = 1
+    planner: str = "online"
+    pictures: str = SHOWN
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    items: tuple[Mapping[str, Any], ...] = ({},)
+    fresh_seeds: bool = False
+
+    @property
+    def key(self) -> str:
+        """Name of the part in records and reports: the id, and what is not as usual."""
+        words = (self.env_id, self.planner if self.planner != "online" else "", self.pictures)
+        return " ".join(word for word in words if word and word != SHOWN)
+
+    @property
+    def total(self) -> int:
+        """Number of episodes, repeats counted."""
+        return len(self.items) * self.episodes * self.repeats
+
+    @property
+    def changed(self) -> bool:
+        """Whether this is another environment than the one whose floor and ceiling registry.yaml knows."""
+        given = {name for item in (self.arguments, *self.items) for name in item}
+        return self.planner != "online" or bool(given - SAME_BOUNDS)
+
+    def item_of(self, number: int) -> int:
+        """Return the item that an episode number plays: numbers run through repeats, seeds, then items."""
+        return number // (self.episodes * self.repeats)
+
+    def repeat_of(self, number: int) -> int:
+        """Return which playing of its item and seed an episode number is."""
+        return number % self.repeats
+
+    @property
+    def per_seed(self) -> int:
+        """How many consecutive episode numbers share a seed."""
+        return 1 if self.fresh_seeds else self.repeats
+
+    def make(self, item: int = 0) -> VLEnv:
+        """Make the environment of an item.
+
+        Raises:
+            UserError: the id cannot be made, or an argument is wrong.
+        """
+        planner = {} if self.planner == "online" else {"planner": self.planner}
+        return make(self.env_id, **{**self.arguments, **self.items[item]}, **planner)
+
+
+class Job(NamedTuple):
+    """An episode to play: a part and the number in it."""
+
+    part: Part
+    number: int
+
+
+def list_jobs(parts: Sequence[Part], finished: set[tuple[str, int]] | None = None) -> list[Job]:
+    """Return what is left to play, parts with the longest episodes first: they would otherwise end alone."""
+    specs = get_registry().specs
+    ordered = sorted(parts, key=lambda part: -specs[part.env_id].max_turns)
+    done = finished or set()
+    return [Job(part, n) for part in ordered for n in range(part.total) if (part.key, n) not in done]
+
+
+def plan_ids(
+    env_ids: Sequence[str],
+    *,
+    episodes: int = EPISODES,
+    split: str = "test",
+    repeats: int = 1,
+    planner: str | None = None,
+    arguments: Mapping[str, Any] | None = None,
+) -> list[Part]:
+    """Return a part for each id.
+
+    Raises:
+        UserError: an id cannot be made, or has not that split or planner.
+    """
+    check_choice("--split", split, SPLITS)
+    parts = []
+    for env_id in dict.fromkeys(env_ids):
+        spec = get_registry().get(env_id)
+        if split not in spec.splits:
+            raise UserError(f"{env_id} has no split {split!r}; it has {', '.join(spec.splits)}.")
+        if planner is not None and planner not in spec.planners:
+            raise UserError(f"{env_id} cannot be played by a {planner} planner; it has {', '.join(spec.planners)}.")
+        parts.append(Part(env_id, split, episodes, repeats, planner or "online", arguments=dict(arguments or {})))
+    return parts
+
+
+def plan_suite(
+    name: str,
+    *,
+    episodes: int | None = None,
+    split: str = "test",
+    repeats: int | None = None,
+    planner: str | None = None,
+    arguments: Mapping[str, Any] | None = None,
+) -> tuple[list[Part], list[str]]:
+    """Return the parts of a suite, and the ids of it that are not installed.
+
+    A suite of the core plays ids; one of the plugins plays their items, each as often as the plugin says. `episodes`
+    are seeds of an id, or of each item.
+
+    Raises:
+        UserError: no such suite; nothing of it is installed or has that planner.
+    """
+    if name not in OWN_SUITES:
+        return _plan_contributed(name, episodes, split, repeats, planner, dict(arguments or {})), []
+    registry = get_registry()
+    wanted = OWN_SUITES[name] or tuple(sorted(registry.specs))
+    there = [env_id for env_id in wanted if env_id in registry.specs]
+    if planner is not None:
+        there = [env_id for env_id in there if planner in registry.specs[env_id].planners]
+    if not there:
+        registry.get(wanted[0]) if wanted else None
+        raise UserError(f"Nothing of suite {name} that is installed can be played with planner {planner}.")
+    count = episodes or (QUICK_EPISODES if name == "quick" else EPISODES)
+    parts = plan_ids(there, episodes=count, split=split, repeats=repeats or 1, planner=planner, arguments=arguments)
+    return parts, [env_id for env_id in wanted if env_id not in registry.specs]
+
+
+def list_suites() -> list[str]:
+    """Return the names of all suites."""
+    registry = get_registry()
+    names = {part.suite for record in registry.plugins for part in record.suites if part.env_id in registry.specs}
+    return sorted({*OWN_SUITES, *names})
+
+
+def blind(parts: Sequence[Part], pictures: Sequence[str] = (GREY,)) -> list[Part]:
+    """Return the parts, each followed by itself with other pictures."""
+    return [each for part in parts for each in (part, *(replace(part, pictures=other) for other in pictures))]
+
+
+def _plan_contributed(
+    name: str, episodes: int | None, split: str, repeats: int | None, planner: str | None, arguments: dict[str, Any]
+) -> list[Part]:
+    check_choice("--suite", name, list_suites())
+    parts = []
+    for share in get_registry().suite(name):
+        for setting in share.planners:
+            if planner in (None, setting):
+                parts.append(
+                    Part(
+                        share.env_id, split, episodes or share.episodes, repeats or share.repeats, setting,
+                        arguments=arguments, items=share.items, fresh_seeds=True,
+                    )
+                )  # fmt: skip
+    if not parts:
+        raise UserError(f"Nothing in suite {name} has planner {planner}.")
+    return parts

@@ -1,0 +1,127 @@
+"""Run an evaluation: describe it, play what is left of it, write every episode down as it ends.
+
+The same for the command line, for the probes before it, and for a program of one's own.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..errors import UserError
+from ..policies import Policy
+from ..prompts import PromptBuilder
+from ..types import Reply, StepRecord
+from .folder import EvaluationFolder, describe_evaluation
+from .meter import Meter, Prices
+from .plan import Part, list_jobs
+from .play import Player
+
+NUM_ENVS = 8
+
+
+class Watcher(Protocol):
+    """Is told how far an evaluation is."""
+
+    def begin(self, parts: Sequence[Part], meter: Meter, already: set[tuple[str, int]]) -> None: ...
+
+    def reply(self, reply: Reply, key: str) -> None: ...
+
+    def finish(self, episode: list[StepRecord]) -> None: ...
+
+    def say(self, line: str) -> None: ...
+
+    def end(self) -> None: ...
+
+
+class Unwatched:
+    """Tells nobody."""
+
+    def begin(self, parts: Sequence[Part], meter: Meter, already: set[tuple[str, int]]) -> None:
+        """Do nothing; so do the others."""
+
+    def reply(self, reply: Reply, key: str) -> None: ...
+
+    def finish(self, episode: list[StepRecord]) -> None: ...
+
+    def say(self, line: str) -> None: ...
+
+    def end(self) -> None: ...
+
+
+def run_evaluation(
+    parts: Sequence[Part],
+    policy: Policy,
+    out: Path,
+    *,
+    layout: PromptBuilder | None = None,
+    num_envs: int | None = None,
+    prices: Prices | None = None,
+    max_cost: float | None = None,
+    resume: bool = False,
+    watcher: Watcher | None = None,
+    **more: Any,
+) -> None:
+    """Play a plan into a folder; what is finished when it stops, for whatever reason, is on disk.
+
+    Args:
+        parts: from `plan_ids`, `plan_suite` or by hand.
+        policy: who answers; the caller closes it.
+        out: folder of the run.
+        layout: prompt layout; by default each environment's own.
+        num_envs: most episodes at once; by default the policy's attribute `concurrency`, else 8.
+        prices: of tokens.
+        max_cost: dollars after which the run stops.
+        resume: go on with the run that the folder holds.
+        watcher: is told how far it is.
+        **more: whatever else the run's record shall say and `resume` compare.
+
+    Raises:
+        UserError: an environment cannot be made, or the folder holds something else (see `EvaluationFolder`).
+        BudgetSpentError: `max_cost` is reached.
+        FailedError: an environment, or whoever answers, failed again and again.
+    """
+    prices, watcher = prices or Prices(), watcher or Unwatched()
+    builders = {} if layout is None else {part.key: layout for part in parts}
+    run = describe_evaluation(parts, policy, builders=builders, prices=prices.to_dict(), **more)
+    session = {"command": shlex.join(sys.argv), "started": datetime.now(UTC).isoformat(timespec="seconds")}
+    if hasattr(policy, "describe_session"):
+        session |= policy.describe_session()
+    with EvaluationFolder(out, run, session=session, resume=resume) as folder:
+        meter = Meter(prices, max_cost)
+        meter.add_folder(out)
+        meter.check()
+        watcher.begin(parts, meter, set(folder.finished))
+
+        def count(reply: Reply, key: str) -> None:
+            meter.add(reply.usage)
+            watcher.reply(reply, key)
+            meter.check()
+
+        def finish(episode: list[StepRecord]) -> None:
+            folder.write(episode)
+            watcher.finish(episode)
+
+        player = Player(
+            list_jobs(parts, folder.finished), policy, builders=builders, on_episode=finish, on_reply=count,
+            on_failure=watcher.say, num_envs=num_envs or int(getattr(policy, "concurrency", NUM_ENVS)),
+        )  # fmt: skip
+        try:
+            player.play()
+        except UserError as error:
+            raise type(error)(f"{error} {_describe_kept(folder, parts)}") from error
+        except KeyboardInterrupt:
+            watcher.end()
+            watcher.say(_describe_kept(folder, parts))
+            raise
+        finally:
+            watcher.end()
+
+
+def _describe_kept(folder: EvaluationFolder, parts: Sequence[Part]) -> str:
+    planned = sum(part.total for part in parts)
+    return f"{len(folder.finished)} of {planned} episodes are kept in {folder.folder}; go on with --resume."

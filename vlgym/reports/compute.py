@@ -1,0 +1,304 @@
+"""All numbers of a run's report, computed from its records: `compute_report` is a pure function of run.json,
+metadata.jsonl and the floors and ceilings of registry.yaml.
+
+Whatever depends on the clock stands under `timing`, so two runs with equal replies are equal in everything else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..benchmark_scores import summarize_items
+from ..registry import get_registry
+from ..trajectory import without_none
+from ..types import StepRecord, Usage
+from .records import PICTURES, Episode, Part, Run, name_part, read_episodes, read_run
+from .sampling import Groups, mean_interval, pooled_mean, standard_error, success_interval
+
+FORMAT = 1
+MILLION = 1e6
+
+
+def compute_report(folder: Path | str) -> dict[str, Any]:
+    """Return the report of a run folder as plain data; what has no value is left out.
+
+    `parts` holds a row for each part of the run, `overall` the means over the parts whose pictures were shown,
+    `sight` what each control (grey or shuffled pictures) loses against the part that it belongs to, `spent` the tokens
+    and the money of all of it, and `timing` how long answers took.
+
+    Raises:
+        TrajectoryError: the folder is no evaluation, or a record is malformed.
+        NotInstalledError: scipy is missing.
+    """
+    run = read_run(folder)
+    return report_run(run, read_episodes(run))
+
+
+def report_run(run: Run, played: Mapping[str, Sequence[Episode]]) -> dict[str, Any]:
+    """Return the report of a run that was read already (see `compute_report`)."""
+    prices = run.header.get("prices")
+    parts = {key: _describe_part(part, played[key], prices) for key, part in run.parts.items()}
+    every = [record for episodes in played.values() for episode in episodes for record in episode]
+    return without_none(
+        {
+            "format": FORMAT,
+            "policy": run.header["policy"],
+            "split": run.split,
+            "seed": run.header.get("seed"),
+            "prices": prices,
+            "parts": parts,
+            "overall": _describe_all(run, played, prices),
+            "sight": list(_compare_sight(run, played)),
+            "spent": {"replies": len(every), **_count_tokens(every, prices)},
+            "timing": {
+                "all": _measure_time(every),
+                "parts": {
+                    key: _measure_time([record for episode in episodes for record in episode])
+                    for key, episodes in played.items()
+                },
+            },
+        }
+    )
+
+
+def find_bounds(part: Part) -> dict[str, dict[str, float]]:
+    """Return `floor`, `ceiling` and, where it was recorded, `human` of registry.yaml; empty where they do not hold."""
+    known = None if part.changed else get_registry().known.get(part.env_id)
+    return {name: known[name] for name in ("floor", "ceiling", "human") if known and known.get(name)}
+
+
+def returns_of(episode: Episode) -> float:
+    """Return the undiscounted return of an episode."""
+    return sum(record.reward for record in episode)
+
+
+def won(episode: Episode) -> float:
+    """Return 1 where the episode ended with success, else 0."""
+    return float(episode[-1].success)
+
+
+def group_by_seed(part: Part, episodes: Sequence[Episode], value: Callable[[Episode], float]) -> dict[int, list[float]]:
+    """Return a value of each episode, by the index of its seed."""
+    groups: dict[int, list[float]] = {}
+    for episode in episodes:
+        groups.setdefault(episode[0].episode // part.repeats, []).append(value(episode))
+    return groups
+
+
+def _describe_part(part: Part, episodes: Sequence[Episode], prices: Mapping[str, float] | None) -> dict[str, Any]:
+    bounds = find_bounds(part)
+    head: dict[str, Any] = {
+        "env_id": part.env_id,
+        "planner": part.planner,
+        "pictures": part.pictures,
+        "planned": part.planned,
+        "episodes": len(episodes),
+        **bounds,
+    }
+    if not episodes:
+        return head
+    records = [record for episode in episodes for record in episode]
+    returns = group_by_seed(part, episodes, returns_of)
+    return {
+        **head,
+        "seeds": len(returns),
+        "repeats": part.repeats,
+        "success": _describe_success(group_by_seed(part, episodes, won)),
+        "return": {"mean": pooled_mean(returns), "se": standard_error(returns)},
+        "score": _describe_score(part, episodes),
+        "normalized": _describe_normalized(normalize(part, returns)),
+        "benchmark": _describe_benchmark(part, episodes),
+        "invalid": {
+            "rate": _share(records, lambda record: record.invalid),
+            "codes": dict(sorted(Counter(record.parse for record in records if record.invalid).items())),
+        },
+        "refused": _share(records, lambda record: record.refused),
+        "empty": _share(records, lambda record: not record.reply.strip()),
+        "cut": _share(records, lambda record: record.cut),
+        "env_errors": sum(record.parse == "env_error" for record in records),
+        "turns": {"mean": len(records) / len(episodes), "most": max(map(len, episodes))},
+        "won_within": _won_within(episodes),
+        "replies": len(records),
+        **_count_tokens(records, prices),
+    }
+
+
+def normalize(part: Part, returns: Groups) -> dict[int, list[float]] | None:
+    """Return `(return - floor) / (ceiling - floor)` of each episode; `None` where registry.yaml has no such bounds."""
+    bounds = find_bounds(part)
+    if not {"floor", "ceiling"} <= bounds.keys():
+        return None
+    floor, ceiling = bounds["floor"]["return"], bounds["ceiling"]["return"]
+    if ceiling <= floor:
+        return None
+    return {seed: [(value - floor) / (ceiling - floor) for value in values] for seed, values in returns.items()}
+
+
+def _describe_success(groups: Groups) -> dict[str, Any]:
+    low, high, trials = success_interval(groups)
+    wins = int(sum(value for group in groups.values() for value in group))
+    return {"rate": pooled_mean(groups), "low": low, "high": high, "wins": wins, "trials": trials}
+
+
+def _describe_score(part: Part, episodes: Sequence[Episode]) -> dict[str, Any] | None:
+    scored = [episode for episode in episodes if episode[-1].score is not None]
+    if not scored:
+        return None
+    groups = group_by_seed(part, scored, score_of)
+    return {"mean": pooled_mean(groups), "se": standard_error(groups), "episodes": len(scored)}
+
+
+def score_of(episode: Episode) -> float:
+    """Return the benchmark's own score of an episode; its return where there is none."""
+    score = episode[-1].score
+    return returns_of(episode) if score is None else score
+
+
+def _describe_normalized(groups: Groups | None) -> dict[str, Any] | None:
+    if groups is None:
+        return None
+    low, high = mean_interval(groups) or (None, None)
+    return {"mean": pooled_mean(groups), "low": low, "high": high}
+
+
+def _describe_benchmark(part: Part, episodes: Sequence[Episode]) -> dict[str, Any] | None:
+    """MageBench's protocol, over the items of which every repeat has ended."""
+    if part.repeats == 1 and len(part.items) == 1:
+        return None
+    groups = group_by_seed(part, episodes, score_of)
+    whole = {index: scores for index, scores in groups.items() if len(scores) == part.repeats}
+    if not whole:
+        return None
+    counted = [episode for episode in episodes if episode[0].episode // part.repeats in whole]
+    scores = summarize_items(list(whole.values()), counted)
+    return {
+        "items": len(whole),
+        "repeats": part.repeats,
+        "mean": scores.mean,
+        "half_width": scores.half_width,
+        "instruction_error": scores.instruction_error,
+        "best_of": list(scores.best_of),
+    }
+
+
+def _won_within(episodes: Sequence[Episode]) -> list[float]:
+    """Share of episodes won within 1, 2, ... turns, up to the longest episode."""
+    ends = Counter(len(episode) for episode in episodes if episode[-1].success)
+    total, shares = 0, []
+    for turn in range(1, max(map(len, episodes)) + 1):
+        total += ends[turn]
+        shares.append(total / len(episodes))
+    return shares
+
+
+def _describe_all(
+    run: Run, played: Mapping[str, Sequence[Episode]], prices: Mapping[str, float] | None
+) -> dict[str, Any]:
+    """Means over the parts whose pictures were shown and of which an episode ended, each part counting once."""
+    sighted = {key: part for key, part in run.parts.items() if part.pictures == PICTURES[0]}
+    ended = {key: part for key, part in sighted.items() if played[key]}
+    records = [record for key in ended for episode in played[key] for record in episode]
+    success = [group_by_seed(part, played[key], won) for key, part in ended.items()]
+    places = [normalize(part, group_by_seed(part, played[key], returns_of)) for key, part in ended.items()]
+    return {
+        "parts": len(ended),
+        "episodes": sum(len(played[key]) for key in ended),
+        "planned": sum(part.planned for part in sighted.values()),
+        "success": _describe_mean(success),
+        "normalized": _describe_mean([groups for groups in places if groups is not None]),
+        "replies": len(records),
+        **_count_tokens(records, prices),
+    }
+
+
+def _describe_mean(strata: Sequence[Groups]) -> dict[str, Any] | None:
+    if not strata:
+        return None
+    low, high = mean_interval(*strata) or (None, None)
+    return {"mean": sum(map(pooled_mean, strata)) / len(strata), "low": low, "high": high, "parts": len(strata)}
+
+
+def _compare_sight(run: Run, played: Mapping[str, Sequence[Episode]]) -> list[dict[str, Any]]:
+    """What each control loses against the part with its pictures, on the seeds that both ended."""
+    rows = []
+    for key, part in run.parts.items():
+        sighted = run.parts.get(name_part(part.env_id, part.planner, PICTURES[0]))
+        if part.pictures == PICTURES[0] or sighted is None:
+            continue
+        row: dict[str, Any] = {"part": sighted.key, "control": key, "pictures": part.pictures}
+        for name, value in (("success", won), ("return", returns_of)):
+            seen, unseen = (_by_item(each, played[each.key], value) for each in (sighted, part))
+            both = sorted(seen.keys() & unseen.keys())
+            row["pairs"] = len(both)
+            if both:
+                row[name] = _describe_difference([(seen[pair], unseen[pair]) for pair in both])
+        rows.append(row)
+    return rows
+
+
+def _by_item(
+    part: Part, episodes: Sequence[Episode], value: Callable[[Episode], float]
+) -> dict[tuple[str, int | None], float]:
+    """Mean over repeats by item and seed, which are the same in another part only where both are equal."""
+    seeds = {episode[0].episode // part.repeats: episode[0].seed for episode in episodes}
+    groups = group_by_seed(part, episodes, value)
+    return {
+        (json.dumps(part.items[index // part.seeds], sort_keys=True), seeds[index]): sum(values) / len(values)
+        for index, values in groups.items()
+    }
+
+
+def _describe_difference(pairs: Sequence[tuple[float, float]]) -> dict[str, Any]:
+    """Means of both sides, and their difference with the bootstrap interval of pairs."""
+    differences = {index: [seen - unseen] for index, (seen, unseen) in enumerate(pairs)}
+    low, high = mean_interval(differences) or (None, None)
+    return {
+        "shown": sum(seen for seen, _ in pairs) / len(pairs),
+        "control": sum(unseen for _, unseen in pairs) / len(pairs),
+        "difference": pooled_mean(differences),
+        "low": low,
+        "high": high,
+    }
+
+
+def _share(records: Sequence[StepRecord], is_so: Callable[[StepRecord], bool]) -> float:
+    return sum(map(is_so, records)) / len(records)
+
+
+def _count_tokens(records: Sequence[StepRecord], prices: Mapping[str, float] | None) -> dict[str, Any]:
+    """Tokens and money of the replies that say what they took; nothing where none does."""
+    usages = _usages(records)
+    if not usages:
+        return {}
+    prompt, reply = sum(usage.prompt_tokens for usage in usages), sum(usage.completion_tokens for usage in usages)
+    counted: dict[str, Any] = {
+        "prompt_tokens": {"total": prompt, "mean": prompt / len(usages)},
+        "reply_tokens": {"total": reply, "mean": reply / len(usages)},
+        "counted": len(usages),
+    }
+    if prices is not None:
+        counted["cost"] = (prompt * prices["in"] + reply * prices["out"]) / MILLION
+    return counted
+
+
+def _measure_time(records: Sequence[StepRecord]) -> dict[str, Any]:
+    usages = _usages(records)
+    if not usages:
+        return {}
+    seconds = np.array([usage.seconds for usage in usages])
+    return {
+        "mean_s": float(seconds.mean()),
+        "median_s": float(np.median(seconds)),
+        "p95_s": float(np.percentile(seconds, 95)),
+        "attempts": sum(usage.attempts for usage in usages),
+    }
+
+
+def _usages(records: Sequence[StepRecord]) -> list[Usage]:
+    return [record.usage for record in records if record.usage is not None]

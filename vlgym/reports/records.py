@@ -1,0 +1,210 @@
+"""A run of `vlgym eval` on disk, read and checked: what was planned (run.json) and which episodes ended
+(metadata.jsonl).
+
+Reads only. What a kill left at the end of the records (a line cut short, an episode without its last turn) is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import TrajectoryError
+from ..evaluation import without_images
+from ..seeding import SPLITS, episode_seed
+from ..spec import PLANNERS
+from ..trajectory import FORMAT, HEADER, METADATA, read_header, read_trajectories
+from ..types import StepRecord
+
+PICTURES = ("shown", "grey", "shuffled")
+"""What the model saw: the pictures of the environment, grey ones, or those of another episode."""
+
+Episode = list[StepRecord]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One environment of a run, in one planner setting and with one kind of pictures.
+
+    Attributes:
+        key: its name in the run.
+        env_id: environment id.
+        planner: `online` or `global`.
+        pictures: one of `PICTURES`.
+        items: constructor arguments of each item.
+        seeds: seeds of each item.
+        repeats: how often each seed is played.
+        changed: constructor arguments make another environment of it than the one that registry.yaml measured.
+        entry: all that run.json says of it.
+    """
+
+    key: str
+    env_id: str
+    planner: str
+    pictures: str
+    items: tuple[Mapping[str, Any], ...]
+    seeds: int
+    repeats: int
+    changed: bool
+    entry: Mapping[str, Any]
+
+    @property
+    def planned(self) -> int:
+        """Number of episodes of the whole part."""
+        return len(self.items) * self.seeds * self.repeats
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run is.
+
+    Attributes:
+        folder: where it lies.
+        header: run.json.
+        policy: name of who played.
+        split: split of the episodes.
+        parts: key -> part, sorted by key.
+    """
+
+    folder: Path
+    header: Mapping[str, Any]
+    policy: str
+    split: str
+    parts: dict[str, Part]
+
+
+def read_run(folder: Path | str) -> Run:
+    """Read and check a folder's run.json.
+
+    Raises:
+        TrajectoryError: there is none, it cannot be read, or it is not an evaluation's.
+    """
+    folder = Path(folder)
+    if not (folder / HEADER).is_file():
+        what = "holds no run.json" if folder.is_dir() else "is no folder"
+        raise TrajectoryError(f"{folder} {what}; name the folder that `vlgym eval --out` wrote.")
+    header = read_header(folder)
+    if not isinstance(header, dict) or header.get("kind") != "evaluation":
+        kind = header.get("kind") if isinstance(header, dict) else None
+        raise TrajectoryError(
+            f"{folder} holds {f'a run of kind {kind!r}' if kind else 'trajectories'}, no evaluation; "
+            "name the folder that `vlgym eval --out` wrote."
+        )
+    if header.get("format") != FORMAT:
+        raise TrajectoryError(f"{folder / HEADER} has format {header.get('format')!r}; this version reads {FORMAT}.")
+    try:
+        policy, split = header["policy"]["name"], header["split"]
+        _require(isinstance(policy, str), "policy.name", policy)
+        _require(split in SPLITS, "split", split)
+        _require(isinstance(header["parts"], dict) and bool(header["parts"]), "parts", header["parts"])
+        parts = {key: _read_part(key, header["parts"][key]) for key in sorted(header["parts"])}
+        _check_prices(header.get("prices"))
+    except (KeyError, TypeError, ValueError) as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise TrajectoryError(f"{folder / HEADER} is not as `vlgym eval` writes it: {reason}.") from None
+    return Run(folder, header, policy, split, parts)
+
+
+def name_part(env_id: str, planner: str, pictures: str) -> str:
+    """Return the name of a part within a run, for example `vlgym/Sokoban-v0 global grey`."""
+    words = (env_id, planner if planner != PLANNERS[0] else "", pictures if pictures != PICTURES[0] else "")
+    return " ".join(filter(None, words))
+
+
+def read_episodes(run: Run) -> dict[str, list[Episode]]:
+    """Return key -> the part's finished episodes in the order of their numbers, without prompts and pictures.
+
+    Raises:
+        TrajectoryError: a line is malformed, a picture is missing, or a record is none of this run's.
+    """
+    found: dict[str, dict[int, Episode]] = {key: {} for key in run.parts}
+    for episode in iterate_episodes(run):
+        number, key = episode[0].episode, episode[0].part
+        if number in found[key]:
+            raise TrajectoryError(f"{run.folder / METADATA}: episode {number} of {key} stands there twice.")
+        found[key][number] = [without_images(record) for record in episode]
+    return {key: [episodes[number] for number in sorted(episodes)] for key, episodes in found.items()}
+
+
+def iterate_episodes(run: Run) -> Iterator[Episode]:
+    """Yield the finished episodes as they were written; an image of a prompt is its `file_name`.
+
+    Raises:
+        TrajectoryError: as `read_episodes`.
+    """
+    try:
+        for episode in read_trajectories(run.folder, images=False, unfinished=False):
+            _check_episode(run, episode)
+            yield episode
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise TrajectoryError(f"{run.folder / METADATA} cannot be read: {type(error).__name__}: {error}.") from None
+
+
+def _check_episode(run: Run, episode: Episode) -> None:
+    """Refuse records that this run cannot have written: the numbers would not be its own."""
+    first = episode[0]
+    part = run.parts.get(first.part) if isinstance(first.part, str) else None
+    if part is None:
+        raise TrajectoryError(f"{run.folder / METADATA}: a record is of part {first.part!r}, which run.json lacks.")
+    place = f"{run.folder / METADATA}: episode {first.episode!r} of {part.key}"
+    if not _is_count(first.episode) or first.episode >= part.planned:
+        raise TrajectoryError(f"{place} is not one of the {part.planned} planned.")
+    index, repeat = divmod(first.episode, part.repeats)
+    index = first.episode if part.entry.get("fresh_seeds") else index
+    due = (part.key, part.env_id, first.episode, repeat, episode_seed(part.env_id, run.split, index))
+    for turn, record in enumerate(episode):
+        if (record.part, record.env_id, record.episode, record.repeat, record.seed) != due or record.turn != turn:
+            raise TrajectoryError(
+                f"{place}: its turn {turn} should have seed {due[-1]}, repeat {repeat} and turn {turn}, but has "
+                f"seed {record.seed!r}, repeat {record.repeat!r} and turn {record.turn!r}."
+            )
+        _check_values(place, record)
+
+
+def _check_values(place: str, record: StepRecord) -> None:
+    usage = record.usage
+    numbers = [record.reward, *([] if record.score is None else [record.score])]
+    if usage is not None:
+        numbers += [usage.prompt_tokens, usage.completion_tokens, usage.seconds, usage.attempts]
+    flags = (record.success, record.invalid, record.cut, record.refused, record.terminated, record.truncated)
+    texts = (record.reply, record.parse, record.text, *record.actions)
+    if not all(map(_is_number, numbers)):
+        raise TrajectoryError(f"{place}: turn {record.turn} holds a number that is none.")
+    if not all(isinstance(flag, bool) for flag in flags) or not all(isinstance(text, str) for text in texts):
+        raise TrajectoryError(f"{place}: turn {record.turn} holds a value of a wrong type.")
+
+
+def _read_part(key: str, entry: Any) -> Part:
+    _require(isinstance(entry, dict), key, entry)
+    env_id, planner, pictures = entry["env_id"], entry["planner"], entry["pictures"]
+    _require(isinstance(env_id, str), f"{key}: env_id", env_id)
+    _require(planner in PLANNERS, f"{key}: planner", planner)
+    _require(pictures in PICTURES, f"{key}: pictures", pictures)
+    _require(key == name_part(env_id, planner, pictures), "the name of a part", key)
+    items, seeds, repeats = entry["items"], entry["episodes"], entry["repeats"]
+    valid = isinstance(items, list) and items and all(isinstance(item, dict) for item in items)
+    _require(bool(valid), f"{key}: items", items)
+    _require(_is_count(seeds) and seeds > 0, f"{key}: episodes", seeds)
+    _require(_is_count(repeats) and repeats > 0, f"{key}: repeats", repeats)
+    return Part(key, env_id, planner, pictures, tuple(items), seeds, repeats, bool(entry.get("changed")), entry)
+
+
+def _check_prices(prices: Any) -> None:
+    if prices is not None:
+        _require(isinstance(prices, dict) and all(_is_number(prices[side]) for side in ("in", "out")), "prices", prices)
+
+
+def _require(condition: bool, name: str, value: Any) -> None:
+    if not condition:
+        raise ValueError(f"{name} is {value!r}"[:200])
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

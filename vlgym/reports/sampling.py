@@ -1,0 +1,83 @@
+"""Intervals of means whose episodes depend on each other: the repeats of one seed are drawn together.
+
+The bootstrap is scipy's, with the percentile method and a fixed generator, so equal records give equal intervals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..intervals import wilson_interval
+from .needs import need
+
+RESAMPLES = 9999
+_BATCH = 500  # resamples at once: memory stays small with many episodes
+_SEED = 0
+
+Groups = Mapping[int, Sequence[float]]
+"""Values of each seed's episodes, by the seed's index."""
+
+
+def pooled_mean(groups: Groups) -> float:
+    """Return the mean of all values, each counting once."""
+    values = [value for group in groups.values() for value in group]
+    return sum(values) / len(values)
+
+
+def standard_error(groups: Groups) -> float | None:
+    """Return the standard error of `pooled_mean`, seeds being independent of each other and repeats not.
+
+    With one value in each group it is the usual one, `sd / sqrt(n)`. In general it is the linearised error of a ratio
+    of sums over groups. `None` with one group.
+    """
+    count = len(groups)
+    if count < 2:
+        return None
+    mean, total = pooled_mean(groups), sum(len(group) for group in groups.values())
+    spread = sum((sum(group) - mean * len(group)) ** 2 for group in groups.values())
+    return math.sqrt(spread * count / (count - 1)) / total
+
+
+def success_interval(groups: Groups) -> tuple[float, float, float]:
+    """Return the ends of the 95 % Wilson interval of a share, and how many independent trials it counts.
+
+    Without repeats these are the episodes. With repeats they are those that would have the standard error that is
+    seen: at least the seeds, at most the episodes.
+    """
+    episodes, share = sum(len(group) for group in groups.values()), pooled_mean(groups)
+    trials: float = episodes
+    if episodes > len(groups):
+        se = standard_error(groups)
+        trials = share * (1 - share) / se**2 if se else len(groups)
+        trials = min(episodes, max(len(groups), trials))
+    low, high = wilson_interval(share * trials, trials)
+    return low, high, trials
+
+
+def mean_interval(*strata: Groups) -> tuple[float, float] | None:
+    """Return the 95 % bootstrap interval of the mean over strata of `pooled_mean`; seeds are drawn within each.
+
+    `None` where a stratum has a single seed, which says nothing of the spread.
+    """
+    if not strata or any(len(groups) < 2 for groups in strata):
+        return None
+    sums = [np.array([sum(group) for group in groups.values()]) for groups in strata]
+    counts = [np.array([len(group) for group in groups.values()]) for groups in strata]
+
+    def statistic(*drawn: NDArray[np.int64], axis: int) -> Any:
+        means = [
+            total[index].sum(axis=axis) / count[index].sum(axis=axis)
+            for total, count, index in zip(sums, counts, drawn, strict=True)
+        ]
+        return sum(means) / len(means)
+
+    result = need("scipy.stats").bootstrap(
+        tuple(np.arange(len(groups)) for groups in strata), statistic, n_resamples=RESAMPLES, batch=_BATCH,
+        vectorized=True, paired=False, method="percentile", rng=np.random.default_rng(_SEED),
+    )  # fmt: skip
+    return float(result.confidence_interval.low), float(result.confidence_interval.high)
