@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import base64
 import contextlib
+import functools
 import hashlib
 import io
 import json
@@ -84,7 +85,7 @@ class FaultServer:
 
     Args:
         faults: what happens to which request: by number, or a function of the request.
-        latency: seconds before each answer.
+        latency: seconds from a request's arrival to its answer.
         spread: most seconds more, chosen by the content.
         key: the key that it demands; `None` for none.
         model: the one model that it knows; `None` takes any name.
@@ -160,15 +161,22 @@ class FaultServer:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+                arrived = self._loop.time()
                 method, path, _ = head[0].split(" ", 2)
                 headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
                 data = await reader.readexactly(int(headers.get("content-length", "0")))
-                if not await self._answer(method, path, headers, data, writer):
+                if not await self._answer(method, path, headers, data, writer, arrived):
                     break
         writer.close()
 
     async def _answer(
-        self, method: str, path: str, headers: dict[str, str], data: bytes, writer: asyncio.StreamWriter
+        self,
+        method: str,
+        path: str,
+        headers: dict[str, str],
+        data: bytes,
+        writer: asyncio.StreamWriter,
+        arrived: float,
     ) -> bool:
         """Answer one request; return whether the connection stays."""
         path, authorization = path.partition("?")[0], headers.get("authorization", "")
@@ -190,7 +198,7 @@ class FaultServer:
         self._now += 1
         self.most_at_once = max(self.most_at_once, self._now)
         try:
-            return await self._complete(asked, writer)
+            return await self._complete(asked, writer, arrived)
         finally:
             self._now -= 1
 
@@ -199,8 +207,8 @@ class FaultServer:
         for message in body["messages"]:
             for part in message["content"] if isinstance(message["content"], list) else []:
                 if part["type"] == "image_url":
-                    pictures.append(decode_url(part["image_url"]["url"]))
-                    part["image_url"]["url"] = hash_pixels(pictures[-1])
+                    picture, part["image_url"]["url"] = decode_url(part["image_url"]["url"])
+                    pictures.append(picture)
         digest = hashlib.sha256(json.dumps(body["messages"]).encode()).hexdigest()
         asked = Asked(self.counts["requests"], body, pictures, digest, self._times[digest], authorization)
         self._times[digest] += 1
@@ -209,7 +217,7 @@ class FaultServer:
             self.asked.append(asked)
         return asked
 
-    async def _complete(self, asked: Asked, writer: asyncio.StreamWriter) -> bool:
+    async def _complete(self, asked: Asked, writer: asyncio.StreamWriter, arrived: float) -> bool:
         body, luck = asked.body, int(asked.digest[:8], 16) / 2**32
         if self.model is not None and body["model"] != self.model:
             said = f"The model `{body['model']}` does not exist."
@@ -222,7 +230,8 @@ class FaultServer:
         if fault.kind:
             asked.fault = fault.kind
             self.counts[fault.kind] += 1
-        await asyncio.sleep(self.latency + self.spread * luck + (fault.seconds if fault.kind == "late" else 0))
+        seconds = self.latency + self.spread * luck + (fault.seconds if fault.kind == "late" else 0)
+        await asyncio.sleep(arrived + seconds - self._loop.time())
         if fault.kind == "hang":
             await asyncio.sleep(fault.seconds or 3600)
             return False
@@ -303,15 +312,17 @@ def choose_action(messages: list[dict[str, Any]], digest: str) -> str:
     return f"I choose {digest[:4]}. <action>{picks[0]}</action>"
 
 
-def decode_url(url: str) -> np.ndarray:
-    """Return the pixels of a PNG data URL, `[H, W, 3] uint8`; another kind of picture is refused."""
+@functools.lru_cache(256)
+def decode_url(url: str) -> tuple[np.ndarray, str]:
+    """Return the pixels of a PNG data URL, `[H, W, 3] uint8`, and their hash; another kind of picture is refused."""
     front, _, data = url.partition(",")
     if front != "data:image/png;base64":
         raise ValueError(f"not a PNG data URL: {front[:40]}")
     with Image.open(io.BytesIO(base64.b64decode(data, validate=True))) as picture:
         if (picture.format, picture.mode) != ("PNG", "RGB"):
             raise ValueError(f"not an RGB PNG: {picture.format}, {picture.mode}")
-        return np.asarray(picture).copy()
+        image = np.asarray(picture).copy()
+        return image, hash_pixels(image)
 
 
 def hash_pixels(image: np.ndarray) -> str:
