@@ -13,6 +13,7 @@ import typer
 from .. import __version__
 from ..exits import run_command
 from .check_cmd import check
+from .compare_cmd import compare
 from .doctor import doctor
 from .eval_cmd import evaluate
 from .list_cmd import list_environments, show
@@ -35,6 +36,7 @@ app.command("play")(play)
 app.add_typer(registry_app, name="registry")
 app.command("eval")(evaluate)
 app.command("report")(report)
+app.command("compare")(compare)
 app.command("doctor")(doctor)
 
 

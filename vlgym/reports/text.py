@@ -58,8 +58,6 @@ def explain_sight(row: Mapping[str, Any]) -> str:
     success = row.get("success")
     if success is None:
         return "No episode with equal seeds has ended in both."
-    if success.get("low") is None:
-        return "One pair of episodes says nothing."
     if success["low"] > 0:
         return "This policy wins more with the pictures than without."
     if success["high"] < 0:
