@@ -38,7 +38,7 @@ def compute_report(folder: Path | str) -> dict[str, Any]:
 
     `parts` holds a row for each part of the run, `overall` the means over the parts whose pictures were shown,
     `sight` what each control (grey or shuffled pictures) loses against the part that it belongs to, `spent` the tokens
-    and the money of all of it, and `timing` how long answers took.
+    and the money of all of it, `can_it_see` what was found of the model's sight, and `timing` how long answers took.
 
     Raises:
         TrajectoryError: the folder is no evaluation, or a record is malformed.
@@ -60,6 +60,7 @@ def report_run(run: Run, played: Mapping[str, Sequence[Episode]]) -> dict[str, A
             "split": run.split,
             "seed": run.header.get("seed"),
             "prices": prices,
+            "can_it_see": find_verdict(run.header),
             "parts": parts,
             "overall": _describe_all(run, played, prices),
             "sight": list(_compare_sight(run, played)),
@@ -73,6 +74,16 @@ def report_run(run: Run, played: Mapping[str, Sequence[Episode]]) -> dict[str, A
             },
         }
     )
+
+
+def find_verdict(header: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what `can-it-see` said of the model before it played: `sees` and `warnings`; `None` if nobody looked."""
+    sessions = header.get("sessions")
+    last = sessions[-1] if isinstance(sessions, list) and sessions else None
+    found = last.get("can_it_see") if isinstance(last, dict) else None
+    if not isinstance(found, dict) or not isinstance(found.get("warnings"), list):
+        return None
+    return {"sees": found.get("sees"), "warnings": [str(line) for line in found["warnings"]]}
 
 
 def find_bounds(part: Part) -> dict[str, dict[str, float]]:

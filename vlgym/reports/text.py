@@ -78,6 +78,8 @@ def write_markdown(report: Mapping[str, Any]) -> str:
         place = overall["normalized"]
         lines.append(f"- normalized score: {write_interval(place)}, mean over {place['parts']} environment(s)")
     lines.append(f"- episodes: {write_episodes(overall)}, split {report['split']}")
+    if seen := report.get("can_it_see"):
+        lines += [f"- can-it-see: {escape(line)}" for line in seen["warnings"] or ["the model sees its pictures"]]
     if "prompt_tokens" in spent:
         tokens = f"{write_count(spent['prompt_tokens']['total'])} in, {write_count(spent['reply_tokens']['total'])} out"
         lines.append(f"- tokens: {tokens}" + (f", {write_money(spent['cost'])}" if "cost" in spent else ""))
