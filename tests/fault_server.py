@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import base64
 import contextlib
+import functools
 import hashlib
 import io
 import json
@@ -28,7 +29,7 @@ import numpy as np
 from PIL import Image
 
 WORDS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
-TRANSPORT = ("late", "hang", "drop", "half", "truncated", "json", "html", "shape", "error200")
+TRANSPORT = ("late", "hang", "drop", "half", "drip", "truncated", "json", "html", "shape", "error200")
 """Faults of the way, after which asking again helps; so do statuses such as `429`, `500`, `503`."""
 REPLIES = ("refuse", "filter", "empty", "null", "cut", "parts", "reasoning", "surrogate")
 """Replies that are odd, and replies all the same."""
@@ -40,7 +41,7 @@ class Fault:
 
     Attributes:
         kind: one of `TRANSPORT` or `REPLIES`, or a status as text.
-        seconds: for `late` and `hang`.
+        seconds: for `late` and `hang`; between two bytes for `drip`.
         retry_after: header of a status.
         body: body of a status, instead of the usual one.
     """
@@ -84,7 +85,7 @@ class FaultServer:
 
     Args:
         faults: what happens to which request: by number, or a function of the request.
-        latency: seconds before each answer.
+        latency: seconds from a request's arrival to its answer.
         spread: most seconds more, chosen by the content.
         key: the key that it demands; `None` for none.
         model: the one model that it knows; `None` takes any name.
@@ -160,15 +161,22 @@ class FaultServer:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+                arrived = self._loop.time()
                 method, path, _ = head[0].split(" ", 2)
                 headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
                 data = await reader.readexactly(int(headers.get("content-length", "0")))
-                if not await self._answer(method, path, headers, data, writer):
+                if not await self._answer(method, path, headers, data, writer, arrived):
                     break
         writer.close()
 
     async def _answer(
-        self, method: str, path: str, headers: dict[str, str], data: bytes, writer: asyncio.StreamWriter
+        self,
+        method: str,
+        path: str,
+        headers: dict[str, str],
+        data: bytes,
+        writer: asyncio.StreamWriter,
+        arrived: float,
     ) -> bool:
         """Answer one request; return whether the connection stays."""
         path, authorization = path.partition("?")[0], headers.get("authorization", "")
@@ -190,7 +198,7 @@ class FaultServer:
         self._now += 1
         self.most_at_once = max(self.most_at_once, self._now)
         try:
-            return await self._complete(asked, writer)
+            return await self._complete(asked, writer, arrived)
         finally:
             self._now -= 1
 
@@ -199,8 +207,8 @@ class FaultServer:
         for message in body["messages"]:
             for part in message["content"] if isinstance(message["content"], list) else []:
                 if part["type"] == "image_url":
-                    pictures.append(decode_url(part["image_url"]["url"]))
-                    part["image_url"]["url"] = hash_pixels(pictures[-1])
+                    picture, part["image_url"]["url"] = decode_url(part["image_url"]["url"])
+                    pictures.append(picture)
         digest = hashlib.sha256(json.dumps(body["messages"]).encode()).hexdigest()
         asked = Asked(self.counts["requests"], body, pictures, digest, self._times[digest], authorization)
         self._times[digest] += 1
@@ -209,7 +217,7 @@ class FaultServer:
             self.asked.append(asked)
         return asked
 
-    async def _complete(self, asked: Asked, writer: asyncio.StreamWriter) -> bool:
+    async def _complete(self, asked: Asked, writer: asyncio.StreamWriter, arrived: float) -> bool:
         body, luck = asked.body, int(asked.digest[:8], 16) / 2**32
         if self.model is not None and body["model"] != self.model:
             said = f"The model `{body['model']}` does not exist."
@@ -222,7 +230,8 @@ class FaultServer:
         if fault.kind:
             asked.fault = fault.kind
             self.counts[fault.kind] += 1
-        await asyncio.sleep(self.latency + self.spread * luck + (fault.seconds if fault.kind == "late" else 0))
+        seconds = self.latency + self.spread * luck + (fault.seconds if fault.kind == "late" else 0)
+        await asyncio.sleep(arrived + seconds - self._loop.time())
         if fault.kind == "hang":
             await asyncio.sleep(fault.seconds or 3600)
             return False
@@ -239,16 +248,25 @@ class FaultServer:
             writer.write(_head(200, len(whole)) + whole[: len(whole) // 2])
             await writer.drain()
             return False
+        if fault.kind == "drip":
+            for place, piece in enumerate([_head(200, len(whole)), *(whole[i : i + 1] for i in range(len(whole)))]):
+                await asyncio.sleep(fault.seconds if place else 0)
+                writer.write(piece)
+                await writer.drain()
+            return self._note_answer(asked)
         broken = {
             "truncated": whole[: len(whole) // 2], "json": b'{"choices": [}',
             "html": b"<html><b>Bad gateway</b></html>",
             "shape": b'{"object": "chat.completion", "choices": []}',
             "error200": json.dumps(_error("the provider is overloaded", "502")).encode(),
         }.get(fault.kind)  # fmt: skip
-        stays = await _send(writer, 200, whole if broken is None else broken)
-        asked.answered = broken is None
-        self.counts["answered"] += asked.answered
-        return stays
+        await _send(writer, 200, whole if broken is None else broken)
+        return self._note_answer(asked) if broken is None else True
+
+    def _note_answer(self, asked: Asked) -> bool:
+        asked.answered = True
+        self.counts["answered"] += 1
+        return True
 
     def _write(self, asked: Asked, kind: str) -> dict[str, Any]:
         """Return the chat completion of a request."""
@@ -294,15 +312,17 @@ def choose_action(messages: list[dict[str, Any]], digest: str) -> str:
     return f"I choose {digest[:4]}. <action>{picks[0]}</action>"
 
 
-def decode_url(url: str) -> np.ndarray:
-    """Return the pixels of a PNG data URL, `[H, W, 3] uint8`; another kind of picture is refused."""
+@functools.lru_cache(256)
+def decode_url(url: str) -> tuple[np.ndarray, str]:
+    """Return the pixels of a PNG data URL, `[H, W, 3] uint8`, and their hash; another kind of picture is refused."""
     front, _, data = url.partition(",")
     if front != "data:image/png;base64":
         raise ValueError(f"not a PNG data URL: {front[:40]}")
     with Image.open(io.BytesIO(base64.b64decode(data, validate=True))) as picture:
         if (picture.format, picture.mode) != ("PNG", "RGB"):
             raise ValueError(f"not an RGB PNG: {picture.format}, {picture.mode}")
-        return np.asarray(picture).copy()
+        image = np.asarray(picture).copy()
+        return image, hash_pixels(image)
 
 
 def hash_pixels(image: np.ndarray) -> str:
@@ -338,7 +358,8 @@ def cycle_faults(kinds: Sequence[str], every: int) -> Choose:
 
     def choose(asked: Asked) -> Fault | None:
         turn, rest = divmod(asked.number + 1, every)
-        return None if rest else Fault(kinds[(turn - 1) % len(kinds)], seconds=1.0)
+        kind = kinds[(turn - 1) % len(kinds)]
+        return None if rest else Fault(kind, seconds=0.01 if kind == "drip" else 1.0)
 
     return choose
 

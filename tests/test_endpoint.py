@@ -257,7 +257,7 @@ def test_what_never_answers_is_asked_again_after_the_timeout() -> None:
 
 
 def test_an_answer_that_drips_for_longer_than_the_timeout_counts_as_none() -> None:
-    with FaultServer(lambda asked: Fault("late", seconds=5)) as server:
+    with FaultServer(lambda asked: Fault("drip", seconds=0.05)) as server:
         begun = time.monotonic()
         with pytest.raises(FailedError, match=r"no answer within 0.2 s \(--timeout\)"):
             ask(server, timeout=0.2, max_retries=1)
@@ -620,7 +620,8 @@ def test_closing_cancels_what_is_under_way_and_leaves_no_thread() -> None:
 
 def test_an_interrupt_ends_the_process_soon() -> None:
     code = (
-        "import sys\n"
+        "import signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # whoever runs the tests may ignore it
         "from vlgym.endpoint import make_openai\n"
         "from vlgym.types import Turn\n"
         "policy = make_openai('m', base_url=sys.argv[1])\n"

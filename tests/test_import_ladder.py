@@ -26,7 +26,6 @@ LADDER = (
     ("rollout", "policy_names"),
     ("evaluation",),
     ("reports",),
-    ("suite_runs",),
     ("testing",),
     ("cli", "web"),
     ("__main__",),

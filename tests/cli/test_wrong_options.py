@@ -17,7 +17,7 @@ NOWHERE = "/dev/null/x"  # cannot be made, by root either
 CALLS = {
     "list": ["list"], "show": ["show", ENV, "--prompt"], "check": ["check", ENV],
     "play": ["play", ENV, "--policy=random"],
-    "suite": ["suite", "magebench-mini"], "doctor": ["doctor"], "registry write": ["registry", "write"],
+    "doctor": ["doctor"], "registry write": ["registry", "write"],
     "registry check": ["registry", "check", "--path", str(PACKAGED)],
     "eval": ["eval", "--policy=random", f"--env={ENV}", "--out=run"], "report": ["report", NOWHERE],
 }  # fmt: skip

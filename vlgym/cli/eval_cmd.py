@@ -146,7 +146,7 @@ def evaluate(
         try:
             run_evaluation(
                 parts, player, out, layout=PromptBuilder.asked(turns, images), num_envs=num_envs, prices=prices,
-                max_cost=max_cost, resume=resume, watcher=progress, noted=noted, split=split, seed=seed, suite=suite,
+                max_cost=max_cost, resume=resume, watcher=progress, noted=noted, seed=seed, suite=suite,
             )  # fmt: skip
         finally:
             if progress.begun and count_finished(out):
@@ -190,7 +190,8 @@ def _look_first(policy: Policy, num_envs: int | None) -> dict[str, Any]:
     )
     report, folder = look_first(policy, num_envs=num_envs, watcher=EvaluationProgress(quiet=True))
     _print_sight(report)
-    return {"sees": report.sees, "warnings": list(report.warnings), "records": str(folder)}
+    console.print(f"  its replies: {folder}", soft_wrap=True)
+    return {"sees": report.sees, "warnings": list(report.warnings)}
 
 
 def _print_sight(report: SightReport) -> None:

@@ -61,7 +61,7 @@ class PictureCache:
 
     def url(self, image: Image) -> str:
         """Return `data:image/png;base64,...` of `[H, W, 3] uint8`."""
-        key = (image.shape, hashlib.blake2b(image.tobytes(), digest_size=16).digest())
+        key = (image.shape, hashlib.sha256(image.tobytes()).digest())
         with self._lock:
             if key in self._urls:
                 self._urls.move_to_end(key)

@@ -91,7 +91,8 @@ def run_evaluation(
     builders = {} if layout is None else {part.key: layout for part in parts}
     run = describe_evaluation(parts, policy, builders=builders, prices=prices.to_dict(), **more)
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    session = {"command": shlex.join(sys.argv), "started": started, **(noted or {})}
+    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    session = {"command": command, "started": started, **(noted or {})}
     if hasattr(policy, "describe_session"):
         session |= policy.describe_session()
     with EvaluationFolder(out, run, session=session, resume=resume) as folder:

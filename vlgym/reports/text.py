@@ -58,8 +58,6 @@ def explain_sight(row: Mapping[str, Any]) -> str:
     success = row.get("success")
     if success is None:
         return "No episode with equal seeds has ended in both."
-    if success.get("low") is None:
-        return "One pair of episodes says nothing."
     if success["low"] > 0:
         return "This policy wins more with the pictures than without."
     if success["high"] < 0:
@@ -80,6 +78,8 @@ def write_markdown(report: Mapping[str, Any]) -> str:
         place = overall["normalized"]
         lines.append(f"- normalized score: {write_interval(place)}, mean over {place['parts']} environment(s)")
     lines.append(f"- episodes: {write_episodes(overall)}, split {report['split']}")
+    if seen := report.get("can_it_see"):
+        lines += [f"- can-it-see: {escape(line)}" for line in seen["warnings"] or ["the model sees its pictures"]]
     if "prompt_tokens" in spent:
         tokens = f"{write_count(spent['prompt_tokens']['total'])} in, {write_count(spent['reply_tokens']['total'])} out"
         lines.append(f"- tokens: {tokens}" + (f", {write_money(spent['cost'])}" if "cost" in spent else ""))

@@ -60,6 +60,11 @@ def write_share(value: float | None) -> str:
     return "< 1 %" if 0 < value < 0.005 else f"{100 * value:.0f} %"
 
 
+def write_p(value: float) -> str:
+    """Return a p value to three digits after the point."""
+    return "< 0.001" if value < 0.0005 else f"{value:.3f}"
+
+
 def write_episodes(row: Mapping[str, Any]) -> str:
     """Return how many episodes ended, and of how many where some are missing."""
     ended, planned = row["episodes"], row["planned"]
