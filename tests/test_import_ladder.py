@@ -10,7 +10,7 @@ from sources import ROOT, imported_modules, list_files, module_name
 
 LADDER = (
     ("errors", "types"),
-    ("seeding", "intervals", "terminal", "argument_types"),
+    ("seeding", "intervals", "terminal", "argument_types", "exact_tests", "sight_report"),
     ("spec", "benchmark_scores", "browser_programs", "exits"),
     ("spaces", "suites", "reset_options", "arguments", "versions"),
     ("shared_text",),
@@ -24,7 +24,7 @@ LADDER = (
     ("making",),
     ("policies", "trajectory", "recorded"),
     ("rollout",),
-    ("evaluation",),
+    ("evaluation", "sight"),
     ("suite_runs",),
     ("testing",),
     ("cli", "web"),
