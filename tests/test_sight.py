@@ -191,8 +191,8 @@ def test_a_model_that_knows_the_last_picture_and_guesses_the_others_gets_only_th
     found = [simulate(know_the_last, seed) for seed in range(100)]
     lines = [report.warnings for report in found]
     said = [line for line in lines if len(line) == 1 and "only the last one seems to arrive" in line[0]]
-    assert len(said) >= 80
-    assert all(report.sees and len(report.warnings) == 1 for report in found)  # the others: not clearly better
+    assert len(said) >= 80  # some guess the others well enough to look sighted
+    assert all(report.sees for report in found)
     assert "the model knows the last one (3 of 3 right), not the others" in said[0][0]
 
 
