@@ -19,15 +19,17 @@ from typing import Any
 import numpy as np
 import pytest
 from fault_server import Asked, Fault, FaultServer, choose_action, hash_pixels
-from toys import make_walk
+from toys import installed, make_spec, make_walk
 
 from vlgym.endpoint import OpenAIPolicy, make_openai
 from vlgym.endpoint.policy import make_seed
 from vlgym.errors import FailedError, UserError
+from vlgym.evaluation.plan import Part, list_jobs
+from vlgym.evaluation.play import Player
 from vlgym.policies import AskingPolicy
 from vlgym.prompts import PastTurn, PromptBuilder
 from vlgym.rollout import Runner, run_episodes
-from vlgym.types import Reply, Turn
+from vlgym.types import Reply, StepRecord, Turn
 
 SECRET = "sk-very-secret-123456"
 SIZES = [(1, 1), (7, 13), (56, 112), (224, 224), (300, 300)]
@@ -479,6 +481,21 @@ def test_a_slow_answer_holds_up_no_other_one() -> None:
         done, pending = concurrent.futures.wait(futures, timeout=2)
         policy.close()
     assert (len(done - pending), len(pending)) == (5, 1)
+
+
+def test_in_play_a_slow_answer_holds_up_its_own_episode_alone() -> None:
+    done: list[tuple[bool, list[StepRecord]]] = []
+    spec = make_spec()
+    with installed(spec), FaultServer({1: Fault("late", seconds=3)}) as server:
+        policy = make_openai("m", base_url=server.url)
+        jobs = list_jobs([Part(spec.id, episodes=8)])
+        finish = lambda episode: done.append((server.asked[1].answered, episode))  # noqa: E731
+        Player(jobs, policy, num_envs=4, on_episode=finish).play()
+        policy.close()
+    assert [answered for answered, _ in done] == [False] * 7 + [True]
+    assert sorted(episode[0].episode for _, episode in done) == list(range(8))
+    assert max(record.usage.seconds for record in done[-1][1] if record.usage) > 3
+    assert len(server.asked) == sum(len(episode) for _, episode in done)
 
 
 # --- keys -------------------------------------------------------------------------------------------------------------
