@@ -430,7 +430,9 @@ def test_an_account_without_credit_is_not_asked_again() -> None:
     body = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
     with (
         FaultServer({0: Fault("429", body=body)}) as server,
-        pytest.raises(UserError, match=r"wants to be paid first: 429 You exceeded your current quota\. Go on later"),
+        pytest.raises(
+            UserError, match=r"says that no credit is left: 429 You exceeded your current quota\. Go on later"
+        ),
     ):
         ask(server)
     assert server.counts["requests"] == 1
@@ -534,10 +536,10 @@ def test_a_wrong_key_ends_at_once_and_stands_in_no_line_record_or_log(
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     with FaultServer(key="another") as server:
         policies.append(make_openai("m", base_url=server.url))
-        with pytest.raises(UserError, match=r"does not let us in: 401 Incorrect API key provided: \[secret\]\. Check "
+        with pytest.raises(UserError, match=r"refuses access: 401 Incorrect API key provided: \[secret\]\. Check "
                                             r"the key in OPENAI_API_KEY") as caught:  # fmt: skip
             policies[0].check()
-        with pytest.raises(UserError, match="does not let us in"):
+        with pytest.raises(UserError, match="refuses access"):
             policies[0].reply(some_turns(3))
     shown = [str(caught.value), repr(caught.getrepr(style="long")), caplog.text]
     shown += [str(policies[0].describe()), str(policies[0].describe_session())]

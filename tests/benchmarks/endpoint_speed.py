@@ -6,11 +6,16 @@ The server (`tests/fault_server.py`) is a process of its own and decodes every p
 environments are drawn, pictures and prompts sent, replies parsed, episodes written to a folder. Where so many episodes
 are played at once, the ideal is so many replies per second. The clock runs from the end of the third round of replies
 to the end of the last, whole rounds only: connecting comes before it.
+
+A bare client that sends one ready-made request again and again over so many sockets, and does nothing else, is measured
+in turn with it: what is missing of the ideal there is the server's and the machine's.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import json
 import os
 import statistics
 import subprocess
@@ -20,12 +25,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from report import finish, parse_write, table
 
 from vlgym.endpoint import make_openai
 from vlgym.evaluation.plan import plan_ids
 from vlgym.evaluation.run import Unwatched, run_evaluation
+from vlgym.making import make
+from vlgym.rendering import data_url
 from vlgym.types import Reply
 
 ENV_ID = "vlgym/NumberLine-v0"
@@ -83,6 +91,31 @@ def measure(size: int, rounds: int) -> tuple[float, float]:
     return size * rounds / seconds, 1000 * used / len(clock.times)
 
 
+def measure_bare(size: int, rounds: int) -> float:
+    """Return replies per second of a client that only sends and reads bytes."""
+    content = [{"type": "image_url", "image_url": {"url": data_url(make(ENV_ID).reset(seed=0)[0]["image"])}},
+               {"type": "text", "text": "Legal actions: -, +"}]  # fmt: skip
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": content}]}).encode()
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    times: list[float] = []
+
+    async def ask(port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for _ in range(CONNECTING + rounds):
+            writer.write(head + body)
+            lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+            await reader.readexactly(int(lines[-3].removeprefix("Content-Length: ")))
+            times.append(time.perf_counter())
+        writer.close()
+
+    async def ask_all(port: int) -> None:
+        await asyncio.gather(*(ask(port) for _ in range(size)))
+
+    with serve() as url:
+        asyncio.run(ask_all(urlsplit(url).port or 0))
+    return size * rounds / (times[-1] - times[size * CONNECTING - 1])
+
+
 def main() -> None:
     """Measure every size some times and report medians."""
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -90,11 +123,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=12, help="replies of each episode's place that are measured")
     chosen = parse_write(__doc__ or "", parser)
     found: dict[int, list[tuple[float, float]]] = {size: [] for size in SIZES}
+    bare: dict[int, list[float]] = {size: [] for size in SIZES}
     loads = [os.getloadavg()[0]]
     for _ in range(chosen.runs):
         for size in SIZES:
             found[size].append(measure(size, chosen.rounds))
-            print(f"{size}: {found[size][-1][0]:.1f} replies/s", file=sys.stderr)
+            bare[size].append(measure_bare(size, chosen.rounds))
+            print(f"{size}: {found[size][-1][0]:.1f} replies/s, bare {bare[size][-1]:.1f}", file=sys.stderr)
         loads.append(os.getloadavg()[0])
     rows = []
     for size in SIZES:
@@ -103,6 +138,7 @@ def main() -> None:
             [
                 size, f"{statistics.median(speeds) * size / LATENCY:.1f}", f"{statistics.median(speeds):.2f}",
                 f"{min(speeds):.2f}", f"{max(speeds):.2f}",
+                f"{statistics.median(bare[size]) * LATENCY / size:.2f}",
                 f"{statistics.median(cost for _, cost in found[size]):.1f}",
             ]
         )  # fmt: skip
@@ -110,9 +146,11 @@ def main() -> None:
         f"{ENV_ID} through `vlgym.evaluation.run_evaluation`, records on disk included; {chosen.runs} runs of "
         f"{chosen.rounds} rounds; the server's process beside it on the same processor. Ideal: as many replies per "
         f"second as episodes at once. Target: a share of {TARGET:g} at 64. Load average of the machine meanwhile, "
-        f"this benchmark and whatever else ran included: {min(loads):.1f} to {max(loads):.1f}.\n\n"
+        f"this benchmark and whatever else ran included: {min(loads):.1f} to {max(loads):.1f}. The bare client sends a "
+        "ready-made request over as many sockets and reads the answer, and nothing else.\n\n"
     )
-    header = ["episodes at once", "replies/s", "share of the ideal", "lowest", "highest", "processor ms per reply"]
+    header = ["episodes at once", "replies/s", "share of the ideal", "lowest", "highest", "bare client's share",
+              "processor ms per reply"]  # fmt: skip
     finish("endpoint_speed", "Endpoint: speed", body + table(header, rows), ["vlgym", "openai", "httpx2"], chosen.write)
 
 
