@@ -35,7 +35,7 @@ _FIELDS = (
     "env_id", "episode", "seed", "turn", "text", "reply", "actions", "parse", "reward", "terminated", "truncated",
     "invalid", "success", "score",
 )  # fmt: skip
-_SINCE_FORMAT_3 = ("part", "repeat", "cut", "refused")
+_SINCE_FORMAT_3 = ("part", "repeat", "cut", "refused", "after")
 
 
 def describe_run(
@@ -110,12 +110,14 @@ class TrajectoryWriter:
         elif self.folder.exists() and any(self.folder.iterdir()):
             raise TrajectoryError(f"{self.folder} is not empty and holds no run.json; choose another folder.")
         self._stored: set[str] = set()
+        self._names: dict[int, str] = {}  # by `id`, within one episode: a history shows the same arrays again and again
         (self.folder / "images").mkdir(parents=True, exist_ok=True)
         header.write_text(json.dumps(run, indent=2) + "\n", encoding="utf-8")
 
     def write(self, episode: list[StepRecord]) -> None:
         """Append one episode's records: images first, then the lines that name them."""
         lines = []
+        self._names.clear()
         for record in episode:
             row: dict[str, Any] = {"file_name": self._store(record.image)}
             row.update({field: getattr(record, field) for field in (*_FIELDS, *_SINCE_FORMAT_3)})
@@ -129,8 +131,10 @@ class TrajectoryWriter:
 
     def _store(self, image: Image) -> str:
         """Write an image, unless an equal one is there, and return its name."""
+        if id(image) in self._names:
+            return self._names[id(image)]
         digest = hashlib.sha256(f"{image.shape}".encode() + np.ascontiguousarray(image).tobytes()).hexdigest()[:20]
-        name = f"images/{digest}.png"
+        name = self._names[id(image)] = f"images/{digest}.png"
         if name not in self._stored:
             path = self.folder / name
             if not path.exists():

@@ -16,6 +16,7 @@ from .check_cmd import check
 from .compare_cmd import compare
 from .doctor import doctor
 from .eval_cmd import evaluate
+from .leaderboard_cmd import leaderboard
 from .list_cmd import list_environments, show
 from .play import play
 from .registry_cmd import registry_app
@@ -37,6 +38,7 @@ app.add_typer(registry_app, name="registry")
 app.command("eval")(evaluate)
 app.command("report")(report)
 app.command("compare")(compare)
+app.command("leaderboard")(leaderboard)
 app.command("doctor")(doctor)
 
 

@@ -13,6 +13,8 @@ NO_KEY = "none"
 """Sent where there is no key: a local server wants none, but the protocol has a place for it."""
 LOCAL = ("localhost", "127.0.0.1", "::1")
 """Hosts that no proxy is asked for."""
+LANE = 8
+"""Most connections of one client."""
 
 
 def check_url(url: str) -> None:
@@ -43,8 +45,18 @@ def read_key(variable: str, url: str | None) -> str:
     return key
 
 
-def open_client(url: str | None, key: str, concurrency: int, timeout: float) -> tuple[Any, str, list[str]]:
-    """Return a client that retries nothing itself, its address for lines and records, and what they must not show."""
+def open_clients(url: str | None, key: str, concurrency: int, timeout: float) -> tuple[list[Any], str, list[str]]:
+    """Return the clients to ask by, one for each request that may be under way, and what is said of them.
+
+    They retry nothing. Up to `LANE` places share a client: its pool looks at each of its idle connections for each
+    request, so that one pool for hundreds of requests would take more time than all the rest.
+
+    Returns:
+        `concurrency` clients, some of them the same; the address for lines and records; what these must not show.
+
+    Raises:
+        UserError: the package `openai` is missing.
+    """
     try:
         import httpx2
         import openai
@@ -53,24 +65,27 @@ def open_client(url: str | None, key: str, concurrency: int, timeout: float) -> 
 
     split = urlsplit(url or "")
     login = (unquote(split.username or ""), unquote(split.password or "")) if "@" in split.netloc else None
-    http = openai.DefaultAsyncHttpxClient(
-        auth=login,
-        limits=httpx2.Limits(max_connections=concurrency + 4, max_keepalive_connections=concurrency),
-        timeout=httpx2.Timeout(timeout),
-        trust_env=split.hostname not in LOCAL,
-    )
     plain = urlunsplit(split._replace(netloc=split.netloc.rpartition("@")[2], query="", fragment="")) if url else None
     query = dict(parse_qsl(split.query))
-    client = openai.AsyncOpenAI(
-        base_url=plain,
-        api_key=key or NO_KEY,
-        max_retries=0,
-        timeout=httpx2.Timeout(timeout),
-        http_client=http,
-        default_query=query,
-    )
-    secrets = [key, split.password or "", *(login or ())[1:], *query.values()]
-    return client, _without_secrets(str(client.base_url)), sorted(filter(None, set(secrets)), key=len, reverse=True)
+    certificates = httpx2.create_ssl_context()  # takes long, so that all clients share it
+
+    def open_one() -> Any:
+        http = openai.DefaultAsyncHttpxClient(
+            auth=login,
+            limits=httpx2.Limits(max_connections=LANE + 1, max_keepalive_connections=LANE),
+            timeout=httpx2.Timeout(timeout),
+            trust_env=split.hostname not in LOCAL,
+            verify=certificates,
+        )
+        return openai.AsyncOpenAI(
+            base_url=plain, api_key=key or NO_KEY, max_retries=0, timeout=httpx2.Timeout(timeout), http_client=http,
+            default_query=query,
+        )  # fmt: skip
+
+    lanes = [open_one() for _ in range(-(-concurrency // LANE))]
+    secrets = {key, split.password or "", *(login or ())[1:], *query.values()} - {""}
+    address = _without_secrets(str(lanes[0].base_url))
+    return [lanes[place // LANE] for place in range(concurrency)], address, sorted(secrets, key=len, reverse=True)
 
 
 def _without_secrets(url: str) -> str:

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..errors import FailedError, UserError, nearest
 from ..types import Reply, Turn, Usage
-from .connection import KEY, open_client
+from .connection import KEY, open_clients
 from .failures import Failure, judge
 from .messages import Answer, PictureCache, read_answer, show, write_messages
 from .pacing import LONGEST_ASKED, Pace, Sleep, back_off
@@ -95,11 +95,13 @@ class OpenAIPolicy:
         self.concurrency, self.timeout, self.max_retries = concurrency, timeout, max_retries
         self.requests_per_minute, self.api_key_env = requests_per_minute, api_key_env
         self._sleep, self._clock, self._draw = sleep, clock, draw or random.Random().random
-        self._client, self._url, self._secrets = open_client(base_url, api_key, concurrency, timeout)
+        self._clients, self._url, self._secrets = open_clients(base_url, api_key, concurrency, timeout)
         self._keyless = not api_key
         self._pictures = PictureCache()
         self._pace = Pace(requests_per_minute, sleep, clock)
-        self._slots = asyncio.Semaphore(concurrency)
+        self._free: asyncio.LifoQueue[Any] = asyncio.LifoQueue()  # last in, first out: connections are used again
+        for client in reversed(self._clients):
+            self._free.put_nowait(client)
         self._limit_name = "max_tokens"
         self._reached = self._closed = False
         self._ended: UserError | None = None
@@ -195,49 +197,57 @@ class OpenAIPolicy:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._client.close()
+        for client in set(self._clients):
+            await client.close()
         with contextlib.suppress(TimeoutError):  # a thread of it may still look a name up
             await asyncio.wait_for(self._loop.shutdown_default_executor(), 2)
 
     async def _ask(self, body: dict[str, Any], lenient: bool = False) -> Reply:
-        """Insist until there is an answer, or until none can come."""
-        async with self._slots:
-            attempts, begun = 0, None
-            while True:
-                self._count(waited=await self._pace.wait())
-                if self._ended is not None:
-                    raise type(self._ended)(str(self._ended))
-                begun = self._clock() if begun is None else begun
-                attempts += 1
-                self._count(requests=1, retries=int(attempts > 1))
-                limit_name = self._limit_name
-                found = await self._try(body, limit_name)
-                if isinstance(found, Failure) and found.kind == "filter":
-                    found = Answer("", refused=True)
-                if isinstance(found, Answer):
-                    return self._give(found, self._clock() - begun, attempts)
-                if found.kind == "rename" and self.max_tokens is not None and limit_name == "max_tokens":
-                    self._limit_name = "max_completion_tokens"
-                    continue
-                if lenient and found.kind == "request" and not found.hint:
-                    return Reply("")
-                if (end := await self._judge_end(found, attempts)) is not None:
-                    self._ended = end
-                    raise end
-                if found.asked is not None:
-                    self._pace.hold(min(found.asked, LONGEST_ASKED))
-                seconds = back_off(attempts, self._draw, found.asked)
-                await self._sleep(seconds)
-                self._count(waited=seconds)
+        """Wait for a place among those that ask at once, and insist there."""
+        client = await self._free.get()
+        try:
+            return await self._insist(client, body, lenient)
+        finally:
+            self._free.put_nowait(client)
 
-    async def _try(self, body: dict[str, Any], limit_name: str) -> Answer | Failure:
+    async def _insist(self, client: Any, body: dict[str, Any], lenient: bool) -> Reply:
+        """Ask until there is an answer, or until none can come."""
+        attempts, begun = 0, None
+        while True:
+            self._count(waited=await self._pace.wait())
+            if self._ended is not None:
+                raise type(self._ended)(str(self._ended))
+            begun = self._clock() if begun is None else begun
+            attempts += 1
+            self._count(requests=1, retries=int(attempts > 1))
+            limit_name = self._limit_name
+            found = await self._try(client, body, limit_name)
+            if isinstance(found, Failure) and found.kind == "filter":
+                found = Answer("", refused=True)
+            if isinstance(found, Answer):
+                return self._give(found, self._clock() - begun, attempts)
+            if found.kind == "rename" and self.max_tokens is not None and limit_name == "max_tokens":
+                self._limit_name = "max_completion_tokens"
+                continue
+            if lenient and found.kind == "request" and not found.hint:
+                return Reply("")
+            if (end := await self._judge_end(found, attempts)) is not None:
+                self._ended = end
+                raise end
+            if found.asked is not None:
+                self._pace.hold(min(found.asked, LONGEST_ASKED))
+            seconds = back_off(attempts, self._draw, found.asked)
+            await self._sleep(seconds)
+            self._count(waited=seconds)
+
+    async def _try(self, client: Any, body: dict[str, Any], limit_name: str) -> Answer | Failure:
         """Send one request."""
         options = {"temperature": self.temperature, limit_name: self.max_tokens}
         given = {name: value for name, value in options.items() if value is not None}
         sent = {**body, **given}  # as extra_body: what the package knows by name it walks through, which takes longer
         try:
             async with asyncio.timeout(self.timeout):
-                raw = await self._client.chat.completions.with_raw_response.create(
+                raw = await client.chat.completions.with_raw_response.create(
                     model=self.model, messages=[], extra_body=sent
                 )
             self._reached = True
@@ -285,7 +295,7 @@ class OpenAIPolicy:
         """Return the names that the server lists; none where it has no list."""
         try:
             async with asyncio.timeout(min(self.timeout, 10)):
-                listed = await self._client.models.list()
+                listed = await self._clients[0].models.list()
             return [self._redact(show(str(model.id), 100)) for model in listed.data]
         except Exception:  # only words of an error line depend on it
             return []

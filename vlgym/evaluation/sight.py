@@ -14,17 +14,20 @@ some answers. Holm's rule over the probes: a model that does not see is taken fo
 test against chance, Holm's rule over all controls, `CONTROL_ALPHA`), the answer came some other way.
 
 **Order.** Whoever names, for each picture asked for, the one at some other place, in enough answers (binomial test
-against chance, at `ALPHA` divided by the number of orders), gets the pictures in another order.
+against chance, at `ORDER_ALPHA` divided by the number of orders), gets the pictures in another order.
 
-**Power.** `EPISODES` make 242 requests. In 1000 simulated runs of each kind (`tests/test_sight.py`), a model that
-guesses was called blind in MEASURED_GUESS, one that always says the same in 1000, one that is right 60 % of the time in
-none, and one that is always right never got a warning.
+**Power.** `EPISODES` make 242 requests. In 1000 simulated runs of each kind (`tests/evaluation/test_sight.py`), a model that
+guesses was called blind in 996, one that prefers some answers in 1000, one that is right 60 % of the time in none, and
+one that is always right never got a warning. One that knows the last picture of a history and guesses the others was
+told so in 896. Where nothing else is seen, sight on one probe takes 3 to 8 right answers of 12, and all 12 for left and
+right.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import permutations
 from typing import Any
 
@@ -44,7 +47,6 @@ from .sight_report import (
     Probe,
     Share,
     SightReport,
-    mostly_unreadable,
     write_warnings,
 )
 
@@ -54,7 +56,9 @@ EPISODES = {"shown": 12, "grey": 5, "shuffled": 5}
 
 ALPHA = 0.01
 CONTROL_ALPHA = 0.0005
-NO_BETTER = 0.05
+ORDER_ALPHA = 0.001
+NO_BETTER = 0.2
+"""p value above which the other pictures count as not known."""
 ORDER_LEAD = 4
 """Answers by which another order of the pictures must be ahead of the right one."""
 
@@ -152,8 +156,6 @@ def judge_answers(answers_by_part: Mapping[str, Sequence[Answer]]) -> SightRepor
 
 def _judge_sight(probes: Sequence[Probe]) -> bool | None:
     verdicts = {probe.verdict for probe in probes}
-    if mostly_unreadable([probe.shown for probe in probes]):
-        return None
     if SIGHTED in verdicts or any(probe.order and probe.order.wrong and probe.order.named for probe in probes):
         return True
     return False if UNCLEAR in verdicts else None
@@ -166,9 +168,9 @@ def _judge_probes(grouped: Mapping[str, Mapping[str, Sequence[Answer]]]) -> tupl
     for env_id, group in grouped.items():
         right = [answer.answer for answer in group["shown"]]
         values[env_id] = permutation_p([answer.given for answer in group["shown"]], right)
-        if mostly_unreadable([shares[env_id]["shown"]]):
+        if 2 * shares[env_id]["shown"].unreadable > shares[env_id]["shown"].count:
             verdicts[env_id] = UNREADABLE
-        elif permutation_p(right, right) > ALPHA / len(grouped):
+        elif _best_p(tuple(right)) > ALPHA / len(grouped):
             verdicts[env_id] = TOO_FEW
     controls = {
         (env_id, name): binomial_p(share.right, share.count, chances[env_id])
@@ -194,6 +196,12 @@ def _judge_probes(grouped: Mapping[str, Mapping[str, Sequence[Answer]]]) -> tupl
             )
         )  # fmt: skip
     return tuple(probes)
+
+
+@cache
+def _best_p(right: tuple[str, ...]) -> float:
+    """Return the p value of a model that is always right."""
+    return permutation_p(right, right)
 
 
 def _share(answers: Sequence[Answer]) -> Share:
@@ -224,18 +232,20 @@ def _judge_order(answers: Sequence[Answer], chance: float) -> Order | None:
         counts[answer.asked][place] += 1
     table = tuple(tuple(row) for row in counts)
     straight = tuple(range(len(places)))
-    orders = [straight, straight[::-1], *((place,) * len(places) for place in straight)]
-    orders += [order for order in permutations(straight) if order not in orders]
+    orders = [straight, *((place,) * len(places) for place in straight)]
+    orders += [order for order in permutations(straight) if order != straight]
     hits = [sum(table[asked][place] for asked, place in enumerate(order)) for order in orders]
     best = hits.index(max(hits))  # the first of equals: the plainest
-    clear = binomial_p(hits[best], len(answers), chance) <= ALPHA / len(orders)
-    clear = clear and (best == 0 or hits[best] >= hits[0] + ORDER_LEAD)
+    if hits[best] < hits[0] + ORDER_LEAD:
+        best = 0
+    clear = binomial_p(hits[best], len(answers), chance) <= ORDER_ALPHA / len(orders)
     return Order(places, table, orders[best] if clear else None, None if clear else _find_only(table, chance))
 
 
 def _find_only(table: Sequence[Sequence[int]], chance: float) -> int | None:
-    """Return the one place that is known, while the others are not."""
-    for place, row in enumerate(table):
+    """Return the last or the first place if that one is known, while the others are not."""
+    for place in (len(table) - 1, 0):
+        row = table[place]
         others = [other for other in range(len(table)) if other != place]
         right, asked = sum(table[other][other] for other in others), sum(sum(table[other]) for other in others)
         known = binomial_p(row[place], sum(row), chance) <= ALPHA

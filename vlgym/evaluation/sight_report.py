@@ -55,7 +55,7 @@ class Order:
         table: `table[asked][place]`: how often the picture of that place was named; the last column counts answers that
             name none of them, and unreadable ones.
         named: for each place that is asked for the place that is named, where that is clear; `(0, 1, 2, 3)` is right.
-        only: where that is not clear, the one place that is known while the others are not.
+        only: where that is not clear, the last or the first place if that one alone is known.
     """
 
     places: tuple[str, ...]
@@ -120,7 +120,7 @@ class SightReport:
 
 def write_warnings(sees: bool | None, probes: Sequence[Probe]) -> tuple[str, ...]:
     """Say what a user must know before any score of this model is believed."""
-    if mostly_unreadable([probe.shown for probe in probes]):
+    if probes and all(probe.verdict == UNREADABLE for probe in probes):
         return (_say_unreadable("", [probe.shown for probe in probes], "nothing can be said of the model's sight"),)
     told = [_say_told(probe) for probe in probes if probe.verdict == TOLD]
     unreadable = [
@@ -132,24 +132,21 @@ def write_warnings(sees: bool | None, probes: Sequence[Probe]) -> tuple[str, ...
         return (*told, _say_blind([probe for probe in probes if probe.verdict == UNCLEAR]), *unreadable)
     lines = [*told, *unreadable]
     for probe in probes:
+        if probe.verdict in (TOLD, UNREADABLE):
+            continue
         if probe.order is not None and probe.order.wrong:
             lines.append(_say_order(probe.order))
         elif probe.smallest and (lost := _list_lost_levels(probe)):
             lines.append(_say_levels(probe, lost))
-        elif probe.verdict == UNCLEAR and not probe.smallest:
+        elif probe.verdict == UNCLEAR:
             lines.append(_say_unclear(probe))
     return tuple(lines)
-
-
-def mostly_unreadable(shares: Sequence[Share]) -> bool:
-    """Whether more than half of the questions got no legal answer."""
-    return 2 * sum(share.unreadable for share in shares) > sum(share.count for share in shares)
 
 
 def _say_unreadable(where: str, shares: Sequence[Share], consequence: str) -> str:
     lost = sum(share.unreadable for share in shares)
     cut, refused = sum(share.cut for share in shares), sum(share.refused for share in shares)
-    causes = f"{(cut and f', {cut} of them cut by a limit') or ''}{(refused and f', {refused} refused') or ''}"
+    causes = (f", {cut} of them cut by a limit" if cut else "") + (f", {refused} refused" if refused else "")
     return (
         f"Most replies{where} held no legal answer ({lost} of {sum(share.count for share in shares)}{causes}), so "
         f"{consequence}. Look at some of them: the model may need more tokens, or another reply format."
@@ -229,7 +226,5 @@ def _say_order(order: Order) -> str:
             f"Asked for the {places[0]} picture of a history, the model names the {places[-1]}, and so on: the "
             "pictures arrive in reverse order."
         )
-    pairs = ", ".join(
-        f"asked for the {places[asked]} it names the {places[place]}" for asked, place in enumerate(named)
-    )
-    return f"The pictures of a history seem to arrive in another order: {pairs}."
+    pairs = ", ".join(f"for the {places[asked]} the {places[place]}" for asked, place in enumerate(named))
+    return f"The pictures of a history seem to arrive in another order: asked {pairs} is named."
