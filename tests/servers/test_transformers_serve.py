@@ -18,7 +18,9 @@ from PIL import Image
 from samples import messages, picture
 
 from baselines.plugin import make_hf
+from vlgym.evaluation.plan import QUICK
 from vlgym.making import make
+from vlgym.reports.compute import compute_report
 from vlgym.trajectory import read_trajectories
 from vlgym.types import Turn
 
@@ -119,33 +121,37 @@ def command(server, out: Path, *more: str) -> list[str]:
 ENVIRONMENT = {**os.environ, "OPENAI_API_KEY": "none", "OMP_NUM_THREADS": "1"}
 
 
-def told(out: Path) -> list[tuple]:
-    """What was played, in the order of parts and episodes: all but times."""
+def told(out: Path) -> tuple[dict[str, Any], list[tuple]]:
+    """The report without what depends on the clock, and every turn."""
+    report = compute_report(out)
+    del report["timing"]
     rows = [
-        (r.part, r.episode, r.turn, r.seed, r.reply, r.parse, r.reward, r.success, r.cut, r.usage.completion_tokens)
+        (record.part, record.episode, record.turn, record.reply, record.usage.completion_tokens)
         for episode in read_trajectories(out, images=False)
-        for r in episode
+        for record in episode
     ]
     assert len(rows) == len({row[:3] for row in rows})  # nothing twice
-    return sorted(rows)
+    return report, sorted(rows)
 
 
 def test_vlgym_eval_plays_the_quick_suite_on_the_server(server, tmp_path):
     out = tmp_path / "quick"
+    few = ("--episodes", "1", "--env-kwargs", "max_turns=8")  # football alone has 400 turns
     done = subprocess.run(
-        command(server, out, "--suite", "quick", "--episodes", "1"), env=ENVIRONMENT, capture_output=True, text=True,
-        timeout=600, check=False,
+        command(server, out, "--suite", "quick", *few), env=ENVIRONMENT, capture_output=True, text=True, timeout=600,
+        check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    run = json.loads((out / "run.json").read_text())
-    rows = told(out)
-    assert {row[0] for row in rows} == set(run["parts"])
-    assert len(run["parts"]) == 7 - done.stderr.count("left out")
-    assert all(row[9] > 0 for row in rows)
+    assert "left out" not in done.stderr
+    report, rows = told(out)
+    assert {row[0] for row in rows} == set(report["parts"]) == set(QUICK)
+    assert all(row[4] > 0 for row in rows)
+    assert "over all" in done.stdout
+    assert (out / "report.html").is_file()
 
 
 def test_a_run_that_is_killed_twice_and_resumed_equals_one_that_was_not(server, tmp_path):
-    envs = ("--env", "vlgym/NumberLine-v0,vlgym/EZPoints-v0", "--episodes", "6")
+    envs = ("--env", "vlgym/NumberLine-v0,vlgym/EZPoints-v0", "--episodes", "4")
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     subprocess.run(command(server, whole, *envs), env=ENVIRONMENT, capture_output=True, timeout=300, check=True)
     metadata, resume = broken / "metadata.jsonl", []
@@ -166,6 +172,7 @@ def test_a_run_that_is_killed_twice_and_resumed_equals_one_that_was_not(server, 
     last = command(server, broken, *envs, *resume)
     subprocess.run(last, env=ENVIRONMENT, capture_output=True, timeout=300, check=True)
     assert told(broken) == told(whole)
+    assert len(told(whole)[1]) >= 12
     assert len(json.loads((broken / "run.json").read_text())["sessions"]) == 3
 
 
