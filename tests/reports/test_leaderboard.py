@@ -122,7 +122,7 @@ def test_more_environments_come_before_a_better_score_on_fewer(board: Path, tmp_
         write_report(write_run(board / "both", IdlePolicy(), [WALK, COIN], episodes=3))
         build_site(board, tmp_path / "site")
     page = Page((tmp_path / "site" / "index.html").read_text())
-    assert [row[1] for row in page.tables[0]][1:] == ["2 of 40"] + ["1 of 40"] * 3
+    assert [row[1] for row in page.tables[0]][1:] == ["2 of 48"] + ["1 of 48"] * 3
     assert [row[0] for row in page.tables[0]][1:] == ["idle (both)", "oracle", "random", "idle (idle)"]
 
 
@@ -147,9 +147,8 @@ def change_part(folder: Path, **changes: Any) -> None:
         ({"history": {"turns": 3, "images": 1}}, "was played with history"),
         ({"changed": True}, "was played under other arguments"),
         ({"items": [{"max_turns": 4}]}, "was played under other arguments"),
-        ({"arguments": {"invalid_action": "random", "invalid_penalty": 0.0}}, "invalid_action='random', not 'noop'"),
-        ({"arguments": {"invalid_action": "noop", "invalid_penalty": 0.5}}, "invalid_penalty=0.5, not 0.0"),
-        ({"arguments": 3}, "invalid_action=None"),
+        ({"given": {"invalid_action": "random"}}, "invalid_action='random', which is not the environment's own"),
+        ({"given": {"parser": "tag", "invalid_penalty": 0.5}}, "invalid_penalty=0.5, which is not"),
     ],
 )
 @pytest.mark.parametrize("kept", ["records", "report"])
