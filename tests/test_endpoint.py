@@ -373,16 +373,14 @@ def test_a_server_that_comes_back_goes_on() -> None:
 def test_an_unknown_model_is_one_line_with_what_there_is_and_nothing_is_asked_again(
     policies: list[OpenAIPolicy],
 ) -> None:
-    with (
-        FaultServer(model="gpt-tiny") as server,
-        pytest.raises(
-            UserError,
-            match=r"has no model gpt-tinny: 404 The model `gpt-tinny` does not exist\. It has gpt-tiny\. "
-            r"Nearest: gpt-tiny\. Name one: openai:MODEL\.$",
-        ),
-    ):
+    line = (
+        r"has no model gpt-tinny: 404 The model `gpt-tinny` does not exist\. It has gpt-tiny\. Nearest: gpt-tiny\. "
+        r"Name one: openai:MODEL\.$"
+    )
+    with FaultServer(model="gpt-tiny") as server:
         policies.append(make_openai("gpt-tinny", base_url=server.url))
-        policies[0].check()
+        with pytest.raises(UserError, match=line):
+            policies[0].check()
     assert server.counts["requests"] == 1
 
 
