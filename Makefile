@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SERVERS := .venv-servers
 # fast-downward's build calls `python` by name, which plain Debian does not have.
 PIP := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt
 PLUGINS := $(foreach plugin,$(wildcard plugins/*/pyproject.toml),-e $(dir $(plugin)))
@@ -27,7 +28,7 @@ command -v c++ >/dev/null || echo 'There is no compiler for the packages built f
 endef
 
 .DELETE_ON_ERROR:  # a half-made .venv does not count as one
-.PHONY: help demo test fast lint docs registry system install benchmarks clean
+.PHONY: help demo test servers fast lint docs registry system install benchmarks clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -36,10 +37,13 @@ demo: $(VENV)/.demo  ## train the tiny model on NumberLine by VL-DAC and plot it
 	$(BIN)/python -m baselines.vldac --env vlgym/NumberLine-v0 --seed $(SEED) $(if $(OUT),--out $(OUT))
 
 test: install system  ## install everything and run the whole test suite, registry.yaml included
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup tests plugins
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup tests plugins --ignore tests/servers
+
+servers: $(SERVERS)/.done system  ## test against real model servers on loopback, from an environment of their own
+	OMP_NUM_THREADS=1 $(SERVERS)/bin/python -m pytest tests/servers
 
 fast: install  ## the core's tests only (under 60 s)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup tests --ignore tests/baselines --ignore tests/test_registry_fresh.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup tests --ignore tests/baselines --ignore tests/servers --ignore tests/test_registry_fresh.py
 
 lint: install  ## style and types
 	$(BIN)/ruff check .
@@ -87,5 +91,15 @@ $(VENV)/.test: $(VENV)/.demo $(wildcard plugins/*/pyproject.toml)
 	$(call step,installing all plugins and the test tools (about 3 minutes beside the downloads: fast-downward is compiled),$(PIP) -e '.[train,eval]' $(PLUGINS) --group test --group lint)
 	@touch $@
 
-clean:  ## remove the virtual environment and caches
-	rm -rf $(VENV) build .pytest_cache .ruff_cache .mypy_cache .hypothesis
+# What the servers need stands in an environment beside .venv, which lends it all else: torchvision would change what
+# transformers does in .venv.
+$(SERVERS)/.done: $(VENV)/.test tests/servers/requirements.txt
+	@rm -rf $(SERVERS)
+	@$(BIN)/python -m venv $(SERVERS)
+	@$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
+	>"$$($(SERVERS)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/base.pth"
+	$(call step,installing the model servers (30 to 60 MB),$(subst $(VENV),$(SERVERS),$(PIP)) -r $(VENV)/torch.txt -r tests/servers/requirements.txt)
+	@touch $@
+
+clean:  ## remove the virtual environments and caches
+	rm -rf $(VENV) $(SERVERS) build .pytest_cache .ruff_cache .mypy_cache .hypothesis

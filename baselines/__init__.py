@@ -41,7 +41,7 @@ def describe_missing(missing: list[str], what: str = "The learners need") -> str
 
 
 def _is_about_to_run() -> bool:
-    """Whether `python -m baselines.NAME` is about to import its module.
+    """Whether a module of this package is about to be imported in order to be run, as by `python -m baselines.vldac`.
 
     While it looks for that, `sys.argv` is `-m` and what stands behind the module's name. `python -m vlgym` looks the
     same there, and imports this package, too.

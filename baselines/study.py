@@ -26,8 +26,12 @@ from typing import Annotated, Any
 import tyro
 
 from vlgym.errors import FailedError, UserError, check_choice, check_number, check_writable
+from vlgym.evaluation import summarize
 from vlgym.exits import INTERRUPTED, TERMINATED, Terminated
+from vlgym.reports.needs import need
 from vlgym.terminal import open_console, open_progress
+from vlgym.trajectory import HEADER, read_trajectories
+from vlgym.types import StepRecord
 
 from .learning.command import main, parse
 from .runs.checkpoint import checkpoints
@@ -38,6 +42,7 @@ from .studies.report import draw, write_page
 
 MOST_WORKERS = 256
 DONE, WARM_REPORT = "done.json", "warm.json"
+JUDGED, JUDGED_EPISODES = "judged", 200
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ class Runs:
         self.running: set[subprocess.Popen[bytes]] = set()
 
     def call(self, arguments: Sequence[str], log: Path) -> bool:
-        """Run one command of this package, its output in a file; whether it ended well."""
+        """Run one module as a command, its output in a file; whether it ended well."""
         if self.stopping.is_set():
             return False
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -128,8 +133,9 @@ class Runs:
             model = out / "model" if arm.module is not None else warm
             limit = json.loads((warm / WARM_REPORT).read_text())["report"]["max_new_tokens"]
             arguments = [
-                "baselines.evaluate", "--model", str(model), "--env", study.judged_on, "--max-new-tokens", str(limit),
-                "--out", str(out / "judged.json"), "--threads", "1",
+                "vlgym", "eval", "--policy", f"hf:{model}", "--env", study.judged_on, "--max-tokens", str(limit),
+                "--out", str(out / JUDGED), "--episodes", str(JUDGED_EPISODES), "--num-envs", "32", "--no-probe",
+                "--policy-arg", "threads=1", *(["--resume"] if (out / JUDGED / HEADER).is_file() else []),
             ]  # fmt: skip
             if not self.call(arguments, log):
                 return
@@ -148,7 +154,7 @@ def collect(folder: Path, study: Study) -> list[dict[str, Any]]:
             curve = [[row.get(name) for name in names] for row in read_rows(out / LOG_FILE)]
             evaluation = out / "evaluation.json"
             evaluations = json.loads(evaluation.read_text()) if evaluation.is_file() else []
-            judged = json.loads((out / "judged.json").read_text()) if study.judged_on else []
+            judged = judge(out / JUDGED, study.judged_on.split(",")) if study.judged_on else []
             for entry in (*evaluations, *judged):
                 entry.pop("policy", None)  # it names a folder of this machine
             found.append(
@@ -158,6 +164,14 @@ def collect(folder: Path, study: Study) -> list[dict[str, Any]]:
                 }
             )  # fmt: skip
     return found
+
+
+def judge(folder: Path, env_ids: Sequence[str]) -> list[dict[str, Any]]:
+    """The reports of an evaluation's folder, in the order of the ids."""
+    played: dict[str, list[list[StepRecord]]] = {env_id: [] for env_id in env_ids}
+    for episode in read_trajectories(folder, images=False):
+        played[episode[0].env_id].append(episode)
+    return [summarize(env_id, "", "test", episodes).to_dict() for env_id, episodes in played.items()]
 
 
 def check_options(study: Study, options: Sequence[str]) -> None:
@@ -178,6 +192,9 @@ def run(config: Config) -> Path:
         FailedError: runs have failed.
     """
     study = STUDIES[check_choice("study", config.name, STUDIES)]
+    if study.judged_on:
+        for module in ("scipy.stats", "jinja2"):  # of `vlgym eval`; told now, not after hours of training
+            need(module)
     if config.seeds is not None:
         study = replace(study, seeds=config.seeds)
     if config.env_steps is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,18 @@ from vlgym.making import make
 from vlgym.policies import OraclePolicy
 from vlgym.rollout import Runner, run_episodes
 from vlgym.trajectory import TrajectoryWriter, describe_run
+from vlgym.types import Reply, Turn, Usage
+
+
+class Telling(OraclePolicy):
+    """Says of every second reply what it took."""
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        usage = Usage(100, 5, 0.25, 2)
+        return [
+            Reply(each.text, cut=turn.turn == 1, usage=usage if turn.turn % 2 else None)
+            for each, turn in zip(super().reply(turns), turns, strict=True)
+        ]
 
 
 def test_load_dataset_imagefolder_reads_images_and_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,11 +34,18 @@ def test_load_dataset_imagefolder_reads_images_and_columns(tmp_path: Path, monke
     env = make("vlgym/NumberLine-v0")
     writer = TrajectoryWriter(tmp_path / "run", describe_run([env]))
     records = []
-    for episode in run_episodes(Runner([env], episodes=3), OraclePolicy()):
+    for episode in run_episodes(Runner([env], episodes=6, repeats=2, part="p"), Telling()):
         writer.write(episode)
         records += episode
     data = load_dataset("imagefolder", data_dir=str(tmp_path / "run"), split="train", cache_dir=str(tmp_path / "cache"))
     assert data["reply"] == [record.reply for record in records]
     assert data["reward"] == [record.reward for record in records]
+    assert len(list((tmp_path / "run" / "images").iterdir())) < len(records)  # equal ones are stored once
+    assert data["part"] == ["p"] * len(records)
+    assert data["repeat"] == [record.repeat for record in records]
+    assert data["span"] == [list(record.span) for record in records if record.span]
+    assert data["usage"] == [None if record.usage is None else asdict(record.usage) for record in records]
+    assert None in data["usage"]
+    assert {"cut", "refused", "prompt"} <= set(data.column_names)
     for row, record in zip(data, records, strict=True):
         assert np.array_equal(np.asarray(row["image"]), record.image)

@@ -99,7 +99,7 @@ def test_the_readme_the_makefile_and_ci_name_the_same_commands() -> None:
     targets = set(re.findall(r"^(\w+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
     contributing = re.findall(r"^make (\w+)", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
     assert readme == ["demo", "test"]
-    assert ci == ["demo", "lint", "test"]
+    assert ci == ["demo", "lint", "test", "servers"]
     assert {*ci, *contributing} <= targets
 
 

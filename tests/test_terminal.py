@@ -76,7 +76,7 @@ def test_list_in_a_pipe_is_a_table_that_can_be_searched() -> None:
     assert {"sokoban", "vlgym-sokoban", "planner", "50"} & set(row.split()) >= {"sokoban", "vlgym-sokoban", "50"}
 
 
-HELP = ["baselines.evaluate", "--help"]
+HELP = ["baselines.sft", "--help"]
 COMMANDS = (["vlgym", "show", "vlgym/Sokoban-v0"], ["vlgym", "doctor"], HELP)
 
 
@@ -103,7 +103,7 @@ def test_an_encoding_without_a_letter_gets_something_like_it_or_its_number() -> 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_help_of_a_learner_fits_and_names_the_command_as_it_is_typed(width: int) -> None:
     lines = lines_of(run_in_terminal(["-m", *HELP], width))
-    assert lines[0] == "usage: python -m baselines.evaluate [-h] [OPTIONS]"
+    assert lines[0] == "usage: python -m baselines.sft [-h] [OPTIONS]"
     assert [line for line in lines[1:] if len(line) > width and not line.startswith("    python -m")] == []
 
 

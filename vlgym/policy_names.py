@@ -41,7 +41,7 @@ def make_policy(name: str, options: Mapping[str, Any]) -> Policy:
     anything = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in takes.values())
     for option in options:
         if option not in takes and not anything:
-            flag, words = option.replace("_", "-"), [each.replace("_", "-") for each in takes]
+            flag, *words = [f"--{each.replace('_', '-')}" for each in (option, *takes)]
             there = f"it takes {', '.join(words)}" if words else "it takes no options"
             raise UserError(f"--policy {name} has no option {flag}; {there}.{nearest(flag, words)}")
     return factory(**options) if kind in ALONE else factory(argument, **options)

@@ -35,7 +35,7 @@ _FIELDS = (
     "env_id", "episode", "seed", "turn", "text", "reply", "actions", "parse", "reward", "terminated", "truncated",
     "invalid", "success", "score",
 )  # fmt: skip
-_SINCE_FORMAT_3 = ("part", "repeat", "cut", "refused")
+_SINCE_FORMAT_3 = ("part", "repeat", "cut", "refused", "after")
 
 
 def describe_run(

@@ -196,6 +196,7 @@ class StepRecord:
         refused: the policy declined to answer, as it says.
         repeat: which playing of this seed it is, from 0.
         part: part of the evaluation that the episode belongs to; elsewhere empty.
+        after: what the policy went on to write after its reply was over (see `Parser.end`): nobody read it.
         usage: what the reply took, where the policy says so.
         extra: what the policy attached to its reply; not written to disk.
         span: character range `[start, end)` of the action in the reply; `None` where none was read.
@@ -224,6 +225,7 @@ class StepRecord:
     refused: bool = False
     repeat: int = 0
     part: str = ""
+    after: str = ""
     usage: Usage | None = None
     extra: Any = field(default=None, repr=False)
     final_messages: list[Message] | None = field(default=None, repr=False)

@@ -18,6 +18,9 @@ from ..engine.engine import Engine
 from ..models.limits import Limits
 from .sampling import Sampling
 
+CONCURRENCY = 16
+"""Episodes at once, where the user does not say: enough that a batch is well used, few enough for a large model."""
+
 
 class EnginePolicy:
     """Answers with an engine. A reply ends where the parser of its turn's environment has what it asked for.
@@ -29,6 +32,9 @@ class EnginePolicy:
         limits: the model's training; its prompt layout is what the policy prefers.
         weights: which model it is, for a run's record.
     """
+
+    sees = True
+    concurrency = CONCURRENCY
 
     def __init__(self, engine: Engine, sampling: Sampling, *, name: str, limits: Limits, weights: str = "") -> None:
         self.engine, self.sampling, self.name, self.limits, self.weights = engine, sampling, name, limits, weights

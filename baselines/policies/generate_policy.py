@@ -25,7 +25,7 @@ from ..engine.eager import CHECK, draw
 from ..engine.ends import Decode, find_token_end
 from ..models.limits import Limits
 from ..models.load import first_line, load_weights
-from .engine_policy import describe_sampling, preferred
+from .engine_policy import CONCURRENCY, describe_sampling, preferred
 from .fingerprint import hash_model
 from .sampling import Sampling
 
@@ -43,7 +43,13 @@ class GeneratePolicy:
         name: as reports show it.
         limits: the model's training; its prompt layout is what the policy prefers.
         weights: which model it is, for a run's record.
+
+    Raises:
+        UserError: the processor would read special tokens out of text.
     """
+
+    sees = True
+    concurrency = CONCURRENCY
 
     def __init__(
         self, model: Any, processor: Any, sampling: Sampling, *, name: str, limits: Limits, weights: str = ""

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from stage import SMALL
 
-from baselines import evaluate, sft, vldac
+from baselines import sft, vldac
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.lora import check_export
 from baselines.runs import folder, logs
@@ -115,34 +115,6 @@ def test_a_model_never_replaces_files_that_are_no_models(tmp_path):
     with pytest.raises(UserError, match=r"holds thesis.tex, which is no model's"):
         vldac.train(replace(CONFIG, out=tmp_path / "run", export=tmp_path))
     assert not (tmp_path / "run").exists()
-
-
-# ---- the reports of an evaluation ------------------------------------------------------------------------------------
-
-
-JUDGED = evaluate.Config(model="tiny", episodes=2, num_envs=2, max_new_tokens=4, image_tokens=4, threads=1)
-
-
-def test_a_place_for_the_reports_is_made_or_refused_before_work(tmp_path, monkeypatch):
-    evaluate.run(replace(JUDGED, out=tmp_path / "new" / "reports.json"))
-    assert json.loads((tmp_path / "new" / "reports.json").read_text())[0]["episodes"] == 2
-    monkeypatch.setattr(evaluate, "load_family", lambda *args, **kwargs: pytest.fail("work was begun"))
-    with pytest.raises(UserError, match=r"is a folder; name a file in it: --out .*reports.json"):
-        evaluate.run(replace(JUDGED, out=tmp_path))
-    with pytest.raises(UserError, match="/dev/null is no folder"):
-        evaluate.run(replace(JUDGED, out=Path("/dev/null/x.json")))
-
-
-def test_reports_that_cannot_be_written_are_written_elsewhere(tmp_path, monkeypatch, capsys):
-    def full(path, data):
-        raise OSError(28, "No space left on device", str(path))
-
-    monkeypatch.setattr(evaluate, "write_json", full)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with pytest.raises(UserError, match=r"No space left on device .* The reports are in ") as told:
-        evaluate.run(replace(JUDGED, out=tmp_path / "reports.json"))
-    assert "success" in capsys.readouterr().out  # the table came first
-    assert json.loads(Path(str(told.value).split("reports are in ")[1].rstrip(".")).read_text())[0]["episodes"] == 2
 
 
 def test_a_read_only_folder_is_refused(tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 import torch
 from stage import SMALL
 
-from baselines import evaluate, sft, vldac
+from baselines import sft, vldac
 from baselines.engine.eager import CHECK
 from baselines.engine.engine import Engine
 from baselines.learning.environments import parsers_of
@@ -17,8 +17,11 @@ from baselines.learning.run import Run
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.limits import FILE, Limits, read_limits
 from baselines.models.lora import LoraOptions
+from baselines.policies import make
+from vlgym.cli.app import main
 from vlgym.errors import UserError
 from vlgym.parsers import TagParser
+from vlgym.trajectory import read_trajectories
 
 LIMIT = 21  # no multiple of CHECK
 NO_WARM_START = replace(vldac.Config(**SMALL), warm=WarmConfig(steps=0))
@@ -123,22 +126,27 @@ def test_a_run_and_a_warm_start_save_their_limits_with_the_model(tmp_path):
     assert read_limits(str(tmp_path / "warm")) == Limits(report.max_new_tokens, 4)
 
 
-def test_an_evaluation_takes_the_limits_of_the_training_unless_told_otherwise(tmp_path, model_folder, monkeypatch):
+def test_an_evaluation_takes_the_limits_of_the_training_unless_told_otherwise(tmp_path, monkeypatch):
     made = []
 
     class Noted(Engine):
-        def sample(self, prompts, *args, **kwargs):
-            made.append((self.max_new_tokens, self.family.image_tokens, [p.name for p in self.parsers]))
-            return super().sample(prompts, *args, **kwargs)
+        def sample(self, prompts, *args, parsers=(), **kwargs):
+            made.append((self.max_new_tokens, self.family.image_tokens, [p.name for rule in parsers for p in rule]))
+            return super().sample(prompts, *args, parsers=parsers, **kwargs)
 
     with Run(replace(NO_WARM_START, out=tmp_path / "run", parser="json", max_new_tokens=7)) as run:
         run.save_model()
-    monkeypatch.setattr(evaluate, "Engine", Noted)
-    config = evaluate.Config(str(tmp_path / "run" / "model"), episodes=1, num_envs=1, threads=1)
-    reports = evaluate.run(config)
-    assert made[-1] == (7, 4, ["json"])
-    assert reports[0].cut_rate > 0.5  # a model that has learnt nothing goes on to the limit
-    evaluate.run(replace(config, max_new_tokens=5, image_tokens=9, parser="tag"))
-    assert made[-1] == (5, 9, ["tag"])
-    evaluate.run(replace(config, model="tiny", max_new_tokens=5, image_tokens=4))
-    assert made[-1] == (5, 4, ["tag"])
+    monkeypatch.setattr(make, "Engine", Noted)
+    words = ["eval", "--env", "vlgym/NumberLine-v0", "--episodes", "1", "--no-probe", "--policy-arg", "threads=1"]
+
+    def play(model, *more):
+        out = tmp_path / f"{len(made)}"
+        assert main([*words, "--policy", f"hf:{model}", "--out", str(out), *more]) == 0
+        return made[-1], [record.cut for episode in read_trajectories(out) for record in episode]
+
+    limits, cuts = play(tmp_path / "run" / "model")
+    assert limits == (7, 4, ["json"])
+    assert sum(cuts) > 0.5 * len(cuts)  # a model that has learnt nothing goes on to the limit
+    others = ("--max-tokens", "5", "--policy-arg", "image_tokens=9", "--parser", "tag")
+    assert play(tmp_path / "run" / "model", *others)[0] == (5, 9, ["tag"])
+    assert play("tiny", "--max-tokens", "5", "--policy-arg", "image_tokens=4")[0] == (5, 4, ["tag"])

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 from stage import ENV, SMALL
 
-from baselines import evaluate, study, vldac
+from baselines import study, vldac
 from baselines.learning import command
 from baselines.learning import run as run_module
 from baselines.runs.checkpoint import checkpoints
@@ -95,7 +95,6 @@ def test_ctrl_c_ends_a_command_without_a_traceback(monkeypatch):
 def test_giving_a_list_option_again_adds(words):
     config = command.parse(vldac.Config, "", words)
     assert (config.env_kwargs, config.seed) == (("a=1", "b=2", "c=3"), 4)
-    assert command.parse(evaluate.Config, "", ["--model", "tiny", *words]).env_kwargs == ("a=1", "b=2", "c=3")
     options = command.parse(study.Config, "", ["numberline", "--options=--a=1", "--options=--b"]).options
     assert options == ("--a=1", "--b")
     assert command.parse(vldac.Config, "", ["--env", ENV]).env_kwargs == ()

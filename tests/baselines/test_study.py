@@ -9,12 +9,11 @@ from dataclasses import replace
 import pytest
 from stage import ENV
 
-from baselines import evaluate, sft, study
+from baselines import sft, study
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs.folder import check_same
 from baselines.studies import arms, report
 from vlgym.errors import UserError
-from vlgym.evaluation import summarize
 
 SMALL = (
     "--num-envs", "4", "--rollout-steps", "2", "--minibatch", "8", "--eval-episodes", "4", "--image-tokens", "4",
@@ -146,13 +145,15 @@ def test_a_transfer_study_judges_every_model_on_every_environment(tmp_path, smal
     call = study.Runs.call
 
     def fewer(self, arguments, log):
-        more = ["--episodes", "2", "--image-tokens", "4"] if arguments[0] == "baselines.evaluate" else []
+        more = ["--episodes", "2", "--policy-arg", "image_tokens=4"] if arguments[0] == "vlgym" else []
         return call(self, [*arguments, *more], log)
 
     monkeypatch.setattr(study.Runs, "call", fewer)
     folder = study.run(study.Config("small", out=tmp_path))
     runs = json.loads((folder / "runs.json").read_text())
     assert [[r["env_id"] for r in run["judged"]] for run in runs] == [both.split(","), both.split(",")]
+    assert [r["episodes"] for run in runs for r in run["judged"]] == [2] * 4
+    assert "policy" not in runs[0]["judged"][0]
     assert runs[0]["curve"] == []
     assert f"| trained on | {ENV} | vlgym/Blackjack-v0 | mean |" in (folder / "small.md").read_text()
 
@@ -168,46 +169,6 @@ def test_unknown_studies_and_bad_numbers_are_refused(tmp_path):
         study.run(study.Config("numbrline", out=tmp_path))
     with pytest.raises(UserError, match="--workers"):
         study.run(study.Config("numberline", out=tmp_path, workers=0))
-
-
-def test_what_was_evaluated_before_an_error_is_not_lost(tmp_path, capsys, monkeypatch):
-    def play(env_id, *args, **kwargs):
-        if env_id != ENV:
-            raise KeyboardInterrupt
-        return summarize(env_id, "vlm", "test", [])
-
-    monkeypatch.setattr(evaluate, "evaluate", play)
-    out = tmp_path / "report.json"
-    with pytest.raises(KeyboardInterrupt):
-        evaluate.run(evaluate.Config("tiny", env=f"{ENV},vlgym/Blackjack-v0", image_tokens=4, out=out))
-    assert [entry["env_id"] for entry in json.loads(out.read_text())] == [ENV]
-    assert f"\n{ENV}" in capsys.readouterr().out
-
-
-def test_an_evaluation_reports_every_environment_and_writes_json(tmp_path, capsys):
-    out = tmp_path / "report.json"
-    config = evaluate.Config(
-        "tiny", env=f"{ENV},vlgym/Blackjack-v0", episodes=2, image_tokens=4, max_new_tokens=4, out=out
-    )
-    reports = evaluate.run(config)
-    assert [report.env_id for report in reports] == [ENV, "vlgym/Blackjack-v0"]
-    assert [entry["episodes"] for entry in json.loads(out.read_text())] == [2, 2]
-    captured = capsys.readouterr()
-    table = captured.out.splitlines()
-    assert table[0].split("  ")[0] == "environment"
-    assert "normalized [95 %]" in table[0]
-    first = reports[0]
-    assert f"{first.normalized:.3f} [{first.normalized_low:.3f}, {first.normalized_high:.3f}]" in table[1]
-    assert table[2].startswith("vlgym/Blackjack-v0")
-    assert captured.err == f"{ENV.split('/')[1]}: 2 ...\nBlackjack-v0: 2 ...\n"
-    record = json.loads((tmp_path / "report.run.json").read_text())
-    assert record["environments"][ENV]["arguments"]["max_position"] == 5
-    assert record["episodes"]["held_out"] == {"split": "test", "first": 0, "end": 2}
-    limits = {"name": "tiny", "max_new_tokens": 4, "image_tokens": 4, "temperature": 1.0, "seed": 0}
-    assert limits.items() <= record["policy"].items()
-    assert "null" not in json.dumps(record)
-    with pytest.raises(UserError, match="--split"):
-        evaluate.run(replace(config, split="all"))
 
 
 def test_a_warm_start_alone_writes_down_how_it_was_made(tmp_path):

@@ -15,7 +15,7 @@ from baselines import study
 from baselines.learning import run as run_module
 from vlgym.errors import UserError
 
-COMMANDS = ("vldac", "rl4vlm", "loop", "grpo", "archer", "sft", "evaluate", "study")
+COMMANDS = ("vldac", "rl4vlm", "loop", "grpo", "archer", "sft", "study")
 NOWHERE = Path("/dev/null/x")  # cannot be made, by root either
 NUMBERS: tuple[Any, ...] = (-1, 10**30, math.nan)
 TEXTS = {"env_kwargs": ("targt=3",), "options": ("--lr=-1",)}
@@ -66,7 +66,7 @@ def test_wrong_values_are_refused_before_any_work(command, tmp_path, monkeypatch
     monkeypatch.setattr(run_module, "load_family", begin)
     monkeypatch.setattr(module, "load_family", begin, raising=False)
     monkeypatch.setattr(study.Runs, "call", begin)
-    needed = {"evaluate": {"model": "tiny"}, "study": {"name": "numberline"}}.get(command, {})
+    needed = {"study": {"name": "numberline"}}.get(command, {})
     plain = module.Config(**needed)
     if command in ("vldac", "sft"):
         plain = replace(plain, out=Path("run"))

@@ -11,16 +11,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from report import PAGES, describe_machine, finish, parse_write, table
 
+from vlgym.evaluation import run_evaluation
+from vlgym.evaluation.plan import plan_suite
 from vlgym.making import unwrap
 from vlgym.policies import IdlePolicy, OraclePolicy, Policy, RandomPolicy
 from vlgym.registry import get_registry
-from vlgym.suite_runs import SuiteRow, run_suite
+from vlgym.reports.compute import compute_report
 from vlgym.types import Reply, Turn
 
 SUITE = "magebench-mini"
@@ -85,23 +89,29 @@ def measure(part: str, repeats: int | None) -> dict[str, Any]:
     if part == "sokoban":
         plays.append((RandomPlanPolicy(), "global"))
     plays.append((OraclePolicy(fallback=True), None))
-    rows = [
-        describe(row)
-        for policy, planner in plays
-        for row in run_suite(SUITE, policy, repeats=repeats, planner=planner, only=env_id)
-    ]
+    rows = [row for policy, planner in plays for row in play(policy, env_id, repeats=repeats, planner=planner)]
     published = next(found.repeats for found in get_registry().suite(SUITE) if found.env_id == env_id)
     return {"machine": describe_machine(PACKAGES[part]), "published_repeats": published, "rows": rows}
 
 
-def describe(row: SuiteRow) -> dict[str, Any]:
-    """Return the metrics of a row as plain data."""
-    result = row.result
-    return {
-        "policy": row.policy, "planner": row.planner, "items": row.items, "repeats": result.repeats,
-        "mean": result.mean, "half_width": result.half_width, "success": row.success,
-        "instruction_error": result.instruction_error,
-    }  # fmt: skip
+def play(policy: Policy, env_id: str, *, repeats: int | None, planner: str | None) -> list[dict[str, Any]]:
+    """Play a policy's rows of one environment, one for each planner."""
+    every, _ = plan_suite(SUITE, repeats=repeats, planner=planner)
+    parts = [part for part in every if part.env_id == env_id]
+    with tempfile.TemporaryDirectory() as folder:
+        run_evaluation(parts, policy, Path(folder) / "run", num_envs=1)
+        found = compute_report(Path(folder) / "run")["parts"]
+    rows = []
+    for part in parts:
+        scores = found[part.key]["benchmark"]
+        rows.append(
+            {
+                "policy": policy.name, "planner": part.planner, "items": scores["items"], "repeats": scores["repeats"],
+                "mean": scores["mean"], "half_width": scores.get("half_width"),
+                "success": found[part.key]["success"]["rate"], "instruction_error": scores.get("instruction_error"),
+            }
+        )  # fmt: skip
+    return rows
 
 
 def write_part(part: str, found: dict[str, Any]) -> str:
@@ -143,7 +153,7 @@ def main() -> None:
         measured = {**kept, **measured}
         STORE.write_text(json.dumps(measured, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     body = (
-        "The mini set (20 items of each part) through `vlgym.suite_runs`. The half-width is that of the 95 % interval "
+        "The mini set (20 items of each part) through `vlgym.evaluation`. The half-width is that of the 95 % interval "
         "over repeats (`vlgym/benchmark_scores.py`); it is 0 where every repeat gives the same. An "
         "instruction-following error means that more than 90 % of the replies could not be read, or at least 90 % of "
         "the actions were the same.\n\n"

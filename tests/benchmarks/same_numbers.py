@@ -43,24 +43,25 @@ CASES: dict[str, tuple[str, ...]] = {
     "grpo": ("baselines.grpo", *RUN, *GROUPS),
     "archer": ("baselines.archer", *RUN, "--critic-warmup", "1", "--critic-steps", "3", "--kl-coef", "0.1"),
     "sft": ("baselines.sft", "--threads", "1", "--image-tokens", "4", *WARM),
-    "evaluate": ("baselines.evaluate", "--model", "tiny", "--episodes", "3", "--threads", "1", "--max-new-tokens", "8"),
+    "eval": (
+        "vlgym", "eval", "--policy", "hf:tiny", "--episodes", "3", "--max-tokens", "8", "--no-probe",
+        "--policy-arg", "threads=1",
+    ),
 }  # fmt: skip
 
 
 def results(tree: Path, python: str, case: str, out: Path) -> tuple[dict[str, torch.Tensor], Any]:
     """Run a command in a checkout; return its tensors and its other numbers."""
     module, *options = CASES[case]
-    where = out / "report.json" if module == "baselines.evaluate" else out
     path = os.pathsep.join([str(tree), *map(str, sorted(tree.glob("plugins/*/src")))])
-    command = [python, "-m", module, "--env", "vlgym/NumberLine-v0", "--seed", "3", "--out", str(where), *options]
+    command = [python, "-m", module, *options, "--env", "vlgym/NumberLine-v0", "--seed", "3", "--out", str(out)]
     out.parent.mkdir(parents=True, exist_ok=True)
-    if where != out:
-        out.mkdir()
     done = subprocess.run(command, cwd=tree, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{' '.join(command)} in {tree} failed:\n{done.stdout}\n{done.stderr}")
-    if where != out:
-        return {}, json.loads(where.read_text())
+    if module == "vlgym":
+        lines = [json.loads(line) for line in (out / "metadata.jsonl").read_text().splitlines()]
+        return {}, [{name: value for name, value in line.items() if name != "usage"} for line in lines]
     if module == "baselines.sft":
         return load_file(out / "model.safetensors"), json.loads((out / "warm.json").read_text())["report"]["success"]
     newest = sorted((out / "checkpoints").glob("update-*"))[-1]

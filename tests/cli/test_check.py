@@ -9,7 +9,7 @@ from vlgym.cli.app import main
 from vlgym.registry import get_registry
 
 WALK = make_spec()
-HASTY = make_spec("vlgym/Hasty-v0", kwargs={"invalid_action": "terminate"})
+HASTY = make_spec("vlgym/Hasty-v0", "broken_toys:Impatient")
 ONLY = ["--only", "turn_limit", "--only", "card"]
 
 
@@ -27,7 +27,7 @@ def test_a_failed_property_is_shown_with_evidence_and_status_1(capsys: pytest.Ca
     with installed(WALK, HASTY):
         assert main(["check", "vlgym/Walk-v0", "vlgym/Hasty-v0", *ONLY]) == 1
     out = capsys.readouterr().out
-    assert "FAIL turn_limit  turn 0 of unreadable replies terminated the episode" in out
+    assert "FAIL turn_limit  turn 4 of unreadable replies terminated the episode" in out
     assert "1 of 2 properties hold" in out
     assert "1 of 2 environments passed." in out
 
@@ -39,7 +39,7 @@ def test_json_is_the_only_output(capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["check", "vlgym/Walk-v0", *ONLY, "--json"]) == 0
     assert [(item["id"], item["passed"]) for item in data] == [("vlgym/Hasty-v0", False), ("vlgym/Walk-v0", True)]
     assert data[0]["checks"][0] == {
-        "name": "turn_limit", "passed": False, "evidence": "turn 0 of unreadable replies terminated the episode",
+        "name": "turn_limit", "passed": False, "evidence": "turn 4 of unreadable replies terminated the episode",
     }  # fmt: skip
 
 
@@ -59,7 +59,8 @@ def test_all_means_every_installed_environment(
 
 def test_arguments_are_passed_to_the_environment(capsys: pytest.CaptureFixture[str]) -> None:
     with installed(WALK):
-        assert main(["check", "vlgym/Walk-v0", "--only", "turn_limit", "--arg", "invalid_action=terminate"]) == 1
+        assert main(["check", "vlgym/Walk-v0", "--only", "turn_limit", "--arg", "invalid_action=terminate"]) == 0
+    assert "terminated by the first unreadable reply" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from toys import installed, make_spec
+from toys import install_plugin, installed, make_spec
 
 from vlgym.cli.app import main
 from vlgym.trajectory import read_trajectories
@@ -84,6 +87,51 @@ def test_the_end_of_the_input_keeps_what_was_finished(
     assert [episode[0].episode for episode in read_trajectories(tmp_path / "run")] == [0, 1]
 
 
+POLICY_PLUGIN = """
+from vlgym.hookspecs import hookimpl
+from vlgym.types import Reply
+
+class Same:
+    def __init__(self, text, seed=0):
+        self.name, self.text, self.seed = f"same:{text}", text, seed
+
+    def describe(self):
+        return {"name": self.name, "seed": self.seed}
+
+    def prefers(self):
+        return {"history_turns": 1, "parser": "json"}
+
+    def reply(self, turns):
+        return [Reply(turn.env.unwrapped.parser.format([self.text])) for turn in turns]
+
+@hookimpl
+def vlgym_policies():
+    return {"same": Same}
+"""
+
+
+def test_a_strangers_policy_plays_as_ours_do(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    install_plugin(site, "same", POLICY_PLUGIN)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])}
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        command = ["eval", "--env", "vlgym/NumberLine-v0", "--episodes", "4", "--out", "run", *words]
+        return subprocess.run(
+            [sys.executable, "-m", "vlgym", *command], env=environment, cwd=tmp_path, capture_output=True, text=True
+        )
+
+    assert "has no option --temperature; it takes --seed" in run("--policy", "same:+", "--temperature", "1").stderr
+    done = run("--policy", "same:+", "--seed", "5")
+    assert done.returncode == 0, done.stderr
+    held = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert held["policy"] == {"name": "same:+", "seed": 5}
+    part = held["parts"]["vlgym/NumberLine-v0"]
+    assert (part["parser"], part["history"]) == ("json", {"turns": 1, "images": 1})
+    assert {r.actions for e in read_trajectories(tmp_path / "run") for r in e} == {("+",)}
+
+
 GOOD = ("--policy", "random", "--env", WALK.id)
 
 
@@ -104,7 +152,7 @@ GOOD = ("--policy", "random", "--env", WALK.id)
         ((*GOOD, "--parser", "tga"), "tga"),
         ((*GOOD, "--env-kwargs", "max_turns"), "--env-kwargs 'max_turns' must look like name=value"),
         ((*GOOD, "--env-kwargs", "max_tuns=3"), "has no argument 'max_tuns'"),
-        ((*GOOD, "--temperature", "1"), "--policy random has no option temperature"),
+        ((*GOOD, "--temperature", "1"), "--policy random has no option --temperature"),
         ((*GOOD, "--policy-arg", "x"), "--policy-arg 'x' must look like name=value"),
         ((*GOOD, "--max-cost", "1"), "--max-cost needs prices"),
         ((*GOOD, "--price-in", "nan"), "--price-in"),

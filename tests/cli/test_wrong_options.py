@@ -13,21 +13,27 @@ from vlgym.cli.app import app, main
 from vlgym.registry_file import PACKAGED
 
 ENV = "vlgym/NumberLine-v0"
+NOWHERE = "/dev/null/x"  # cannot be made, by root either
 CALLS = {
     "list": ["list"], "show": ["show", ENV, "--prompt"], "check": ["check", ENV],
     "play": ["play", ENV, "--policy=random"],
-    "suite": ["suite", "magebench-mini"], "doctor": ["doctor"], "registry write": ["registry", "write"],
+    "doctor": ["doctor"], "registry write": ["registry", "write"],
     "registry check": ["registry", "check", "--path", str(PACKAGED)],
+    "eval": ["eval", "--policy=random", f"--env={ENV}", "--out=run"], "report": ["report", NOWHERE],
 }  # fmt: skip
 """A call of each command that works, or would work for long."""
-NOWHERE = "/dev/null/x"  # cannot be made, by root either
 WRONG = {
-    "integer": ["-1", "x", "1.5", str(10**30)], "path": [NOWHERE], "text": ["no-such-thing"],
+    "integer": ["-1", "x", "1.5", str(10**30)], "number": ["-1", "x", "nan"], "path": [NOWHERE],
+    "text": ["no-such-thing"],
 }  # fmt: skip
 KINDS = {
     "--seed": "integer", "--index": "integer", "--repeats": "integer", "--path": "path", "--out": "path",
     "--arg": "text", "--env": "text", "--family": "text", "--id": "text", "--only": "text", "--parser": "text",
-    "--planner": "text", "--policy": "text", "--split": "text",
+    "--planner": "text", "--policy": "text", "--split": "text", "--suite": "text", "--env-kwargs": "text",
+    "--policy-arg": "text", "--base-url": "text", "--api-key-env": "text", "--episodes": "integer",
+    "--history-turns": "integer", "--history-images": "integer", "--num-envs": "integer", "--concurrency": "integer",
+    "--max-tokens": "integer", "--max-retries": "integer", "--temperature": "number", "--timeout": "number",
+    "--requests-per-minute": "number", "--price-in": "number", "--price-out": "number", "--max-cost": "number",
 }  # fmt: skip
 """What each option takes; a new option needs a line here."""
 FREE = {("play", "--index", str(10**30)), ("play", "--seed", str(10**30)), ("show", "--seed", str(10**30))}

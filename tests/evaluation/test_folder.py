@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
         ({"parts": [Part(WALK.id, episodes=3, repeats=2)]}, r"parts\.vlgym/Walk-v0 grey"),
         ({"parts": [Part(WALK.id, episodes=4, repeats=2), PARTS[1]]}, r"parts\.vlgym/Walk-v0\.episodes"),
         ({"parts": [Part(WALK.id, episodes=3, repeats=2, arguments={"parser": "json"}), PARTS[1]]}, r"\.parser"),
-        ({"parts": [Part(WALK.id, split="val", episodes=3, repeats=2), PARTS[1]]}, r"vlgym/Walk-v0\.split"),
+        ({"parts": [replace(part, split="val") for part in PARTS]}, r"vlgym/Walk-v0\.split"),
         ({"layout": PromptBuilder(2, 1)}, r"parts\.vlgym/Walk-v0\.history\.turns"),
         ({"policy": "other"}, r"policy\.name"),
         ({"seed": 3}, "seed"),
@@ -170,6 +171,11 @@ def test_a_run_is_not_begun_again_over_another(whole: Any, tmp_path: Path) -> No
     (tmp_path / "other" / "run.json").write_text('{"format": 3}')
     with pytest.raises(UserError, match="holds another kind of run"):
         run_evaluation(PARTS, RandomPolicy(), tmp_path / "other", resume=True)
+
+
+def test_a_run_has_one_split(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="A run has one split, this one has test, val"):
+        run_evaluation([PARTS[0], replace(PARTS[1], split="val")], RandomPolicy(), tmp_path / "run")
 
 
 def test_two_processes_do_not_write_to_one_folder(whole: Any, tmp_path: Path) -> None:

@@ -141,6 +141,23 @@ def test_a_policys_error_ends_the_play_and_closes_every_environment(monkeypatch:
     assert len({id(env) for env in closed}) == 3
 
 
+def test_a_reply_is_over_where_the_parser_has_what_it_asked_for() -> None:
+    class Talking:
+        name = "talking"
+
+        def reply(self, turns: Any) -> list[Reply]:
+            text = "I go <action>right</action> or rather <action>left</action>"
+            return [Reply(text, cut=True) if turn.turn else Reply("nothing", cut=True) for turn in turns]
+
+    (episode,) = play([Part(WALK.id, episodes=1)], Talking(), builders={WALK.id: PromptBuilder(2, 1)})
+    first, *others = episode
+    assert (first.reply, first.after, first.cut, first.actions) == ("nothing", "", True, ())
+    for record in others:
+        assert (record.reply, record.cut) == ("I go <action>right</action>", False)
+        assert (record.actions, record.after) == (("right",), " or rather <action>left</action>")
+    assert "rather" not in str([record.messages for record in episode])
+
+
 def test_environments_are_used_again_and_never_more_than_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
     closed: list[Any] = []

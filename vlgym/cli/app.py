@@ -13,12 +13,14 @@ import typer
 from .. import __version__
 from ..exits import run_command
 from .check_cmd import check
+from .compare_cmd import compare
 from .doctor import doctor
 from .eval_cmd import evaluate
+from .leaderboard_cmd import leaderboard
 from .list_cmd import list_environments, show
 from .play import play
 from .registry_cmd import registry_app
-from .suite_cmd import suite
+from .report_cmd import report
 
 app = typer.Typer(
     name="vlgym",
@@ -33,8 +35,10 @@ app.command("show")(show)
 app.command("check")(check)
 app.command("play")(play)
 app.add_typer(registry_app, name="registry")
-app.command("suite")(suite)
 app.command("eval")(evaluate)
+app.command("report")(report)
+app.command("compare")(compare)
+app.command("leaderboard")(leaderboard)
 app.command("doctor")(doctor)
 
 

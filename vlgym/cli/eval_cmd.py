@@ -16,15 +16,21 @@ from ..evaluation import run_evaluation
 from ..evaluation.folder import count_finished
 from ..evaluation.meter import Prices
 from ..evaluation.plan import EPISODES, Part, blind, list_suites, plan_ids, plan_suite
+from ..evaluation.probe import judge_folder, look_first, plan_probe
+from ..evaluation.sight import SUITE, SightReport
 from ..installing import how_to_install
+from ..policies import Policy
 from ..policy_names import make_policy
 from ..prompts import PromptBuilder
 from ..registry import get_registry
+from ..reports.needs import need
 from ..spec import PLANNERS
 from .console import open_console, read_arguments
 from .eval_progress import EvaluationProgress
+from .report_cmd import print_report
 
 HIGHEST = 10_000_000
+REPORT_NEEDS = ("scipy.stats", "jinja2")
 
 
 def evaluate(
@@ -101,6 +107,8 @@ def evaluate(
 
     The report is FOLDER/report.html; `vlgym report FOLDER` computes it again from the records.
     """
+    for module in REPORT_NEEDS:  # told now, not after hours of play
+        need(module)
     prices = Prices(price_in, price_out)
     if max_cost is not None and not prices:
         raise UserError("--max-cost needs prices: --price-in and --price-out, dollars for a million tokens.")
@@ -131,15 +139,20 @@ def evaluate(
             parts = blind(parts)
         turns = wishes.get("history_turns") if history_turns is None else history_turns
         images = wishes.get("history_images") if history_images is None else history_images
+        noted = {}
+        if getattr(player, "sees", False) and not no_probe and suite != SUITE:
+            noted["can_it_see"] = _look_first(player, num_envs)
         progress = EvaluationProgress()
         try:
             run_evaluation(
                 parts, player, out, layout=PromptBuilder.asked(turns, images), num_envs=num_envs, prices=prices,
-                max_cost=max_cost, resume=resume, watcher=progress, split=split, seed=seed, suite=suite,
+                max_cost=max_cost, resume=resume, watcher=progress, noted=noted, seed=seed, suite=suite,
             )  # fmt: skip
         finally:
             if progress.begun and count_finished(out):
-                _report(out)
+                print_report(out)
+                if suite == SUITE:
+                    _print_sight(judge_folder(out))
     finally:
         if hasattr(player, "close"):
             player.close()
@@ -152,6 +165,9 @@ def _plan(
     ids = [each.strip() for each in (env or "").split(",") if each.strip()]
     if env is not None and not ids:
         raise UserError("--env names no environment; write --env vlgym/NumberLine-v0.")
+    if suite == SUITE and episodes is None and repeats is None and not ids:
+        check_choice("--suite", suite, list_suites())
+        return plan_probe(), []
     if suite is None:
         count, times = episodes or EPISODES, repeats or 1
         return plan_ids(ids, episodes=count, split=split, repeats=times, planner=planner, arguments=arguments), []
@@ -163,8 +179,27 @@ def _plan(
     return [part for part in parts if not ids or part.env_id in ids], [] if ids else missing
 
 
-def _report(out: Path) -> None:
-    pass
+def _look_first(policy: Policy, num_envs: int | None) -> dict[str, Any]:
+    """Say what is wrong with the model's sight, and return what the run's record shall say of it."""
+    console = open_console(stderr=True)
+    if SUITE not in list_suites():
+        console.print(f"{SUITE} was not played: {how_to_install('vlgym-sight')}", soft_wrap=True)
+        return {"sees": None, "warnings": [f"{SUITE} was not installed."]}
+    console.print(
+        f"{SUITE}: does the model see its pictures? (once for each model; --no-probe skips it)", soft_wrap=True
+    )
+    report, folder = look_first(policy, num_envs=num_envs, watcher=EvaluationProgress(quiet=True))
+    _print_sight(report)
+    console.print(f"  its replies: {folder}", soft_wrap=True)
+    return {"sees": report.sees, "warnings": list(report.warnings)}
+
+
+def _print_sight(report: SightReport) -> None:
+    console = open_console(stderr=True)
+    for probe in report.probes:
+        console.print(f"  {probe.topic}: {probe.shown}, {probe.verdict}", soft_wrap=True)
+    for warning in report.warnings:
+        console.print(f"warning: {warning}", style="yellow", soft_wrap=True)
 
 
 def _remedy(env_id: str) -> str:

@@ -14,11 +14,17 @@ from ..types import Reply, StepRecord
 class EvaluationProgress:
     """Bars on a terminal; elsewhere only the lines. The `Watcher` of the command line.
 
+    Args:
+        quiet: no line for a part that is done.
+
     Attributes:
         begun: the run has a folder, and plays.
     """
 
     begun = False
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.quiet = quiet
 
     def begin(self, parts: Sequence[Part], meter: Meter, already: set[tuple[str, int]]) -> None:
         """Show the bars.
@@ -68,7 +74,8 @@ class EvaluationProgress:
         if self._played[key] == self._totals[key]:
             if key in self._tasks:
                 self._bars.remove_task(self._tasks.pop(key))
-            self.say(f"{key}: {self._played[key]} episodes done  {self._so_far(key)}")
+            if not self.quiet:
+                self.say(f"{key}: {self._played[key]} episodes done  {self._so_far(key)}")
 
     def say(self, line: str) -> None:
         """Print a line above the bars."""

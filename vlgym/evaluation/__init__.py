@@ -7,4 +7,6 @@ from .held_out import normalized_interval as normalized_interval
 from .held_out import normalized_score as normalized_score
 from .held_out import summarize as summarize
 from .held_out import without_images as without_images
+from .plan import plan_ids as plan_ids
+from .plan import plan_suite as plan_suite
 from .run import run_evaluation as run_evaluation

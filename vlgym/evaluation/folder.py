@@ -52,10 +52,13 @@ def describe_evaluation(
         **more: whatever else belongs to the run; `None` is left out.
 
     Raises:
-        UserError: an environment cannot be made, or two parts have one name.
+        UserError: an environment cannot be made, two parts have one name, or they have different splits.
     """
     described: dict[str, Any] = {}
     owners = set()
+    splits = sorted({part.split for part in parts})
+    if len(splits) != 1:
+        raise UserError(f"A run has one split, this one has {', '.join(splits) or 'no parts'}.")
     for part in parts:
         if part.key in described:
             raise UserError(f"Two parts of the plan are {part.key!r}; play them into folders of their own.")
@@ -70,7 +73,7 @@ def describe_evaluation(
         }  # fmt: skip
     told = policy.describe() if hasattr(policy, "describe") else {"name": policy.name}
     run = {
-        "format": FORMAT, "kind": KIND, "policy": told, "parts": described, "seeds": SEED_RULE,
+        "format": FORMAT, "kind": KIND, "policy": told, "split": splits[0], "parts": described, "seeds": SEED_RULE,
         "versions": list_versions(owners - {None}), **more,
     }  # fmt: skip
     return without_none(to_plain(run))

@@ -17,10 +17,12 @@ import numpy as np
 
 from ..env import VLEnv
 from ..errors import FailedError, UserError
+from ..making import unwrap
+from ..parsers import find_end
 from ..policies import AskingPolicy, Policy
 from ..prompts import PromptBuilder
 from ..rollout import FAILURES_IN_A_ROW, Runner
-from ..types import Message, Reply, StepRecord, Turn
+from ..types import Message, Parser, Reply, StepRecord, Turn
 from .plan import GREY, SHUFFLED, Job
 
 GREY_LEVEL = 128
@@ -164,6 +166,7 @@ class Player:
 
     def _answer(self, table: _Table, reply: Reply) -> None:
         turn, table.turn = self._ask(table), None
+        reply, after = end_reply(unwrap(turn.env).parser, reply)
         try:
             record = table.runner.advance([turn], [reply], self.policy.name)[0]
             if table.twin is not None and not table.twin.done:
@@ -175,7 +178,7 @@ class Player:
             self._close(table)
             self._break_off(table.job, error)
             return
-        record.final_messages = None
+        record.final_messages, record.after = None, after
         table.records.append(record)
         self.on_reply(reply, table.job.part.key)
         if table.runner.done:
@@ -212,6 +215,17 @@ class Player:
 
 def _pass_on(answers: queue.SimpleQueue[Any], table: _Table, future: Future[Reply]) -> None:
     answers.put((table, future))
+
+
+def end_reply(parser: Parser, reply: Reply) -> tuple[Reply, str]:
+    """Return the reply up to where the parser has what it asked for, and what came after that.
+
+    A server goes on to the end of the turn and our engine does not; so equal models get equal actions from both.
+    """
+    end = find_end(parser, reply.text)
+    if end is None:
+        return reply, ""
+    return replace(reply, text=reply.text[:end], cut=False), reply.text[end:]
 
 
 def in_grey(messages: Sequence[Message]) -> list[Message]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -64,6 +64,7 @@ def run_evaluation(
     max_cost: float | None = None,
     resume: bool = False,
     watcher: Watcher | None = None,
+    noted: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> None:
     """Play a plan into a folder; what is finished when it stops, for whatever reason, is on disk.
@@ -78,6 +79,7 @@ def run_evaluation(
         max_cost: dollars after which the run stops.
         resume: go on with the run that the folder holds.
         watcher: is told how far it is.
+        noted: what the session's record shall say, too; `resume` does not compare it.
         **more: whatever else the run's record shall say and `resume` compare.
 
     Raises:
@@ -88,7 +90,9 @@ def run_evaluation(
     prices, watcher = prices or Prices(), watcher or Unwatched()
     builders = {} if layout is None else {part.key: layout for part in parts}
     run = describe_evaluation(parts, policy, builders=builders, prices=prices.to_dict(), **more)
-    session = {"command": shlex.join(sys.argv), "started": datetime.now(UTC).isoformat(timespec="seconds")}
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    session = {"command": command, "started": started, **(noted or {})}
     if hasattr(policy, "describe_session"):
         session |= policy.describe_session()
     with EvaluationFolder(out, run, session=session, resume=resume) as folder:

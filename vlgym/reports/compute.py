@@ -19,7 +19,15 @@ from ..registry import get_registry
 from ..trajectory import without_none
 from ..types import StepRecord, Usage
 from .records import PICTURES, Episode, Part, Run, name_part, read_episodes, read_run
-from .sampling import Groups, mean_interval, pooled_mean, standard_error, success_interval
+from .sampling import (
+    Groups,
+    average_intervals,
+    mean_interval,
+    pooled_mean,
+    share_difference_interval,
+    standard_error,
+    success_interval,
+)
 
 FORMAT = 1
 MILLION = 1e6
@@ -30,7 +38,7 @@ def compute_report(folder: Path | str) -> dict[str, Any]:
 
     `parts` holds a row for each part of the run, `overall` the means over the parts whose pictures were shown,
     `sight` what each control (grey or shuffled pictures) loses against the part that it belongs to, `spent` the tokens
-    and the money of all of it, and `timing` how long answers took.
+    and the money of all of it, `can_it_see` what was found of the model's sight, and `timing` how long answers took.
 
     Raises:
         TrajectoryError: the folder is no evaluation, or a record is malformed.
@@ -52,6 +60,7 @@ def report_run(run: Run, played: Mapping[str, Sequence[Episode]]) -> dict[str, A
             "split": run.split,
             "seed": run.header.get("seed"),
             "prices": prices,
+            "can_it_see": find_verdict(run.header),
             "parts": parts,
             "overall": _describe_all(run, played, prices),
             "sight": list(_compare_sight(run, played)),
@@ -65,6 +74,16 @@ def report_run(run: Run, played: Mapping[str, Sequence[Episode]]) -> dict[str, A
             },
         }
     )
+
+
+def find_verdict(header: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what `can-it-see` said of the model before it played: `sees` and `warnings`; `None` if nobody looked."""
+    sessions = header.get("sessions")
+    last = sessions[-1] if isinstance(sessions, list) and sessions else None
+    found = last.get("can_it_see") if isinstance(last, dict) else None
+    if not isinstance(found, dict) or not isinstance(found.get("warnings"), list):
+        return None
+    return {"sees": found.get("sees"), "warnings": [str(line) for line in found["warnings"]]}
 
 
 def find_bounds(part: Part) -> dict[str, dict[str, float]]:
@@ -210,17 +229,23 @@ def _describe_all(
         "parts": len(ended),
         "episodes": sum(len(played[key]) for key in ended),
         "planned": sum(part.planned for part in sighted.values()),
-        "success": _describe_mean(success),
-        "normalized": _describe_mean([groups for groups in places if groups is not None]),
+        "success": _describe_mean(success, _shares_interval),
+        "normalized": _describe_mean([groups for groups in places if groups is not None], mean_interval),
         "replies": len(records),
         **_count_tokens(records, prices),
     }
 
 
-def _describe_mean(strata: Sequence[Groups]) -> dict[str, Any] | None:
+def _shares_interval(*strata: Groups) -> tuple[float, float]:
+    return average_intervals([(pooled_mean(groups), *success_interval(groups)[:2]) for groups in strata])
+
+
+def _describe_mean(
+    strata: Sequence[Groups], find_interval: Callable[..., tuple[float, float] | None]
+) -> dict[str, Any] | None:
     if not strata:
         return None
-    low, high = mean_interval(*strata) or (None, None)
+    low, high = find_interval(*strata) or (None, None)
     return {"mean": sum(map(pooled_mean, strata)) / len(strata), "low": low, "high": high, "parts": len(strata)}
 
 
@@ -237,9 +262,27 @@ def _compare_sight(run: Run, played: Mapping[str, Sequence[Episode]]) -> list[di
             both = sorted(seen.keys() & unseen.keys())
             row["pairs"] = len(both)
             if both:
-                row[name] = _describe_difference([(seen[pair], unseen[pair]) for pair in both])
+                row[name] = {
+                    "shown": sum(seen[pair] for pair in both) / len(both),
+                    "control": sum(unseen[pair] for pair in both) / len(both),
+                    **describe_difference(
+                        *({i: [side[pair]] for i, pair in enumerate(both)} for side in (seen, unseen)),
+                        shares=value is won,
+                    ),
+                }
         rows.append(row)
     return rows
+
+
+def describe_difference(first: Groups, second: Groups, *, shares: bool) -> dict[str, Any]:
+    """Return the difference of two means on the same seeds, with its 95 % interval.
+
+    Shares get Newcombe's interval; other values the bootstrap's, in which seeds are drawn with both their values.
+    """
+    differences = {seed: [a - b for a, b in zip(first[seed], second[seed], strict=True)] for seed in sorted(first)}
+    ends = share_difference_interval(first, second) if shares else mean_interval(differences)
+    low, high = ends or (None, None)
+    return {"difference": pooled_mean(differences), "low": low, "high": high}
 
 
 def _by_item(
@@ -251,19 +294,6 @@ def _by_item(
     return {
         (json.dumps(part.items[index // part.seeds], sort_keys=True), seeds[index]): sum(values) / len(values)
         for index, values in groups.items()
-    }
-
-
-def _describe_difference(pairs: Sequence[tuple[float, float]]) -> dict[str, Any]:
-    """Means of both sides, and their difference with the bootstrap interval of pairs."""
-    differences = {index: [seen - unseen] for index, (seen, unseen) in enumerate(pairs)}
-    low, high = mean_interval(differences) or (None, None)
-    return {
-        "shown": sum(seen for seen, _ in pairs) / len(pairs),
-        "control": sum(unseen for _, unseen in pairs) / len(pairs),
-        "difference": pooled_mean(differences),
-        "low": low,
-        "high": high,
     }
 
 

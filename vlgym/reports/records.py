@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import TrajectoryError
 from ..evaluation import without_images
 from ..seeding import SPLITS, episode_seed
-from ..spec import PLANNERS
+from ..spec import ID_PATTERN, PLANNERS
 from ..trajectory import FORMAT, HEADER, METADATA, read_header, read_trajectories
 from ..types import StepRecord
 
@@ -97,7 +97,7 @@ def read_run(folder: Path | str) -> Run:
         raise TrajectoryError(f"{folder / HEADER} has format {header.get('format')!r}; this version reads {FORMAT}.")
     try:
         policy, split = header["policy"]["name"], header["split"]
-        _require(isinstance(policy, str), "policy.name", policy)
+        _require(isinstance(policy, str) and policy.isprintable(), "policy.name", policy)
         _require(split in SPLITS, "split", split)
         _require(isinstance(header["parts"], dict) and bool(header["parts"]), "parts", header["parts"])
         parts = {key: _read_part(key, header["parts"][key]) for key in sorted(header["parts"])}
@@ -143,6 +143,14 @@ def iterate_episodes(run: Run) -> Iterator[Episode]:
         raise TrajectoryError(f"{run.folder / METADATA} cannot be read: {type(error).__name__}: {error}.") from None
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value of a file is a finite number."""
+    try:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
+
+
 def _check_episode(run: Run, episode: Episode) -> None:
     """Refuse records that this run cannot have written: the numbers would not be its own."""
     first = episode[0]
@@ -171,7 +179,7 @@ def _check_values(place: str, record: StepRecord) -> None:
         numbers += [usage.prompt_tokens, usage.completion_tokens, usage.seconds, usage.attempts]
     flags = (record.success, record.invalid, record.cut, record.refused, record.terminated, record.truncated)
     texts = (record.reply, record.parse, record.text, *record.actions)
-    if not all(map(_is_number, numbers)):
+    if not all(map(is_number, numbers)):
         raise TrajectoryError(f"{place}: turn {record.turn} holds a number that is none.")
     if not all(isinstance(flag, bool) for flag in flags) or not all(isinstance(text, str) for text in texts):
         raise TrajectoryError(f"{place}: turn {record.turn} holds a value of a wrong type.")
@@ -180,7 +188,7 @@ def _check_values(place: str, record: StepRecord) -> None:
 def _read_part(key: str, entry: Any) -> Part:
     _require(isinstance(entry, dict), key, entry)
     env_id, planner, pictures = entry["env_id"], entry["planner"], entry["pictures"]
-    _require(isinstance(env_id, str), f"{key}: env_id", env_id)
+    _require(isinstance(env_id, str) and ID_PATTERN.match(env_id) is not None, f"{key}: env_id", env_id)
     _require(planner in PLANNERS, f"{key}: planner", planner)
     _require(pictures in PICTURES, f"{key}: pictures", pictures)
     _require(key == name_part(env_id, planner, pictures), "the name of a part", key)
@@ -194,7 +202,7 @@ def _read_part(key: str, entry: Any) -> Part:
 
 def _check_prices(prices: Any) -> None:
     if prices is not None:
-        _require(isinstance(prices, dict) and all(_is_number(prices[side]) for side in ("in", "out")), "prices", prices)
+        _require(isinstance(prices, dict) and all(is_number(prices[side]) for side in ("in", "out")), "prices", prices)
 
 
 def _require(condition: bool, name: str, value: Any) -> None:
@@ -204,7 +212,3 @@ def _require(condition: bool, name: str, value: Any) -> None:
 
 def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

@@ -59,6 +59,32 @@ def success_interval(groups: Groups) -> tuple[float, float, float]:
     return low, high, trials
 
 
+def share_difference_interval(first: Groups, second: Groups) -> tuple[float, float]:
+    """Return the 95 % interval of the difference of two shares on the same seeds (Newcombe 1998, method 10).
+
+    It is made of the shares' own intervals and of the correlation between the seeds' values, so it keeps a width where
+    all pairs agree.
+    """
+    (p, (p_low, p_high, _)), (q, (q_low, q_high, _)) = (
+        (pooled_mean(groups), success_interval(groups)) for groups in (first, second)
+    )
+    phi = _correlate(first, second)
+    below = (p - p_low) ** 2 - 2 * phi * (p - p_low) * (q_high - q) + (q_high - q) ** 2
+    above = (p_high - p) ** 2 - 2 * phi * (p_high - p) * (q - q_low) + (q - q_low) ** 2
+    return p - q - math.sqrt(max(0.0, below)), p - q + math.sqrt(max(0.0, above))
+
+
+def average_intervals(values: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
+    """Return the interval of the mean of independent values, each given with its own ends (Zou and Donner 2008).
+
+    The distances from the values to their ends add up as standard errors do.
+    """
+    middle = sum(value for value, _, _ in values)
+    below = sum((value - low) ** 2 for value, low, _ in values)
+    above = sum((high - value) ** 2 for value, _, high in values)
+    return (middle - math.sqrt(below)) / len(values), (middle + math.sqrt(above)) / len(values)
+
+
 def mean_interval(*strata: Groups) -> tuple[float, float] | None:
     """Return the 95 % bootstrap interval of the mean over strata of `pooled_mean`; seeds are drawn within each.
 
@@ -81,3 +107,14 @@ def mean_interval(*strata: Groups) -> tuple[float, float] | None:
         vectorized=True, paired=False, method="percentile", rng=np.random.default_rng(_SEED),
     )  # fmt: skip
     return float(result.confidence_interval.low), float(result.confidence_interval.high)
+
+
+def _correlate(first: Groups, second: Groups) -> float:
+    """Correlation between the seeds' means, a positive one corrected for continuity; 0 where one does not vary."""
+    seeds = sorted(first.keys() & second.keys())
+    means = [np.array([sum(groups[seed]) / len(groups[seed]) for seed in seeds]) for groups in (first, second)]
+    spread = float(means[0].std() * means[1].std())
+    covariance = float(((means[0] - means[0].mean()) * (means[1] - means[1].mean())).mean())
+    if covariance > 0:
+        covariance = max(0.0, covariance - 0.5 / len(seeds))
+    return covariance / spread if spread else 0.0

@@ -1,0 +1,48 @@
+"""Exact tests against counting by hand and by brute force."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from vlgym.evaluation.exact_tests import binomial_p, holm, permutation_p
+
+
+def test_permutations_are_counted_as_by_trying_all_of_them() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        count, kinds = int(rng.integers(1, 7)), int(rng.integers(1, 4))
+        given, right = rng.integers(kinds, size=count).tolist(), rng.integers(kinds, size=count).tolist()
+        matches = sum(a == b for a, b in zip(given, right, strict=True))
+        tried = [sum(a == b for a, b in zip(given, each, strict=True)) for each in permutations(right)]
+        assert permutation_p(given, right) == pytest.approx(sum(k >= matches for k in tried) / len(tried))
+
+
+def test_whoever_always_says_the_same_has_p_one_however_often_it_is_right() -> None:
+    assert permutation_p(["left"] * 12, ["left"] * 10 + ["right"] * 2) == 1.0
+
+
+def test_six_left_and_six_right_all_right_is_one_of_924() -> None:
+    right = ["left", "right"] * 6
+    assert permutation_p(right, right) == pytest.approx(1 / 924)
+
+
+def test_unread_answers_are_never_right() -> None:
+    assert permutation_p([None, None], ["a", "b"]) == 1.0
+    assert permutation_p(["a", None], ["a", "b"]) == pytest.approx(1 / 2)
+
+
+def test_the_binomial_tail_of_small_counts() -> None:
+    assert binomial_p(0, 5, 0.1) == pytest.approx(1.0)
+    assert binomial_p(2, 2, 0.5) == pytest.approx(0.25)
+    assert binomial_p(1, 2, 0.5) == pytest.approx(0.75)
+    assert binomial_p(0, 0, 0.5) == 1.0
+
+
+def test_holm_stops_at_the_first_value_that_does_not_stand() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005], 0.05) == [True, False, False, True]
+    assert holm([0.02, 0.02], 0.05) == [True, True]
+    assert holm([0.03, 0.04], 0.05) == [False, False]  # 0.03 > 0.05 / 2, so 0.04 < 0.05 does not count
+    assert holm([], 0.05) == []

@@ -1,0 +1,140 @@
+"""Looking first whether a model sees: what is played, kept, said, and when it is not played again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from toys import installed, make_spec
+
+from vlgym import policy_names
+from vlgym.cli import eval_cmd
+from vlgym.cli.app import main
+from vlgym.evaluation.plan import PICTURES
+from vlgym.evaluation.probe import look_first, plan_probe
+from vlgym.policies import OraclePolicy, RandomPolicy
+from vlgym.types import Reply
+
+WALK = make_spec()
+
+
+class Sighted:
+    """Answers right as long as it is given the environment's own pictures, and counts what it is asked."""
+
+    name, sees = "sighted", True
+
+    def __init__(self, name: str = "sighted", blind: bool = False) -> None:
+        self.name, self.blind, self.asked = name, blind, 0
+        self.oracle, self.random = OraclePolicy(), RandomPolicy()
+
+    def reply(self, turns: Any) -> list[Reply]:
+        self.asked += len(turns)
+        return [(self.oracle if self.given(turn) else self.random).reply([turn])[0] for turn in turns]
+
+    def given(self, turn: Any) -> bool:
+        if turn.env.legal_actions() == ["next"]:
+            return True
+        images = [part["image"] for m in turn.messages for part in m["content"] if part["type"] == "image"]
+        return not self.blind and bool(images) and np.array_equal(images[-1], turn.env.image())
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "vlgym" / "can-it-see"
+
+
+def test_every_probe_is_played_with_its_own_and_with_other_pictures() -> None:
+    parts = plan_probe()
+    ids = {part.env_id for part in parts}
+    assert {(part.env_id, part.pictures) for part in parts} == {(each, kind) for each in ids for kind in PICTURES}
+    assert len(ids) >= 8
+
+
+def test_a_model_that_sees_is_looked_at_once_and_not_warned(cache: Path) -> None:
+    policy = Sighted()
+    report, folder = look_first(policy)
+    assert report.sees is True
+    assert report.warnings == ()
+    assert folder.parent == cache
+    asked = policy.asked
+    assert asked > 100
+    again, same = look_first(policy)
+    assert (again, same, policy.asked) == (report, folder, asked)
+    other, elsewhere = look_first(Sighted("another"))
+    assert elsewhere != folder
+    assert other.sees is True
+
+
+def test_another_endpoint_is_looked_at_anew() -> None:
+    class Served(Sighted):
+        url = "http://127.0.0.1:1"
+
+        def describe_session(self) -> dict[str, Any]:
+            return {"base_url": self.url}
+
+    policy = Served()
+    _, here = look_first(policy)
+    policy.url = "http://127.0.0.1:2"
+    _, there = look_first(policy)
+    assert here != there
+
+
+def test_a_look_that_was_stopped_goes_on() -> None:
+    class Stopping(Sighted):
+        stop = 40
+
+        def reply(self, turns: Any) -> list[Reply]:
+            if self.asked >= self.stop:
+                raise KeyboardInterrupt
+            return super().reply(turns)
+
+    policy = Stopping()
+    with pytest.raises(KeyboardInterrupt):
+        look_first(policy, num_envs=1)
+    first, policy.stop, policy.asked = policy.asked, 10**6, 0
+    report, _ = look_first(policy, num_envs=1)
+    assert report.sees is True
+    whole = Sighted("whole")
+    look_first(whole)
+    assert policy.asked < whole.asked <= policy.asked + first
+
+
+@pytest.mark.parametrize("blind", [False, True])
+def test_the_command_warns_of_a_model_that_does_not_see(
+    blind: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(policy_names.OWN, "sighted", (lambda: Sighted(blind=blind), ""))
+    monkeypatch.setattr(policy_names, "ALONE", (*policy_names.ALONE, "sighted"))
+    with installed(WALK):
+        command = ["eval", "--policy", "sighted", "--env", WALK.id, "--episodes", "2", "--out", str(tmp_path / "run")]
+        assert main(command) == 0
+        said = capsys.readouterr().err
+        assert ("warning: The model does no better with pictures than without" in said) is blind
+        session = json.loads((tmp_path / "run" / "run.json").read_text())["sessions"][0]
+        assert session["can_it_see"]["sees"] is not blind
+        assert bool(session["can_it_see"]["warnings"]) is blind
+        report = json.loads((tmp_path / "run" / "report.json").read_text())
+        assert report["can_it_see"]["warnings"] == session["can_it_see"]["warnings"]
+        for name in ("report.html", "report.md"):
+            assert ("does no better with pictures than without" in (tmp_path / "run" / name).read_text()) is blind
+        assert main([*command[:-1], str(tmp_path / "unlooked"), "--no-probe"]) == 0
+        assert "can-it-see" not in capsys.readouterr().err
+
+
+def test_policies_without_a_model_are_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(eval_cmd, "look_first", lambda *_, **__: pytest.fail("random play was looked at"))
+    with installed(WALK):
+        assert (
+            main(["eval", "--policy", "random", "--env", WALK.id, "--episodes", "1", "--out", str(tmp_path / "r")]) == 0
+        )
+
+
+def test_the_suite_by_itself_is_played_with_its_controls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["eval", "--policy", "random", "--suite", "can-it-see", "--out", str(tmp_path / "run")]) == 0
+    held = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert {part.key for part in plan_probe()} == set(held["parts"])
+    assert "warning: The model does no better with pictures than without" in capsys.readouterr().err

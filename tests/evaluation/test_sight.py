@@ -1,0 +1,426 @@
+"""Simulated models are judged as what they are: from questions of the suite, and from records of real episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from vlgym.errors import UserError
+from vlgym.evaluation import without_images
+from vlgym.evaluation.sight import EPISODES, SUITE, Answer, judge, judge_answers
+from vlgym.evaluation.sight_report import SIGHTED, TOLD, TOO_FEW, UNCLEAR, UNREADABLE, Probe, SightReport
+from vlgym.making import make, unwrap
+from vlgym.registry import get_registry
+from vlgym.rollout import Runner, run_episodes
+from vlgym.seeding import episode_seed
+from vlgym.types import Reply, StepRecord, Turn
+
+RUNS = 1000
+Model = Callable[[Answer, np.random.Generator], str | None]
+HISTORY, TEXT, DIGIT = "vlgym/SeeHistory-v0", "vlgym/SeeText-v0", "vlgym/SeeDigit-v0"
+
+
+@cache
+def questions(env_id: str, count: int) -> tuple[Answer, ...]:
+    """The first test questions of a probe, unanswered."""
+    env = make(env_id, image_size=(16, 16))
+    asked = []
+    for number in range(count):
+        env.reset(seed=episode_seed(env_id, "test", number))
+        names = ("topic", "answers", "answer", "levels", "level", "asked_as", "shown", "asked")
+        asked.append(Answer(given=None, **{name: getattr(env, name) for name in names if hasattr(env, name)}))
+    return tuple(asked)
+
+
+@cache
+def answered(question: Answer, given: str | None) -> Answer:
+    return replace(question, given=given)
+
+
+@cache
+def probes() -> list[str]:
+    return [part.env_id for part in get_registry().suite(SUITE)]
+
+
+def guess(question: Answer, rng: np.random.Generator) -> str:
+    return question.answers[int(rng.integers(len(question.answers)))]
+
+
+def know(question: Answer, rng: np.random.Generator) -> str:
+    return question.answer
+
+
+def know_often(question: Answer, rng: np.random.Generator) -> str:
+    if rng.random() < 0.6:
+        return question.answer
+    wrong = [answer for answer in question.answers if answer != question.answer]
+    return wrong[int(rng.integers(len(wrong)))]
+
+
+def see_the_last(question: Answer, rng: np.random.Generator) -> str:
+    return question.shown[-1] if question.shown else question.answer
+
+
+def know_the_last(question: Answer, rng: np.random.Generator) -> str:
+    return guess(question, rng) if question.shown and question.asked < 3 else question.answer
+
+
+def see_reversed(question: Answer, rng: np.random.Generator) -> str:
+    return question.shown[3 - question.asked] if question.shown else question.answer
+
+
+def see_shifted(question: Answer, rng: np.random.Generator) -> str:
+    return question.shown[(question.asked + 1) % 4] if question.shown else question.answer
+
+
+def read_no_small_text(question: Answer, rng: np.random.Generator) -> str:
+    return guess(question, rng) if question.level == "small" else question.answer
+
+
+def answer_parts(sighted: Model, seed: int, blind: Model = guess) -> dict[str, list[Answer]]:
+    """Answer the whole suite: `sighted` with the pictures, `blind` in the controls."""
+    rng = np.random.default_rng(seed)
+    parts = {}
+    for env_id in probes():
+        for pictures, count in EPISODES.items():
+            model = sighted if pictures == "shown" else blind
+            key = env_id if pictures == "shown" else f"{env_id} {pictures}"
+            parts[key] = [answered(asked, model(asked, rng)) for asked in questions(env_id, count)]
+    return parts
+
+
+def simulate(sighted: Model, seed: int = 0, blind: Model = guess) -> SightReport:
+    return judge_answers(answer_parts(sighted, seed, blind))
+
+
+def find(report: SightReport, env_id: str) -> Probe:
+    return next(probe for probe in report.probes if probe.env_id == env_id)
+
+
+# ---- power -------------------------------------------------------------------------------------------------
+
+
+def test_the_suite_with_its_controls_stays_under_250_requests() -> None:
+    turns = sum(get_registry().get(env_id).max_turns for env_id in probes())
+    assert (len(probes()), turns * sum(EPISODES.values())) == (8, 242)
+    assert {part.episodes for part in get_registry().suite(SUITE)} == {EPISODES["shown"]}
+
+
+def count_blind(model: Model) -> int:
+    reports = [simulate(model, seed, model) for seed in range(RUNS)]
+    assert all(bool(report.warnings) for report in reports if report.sees is False)
+    return sum(report.sees is False for report in reports)
+
+
+def test_a_model_that_guesses_is_called_blind() -> None:
+    assert count_blind(guess) >= 0.99 * RUNS
+
+
+def test_a_model_that_always_gives_the_same_answers_is_called_blind() -> None:
+    for place in range(52):
+
+        def repeat(question: Answer, rng: np.random.Generator, place: int = place) -> str:
+            return question.answers[place % len(question.answers)]
+
+        report = simulate(repeat, 0, repeat)
+        assert report.sees is False
+        assert "may not get the pictures at all" in report.warnings[0]
+
+
+def test_one_answer_that_is_often_right_by_accident_is_no_sight() -> None:
+    side = questions("vlgym/SeeSide-v0", 12)
+    answers = [replace(asked, answer="right" if number < 11 else "left") for number, asked in enumerate(side)]
+    digits = [answered(asked, asked.answer) for asked in questions(DIGIT, 12)]
+    for answer in ("right", "left"):
+        given = [replace(asked, given=answer) for asked in answers]
+        report = judge_answers({"vlgym/SeeSide-v0": given, DIGIT: digits})
+        assert find(report, "vlgym/SeeSide-v0").verdict == TOO_FEW
+        assert find(report, "vlgym/SeeSide-v0").p == 1.0
+
+
+def test_a_model_that_prefers_some_answers_is_called_blind() -> None:
+    def prefer(question: Answer, rng: np.random.Generator) -> str:
+        return question.answers[int(len(question.answers) * rng.beta(0.4, 1.5))]
+
+    assert count_blind(prefer) >= 0.99 * RUNS
+
+
+def test_a_model_that_is_always_right_is_never_warned() -> None:
+    reports = [simulate(know, seed) for seed in range(RUNS)]
+    assert [report.warnings for report in reports if report.warnings] == []
+    assert {report.sees for report in reports} == {True}
+
+
+def test_a_model_that_is_right_in_60_of_100_is_not_called_blind() -> None:
+    reports = [simulate(know_often, seed) for seed in range(RUNS)]
+    assert sum(report.sees is True for report in reports) >= 0.95 * RUNS
+    wrong = [report for report in reports if "arrive" in " ".join(report.warnings)]
+    assert len(wrong) <= 0.02 * RUNS  # nor is it said to get the pictures in another order
+
+
+# ---- each kind of model ------------------------------------------------------------------------------------
+
+
+def test_the_sentence_on_a_blind_model_gives_the_counts_and_what_to_check() -> None:
+    report = simulate(guess, 3)
+    right = sum(probe.shown.right for probe in report.probes)
+    (line,) = report.warnings
+    assert line.startswith("The model does no better with pictures than without (right ")
+    assert f"(right {right} of 96, where guessing gives 15; with grey pictures " in line
+    assert " of 40; with shuffled pictures " in line
+    assert line.endswith("Check that the server accepts images, and that the model is one that sees.")
+    assert {probe.verdict for probe in report.probes} == {UNCLEAR}
+
+
+def test_a_model_that_always_names_the_last_picture_gets_only_that_one() -> None:
+    report = simulate(see_the_last)
+    order = find(report, HISTORY).order
+    assert order is not None
+    assert (order.named, order.only) == ((3, 3, 3, 3), None)
+    assert order.table == ((0, 0, 0, 3, 0),) * 4
+    assert report.sees is True
+    (line,) = report.warnings
+    assert "the model names the last: only the last one seems to arrive" in line
+
+
+def test_a_model_that_knows_the_last_picture_and_guesses_the_others_gets_only_that_one() -> None:
+    found = [simulate(know_the_last, seed) for seed in range(100)]
+    lines = [report.warnings for report in found]
+    said = [line for line in lines if len(line) == 1 and "only the last one seems to arrive" in line[0]]
+    assert len(said) >= 80  # some guess the others well enough to look sighted
+    assert all(report.sees for report in found)
+    assert "the model knows the last one (3 of 3 right), not the others" in said[0][0]
+
+
+def test_a_model_that_gets_the_pictures_in_reverse_order_is_told_so() -> None:
+    report = simulate(see_reversed)
+    order = find(report, HISTORY).order
+    assert order is not None
+    assert order.named == (3, 2, 1, 0)
+    assert order.table == ((0, 0, 0, 3, 0), (0, 0, 3, 0, 0), (0, 3, 0, 0, 0), (3, 0, 0, 0, 0))
+    (line,) = report.warnings
+    assert line == (
+        "Asked for the first picture of a history, the model names the last, and so on: the pictures arrive in reverse "
+        "order."
+    )
+
+
+def test_any_other_order_is_spelt_out() -> None:
+    (line,) = simulate(see_shifted).warnings
+    assert (
+        "asked for the first the second, for the second the third, for the third the last, for the last the first"
+        in line
+    )
+
+
+def test_two_pictures_that_are_mixed_up_now_and_then_are_no_other_order() -> None:
+    parts = answer_parts(know, 0)
+    swapped = {1: 2, 2: 1}
+    mixed, seen = [], {1: 0, 2: 0}
+    for answer in parts[HISTORY]:
+        place = answer.asked
+        if place in swapped:
+            seen[place] += 1
+            place = swapped[place] if seen[place] < 3 else place
+        mixed.append(answered(answer, answer.shown[place]))
+    parts[HISTORY] = mixed
+    report = judge_answers(parts)
+    order = find(report, HISTORY).order
+    assert order is not None
+    assert order.table == ((3, 0, 0, 0, 0), (0, 1, 2, 0, 0), (0, 2, 1, 0, 0), (0, 0, 0, 3, 0))
+    assert (order.named, report.warnings) == ((0, 1, 2, 3), ())
+
+
+def test_a_model_that_is_right_names_the_pictures_in_order() -> None:
+    order = find(simulate(know), HISTORY).order
+    assert order is not None
+    assert (order.named, order.only, order.wrong) == ((0, 1, 2, 3), None, False)
+
+
+def test_a_model_that_reads_no_small_text_is_told_the_smallest_it_reads() -> None:
+    report = simulate(read_no_small_text)
+    probe = find(report, TEXT)
+    assert [(level.name, level.read) for level in probe.levels] == [("small", False), ("medium", True), ("large", True)]
+    assert probe.smallest == "medium"
+    (line,) = report.warnings
+    assert line.startswith("The smallest text that the model reads is medium (4 of 4 right), not small (")
+
+
+def test_sizes_with_too_few_questions_are_not_judged() -> None:
+    parts = answer_parts(know, 0)
+    few = [answer for answer in parts[TEXT] if answer.level == "small"][:1]
+    parts[TEXT] = [replace(few[0], given=None), *(answer for answer in parts[TEXT] if answer.level != "small")]
+    report = judge_answers(parts)
+    assert [level.read for level in find(report, TEXT).levels] == [None, True, True]
+    assert report.warnings == ()
+
+
+def test_unreadable_replies_are_not_taken_for_blindness() -> None:
+    parts = answer_parts(lambda question, rng: None, 0)
+    parts[DIGIT] = [replace(answer, cut=True) for answer in parts[DIGIT]]
+    report = judge_answers(parts)
+    assert report.sees is None
+    (line,) = report.warnings
+    assert line.startswith(
+        "Most replies held no legal answer (96 of 96, 12 of them cut by a limit), so nothing can be said"
+    )
+    assert {probe.verdict for probe in report.probes} == {UNREADABLE}
+
+
+def test_unreadable_replies_on_most_probes_do_not_hide_what_the_others_show() -> None:
+    parts = answer_parts(lambda question, rng: question.answer if question.topic == "digits" else None, 0)
+    report = judge_answers(parts)
+    assert report.sees is True
+    assert len(report.warnings) == 7
+    assert all(line.startswith("Most replies on ") for line in report.warnings)
+
+
+def test_one_probe_with_unreadable_replies_is_named_and_the_others_are_judged() -> None:
+    parts = answer_parts(know, 0)
+    parts[DIGIT] = [replace(answer, given=None, refused=True) for answer in parts[DIGIT]]
+    report = judge_answers(parts)
+    assert report.sees is True
+    (line,) = report.warnings
+    assert line.startswith("Most replies on digits held no legal answer (12 of 12, 12 refused), so that is not judged.")
+
+
+def test_one_probe_that_is_not_seen_is_named_with_both_shares() -> None:
+    parts = answer_parts(know, 0)
+    parts[DIGIT] = [replace(answer, given="0") for answer in parts[DIGIT]]
+    report = judge_answers(parts)
+    assert report.sees is True
+    grey = find(report, DIGIT).controls["grey"]
+    (line,) = report.warnings
+    assert line == (
+        f"With pictures the model is not clearly better on digits than with grey ones (0.17 [0.05 to 0.45] against "
+        f"{grey}; guessing gives 0.10): do not count on its seeing that."
+    )
+
+
+def test_answers_that_are_right_without_the_pictures_show_no_sight() -> None:
+    parts = answer_parts(know, 0)
+    parts[f"{DIGIT} grey"] = [replace(answer, given=answer.answer) for answer in parts[f"{DIGIT} grey"]]
+    report = judge_answers(parts)
+    assert find(report, DIGIT).verdict == TOLD
+    (line,) = report.warnings
+    assert line.startswith("The model is right on digits without the pictures (grey: 5 of 5, shuffled: ")
+    everything = judge_answers(answer_parts(know, 0, know))
+    assert everything.sees is not True or find(everything, DIGIT).verdict == TOLD
+
+
+def test_few_questions_are_not_judged_rather_than_called_blindness() -> None:
+    parts = {"vlgym/SeeSide-v0": [replace(asked, given="left") for asked in questions("vlgym/SeeSide-v0", 4)]}
+    report = judge_answers(parts)
+    assert (report.sees, report.probes[0].verdict, report.warnings) == (None, TOO_FEW, ())
+
+
+def test_parts_without_controls_are_compared_with_guessing() -> None:
+    parts = {key: answers for key, answers in answer_parts(know, 0).items() if " " not in key}
+    assert judge_answers(parts).warnings == ()
+    parts[DIGIT] = [replace(answer, given="0") for answer in parts[DIGIT]]
+    (line,) = judge_answers(parts).warnings
+    assert "than guessing (0.17 [0.05 to 0.45]; guessing gives 0.10)" in line
+
+
+def test_a_control_without_its_part_is_left_out() -> None:
+    assert judge_answers({f"{DIGIT} grey": list(questions(DIGIT, 5))}).probes == ()
+    assert judge_answers({}).sees is None
+
+
+def test_a_part_of_another_kind_is_refused() -> None:
+    with pytest.raises(UserError, match=r"pictures='global' is not one of shown, grey, shuffled"):
+        judge_answers({f"{DIGIT} global": list(questions(DIGIT, 1))})
+
+
+# ---- from records ------------------------------------------------------------------------------------------
+
+
+class Simulated:
+    """Answers through the environment: `model` sees its question."""
+
+    name = "simulated"
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.rng = np.random.default_rng(0)
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        replies = []
+        for turn in turns:
+            env = unwrap(turn.env)
+            names = ("topic", "answers", "answer", "levels", "level", "asked_as", "shown", "asked")
+            asked = Answer(given=None, **{name: getattr(env, name) for name in names if hasattr(env, name)})
+            said = "next" if env.legal_actions() == ["next"] else self.model(asked, self.rng)
+            replies.append(Reply("I cannot tell." if said is None else f"<action>{said}</action>"))
+        return replies
+
+
+def play(env_id: str, model: Model, episodes: int = EPISODES["shown"], **kwargs: object) -> list[list[StepRecord]]:
+    runner = Runner([make(env_id, image_size=(16, 16), **kwargs)], split="test", episodes=episodes)
+    try:
+        return [[without_images(record) for record in episode] for episode in run_episodes(runner, Simulated(model))]
+    finally:
+        runner.close()
+
+
+def play_suite(sighted: Model) -> dict[str, list[list[StepRecord]]]:
+    parts = {}
+    for env_id in probes():
+        for pictures, count in EPISODES.items():
+            key = env_id if pictures == "shown" else f"{env_id} {pictures}"
+            parts[key] = play(env_id, sighted if pictures == "shown" else guess, count)
+    return parts
+
+
+def test_records_of_a_model_that_sees_show_sight_everywhere() -> None:
+    report = judge(play_suite(know))
+    assert (report.sees, report.warnings) == (True, ())
+    assert {probe.verdict for probe in report.probes} == {SIGHTED}
+    assert find(report, TEXT).smallest == "small"
+    assert [probe.chance for probe in report.probes if probe.env_id == DIGIT] == [0.1]
+    assert report.to_dict()["probes"][0]["shown"]["right"] == 12
+
+
+def test_records_of_a_model_that_guesses_show_blindness() -> None:
+    report = judge(play_suite(guess))
+    assert report.sees is False
+    assert len(report.warnings) == 1
+
+
+def test_records_of_reversed_pictures_say_so() -> None:
+    report = judge({HISTORY: play(HISTORY, see_reversed)})
+    assert report.sees is True
+    assert "reverse order" in report.warnings[0]
+
+
+def test_records_of_unreadable_replies_are_counted_as_unreadable() -> None:
+    report = judge({HISTORY: play(HISTORY, lambda asked, rng: None), DIGIT: play(DIGIT, lambda asked, rng: None)})
+    assert report.sees is None
+    assert "(24 of 24)" in report.warnings[0]
+
+
+def test_a_random_action_in_place_of_an_unreadable_reply_is_no_answer() -> None:
+    episodes = play(DIGIT, lambda asked, rng: None, 30, invalid_action="random")
+    assert any(episode[-1].success for episode in episodes)  # by accident
+    share = judge({DIGIT: episodes}).probes[0].shown
+    assert (share.right, share.unreadable) == (0, 30)
+
+
+def test_records_that_do_not_fit_the_questions_are_refused() -> None:
+    episodes = play(DIGIT, know, 2)
+    episodes[1] = [replace(episodes[1][0], seed=episodes[0][0].seed)]
+    with pytest.raises(UserError, match="does not fit the question that the installed vlgym/SeeDigit-v0 asks"):
+        judge({DIGIT: episodes})
+    with pytest.raises(UserError, match="has no seed"):
+        judge({DIGIT: [[replace(episodes[0][0], seed=None)]]})
+
+
+def test_an_environment_that_asks_no_question_is_refused() -> None:
+    with pytest.raises(
+        UserError, match=r"vlgym/NumberLine-v0 is no probe of sight; those are the parts of .*can-it-see"
+    ):
+        judge({"vlgym/NumberLine-v0": []})

@@ -1,0 +1,276 @@
+"""Pairs of runs: differences and tests against numbers worked out by hand, what is refused, and `vlgym compare`."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from evaluations import COIN, WALK, read_rows, toys_installed, write_rows, write_run
+from toys import make_walk
+from typer.testing import CliRunner
+
+from vlgym.cli.app import app, main
+from vlgym.errors import TrajectoryError, UserError
+from vlgym.intervals import wilson_interval
+from vlgym.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
+from vlgym.prompts import PromptBuilder
+from vlgym.reports.compare import compare_runs, find_mcnemar_p, write_play_command
+from vlgym.reports.sampling import average_intervals, share_difference_interval
+from vlgym.trajectory import TrajectoryWriter, describe_run
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _toys() -> Iterator[None]:
+    with toys_installed():
+        yield
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Walk and Coin, 20 episodes each: always to the right (or an unknown word), at random, and by the oracle."""
+    place = tmp_path_factory.mktemp("runs")
+    policies = (ScriptedPolicy(["<action>right</action>"]), RandomPolicy(), OraclePolicy(fallback=True))
+    return [write_run(place / policy.name, policy, [WALK, COIN], episodes=20) for policy in policies]
+
+
+def outcomes(folder: Path, part: str) -> dict[int, tuple[bool, float]]:
+    """Seed -> success and return."""
+    found: dict[int, tuple[bool, float]] = {}
+    for row in read_rows(folder):
+        if row["part"] == part:
+            found[row["seed"]] = (row["success"], found.get(row["seed"], (False, 0.0))[1] + row["reward"])
+    return found
+
+
+def exact_p(first: int, second: int) -> float:
+    """Twice the smaller tail of a fair coin's binomial distribution."""
+    n, most = first + second, min(first, second)
+    return min(1.0, 2 * sum(math.comb(n, k) for k in range(most + 1)) / 2**n)
+
+
+def test_differences_lists_and_the_test_are_those_worked_out_by_hand(runs: list[Path]) -> None:
+    (pair,) = compare_runs(runs[:2])["pairs"]
+    assert (pair["first"], pair["second"]) == ("scripted", "random")
+    part = pair["parts"][WALK]
+    a, b = (outcomes(folder, WALK) for folder in runs[:2])
+    assert a.keys() == b.keys()
+    first = {seed for seed in a if a[seed][0] and not b[seed][0]}
+    second = {seed for seed in a if b[seed][0] and not a[seed][0]}
+    assert first
+    assert second
+    assert {row["seed"] for row in part["won_by_first"]} == first
+    assert {row["seed"] for row in part["won_by_second"]} == second
+    assert part["mcnemar_p"] == pytest.approx(exact_p(len(first), len(second)))
+    assert (part["pairs"], part["only_first"], part["only_second"]) == (20, 0, 0)
+    assert part["success"]["difference"] == pytest.approx((len(first) - len(second)) / 20)
+    assert part["success"]["first"] == pytest.approx(sum(won for won, _ in a.values()) / 20)
+    assert part["success"]["low"] < part["success"]["difference"] < part["success"]["high"]
+    differences = [a[seed][1] - b[seed][1] for seed in a]
+    assert part["return"]["difference"] == pytest.approx(sum(differences) / 20)
+    generator = random.Random(3)
+    again = sorted(sum(generator.choices(differences, k=20)) / 20 for _ in range(4000))
+    assert (part["return"]["low"], part["return"]["high"]) == pytest.approx((again[100], again[-101]), abs=0.06)
+
+
+def test_over_all_each_part_counts_once_and_pairs_are_pooled_for_the_test(runs: list[Path]) -> None:
+    (pair,) = compare_runs([runs[2], runs[1]])["pairs"]
+    parts, overall = pair["parts"], pair["overall"]
+    assert overall["parts"] == 2
+    differences = [parts[key]["success"]["difference"] for key in (COIN, WALK)]
+    assert overall["success"]["difference"] == pytest.approx(sum(differences) / 2)
+    won = [sum(len(part[side]) for part in parts.values()) for side in ("won_by_first", "won_by_second")]
+    assert [overall["won_by_first"], overall["won_by_second"]] == won
+    assert overall["mcnemar_p"] == pytest.approx(exact_p(*won))
+    below = math.hypot(*(parts[key]["success"]["difference"] - parts[key]["success"]["low"] for key in parts)) / 2
+    assert overall["success"]["low"] == pytest.approx(sum(differences) / 2 - below)
+    # Coin has neither floor nor ceiling; Walk's are 0.25 and 1.
+    assert overall["normalized"]["parts"] == 1
+    assert overall["normalized"]["difference"] == pytest.approx(parts[WALK]["return"]["difference"] / 0.75)
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 0), (1, 0), (5, 0), (9, 2), (3, 3), (2, 13)])
+def test_mcnemars_exact_test_is_the_binomial_one(first: int, second: int) -> None:
+    assert find_mcnemar_p(first, second) == pytest.approx(exact_p(first, second))
+
+
+def test_the_interval_of_paired_shares_is_newcombes() -> None:
+    # Newcombe (1998): of 50 pairs 36 both, 12 the first only, 2 the second only, 0 neither; -0.4 is their correlation
+    # (0 * 36 - 12 * 2) / sqrt(48 * 2 * 38 * 12), and what follows is method 10 by hand.
+    pairs = [(1.0, 1.0)] * 36 + [(1.0, 0.0)] * 12 + [(0.0, 1.0)] * 2
+    first, second = ({seed: [pair[side]] for seed, pair in enumerate(pairs)} for side in (0, 1))
+    (a, b), (c, d), phi = wilson_interval(48, 50), wilson_interval(38, 50), -24 / math.sqrt(48 * 2 * 38 * 12)
+    low = 0.2 - math.sqrt((0.96 - a) ** 2 - 2 * phi * (0.96 - a) * (d - 0.76) + (d - 0.76) ** 2)
+    high = 0.2 + math.sqrt((b - 0.96) ** 2 - 2 * phi * (b - 0.96) * (0.76 - c) + (0.76 - c) ** 2)
+    assert share_difference_interval(first, second) == pytest.approx((low, high))
+    assert (low, high) == pytest.approx((0.0569, 0.3404), abs=0.0001)  # as published
+
+
+def test_a_positive_correlation_is_corrected_for_continuity() -> None:
+    pairs = [(1.0, 1.0)] * 20 + [(1.0, 0.0)] * 8 + [(0.0, 1.0)] * 2 + [(0.0, 0.0)] * 10
+    first, second = ({seed: [pair[side]] for seed, pair in enumerate(pairs)} for side in (0, 1))
+    phi = (20 * 10 - 8 * 2 - 40 / 2) / math.sqrt(28 * 12 * 22 * 18)
+    (a, _), (_, d) = wilson_interval(28, 40), wilson_interval(22, 40)
+    low = 0.15 - math.sqrt((0.7 - a) ** 2 - 2 * phi * (0.7 - a) * (d - 0.55) + (d - 0.55) ** 2)
+    assert share_difference_interval(first, second)[0] == pytest.approx(low)
+
+
+def test_pairs_that_all_agree_leave_an_interval_of_some_width() -> None:
+    same = {seed: [1.0] for seed in range(10)}
+    low, high = share_difference_interval(same, same)
+    assert low == pytest.approx(wilson_interval(10, 10)[0] - 1)
+    assert high == -low > 0.1
+
+
+def test_the_interval_of_a_mean_of_intervals_adds_distances_as_errors_add() -> None:
+    assert average_intervals([(0.5, 0.2, 0.9)]) == pytest.approx((0.2, 0.9))
+    assert average_intervals([(0.5, 0.2, 0.9), (0.3, -0.1, 0.6)]) == pytest.approx((0.4 - 0.25, 0.4 + 0.25))
+
+
+def test_of_three_runs_each_two_are_compared(runs: list[Path]) -> None:
+    found = compare_runs(runs)
+    assert found["runs"] == ["scripted", "random", "oracle"]
+    names = [(pair["first"], pair["second"]) for pair in found["pairs"]]
+    assert names == [("scripted", "random"), ("scripted", "oracle"), ("random", "oracle")]
+    assert found["pairs"][0] == compare_runs(runs[:2])["pairs"][0]
+
+
+def test_runs_of_one_policy_go_by_their_folders(tmp_path: Path, runs: list[Path]) -> None:
+    again = write_run(tmp_path / "again", RandomPolicy(), [WALK], episodes=4)
+    assert compare_runs([runs[1], again])["runs"] == ["random", "again"]
+    (tmp_path / "b").mkdir()
+    other = write_run(tmp_path / "b" / "random", RandomPolicy(), [WALK], episodes=4)
+    assert compare_runs([runs[1], other])["runs"] == [str(runs[1]), str(other)]
+
+
+def test_episodes_in_one_run_only_are_counted_and_left_out(tmp_path: Path, runs: list[Path]) -> None:
+    folder = write_run(tmp_path / "a", OraclePolicy(), [WALK], episodes=25)
+    write_rows(folder, [row for row in read_rows(folder) if row["episode"] not in (0, 3)])
+    (pair,) = compare_runs([folder, runs[1]])["pairs"]
+    part = pair["parts"][WALK]
+    assert (part["pairs"], part["only_first"], part["only_second"]) == (18, 5, 2)
+    assert pair["only_parts"] == {"first": [], "second": [COIN]}
+
+
+def test_repeats_are_paired_one_by_one_and_the_seed_is_what_varies(tmp_path: Path) -> None:
+    once, twice = (
+        [
+            write_run(tmp_path / f"{policy.name}{repeats}", policy, episodes=10, repeats=repeats)
+            for policy in (RandomPolicy(), ScriptedPolicy(["<action>left</action>"]))
+        ]
+        for repeats in (1, 2)
+    )
+    (one,), (two,) = (compare_runs(folders)["pairs"] for folders in (once, twice))
+    assert (one["parts"][WALK]["pairs"], two["parts"][WALK]["pairs"]) == (10, 20)
+    assert one["parts"][WALK]["repeated"] is False
+    assert two["parts"][WALK]["repeated"] is True
+    # Both play every repeat alike, so there is nothing more to know.
+    assert two["parts"][WALK]["return"] == one["parts"][WALK]["return"]
+    assert two["parts"][WALK]["success"] == pytest.approx(one["parts"][WALK]["success"], abs=0.06)
+    (mixed,) = compare_runs([once[0], twice[1]])["pairs"]
+    assert (mixed["parts"][WALK]["pairs"], mixed["parts"][WALK]["only_second"]) == (10, 10)
+
+
+def test_items_are_paired_by_their_arguments(tmp_path: Path) -> None:
+    items = [{"max_turns": 8}, {"max_turns": 2}]
+    first = write_run(tmp_path / "a", OraclePolicy(), episodes=3, items=items)
+    second = write_run(tmp_path / "b", ScriptedPolicy(["no"]), episodes=3, items=items)
+    (pair,) = compare_runs([first, second])["pairs"]
+    part = pair["parts"][WALK]
+    assert part["pairs"] == 6
+    assert {row["arguments"]["max_turns"] for row in part["won_by_first"]} == {8}
+    assert len(part["won_by_first"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"arguments": {"parser": "json"}}, "parser"),
+        ({"arguments": {"invalid_penalty": 0.5}}, "arguments.invalid_penalty"),
+        ({"builder": PromptBuilder(2, 1)}, "history.turns"),
+        ({"changed": True}, "changed"),
+    ],
+)
+def test_runs_under_different_conditions_are_refused_and_what_differs_is_named(
+    tmp_path: Path, runs: list[Path], changes: dict[str, Any], named: str
+) -> None:
+    other = write_run(tmp_path / "a", OraclePolicy(), episodes=2, **changes)
+    with pytest.raises(UserError, match=rf"cannot be compared: vlgym/Walk-v0 differs in .*\b{named}\b"):
+        compare_runs([runs[0], other])
+
+
+@pytest.mark.parametrize("name", ["spec_hash", "prompt_hash", "parser_version"])
+def test_another_hash_is_refused(tmp_path: Path, runs: list[Path], name: str) -> None:
+    other = write_run(tmp_path / "a", OraclePolicy(), episodes=2)
+    header = json.loads((other / "run.json").read_text())
+    header["parts"][WALK][name] = "other"
+    (other / "run.json").write_text(json.dumps(header))
+    with pytest.raises(UserError, match=f"{WALK} differs in {name}"):
+        compare_runs([runs[0], other])
+
+
+def test_runs_without_anything_in_common_are_refused(tmp_path: Path, runs: list[Path]) -> None:
+    with pytest.raises(UserError, match=r"one played split test, the other val"):
+        compare_runs([runs[0], write_run(tmp_path / "val", OraclePolicy(), episodes=2, split="val")])
+    walk, coin = (write_run(tmp_path / name, RandomPolicy(), [name], episodes=1) for name in (WALK, COIN))
+    with pytest.raises(UserError, match="no part of one is in the other"):
+        compare_runs([walk, coin])
+    with pytest.raises(UserError, match="takes two folders or more"):
+        compare_runs([walk])
+    TrajectoryWriter(tmp_path / "other", describe_run([make_walk()]))
+    with pytest.raises(TrajectoryError, match="no evaluation"):
+        compare_runs([walk, tmp_path / "other"])
+
+
+def test_a_part_that_only_one_has_begun_has_no_pairs(tmp_path: Path, runs: list[Path]) -> None:
+    other = write_run(tmp_path / "a", RandomPolicy(), [WALK, COIN], episodes=2)
+    write_rows(other, [row for row in read_rows(other) if row["part"] == COIN])
+    (pair,) = compare_runs([runs[0], other])["pairs"]
+    assert pair["parts"][WALK] == {"env_id": WALK, "pairs": 0, "only_first": 20, "only_second": 0}
+    assert pair["overall"]["parts"] == 1
+
+
+def test_a_command_plays_the_same_episode_by_hand() -> None:
+    episode = {"env_id": WALK, "seed": 7, "arguments": {"level": "a b", "n": 3, "planner": "global", "code": "12"}}
+    words = shlex.split(write_play_command(episode))
+    assert words[:5] == ["vlgym", "play", WALK, "--seed", "7"]
+    assert words[5:] == ["--arg", "level=a b", "--arg", "n=3", "--arg", "planner=global", "--arg", 'code="12"']
+
+
+def test_the_named_episode_is_the_one_that_was_played(runs: list[Path], tmp_path: Path) -> None:
+    (pair,) = compare_runs([runs[2], runs[1]])["pairs"]
+    episode = pair["parts"][WALK]["won_by_first"][0]
+    command = [*shlex.split(write_play_command(episode))[1:], "--policy", "oracle", "--out", str(tmp_path / "p")]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    rows = [row for row in read_rows(runs[2]) if row["seed"] == episode["seed"]]
+    assert rows[0]["text"].splitlines()[-1] in result.output
+    assert "success yes" in result.output
+
+
+def test_the_command_prints_differences_and_episodes(runs: list[Path], tmp_path: Path) -> None:
+    more = write_run(tmp_path / "a", OraclePolicy(), [WALK], episodes=25, repeats=2)
+    result = CliRunner().invoke(app, ["compare", str(more), str(runs[1])])
+    assert result.exit_code == 0, result.output
+    assert "oracle against random" in result.output
+    assert f"{WALK}: 30 episode(s) in oracle only" in result.output
+    assert f"in random only: {COIN}" in result.output
+    assert "won by oracle and lost by random:" in result.output
+    assert f"  vlgym play {WALK} --seed " in result.output
+    assert "normalized" in result.output
+    as_json = CliRunner().invoke(app, ["compare", *map(str, runs), "--json"])
+    assert json.loads(as_json.output) == compare_runs(runs)
+
+
+def test_the_command_says_in_one_line_what_is_wrong(
+    runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", str(runs[0])]) == 2
+    assert main(["compare", str(runs[0]), str(tmp_path / "nowhere")]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert [line.startswith("vlgym: ") for line in said] == [True, True]

@@ -1,0 +1,340 @@
+"""report.json, report.md and report.html: what stands in them, that nothing in them acts, and `vlgym report`."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from evaluations import COIN, WALK, Counting, change_header, read_rows, toys_installed, write_rows, write_run
+from PIL import Image as PILImage
+from typer.testing import CliRunner
+
+from vlgym.cli.app import app, main
+from vlgym.errors import NotInstalledError, TrajectoryError
+from vlgym.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
+from vlgym.reports.charts import Axis, draw_steps, make_bar
+from vlgym.reports.compute import compute_report
+from vlgym.reports.harmless import find_harm
+from vlgym.reports.records import read_episodes, read_run
+from vlgym.reports.showing import choose_episodes, shorten, show_episodes, split_reply, spread
+from vlgym.reports.text import escape, explain_sight, list_rows
+from vlgym.reports.words import write_money, write_number, write_share
+from vlgym.reports.writing import write_report
+from vlgym.types import Reply, Turn
+
+EVIL = '<script>alert(1)</script><img src=x onerror="alert(2)">\'"{{ 7*7 }}'
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _toys() -> Iterator[None]:
+    with toys_installed():
+        yield
+
+
+class Tags(HTMLParser):
+    """All tags and attributes of a page, and its text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.marked: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+        if self.lasttag == "mark":
+            self.marked.append(data)
+            self.lasttag = ""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    policies = {"shown": Counting(RandomPolicy()), "grey": Counting(ScriptedPolicy(["eh"]))}
+    place = tmp_path_factory.mktemp("runs") / "random"
+    write_run(place, policies, [WALK, COIN], episodes=12, pictures=["shown", "grey"], prices=(2.0, 10.0))
+    write_report(place)
+    return place
+
+
+def test_the_written_report_is_the_computed_one_and_is_written_again_alike(folder: Path) -> None:
+    files = ("report.json", "report.md", "report.html")
+    first = {name: (folder / name).read_bytes() for name in files}
+    assert json.loads(first["report.json"]) == compute_report(folder) == write_report(folder)
+    assert {name: (folder / name).read_bytes() for name in files} == first
+    assert not list(folder.glob("*.partial"))
+
+
+def test_the_page_holds_the_numbers_of_the_report(folder: Path) -> None:
+    report = compute_report(folder)
+    text = Tags((folder / "report.html").read_text()).text
+    for part in report["parts"].values():
+        assert write_number(part["success"]["rate"]) in text
+        assert write_number(part["return"]["mean"]) in text
+    assert write_number(report["overall"]["success"]["mean"]) in text
+    assert write_money(report["spent"]["cost"]) in text
+    assert explain_sight(report["sight"][0]) in text
+    assert "illegal_action" in text
+    assert "not finished" not in text
+
+
+def test_the_page_is_one_file_without_script_and_without_anything_from_outside(folder: Path) -> None:
+    page = (folder / "report.html").read_text()
+    tags = Tags(page).tags
+    assert not [tag for tag, _ in tags if tag in ("script", "link", "iframe", "object", "embed", "form", "base")]
+    assert not [name for _, attributes in tags for name in attributes if name.startswith("on")]
+    assert all((attributes["src"] or "").startswith("data:image/") for tag, attributes in tags if tag == "img")
+    assert "url(" not in page
+    assert "@import" not in page
+    assert "default-src 'none'" in page
+    assert find_harm(page) is None
+
+
+class Evil:
+    """Writes markup wherever a policy can write."""
+
+    name = "evil <script>alert(0)</script>"
+
+    def describe(self) -> dict[str, object]:
+        return {"name": self.name, "note": EVIL, EVIL: [EVIL]}
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        return [Reply(f"{EVIL}<action>{EVIL}</action>\ud800") for _ in turns]
+
+
+def test_nothing_of_a_models_output_or_of_a_record_acts_on_the_page(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a", Evil(), episodes=2, versions={EVIL: EVIL})
+    rows = read_rows(folder)
+    for row in rows:
+        prompt = json.loads(row["prompt"])
+        prompt[-1]["content"][-1]["text"] = EVIL
+        row.update(prompt=json.dumps(prompt), parse=EVIL, actions=[EVIL], invalid=row["turn"] % 2 == 0)
+    write_rows(folder, rows)
+    change_header(folder, sessions=[{"command": [EVIL], "started": EVIL}, "x", None])
+    write_report(folder)
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    found = Tags(page)
+    assert {tag for tag, _ in found.tags} & {"script", "iframe"} == set()
+    assert find_harm(page) is None
+    assert not [name for _, attributes in found.tags for name in attributes if name.startswith("on")]
+    assert [attributes["src"][:11] for tag, attributes in found.tags if tag == "img"] == ["data:image/"] * 16  # type: ignore[index]
+    assert found.text.count("<script>alert(1)</script>") > 20
+    assert "49" not in re.findall(r"'\"(.*?)<", found.text)
+    assert "{{ 7*7 }}" in found.text
+    assert "<script" not in (folder / "report.md").read_text(encoding="utf-8").replace(r"\<script", "")
+
+
+def test_the_part_of_a_reply_that_was_read_as_the_action_is_marked(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a", ScriptedPolicy(["I go. <action>left</action> Done."]), episodes=3)
+    write_report(folder)
+    marked = Tags((folder / "report.html").read_text()).marked
+    assert marked[0] == "marked"  # the legend
+    assert set(marked[1:]) == {"left"}
+
+
+@pytest.mark.parametrize(
+    ("span", "pieces"),
+    [
+        ((2, 4), [("ab", False), ("cd", True), ("ef", False)]),
+        ((0, 6), [("abcdef", True)]),
+        (None, [("abcdef", False)]),
+        ((4, 99), [("abcdef", False)]),
+        ((4, 2), [("abcdef", False)]),
+        ((-1, 2), [("abcdef", False)]),
+    ],
+)
+def test_a_span_splits_a_reply_and_a_wrong_one_does_not(
+    span: tuple[int, int] | None, pieces: list[tuple[str, bool]]
+) -> None:
+    assert split_reply("abcdef", span) == pieces
+
+
+def test_a_long_text_is_shown_by_its_beginning_and_its_end() -> None:
+    text = "a" * 2000 + "b" * 2000
+    assert shorten(text) == f"{'a' * 1500}\n… 1000 characters left out …\n{'b' * 1500}"
+    assert shorten(text[:3000]) == text[:3000]
+
+
+def test_the_pictures_on_the_page_are_those_that_the_model_saw(folder: Path) -> None:
+    run = read_run(folder)
+    (episode,) = show_episodes(run, [(WALK, 3)])
+    rows = [row for row in read_rows(folder) if (row["part"], row["episode"]) == (WALK, 3)]
+    assert (episode.part, episode.number, episode.length) == (WALK, 3, len(rows))
+    for turn, row in zip(episode.turns, rows, strict=True):
+        assert turn is not None
+        (url,) = turn.pictures
+        shown = PILImage.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))).convert("RGB")
+        with PILImage.open(folder / row["file_name"]) as drawn:
+            assert np.array_equal(np.asarray(shown), np.asarray(drawn.convert("RGB")))
+        assert "".join(text for text, _ in turn.reply) == row["reply"]
+        assert "Legal actions: left, right" in turn.prompt
+
+
+def test_a_large_picture_is_made_smaller(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a", OraclePolicy(), episodes=1, arguments={"image_size": (300, 900)}, changed=True)
+    (episode,) = show_episodes(read_run(folder), [(WALK, 0)])
+    assert episode.turns[0] is not None
+    url = episode.turns[0].pictures[0]
+    assert PILImage.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))).size == (384, 128)
+
+
+def test_of_a_long_episode_the_first_and_the_last_turns_are_shown(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a", ScriptedPolicy(["no"]), episodes=1, arguments={"max_turns": 20}, changed=True)
+    (episode,) = show_episodes(read_run(folder), [(WALK, 0)])
+    assert [turn and turn.turn for turn in episode.turns] == [0, 1, 2, 3, 4, None, 17, 18, 19]
+    assert (episode.length, episode.left_out) == (20, 12)
+
+
+def test_ten_episodes_are_chosen_over_the_parts_by_a_fixed_rule(folder: Path) -> None:
+    run = read_run(folder)
+    played = read_episodes(run)
+    chosen = choose_episodes(run, played)
+    outcome = {
+        (key, episode[0].episode): episode[-1].success for key, episodes in played.items() for episode in episodes
+    }
+    assert [outcome[place] for place in chosen] == [True] * 5 + [False] * 5
+    for won, places in ((True, chosen[:5]), (False, chosen[5:])):
+        numbers = {
+            key: [n for (part, n), flag in outcome.items() if part == key and flag == won] for key in (COIN, WALK)
+        }
+        turns = [
+            place
+            for pair in zip(*([(key, n) for n in numbers[key]] for key in (COIN, WALK)), strict=False)
+            for place in pair
+        ]
+        assert places == turns[:5]
+    assert not [key for key, _ in chosen if key.endswith("grey")]
+
+
+def test_of_many_parts_those_are_taken_that_lie_evenly_apart() -> None:
+    assert spread(list(range(38)), 5) == [0, 9, 18, 28, 37]
+    assert spread([1, 2], 5) == [1, 2]
+
+
+def test_a_picture_that_is_none_is_one_clear_line_and_nothing_is_written(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a", OraclePolicy(), episodes=1)
+    for path in (folder / "images").iterdir():
+        path.write_bytes(b"GIF89a")
+    with pytest.raises(TrajectoryError, match=r"picture images/\w+\.png cannot be read \(UnidentifiedImageError\)"):
+        write_report(folder)
+    assert not list(folder.glob("report.*"))
+
+
+def test_without_jinja2_one_line_says_how_to_install_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(NotInstalledError, match=r"Reports need jinja2, which is not installed: .*\[eval\]"):
+        write_report(folder)
+
+
+def test_an_unfinished_run_says_so_on_the_page(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a", RandomPolicy(), episodes=6, finish=2)
+    write_report(folder)
+    assert "This run is not finished: 2 of 6 planned episodes" in (folder / "report.html").read_text()
+    (folder / "metadata.jsonl").write_text("")
+    assert write_report(folder)["overall"] == {"parts": 0, "episodes": 0, "planned": 6, "replies": 0}
+    assert "No episode has ended yet" in (folder / "report.html").read_text()
+
+
+def test_markdown_shows_any_text_as_it_is() -> None:
+    assert escape("a|b <i> *x* [y](z) `q`\nnext") == r"a\|b \<i\> \*x\* \[y\](z) \`q\` next"
+
+
+def test_the_markdown_holds_a_row_for_each_part(folder: Path) -> None:
+    text = (folder / "report.md").read_text()
+    for line in (r"vlgym/Coin-v0 grey", "over all", "## How much needs sight", "## Invalid replies"):
+        assert line in text
+    assert text.count("\n| vlgym/Walk-v0 |") == 1
+    assert len({line.count(" | ") for line in text.splitlines() if line.startswith("| vlgym/Walk-v0 |")}) == 1
+
+
+def test_a_column_without_values_is_left_out(tmp_path: Path, folder: Path) -> None:
+    assert "cost" in list_rows(compute_report(folder))[0]
+    headers, rows = list_rows(compute_report(write_run(tmp_path / "a", OraclePolicy(), episodes=2)))
+    assert headers == ["part", "episodes", "success", "return", "normalized", "invalid", "turns"]
+    assert [row[0] for row in rows] == [WALK, "over all"]
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (write_number(-0.001), "0.00"), (write_number(-1.5), "−1.50"), (write_number(0.2, signed=True), "+0.20"),
+        (write_number(None), "–"), (write_money(0.0123), "$0.012"), (write_money(1234.5), "$1,234.50"),
+        (write_money(0), "$0.00"), (write_share(0.004), "< 1 %"), (write_share(0), "0 %"), (write_share(0.126), "13 %"),
+    ],
+)  # fmt: skip
+def test_numbers_are_written_for_people(written: str, expected: str) -> None:
+    assert written == expected
+
+
+def test_bars_and_lines_stand_where_their_values_are() -> None:
+    bar = make_bar({"mean": 0.5, "low": 0.25, "high": 0.75}, axis=Axis(-1.0, 1.0), floor=0.0, ceiling=1.0)
+    assert bar is not None
+    assert (bar.start, bar.width, bar.low, bar.high, bar.floor, bar.ceiling) == (50, 25, 62.5, 87.5, 50, 100)
+    below = make_bar({"mean": -0.5}, axis=Axis(-1.0, 1.0))
+    assert below is not None
+    assert (below.start, below.width, below.low) == (25, 25, None)
+    assert Axis().place(7) == 100
+    assert draw_steps([0.0, 0.5, 0.5, 1.0]) == "M0 100 H25.0V100.0 H50.0V50.0 H100.0V0.0 H100"
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (("</body>", "<script>alert(1)</script></body>"), "a tag <script>"),
+        (("<main>", '<main onclick="x()">'), "an attribute onclick of <main>"),
+        (("<main>", '<img src="http://a.example/x.png"><main>'), "an attribute src of <img>"),
+        (("<main>", '<a href="javascript:x()">a</a><main>'), "an attribute href of <a>"),
+        (
+            ("<main>", '<meta http-equiv="refresh" content="0;url=//a.example"><main>'),
+            "an attribute http-equiv of <meta>",
+        ),
+        (("<style>", "<style>@import 'x';"), "a style that loads something"),
+        (("<main>", "<!-- x --><main>"), "a comment"),
+        (("default-src 'none'", "default-src *"), "it does not begin as a report does"),
+        (("<main>", '<svg><use href="#x"/></svg><main>'), "a tag <use>"),
+        (("<main>", "<sCript/x>1</script><main>"), "a tag <script>"),
+    ],
+)
+def test_a_page_that_could_act_is_found_out(folder: Path, change: tuple[str, str], found: str) -> None:
+    page = (folder / "report.html").read_text()
+    assert change[0] in page
+    assert find_harm(page.replace(*change, 1)) == found
+
+
+def test_the_command_prints_the_table_and_writes_the_files(folder: Path) -> None:
+    for name in ("report.json", "report.md", "report.html"):
+        (folder / name).unlink()
+    result = CliRunner().invoke(app, ["report", str(folder)])
+    assert result.exit_code == 0, result.output
+    assert "counting, split test" in result.output
+    assert "over all" in result.output
+    assert f"{WALK} grey: " in result.output
+    assert all((folder / name).exists() for name in ("report.json", "report.md", "report.html"))
+    as_json = CliRunner().invoke(app, ["report", str(folder), "--json"])
+    assert json.loads(as_json.output) == compute_report(folder)
+
+
+def test_the_command_says_in_one_line_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(tmp_path / "nowhere")]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("vlgym: ")
+    assert "is no folder" in said
+    assert said.count("\n") == 1
+
+
+def test_text_of_a_record_is_on_the_page_as_it_was(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "a", ScriptedPolicy(["a & b < c\n  <action>left</action>"]), episodes=1)
+    write_report(folder)
+    assert html.escape("a & b < c\n  <action>", quote=False) in (folder / "report.html").read_text()

@@ -1,0 +1,182 @@
+"""The library's own server, asked by the official client, by `vlgym eval`, and beside the same model played here."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from samples import messages, picture
+
+from baselines.plugin import make_hf
+from vlgym.evaluation.plan import QUICK
+from vlgym.making import make
+from vlgym.reports.compute import compute_report
+from vlgym.trajectory import read_trajectories
+from vlgym.types import Turn
+
+TOKENS = 16
+SIZE = (84, 112)
+
+
+def as_parts(message: dict[str, Any]) -> dict[str, Any]:
+    """A neutral message as the protocol has it, pictures as PNG data URLs."""
+    parts: list[dict[str, Any]] = []
+    for part in message["content"]:
+        if part["type"] == "text":
+            parts.append(part)
+            continue
+        png = io.BytesIO()
+        Image.fromarray(part["image"]).save(png, "PNG")
+        url = f"data:image/png;base64,{base64.b64encode(png.getvalue()).decode()}"
+        parts.append({"type": "image_url", "image_url": {"url": url}})
+    return {"role": message["role"], "content": parts}
+
+
+def chat() -> list[dict[str, Any]]:
+    """Two pictures with history."""
+    answer = {"role": "assistant", "content": [{"type": "text", "text": "<action>+</action>"}]}
+    return [*messages(picture(1, SIZE), "Which way?"), answer, *messages(picture(2, SIZE), "And now?")]
+
+
+@pytest.fixture
+def ask(server):
+    from openai import OpenAI
+
+    client = OpenAI(base_url=server.url, api_key="none", max_retries=0, timeout=60)
+
+    def ask(prompt: list[dict[str, Any]], **options: Any) -> Any:
+        options = {"temperature": 0, "max_tokens": TOKENS, **options}
+        return client.chat.completions.create(
+            model=str(server.model), messages=[as_parts(message) for message in prompt], **options
+        )
+
+    return ask
+
+
+def test_the_same_request_gets_the_same_reply_and_another_picture_another(ask):
+    first, again, other = (
+        ask(messages(picture(seed, SIZE), "Which way?")).choices[0].message.content for seed in (1, 1, 2)
+    )
+    assert first
+    assert first == again
+    assert first != other
+
+
+def test_pictures_of_the_history_count_too(ask):
+    changed = chat()
+    changed[0] = messages(picture(7, SIZE), "Which way?")[0]
+    assert ask(chat()).choices[0].message.content != ask(changed).choices[0].message.content
+
+
+def test_a_limit_that_cuts_a_reply_is_said_and_tokens_are_counted(ask):
+    done = ask(chat(), max_tokens=5)
+    assert done.choices[0].finish_reason == "length"
+    assert done.usage.completion_tokens == 5
+    assert done.usage.prompt_tokens > 2 * 12  # two pictures of 12 tokens
+
+
+@pytest.mark.parametrize("engine", ["engine", "generate"])
+def test_the_server_and_the_policy_hf_read_the_same_prompt_and_give_the_same_reply(ask, server, engine):
+    here = make_hf(str(server.model), engine=engine, temperature=0, max_tokens=TOKENS)
+    turn = Turn(chat(), make("vlgym/NumberLine-v0"), "vlgym/NumberLine-v0", seed=0)
+    served, (reply,) = ask(chat()), here.reply([turn])
+    assert served.choices[0].message.content == reply.text
+    assert served.usage.prompt_tokens == reply.usage.prompt_tokens
+
+
+@pytest.mark.parametrize("family", ["qwen2_5_vl", "qwen3_vl", "gemma3"])
+def test_the_librarys_own_processors_give_the_ids_of_our_engine(family, tmp_path):
+    from publish import publish
+
+    from baselines.models.tiny import SMALLEST, build_tiny
+
+    for part in build_tiny(SMALLEST, family=family):
+        part.save_pretrained(tmp_path / "raw")
+    folder = publish(tmp_path / "raw", tmp_path / family, family)
+    ours, theirs = (make_hf(str(folder), engine=engine, max_tokens=4) for engine in ("engine", "generate"))
+    size = {"qwen3_vl": (256, 320)}.get(family, SIZE)
+    prompt = [*messages(picture(1, size), "Which way?"), *chat()[1:2], *messages(picture(2, size), "And now?")]
+    assert ours.engine.family.encode(prompt).ids.tolist() == theirs.encode([prompt])["input_ids"][0].tolist()
+
+
+# -- vlgym eval --
+
+
+def command(server, out: Path, *more: str) -> list[str]:
+    words = ["eval", "--policy", f"openai:{server.model}", "--base-url", server.url, "--out", str(out), "--no-probe"]
+    words += ["--max-tokens", "8", "--temperature", "0", "--concurrency", "4"]
+    return [sys.executable, "-m", "vlgym", *words, *more]
+
+
+ENVIRONMENT = {**os.environ, "OPENAI_API_KEY": "none", "OMP_NUM_THREADS": "1"}
+
+
+def told(out: Path) -> tuple[dict[str, Any], list[tuple]]:
+    """The report without what depends on the clock, and every turn."""
+    report = compute_report(out)
+    del report["timing"]
+    rows = [
+        (record.part, record.episode, record.turn, record.reply, record.usage.completion_tokens)
+        for episode in read_trajectories(out, images=False)
+        for record in episode
+    ]
+    assert len(rows) == len({row[:3] for row in rows})  # nothing twice
+    return report, sorted(rows)
+
+
+def test_vlgym_eval_plays_the_quick_suite_on_the_server(server, tmp_path):
+    out = tmp_path / "quick"
+    few = ("--episodes", "1", "--env-kwargs", "max_turns=8")  # football alone has 400 turns
+    done = subprocess.run(
+        command(server, out, "--suite", "quick", *few), env=ENVIRONMENT, capture_output=True, text=True, timeout=600,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "left out" not in done.stderr
+    report, rows = told(out)
+    assert {row[0] for row in rows} == set(report["parts"]) == set(QUICK)
+    assert all(row[4] > 0 for row in rows)
+    assert "over all" in done.stdout
+    assert (out / "report.html").is_file()
+
+
+def test_a_run_that_is_killed_twice_and_resumed_equals_one_that_was_not(server, tmp_path):
+    envs = ("--env", "vlgym/NumberLine-v0,vlgym/EZPoints-v0", "--episodes", "4")
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    subprocess.run(command(server, whole, *envs), env=ENVIRONMENT, capture_output=True, timeout=300, check=True)
+    metadata, resume = broken / "metadata.jsonl", []
+    for least in (1, 5):
+        process = subprocess.Popen(
+            command(server, broken, *envs, *resume), env=ENVIRONMENT, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        end = time.monotonic() + 120
+        while process.poll() is None and time.monotonic() < end:
+            if metadata.exists() and len({row["episode"] for row in rows_of(metadata)}) >= least:
+                break
+            time.sleep(0.02)
+        assert process.poll() is None, "the run ended before it could be killed"
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        resume = ["--resume"]
+    last = command(server, broken, *envs, *resume)
+    subprocess.run(last, env=ENVIRONMENT, capture_output=True, timeout=300, check=True)
+    assert told(broken) == told(whole)
+    assert len(told(whole)[1]) >= 12
+    assert len(json.loads((broken / "run.json").read_text())["sessions"]) == 3
+
+
+def rows_of(metadata: Path) -> list[dict[str, Any]]:
+    """Whole lines only: the run is writing."""
+    text = metadata.read_text()
+    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]

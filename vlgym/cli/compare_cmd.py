@@ -1,0 +1,84 @@
+"""`vlgym compare`: two runs or more on the same episodes, paired."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..reports.compare import compare_runs, write_play_command
+from ..reports.words import NONE, write_interval, write_number, write_p
+from ..terminal import print_rows
+from .console import open_console, print_json
+from .list_cmd import AsJson
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+LISTED = 5  # episodes named of each kind; all of them stand in the JSON
+
+
+def compare(
+    folders: Annotated[list[Path], typer.Argument(metavar="A B [C ...]", help="What `vlgym eval --out` wrote.")],
+    as_json: AsJson = False,
+) -> None:
+    """Compare runs on the episodes that they share: differences with intervals, McNemar's test, and who won which."""
+    found = compare_runs(folders)
+    if as_json:
+        print_json(found)
+        return
+    console = open_console()
+    for number, pair in enumerate(found["pairs"]):
+        if number:
+            console.print()
+        _print_pair(console, pair)
+
+
+def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
+    console.print(f"{pair['first']} against {pair['second']}", style="bold", soft_wrap=True)
+    headers = ["part", "pairs", "success", "difference", "p (McNemar)", "difference of return"]
+    rows = [_cells(key, part) for key, part in pair["parts"].items()]
+    overall = pair["overall"]
+    if overall["parts"]:
+        place = overall.get("normalized")
+        note = f"{write_interval(place, 'difference', signed=True)} normalized" if place else ""
+        rows.append(["over all", "", *_success(overall), note])
+    print_rows(console, headers, rows)
+    for key, part in pair["parts"].items():
+        for side, name in (("first", pair["first"]), ("second", pair["second"])):
+            if part[f"only_{side}"]:
+                console.print(f"{key}: {part[f'only_{side}']} episode(s) in {name} only", soft_wrap=True)
+        if part.get("repeated"):
+            console.print(f"{key}: McNemar's test counts each repeat of a seed as a pair of its own", soft_wrap=True)
+    for side, name in (("first", pair["first"]), ("second", pair["second"])):
+        if others := pair["only_parts"][side]:
+            console.print(f"in {name} only: {', '.join(others)}", soft_wrap=True)
+    for side, winner, loser in (("first", pair["first"], pair["second"]), ("second", pair["second"], pair["first"])):
+        _print_won(console, pair, side, f"won by {winner} and lost by {loser}")
+
+
+def _cells(key: str, part: Mapping[str, Any]) -> list[str]:
+    if not part["pairs"]:
+        return [key, "0", NONE, NONE, NONE, NONE]
+    return [key, str(part["pairs"]), *_success(part), write_interval(part["return"], "difference", signed=True)]
+
+
+def _success(row: Mapping[str, Any]) -> list[str]:
+    success = row["success"]
+    return [
+        f"{write_number(success['first'])} and {write_number(success['second'])}",
+        write_interval(success, "difference", signed=True),
+        write_p(row["mcnemar_p"]),
+    ]
+
+
+def _print_won(console: Console, pair: Mapping[str, Any], side: str, title: str) -> None:
+    episodes = [episode for part in pair["parts"].values() for episode in part.get(f"won_by_{side}", [])]
+    if episodes:
+        console.print(f"\n{len(episodes)} {title}:", soft_wrap=True)
+    for episode in episodes[:LISTED]:
+        console.print(f"  {write_play_command(episode)}", soft_wrap=True)
+    if len(episodes) > LISTED:
+        console.print(f"  ... all {len(episodes)}: --json", soft_wrap=True)

@@ -1,0 +1,79 @@
+"""Look first whether a model sees its pictures: play the suite `can-it-see` once for each model and endpoint.
+
+The records are kept in the user's cache folder, so a model that was looked at is not asked again. What they mean is
+`sight`'s business.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..policies import Policy
+from ..trajectory import HEADER, read_trajectories
+from ..types import StepRecord
+from .folder import count_finished, describe_evaluation
+from .plan import PICTURES, Part, plan_suite
+from .run import Watcher, run_evaluation
+from .sight import EPISODES, SUITE, SightReport, judge
+
+
+def plan_probe(episodes: int | None = None) -> list[Part]:
+    """Return the parts of `can-it-see`: every probe with its own pictures, with grey and with shuffled ones.
+
+    Args:
+        episodes: questions of each; by default as many as `sight` needs.
+
+    Raises:
+        UserError: the plugin that brings the suite is not installed.
+    """
+    parts, _ = plan_suite(SUITE)
+    return [replace(part, pictures=each, episodes=episodes or EPISODES[each]) for part in parts for each in PICTURES]
+
+
+def look_first(
+    policy: Policy, *, cache: Path | None = None, num_envs: int | None = None, watcher: Watcher | None = None
+) -> tuple[SightReport, Path]:
+    """Play what was not played yet of `can-it-see` with this policy, and judge it.
+
+    Args:
+        policy: a model.
+        cache: folder under which the records are kept; by default `find_cache()`.
+        num_envs, watcher: as in `run_evaluation`.
+
+    Returns:
+        The verdict, and the folder of its records.
+
+    Raises:
+        UserError: as `run_evaluation`.
+    """
+    parts = plan_probe()
+    run = describe_evaluation(parts, policy, builders={})
+    session = policy.describe_session() if hasattr(policy, "describe_session") else {}
+    words = json.dumps([run, session.get("base_url")], sort_keys=True)
+    folder = (cache or find_cache()) / hashlib.sha256(words.encode()).hexdigest()[:20]
+    if count_finished(folder) < sum(part.total for part in parts):
+        begun = (folder / HEADER).exists()
+        run_evaluation(parts, policy, folder, num_envs=num_envs, resume=begun, watcher=watcher)
+    return judge_folder(folder), folder
+
+
+def judge_folder(folder: Path) -> SightReport:
+    """Judge the records of a folder in which `can-it-see` was played.
+
+    Raises:
+        TrajectoryError: they cannot be read.
+    """
+    played: dict[str, list[Sequence[StepRecord]]] = {}
+    for episode in sorted(read_trajectories(folder, images=False), key=lambda each: each[0].episode):
+        played.setdefault(episode[0].part, []).append(episode)
+    return judge(dict(sorted(played.items())))
+
+
+def find_cache() -> Path:
+    """Return the folder of this user's cache in which verdicts are kept."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vlgym" / "can-it-see"

@@ -1,0 +1,153 @@
+"""report.html: one file without outside assets and without a script, which looks as well on paper and on a telephone.
+
+Everything that comes from a record passes through jinja2's escaping; the page's own policy forbids scripts besides.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import words
+from .charts import draw_steps, make_axis, make_bar
+from .needs import need
+from .records import PICTURES, Run
+from .showing import RULE, ShownEpisode
+from .text import explain_sight, list_rows
+
+TEMPLATES = Path(__file__).with_name("templates")
+OTHERS = {"refused": "refused", "empty": "empty reply", "cut": "cut off", "env_errors": "environment failed"}
+"""Kinds of replies that are counted beside the failure codes."""
+
+HASHES = ("spec_hash", "prompt_hash", "prompt_version", "parser", "parser_version")
+
+
+def render(template: str, **values: Any) -> str:
+    """Fill in one of the package's templates; every value is escaped.
+
+    Raises:
+        NotInstalledError: jinja2 is missing.
+    """
+    jinja2 = need("jinja2")
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.globals.update({name: getattr(words, name) for name in dir(words) if name.startswith("write_")})
+    return environment.get_template(template).render(**values)
+
+
+def write_page(run: Run, report: Mapping[str, Any], episodes: Sequence[ShownEpisode]) -> str:
+    """Return report.html."""
+    parts = report["parts"]
+    headers, rows = list_rows(report)
+    axis = make_axis(part.get("normalized") for part in parts.values())
+    return render(
+        "report.html",
+        name=run.policy,
+        report=report,
+        overall=report["overall"],
+        headers=headers,
+        rows=rows,
+        axis=axis,
+        bars=[_describe_bars(key, part, axis) for key, part in parts.items() if part["episodes"]],
+        curves=[
+            {"key": key, "path": draw_steps(part["won_within"]), "most": part["turns"]["most"], "part": part}
+            for key, part in parts.items()
+            if part["episodes"] and part["pictures"] == PICTURES[0]
+        ],
+        failures=_tabulate_failures(parts),
+        sight=[{**row, "sentence": explain_sight(row), "bars": _sight_bars(row)} for row in report["sight"]],
+        protocol=[(key, part["benchmark"]) for key, part in parts.items() if "benchmark" in part],
+        made=list(describe_making(run)),
+        hashes=[
+            (key, [str(part.entry.get(name, words.NONE)) for name in HASHES], part.entry.get("history", {}))
+            for key, part in run.parts.items()
+        ],
+        episodes=episodes,
+        rule=RULE,
+    )
+
+
+def describe_making(run: Run) -> list[tuple[str, str]]:
+    """Return name and value of what run.json says of the whole run, as text."""
+    header = run.header
+    policy = {name: value for name, value in header["policy"].items() if name != "name"}
+    lines = [("policy", run.policy), *((str(name), _plain(value)) for name, value in policy.items())]
+    lines.append(("split", run.split))
+    if "seed" in header:
+        lines.append(("seed of the policy", _plain(header["seed"])))
+    if "prices" in header:
+        prices = header["prices"]
+        lines.append(("prices", f"${prices['in']} in, ${prices['out']} out, for a million tokens"))
+    sessions = [each for each in _list(header.get("sessions")) if isinstance(each, Mapping)]
+    if sessions:
+        first = sessions[0]
+        lines.append(("command", shlex.join(map(str, _list(first.get("command"))))))
+        begun = _plain(first.get("started", words.NONE))
+        lines.append(("begun", begun + (f", gone on with {len(sessions) - 1} time(s)" if len(sessions) > 1 else "")))
+    versions = header.get("versions")
+    if isinstance(versions, Mapping):
+        lines.append(("versions", ", ".join(f"{name} {version}" for name, version in versions.items())))
+    return lines
+
+
+def _describe_bars(key: str, part: Mapping[str, Any], axis: Any) -> dict[str, Any]:
+    floor, ceiling = part.get("floor"), part.get("ceiling")
+    human = part.get("human")
+    return {
+        "key": key,
+        "success": part["success"],
+        "normalized": part.get("normalized"),
+        "control": part["pictures"] != PICTURES[0],
+        "floor": floor,
+        "ceiling": ceiling,
+        "human": human,
+        "success_bar": make_bar(
+            part["success"], "rate", floor=floor and floor["success"], ceiling=ceiling and ceiling["success"]
+        ),
+        "normalized_bar": make_bar(part.get("normalized"), axis=axis, floor=0.0, ceiling=1.0),
+    }
+
+
+def _sight_bars(row: Mapping[str, Any]) -> list[tuple[str, Any, float]]:
+    if "success" not in row:
+        return []
+    success = row["success"]
+    sides = (("shown", "with its pictures"), ("control", f"with {row['pictures']} ones"))
+    return [
+        (label, make_bar(success, side) and make_bar({"mean": success[side]}), success[side]) for side, label in sides
+    ]
+
+
+def _tabulate_failures(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Columns for each failure code and kind of reply that occurred, commonest first, and a row for each part."""
+    rows: dict[str, dict[str, float]] = {}
+    for key, part in parts.items():
+        if part["episodes"]:
+            found = {code: count / part["replies"] for code, count in part["invalid"]["codes"].items()}
+            found |= {OTHERS[name]: part[name] for name in ("refused", "empty", "cut") if part[name]}
+            if part["env_errors"]:
+                found[OTHERS["env_errors"]] = part["env_errors"] / part["replies"]
+            rows[key] = found
+    names = sorted(
+        {name for found in rows.values() for name in found}, key=lambda name: (name in OTHERS.values(), name)
+    )
+    return {
+        "names": names,
+        "rows": [
+            (key, make_bar({"mean": parts[key]["invalid"]["rate"]}), parts[key]["invalid"]["rate"], found)
+            for key, found in rows.items()
+            if found
+        ],
+    }
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else str(value)

@@ -1,0 +1,188 @@
+"""Ten episodes to look at: five won and five lost, with what the model saw, wrote and was paid.
+
+Which ones follows from the records alone. Their pictures are made small enough for a page.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import TrajectoryError
+from ..trajectory import METADATA
+from ..types import Message, StepRecord
+from .records import PICTURES, Episode, Run, iterate_episodes
+
+EACH = 5  # episodes won, and lost
+FIRST, LAST = 5, 3  # turns of an episode that are shown
+LARGEST = 384  # pixels of a picture's longer side
+LONGEST = 3000  # characters of a text in one piece
+FLAT = 30_000  # bytes up to which a picture stays a PNG; a photograph is smaller as JPEG
+
+RULE = (
+    "The parts of which an episode was won are taken in alphabetical order (five spread evenly over them where there "
+    "are more), and of each the won episode with the lowest number; then the next one of each, until there are five. "
+    "The lost ones are chosen the same way."
+)
+
+
+@dataclass(frozen=True)
+class ShownTurn:
+    """One turn as the page shows it.
+
+    Attributes:
+        turn: index of the turn.
+        pictures: data URLs of the pictures in the last message of the prompt.
+        earlier: number of messages before it, and of the pictures in them.
+        prompt: text of the last message.
+        reply: pieces of the reply; the marked one is what was read as the action.
+        record: the whole record.
+    """
+
+    turn: int
+    pictures: list[str]
+    earlier: tuple[int, int]
+    prompt: str
+    reply: list[tuple[str, bool]]
+    record: StepRecord
+
+
+@dataclass(frozen=True)
+class ShownEpisode:
+    """One episode as the page shows it.
+
+    Attributes:
+        part: key of its part.
+        number: episode number within the part.
+        seed: seed of its reset.
+        won: whether it ended with success.
+        total: sum of its rewards.
+        length: number of turns.
+        turns: the turns that are shown; `None` stands for those left out.
+        left_out: how many these are.
+    """
+
+    part: str
+    number: int
+    seed: int | None
+    won: bool
+    total: float
+    length: int
+    turns: list[ShownTurn | None]
+    left_out: int
+
+
+@dataclass
+class _Pictures:
+    """Data URLs of a run's pictures, each file read once."""
+
+    run: Run
+    known: dict[str, str] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> str:
+        if name not in self.known:
+            self.known[name] = _read_picture(self.run, name)
+        return self.known[name]
+
+
+def choose_episodes(run: Run, played: Mapping[str, Sequence[Episode]]) -> list[tuple[str, int]]:
+    """Return part and number of the episodes to look at, the won ones first (see `RULE`)."""
+    chosen = []
+    for won in (True, False):
+        columns = []
+        for key, part in run.parts.items():
+            numbers = [each[0].episode for each in played[key] if each[-1].success == won]
+            if numbers and part.pictures == PICTURES[0]:
+                columns.append([(key, number) for number in numbers])
+        columns = spread(columns, EACH)
+        rows = range(max(map(len, columns), default=0))
+        chosen += [column[row] for row in rows for column in columns if row < len(column)][:EACH]
+    return chosen
+
+
+def spread(items: Sequence[Any], count: int) -> list[Any]:
+    """Return `count` items at even distances, the first and the last among them; all where there are fewer."""
+    if len(items) <= count:
+        return list(items)
+    return [items[round(index * (len(items) - 1) / (count - 1))] for index in range(count)]
+
+
+def show_episodes(run: Run, chosen: Iterable[tuple[str, int]]) -> list[ShownEpisode]:
+    """Read the chosen episodes again, with their prompts and pictures, and return them in the given order.
+
+    Raises:
+        TrajectoryError: a picture cannot be read.
+    """
+    order = {place: index for index, place in enumerate(chosen)}
+    pictures, found = _Pictures(run), {}
+    for episode in iterate_episodes(run) if order else ():
+        place = (episode[0].part, episode[0].episode)
+        if place in order:
+            found[order[place]] = _show(episode, pictures)
+    return [found[index] for index in sorted(found)]
+
+
+def split_reply(reply: str, span: tuple[int, int] | None) -> list[tuple[str, bool]]:
+    """Return the pieces of a reply and whether each is what was read as the action; long pieces are shortened."""
+    start, end = span if span is not None and 0 <= span[0] <= span[1] <= len(reply) else (len(reply), len(reply))
+    pieces = [(reply[:start], False), (reply[start:end], True), (reply[end:], False)]
+    return [(shorten(text), marked) for text, marked in pieces if text]
+
+
+def shorten(text: str) -> str:
+    """Return the text, or its beginning and its end where it is too long for the page."""
+    if len(text) <= LONGEST:
+        return text
+    half = LONGEST // 2
+    return f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"
+
+
+def _show(episode: Episode, pictures: _Pictures) -> ShownEpisode:
+    first, last = episode[0], episode[-1]
+    whole = len(episode) <= FIRST + LAST
+    shown: list[StepRecord | None] = [*episode] if whole else [*episode[:FIRST], None, *episode[-LAST:]]
+    turns = [None if record is None else _show_turn(record, pictures) for record in shown]
+    total = sum(record.reward for record in episode)
+    left_out = 0 if whole else len(episode) - FIRST - LAST
+    return ShownEpisode(first.part, first.episode, first.seed, last.success, total, len(episode), turns, left_out)
+
+
+def _show_turn(record: StepRecord, pictures: _Pictures) -> ShownTurn:
+    *earlier, current = record.messages or [{"content": []}]
+    names = [part["file_name"] for part in current["content"] if part["type"] == "image"]
+    texts = [str(part.get("text", "")) for part in current["content"] if part["type"] == "text"]
+    counts = (len(earlier), sum(map(_count_images, earlier)))
+    reply = split_reply(record.reply, record.span)
+    return ShownTurn(record.turn, [pictures[name] for name in names], counts, shorten("\n".join(texts)), reply, record)
+
+
+def _count_images(message: Message) -> int:
+    return sum(part["type"] == "image" for part in message["content"])
+
+
+def _read_picture(run: Run, name: str) -> str:
+    """Return a picture of the folder, which `read_trajectories` has found to lie in it, as a data URL."""
+    from PIL import Image as PILImage
+
+    try:
+        with PILImage.open(run.folder / name, formats=["PNG"]) as file:
+            picture = file.convert("RGB")
+    except (OSError, ValueError, SyntaxError, PILImage.DecompressionBombError) as error:
+        raise TrajectoryError(
+            f"{run.folder / METADATA}: picture {name} cannot be read ({type(error).__name__})."
+        ) from None
+    if max(picture.size) > LARGEST:
+        picture.thumbnail((LARGEST, LARGEST), PILImage.Resampling.LANCZOS)
+    data, kind = _encode(picture, "PNG", optimize=True), "png"
+    if len(data) > FLAT:
+        data, kind = min((data, kind), (_encode(picture, "JPEG", quality=85), "jpeg"), key=lambda pair: len(pair[0]))
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}"
+
+
+def _encode(picture: Any, kind: str, **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    picture.save(buffer, kind, **options)
+    return buffer.getvalue()

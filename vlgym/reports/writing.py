@@ -1,0 +1,51 @@
+"""report.json, report.md and report.html of a run, beside its records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ..errors import check_writable
+from .compute import report_run
+from .needs import need
+from .page import write_page
+from .records import read_episodes, read_run
+from .showing import choose_episodes, show_episodes
+from .text import write_markdown
+
+REPORT, MARKDOWN, PAGE = "report.json", "report.md", "report.html"
+
+
+def write_report(folder: Path | str) -> dict[str, Any]:
+    """Compute a run's report, write its three files into the folder and return it (see `compute_report`).
+
+    Raises:
+        TrajectoryError: the folder is no evaluation, or a record is malformed; nothing is written then.
+        NotInstalledError: scipy or jinja2 is missing.
+    """
+    run = read_run(folder)
+    for module in ("scipy", "jinja2"):
+        need(module)
+    check_writable("the run's folder", run.folder)
+    played = read_episodes(run)
+    report = report_run(run, played)
+    episodes = show_episodes(run, choose_episodes(run, played))
+    texts = {
+        REPORT: json.dumps(report, indent=2) + "\n",
+        MARKDOWN: write_markdown(report),
+        PAGE: write_page(run, report, episodes),
+    }
+    for name, text in texts.items():
+        write_whole(run.folder / name, text)
+    return report
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that, wherever the program is killed, the old one or the new one is there whole.
+
+    Half of a surrogate pair, which JSON may hold and no file can, becomes a question mark.
+    """
+    partial = path.with_name(f"{path.name}.partial")
+    partial.write_bytes(text.encode("utf-8", "replace"))
+    partial.replace(path)
