@@ -374,8 +374,8 @@ def test_an_unknown_model_is_one_line_with_what_there_is_and_nothing_is_asked_ag
     policies: list[OpenAIPolicy],
 ) -> None:
     line = (
-        r"has no model gpt-tinny: 404 The model `gpt-tinny` does not exist\. It has gpt-tiny\. "
-        r"Nearest: gpt-tiny\. Name one: openai:MODEL\.$"
+        r"has no model gpt-tinny: 404 The model `gpt-tinny` does not exist\. It has gpt-tiny\. Nearest: gpt-tiny\. "
+        r"Name one: openai:MODEL\.$"
     )
     with FaultServer(model="gpt-tiny") as server:
         policies.append(make_openai("gpt-tinny", base_url=server.url))
