@@ -314,8 +314,8 @@ def test_names_are_shown_and_never_act(board: Path, tmp_path: Path) -> None:
     shutil.move(board / "random", folder)
     change_header(folder, policy={"name": evil})
     write_report(folder)
-    (board / "bad <i>").mkdir()
-    (board / "bad <i>" / "run.json").write_text('{"kind": "<u>"}')
+    (board / "bad <i>\u202e\x1b[2J").mkdir()
+    (board / "bad <i>\u202e\x1b[2J" / "run.json").write_text('{"kind": "<u>"}')
     made = build_site(board, tmp_path / "site")
     text = (tmp_path / "site" / "index.html").read_text()
     page = Page(text)
@@ -325,7 +325,7 @@ def test_names_are_shown_and_never_act(board: Path, tmp_path: Path) -> None:
     assert evil in page.text
     assert "\x1b" not in text
     assert "\u202e" not in text
-    assert [row["result"] for row in made["refused"]] == ["bad <i>"]
+    assert [row["result"] for row in made["refused"]] == ["bad <i>??[2J"]
     assert all(re.fullmatch(r"pages/[A-Za-z0-9._-]+\.html", row["page"]) for row in made["results"])
 
 
@@ -421,6 +421,13 @@ def test_the_suites_of_the_registry_are_found_by_their_items() -> None:
     (part,) = [part for part in get_registry().suite("magebench-mini") if part.env_id == "vlgym/Sokoban-v0"]
     played = Part("x", part.env_id, "global", "shown", part.items, 1, 3, True, {})
     assert name_suite(played) == "magebench-mini"
+    online_only = get_registry().suite("magebench-mini")[0]
+    assert online_only.planners == ("online",)
+    names = [
+        name_suite(Part("x", online_only.env_id, planner, "shown", online_only.items, 1, 1, True, {}))
+        for planner in ("online", "global")
+    ]
+    assert names == ["magebench-mini", ""]
     assert name_suite(Part("x", part.env_id, "global", "shown", part.items[1:], 1, 3, True, {})) == ""
 
 
