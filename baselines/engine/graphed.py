@@ -42,7 +42,7 @@ class Shape(NamedTuple):
     rows: int
     slots: int
     greedy: bool
-    temperature: float
+    temperature: float = 1.0
 
 
 class GraphedDecoding:
