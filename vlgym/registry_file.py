@@ -23,10 +23,13 @@ FIGURES = ("return", "se", "success", "episodes")
 """What a floor or a ceiling records: mean return, its standard error, share of successes, number of episodes."""
 
 _ENTRY_KEYS = {"distribution", "spec", "prompt_hash", "parser_hash", "fingerprint", "floor", "ceiling"}
+_BY_HAND = {"human"}
+"""What an entry may hold beside: numbers of a person, put in by hand and kept while the behaviour is the same."""
 
 
 def read_registry(path: Path = PACKAGED) -> dict[str, dict[str, Any]]:
-    """Return id -> entry (`distribution`, `spec` as an EnvSpec, hashes, `floor`, `ceiling`, `fingerprint`).
+    """Return id -> entry (`distribution`, `spec` as an EnvSpec, hashes, `floor`, `ceiling`, `fingerprint`; `human`
+    where somebody recorded it).
 
     Raises:
         RegistryFileError: the file is missing, not YAML, or malformed; the message names the place.
@@ -34,7 +37,7 @@ def read_registry(path: Path = PACKAGED) -> dict[str, dict[str, Any]]:
     data = _load(path)
     entries = {}
     for env_id, entry in data["environments"].items():
-        if not isinstance(entry, dict) or set(entry) != _ENTRY_KEYS:
+        if not isinstance(entry, dict) or set(entry) - _BY_HAND != _ENTRY_KEYS:
             raise RegistryFileError(
                 f"{path.name}: entry {env_id!r} must have exactly the keys {', '.join(sorted(_ENTRY_KEYS))}. "
                 "Write it again: vlgym registry write."
@@ -45,8 +48,8 @@ def read_registry(path: Path = PACKAGED) -> dict[str, dict[str, Any]]:
             raise RegistryFileError(
                 f"{path.name}: entry {env_id!r}: {error} Write it again: vlgym registry write."
             ) from None
-        for key in ("floor", "ceiling"):
-            if not _are_figures(entry[key]):
+        for key in ("floor", "ceiling", *_BY_HAND):
+            if not _are_figures(entry.get(key)):
                 raise RegistryFileError(
                     f"{path.name}: entry {env_id!r}: {key} must be null or hold the numbers {', '.join(FIGURES)}. "
                     "Write it again: vlgym registry write."
@@ -98,6 +101,13 @@ def write_registry(
     partial = path.with_suffix(".yaml.partial")
     partial.write_text(BANNER + body, encoding="utf-8")
     partial.replace(path)
+
+
+def keep_by_hand(recorded: dict[str, Any] | None, live: dict[str, Any]) -> dict[str, Any]:
+    """Return what was put into an entry by hand and still holds: the behaviour is what it was."""
+    if recorded is None or recorded["fingerprint"] != live["fingerprint"]:
+        return {}
+    return {name: recorded[name] for name in sorted(_BY_HAND & recorded.keys())}
 
 
 def find_behaviour_changes(recorded: dict[str, dict[str, Any]], live: dict[str, dict[str, Any]]) -> list[str]:

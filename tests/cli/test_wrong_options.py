@@ -20,6 +20,7 @@ CALLS = {
     "doctor": ["doctor"], "registry write": ["registry", "write"],
     "registry check": ["registry", "check", "--path", str(PACKAGED)],
     "eval": ["eval", "--policy=random", f"--env={ENV}", "--out=run"], "report": ["report", NOWHERE],
+    "compare": ["compare", NOWHERE, NOWHERE], "leaderboard": ["leaderboard", ".", "--out=site"],
 }  # fmt: skip
 """A call of each command that works, or would work for long."""
 WRONG = {

@@ -160,8 +160,10 @@ def test_episodes_in_one_run_only_are_counted_and_left_out(tmp_path: Path, runs:
 def test_repeats_are_paired_one_by_one_and_the_seed_is_what_varies(tmp_path: Path) -> None:
     once, twice = (
         [
-            write_run(tmp_path / f"{policy.name}{repeats}", policy, episodes=10, repeats=repeats)
-            for policy in (RandomPolicy(), ScriptedPolicy(["<action>left</action>"]))
+            write_run(
+                tmp_path / f"{way}{repeats}", ScriptedPolicy([f"<action>{way}</action>"]), episodes=10, repeats=repeats
+            )
+            for way in ("right", "left")
         ]
         for repeats in (1, 2)
     )

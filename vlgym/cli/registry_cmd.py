@@ -14,7 +14,14 @@ import typer
 
 from ..errors import RegistryFileError, UserError, check_writable, nearest
 from ..registry import FIRST_PARTY, Registry, get_registry, normal_name
-from ..registry_file import compare_registries, find_behaviour_changes, read_registry, read_suites, write_registry
+from ..registry_file import (
+    compare_registries,
+    find_behaviour_changes,
+    keep_by_hand,
+    read_registry,
+    read_suites,
+    write_registry,
+)
 from ..spec import EnvSpec
 from ..terminal import counting, open_progress
 from .catalogue import first_party_specs
@@ -58,7 +65,9 @@ def write(
         )
     figures = _measure(registry, chosen, "figures")
     entries = {**recorded} if ids else {}
-    entries.update({env_id: {**live[env_id], **figures[env_id]} for env_id in live})
+    for env_id, measured in live.items():
+        kept = keep_by_hand(recorded.get(env_id), measured)
+        entries[env_id] = {**measured, **figures[env_id], **kept}
     differences = compare_registries(recorded, entries)
     write_registry(entries, target, list_suites(registry))
     _print_lines([f"changed: {line}" for line in differences] if recorded else [])
