@@ -9,11 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from toys import installed, make_entry, make_spec
+from toys import installed, make_entry, make_spec, make_walk
 
 from vlgym.making import make, unwrap
 from vlgym.policies import Policy
 from vlgym.prompts import PromptBuilder
+from vlgym.recorded import hash_texts
 from vlgym.reports.records import name_part
 from vlgym.rollout import Runner, run_episodes
 from vlgym.trajectory import TrajectoryWriter, describe_run
@@ -27,7 +28,7 @@ def toys_installed() -> Iterator[None]:
     """Walk, with floor 0.25 and ceiling 1, and Coin, which registry.yaml does not know."""
     coin = make_spec(COIN, "toys:Coin", max_turns=6, reward_range=(-1.0, 2.0), summary="Say heads three times.")
     walk = make_spec(WALK)
-    with installed(walk, coin, known={WALK: make_entry(walk)}):
+    with installed(walk, coin, known={WALK: make_entry(walk, **hash_texts(make_walk()))}):
         yield
 
 

@@ -29,7 +29,7 @@ import numpy as np
 from PIL import Image
 
 WORDS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
-TRANSPORT = ("late", "hang", "drop", "half", "drip", "truncated", "json", "html", "shape", "error200")
+TRANSPORT = ("late", "held", "hang", "drop", "half", "drip", "truncated", "json", "html", "shape", "error200")
 """Faults of the way, after which asking again helps; so do statuses such as `429`, `500`, `503`."""
 REPLIES = ("refuse", "filter", "empty", "null", "cut", "parts", "reasoning", "surrogate")
 """Replies that are odd, and replies all the same."""
@@ -41,7 +41,7 @@ class Fault:
 
     Attributes:
         kind: one of `TRANSPORT` or `REPLIES`, or a status as text.
-        seconds: for `late` and `hang`; between two bytes for `drip`.
+        seconds: for `late` and `hang`; between two bytes for `drip`; at most, for `held`, which waits for `release`.
         retry_after: header of a status.
         body: body of a status, instead of the usual one.
     """
@@ -124,7 +124,7 @@ class FaultServer:
         self.most_at_once = self._now = 0
         self.port = port
         self._times: Counter[str] = Counter()
-        self._loop = asyncio.new_event_loop()
+        self._loop, self._let_go = asyncio.new_event_loop(), asyncio.Event()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
     @property
@@ -141,6 +141,10 @@ class FaultServer:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+    def release(self) -> None:
+        """Let the answers go that are held."""
+        self._loop.call_soon_threadsafe(self._let_go.set)
 
     def stats(self) -> dict[str, Any]:
         return {**self.counts, "most_at_once": self.most_at_once, "different": len(self._times)}
@@ -232,6 +236,9 @@ class FaultServer:
             self.counts[fault.kind] += 1
         seconds = self.latency + self.spread * luck + (fault.seconds if fault.kind == "late" else 0)
         await asyncio.sleep(arrived + seconds - self._loop.time())
+        if fault.kind == "held":
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._let_go.wait(), fault.seconds)
         if fault.kind == "hang":
             await asyncio.sleep(fault.seconds or 3600)
             return False

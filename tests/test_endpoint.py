@@ -19,15 +19,17 @@ from typing import Any
 import numpy as np
 import pytest
 from fault_server import Asked, Fault, FaultServer, choose_action, hash_pixels
-from toys import make_walk
+from toys import installed, make_spec, make_walk
 
 from vlgym.endpoint import OpenAIPolicy, make_openai
 from vlgym.endpoint.policy import make_seed
 from vlgym.errors import FailedError, UserError
+from vlgym.evaluation.plan import Part, list_jobs
+from vlgym.evaluation.play import Player
 from vlgym.policies import AskingPolicy
 from vlgym.prompts import PastTurn, PromptBuilder
 from vlgym.rollout import Runner, run_episodes
-from vlgym.types import Reply, Turn
+from vlgym.types import Reply, StepRecord, Turn
 
 SECRET = "sk-very-secret-123456"
 SIZES = [(1, 1), (7, 13), (56, 112), (224, 224), (300, 300)]
@@ -368,16 +370,17 @@ def test_a_server_that_comes_back_goes_on() -> None:
     assert again.counts["answered"] == 1
 
 
-def test_an_unknown_model_is_one_line_with_what_there_is_and_nothing_is_asked_again() -> None:
-    with (
-        FaultServer(model="gpt-tiny") as server,
-        pytest.raises(
-            UserError,
-            match=r"has no model gpt-tinny: 404 The model `gpt-tinny` does not exist\. It has gpt-tiny\. "
-            r"Nearest: gpt-tiny\. Name one: openai:MODEL\.$",
-        ),
-    ):
-        make_openai("gpt-tinny", base_url=server.url).check()
+def test_an_unknown_model_is_one_line_with_what_there_is_and_nothing_is_asked_again(
+    policies: list[OpenAIPolicy],
+) -> None:
+    line = (
+        r"has no model gpt-tinny: 404 The model `gpt-tinny` does not exist\. It has gpt-tiny\. Nearest: gpt-tiny\. "
+        r"Name one: openai:MODEL\.$"
+    )
+    with FaultServer(model="gpt-tiny") as server:
+        policies.append(make_openai("gpt-tinny", base_url=server.url))
+        with pytest.raises(UserError, match=line):
+            policies[0].check()
     assert server.counts["requests"] == 1
 
 
@@ -428,7 +431,9 @@ def test_an_account_without_credit_is_not_asked_again() -> None:
     body = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
     with (
         FaultServer({0: Fault("429", body=body)}) as server,
-        pytest.raises(UserError, match=r"wants to be paid first: 429 You exceeded your current quota\. Go on later"),
+        pytest.raises(
+            UserError, match=r"says that no credit is left: 429 You exceeded your current quota\. Go on later"
+        ),
     ):
         ask(server)
     assert server.counts["requests"] == 1
@@ -473,12 +478,34 @@ def test_retries_take_their_place_in_the_rate_too() -> None:
 
 
 def test_a_slow_answer_holds_up_no_other_one() -> None:
-    with FaultServer({2: Fault("late", seconds=20)}) as server:
+    with FaultServer({2: Fault("held", seconds=30)}) as server:
         policy = make_openai("m", base_url=server.url)
         futures = [policy.submit(turn) for turn in some_turns(6)]
-        done, pending = concurrent.futures.wait(futures, timeout=2)
+        answers = concurrent.futures.as_completed(futures, timeout=25)
+        for _ in range(5):
+            next(answers)
+        assert [future.done() for future in futures].count(False) == 1
+        server.release()
+        assert next(answers).result().text
         policy.close()
-    assert (len(done - pending), len(pending)) == (5, 1)
+
+
+def test_in_play_a_slow_answer_holds_up_its_own_episode_alone() -> None:
+    done: list[tuple[bool, list[StepRecord]]] = []
+    spec = make_spec()
+    with installed(spec), FaultServer({1: Fault("held", seconds=30)}) as server:
+
+        def finish(episode: list[StepRecord]) -> None:
+            done.append((server.asked[1].answered, episode))
+            if len(done) == 7:
+                server.release()
+
+        policy = make_openai("m", base_url=server.url)
+        Player(list_jobs([Part(spec.id, episodes=8)]), policy, num_envs=4, on_episode=finish).play()
+        policy.close()
+    assert [answered for answered, _ in done] == [False] * 7 + [True]
+    assert sorted(episode[0].episode for _, episode in done) == list(range(8))
+    assert len(server.asked) == sum(len(episode) for _, episode in done)
 
 
 # --- keys -------------------------------------------------------------------------------------------------------------
@@ -517,10 +544,10 @@ def test_a_wrong_key_ends_at_once_and_stands_in_no_line_record_or_log(
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     with FaultServer(key="another") as server:
         policies.append(make_openai("m", base_url=server.url))
-        with pytest.raises(UserError, match=r"does not let us in: 401 Incorrect API key provided: \[secret\]\. Check "
+        with pytest.raises(UserError, match=r"refuses access: 401 Incorrect API key provided: \[secret\]\. Check "
                                             r"the key in OPENAI_API_KEY") as caught:  # fmt: skip
             policies[0].check()
-        with pytest.raises(UserError, match="does not let us in"):
+        with pytest.raises(UserError, match="refuses access"):
             policies[0].reply(some_turns(3))
     shown = [str(caught.value), repr(caught.getrepr(style="long")), caplog.text]
     shown += [str(policies[0].describe()), str(policies[0].describe_session())]

@@ -21,6 +21,7 @@ from vlgym.types import Reply, StepRecord, Turn
 
 RUNS = 1000
 Model = Callable[[Answer, np.random.Generator], str | None]
+COLOURS = ("red", "orange", "yellow", "green", "blue")
 HISTORY, TEXT, DIGIT = "vlgym/SeeHistory-v0", "vlgym/SeeText-v0", "vlgym/SeeDigit-v0"
 
 
@@ -131,6 +132,21 @@ def test_a_model_that_always_gives_the_same_answers_is_called_blind() -> None:
         assert "may not get the pictures at all" in report.warnings[0]
 
 
+def test_a_model_that_answers_each_text_alike_is_called_blind() -> None:
+    texts = [(topic, asked) for topic in {questions(env_id, 1)[0].topic for env_id in probes()} for asked in range(4)]
+
+    def count(seed: int) -> bool:
+        rng = np.random.default_rng(seed)
+        place = {text: int(rng.integers(1000)) for text in sorted(texts)}
+
+        def repeat(question: Answer, rng: np.random.Generator) -> str:
+            return question.answers[place[question.topic, question.asked] % len(question.answers)]
+
+        return simulate(repeat, seed, repeat).sees is False
+
+    assert sum(count(seed) for seed in range(300)) >= 0.99 * 300
+
+
 def test_one_answer_that_is_often_right_by_accident_is_no_sight() -> None:
     side = questions("vlgym/SeeSide-v0", 12)
     answers = [replace(asked, answer="right" if number < 11 else "left") for number, asked in enumerate(side)]
@@ -194,6 +210,16 @@ def test_a_model_that_knows_the_last_picture_and_guesses_the_others_gets_only_th
     assert len(said) >= 80  # some guess the others well enough to look sighted
     assert all(report.sees for report in found)
     assert "the model knows the last one (3 of 3 right), not the others" in said[0][0]
+
+
+def test_a_model_that_happens_to_know_a_picture_in_the_middle_is_not_said_to_get_only_that_one() -> None:
+    parts = answer_parts(know, 0)
+    parts[HISTORY] = [answered(asked, asked.answer if asked.asked == 1 else None) for asked in questions(HISTORY, 12)]
+    parts[HISTORY][0] = answered(parts[HISTORY][0], next(x for x in COLOURS if x not in parts[HISTORY][0].shown))
+    order = find(judge_answers(parts), HISTORY).order
+    assert order is not None
+    assert order.table[1][1] == 3
+    assert (order.named, order.only) == (None, None)
 
 
 def test_a_model_that_gets_the_pictures_in_reverse_order_is_told_so() -> None:
@@ -310,6 +336,14 @@ def test_answers_that_are_right_without_the_pictures_show_no_sight() -> None:
     assert line.startswith("The model is right on digits without the pictures (grey: 5 of 5, shuffled: ")
     everything = judge_answers(answer_parts(know, 0, know))
     assert everything.sees is not True or find(everything, DIGIT).verdict == TOLD
+
+
+def test_nothing_more_is_said_of_a_probe_that_is_told_without_its_pictures() -> None:
+    parts = answer_parts(know, 0)
+    parts[HISTORY] = [answered(asked, asked.shown[3 - asked.asked]) for asked in parts[HISTORY]]
+    parts[f"{HISTORY} shuffled"] = [answered(asked, asked.answer) for asked in parts[f"{HISTORY} shuffled"]]
+    (line,) = judge_answers(parts).warnings
+    assert line.startswith("The model is right on pictures of earlier turns without the pictures")
 
 
 def test_few_questions_are_not_judged_rather_than_called_blindness() -> None:

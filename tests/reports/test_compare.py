@@ -177,7 +177,7 @@ def test_repeats_are_paired_one_by_one_and_the_seed_is_what_varies(tmp_path: Pat
 
 
 def test_items_are_paired_by_their_arguments(tmp_path: Path) -> None:
-    items = [{"max_turns": 8}, {"max_turns": 2}]
+    items = [{"max_turns": 2}, {"max_turns": 8}]
     first = write_run(tmp_path / "a", OraclePolicy(), episodes=3, items=items)
     second = write_run(tmp_path / "b", ScriptedPolicy(["no"]), episodes=3, items=items)
     (pair,) = compare_runs([first, second])["pairs"]
@@ -233,6 +233,19 @@ def test_a_part_that_only_one_has_begun_has_no_pairs(tmp_path: Path, runs: list[
     (pair,) = compare_runs([runs[0], other])["pairs"]
     assert pair["parts"][WALK] == {"env_id": WALK, "pairs": 0, "only_first": 20, "only_second": 0}
     assert pair["overall"]["parts"] == 1
+
+
+def test_controls_are_compared_but_count_in_no_mean(tmp_path: Path) -> None:
+    policies = [{"shown": OraclePolicy(), "grey": RandomPolicy()}, {"shown": RandomPolicy(), "grey": OraclePolicy()}]
+    folders = [
+        write_run(tmp_path / str(number), policy, episodes=8, pictures=["shown", "grey"])
+        for number, policy in enumerate(policies)
+    ]
+    (pair,) = compare_runs(folders)["pairs"]
+    seen, unseen = (pair["parts"][key] for key in (WALK, f"{WALK} grey"))
+    assert seen["success"]["difference"] == -unseen["success"]["difference"] > 0
+    assert (pair["overall"]["parts"], pair["overall"]["won_by_second"]) == (1, 0)
+    assert pair["overall"]["success"]["difference"] == seen["success"]["difference"]
 
 
 def test_a_command_plays_the_same_episode_by_hand() -> None:

@@ -270,6 +270,7 @@ def small(tmp_path: Path) -> Path:
     ("change", "message"),
     [
         ({"reward": "much"}, "turn 1 holds a number that is none"),
+        pytest.param({"reward": 10**400}, "turn 1 holds a number that is none", id="huge"),
         ({"reward": math.nan}, "turn 1 holds a number that is none"),
         ({"success": "yes"}, "turn 1 holds a value of a wrong type"),
         ({"reply": 5}, "turn 1 holds a value of a wrong type"),

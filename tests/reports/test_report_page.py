@@ -338,3 +338,25 @@ def test_text_of_a_record_is_on_the_page_as_it_was(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "a", ScriptedPolicy(["a & b < c\n  <action>left</action>"]), episodes=1)
     write_report(folder)
     assert html.escape("a & b < c\n  <action>", quote=False) in (folder / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("success", "returned", "said"),
+    [
+        ((0.1, 0.4), (0.1, 0.4), "wins more with the pictures"),
+        ((-0.4, -0.1), (0.1, 0.4), "wins less with the pictures"),
+        ((-0.1, 0.4), (0.1, 0.4), "earns more with the pictures; whether it wins more is not certain"),
+        ((-0.1, 0.4), (-0.1, 0.4), "does no better with the pictures than without"),
+        ((-0.9, 0.9), None, "does no better with the pictures than without"),
+    ],
+)
+def test_what_a_control_says_is_put_in_words(
+    success: tuple[float, float], returned: tuple[float, float] | None, said: str
+) -> None:
+    names = ("low", "high")
+    row = {
+        "success": dict(zip(names, success, strict=True)),
+        "return": dict(zip(names, returned, strict=True)) if returned else {},
+    }
+    assert said in explain_sight(row)
+    assert "No episode" in explain_sight({"pairs": 0})

@@ -21,7 +21,7 @@ LISTED = 5  # episodes named of each kind; all of them stand in the JSON
 
 
 def compare(
-    folders: Annotated[list[Path], typer.Argument(metavar="A B [C ...]", help="What `vlgym eval --out` wrote.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="What `vlgym eval` wrote.")],
     as_json: AsJson = False,
 ) -> None:
     """Compare runs on the episodes that they share: differences with intervals, McNemar's test, and who won which."""

@@ -15,7 +15,7 @@ from .list_cmd import AsJson
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `vlgym eval --out` wrote.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `vlgym eval` wrote.")],
     as_json: AsJson = False,
 ) -> None:
     """Compute the report of a finished or unfinished run from its records; write report.json, .md and .html beside

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
@@ -67,7 +68,6 @@ def open_clients(url: str | None, key: str, concurrency: int, timeout: float) ->
     login = (unquote(split.username or ""), unquote(split.password or "")) if "@" in split.netloc else None
     plain = urlunsplit(split._replace(netloc=split.netloc.rpartition("@")[2], query="", fragment="")) if url else None
     query = dict(parse_qsl(split.query))
-    certificates = httpx2.create_ssl_context()  # takes long, so that all clients share it
 
     def open_one() -> Any:
         http = openai.DefaultAsyncHttpxClient(
@@ -75,7 +75,7 @@ def open_clients(url: str | None, key: str, concurrency: int, timeout: float) ->
             limits=httpx2.Limits(max_connections=LANE + 1, max_keepalive_connections=LANE),
             timeout=httpx2.Timeout(timeout),
             trust_env=split.hostname not in LOCAL,
-            verify=certificates,
+            verify=_load_certificates(),
         )
         return openai.AsyncOpenAI(
             base_url=plain, api_key=key or NO_KEY, max_retries=0, timeout=httpx2.Timeout(timeout), http_client=http,
@@ -86,6 +86,14 @@ def open_clients(url: str | None, key: str, concurrency: int, timeout: float) ->
     secrets = {key, split.password or "", *(login or ())[1:], *query.values()} - {""}
     address = _without_secrets(str(lanes[0].base_url))
     return [lanes[place // LANE] for place in range(concurrency)], address, sorted(secrets, key=len, reverse=True)
+
+
+@functools.cache
+def _load_certificates() -> Any:
+    """Load what https is checked by, once: it takes longer than everything else here."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
 
 
 def _without_secrets(url: str) -> str:

@@ -274,9 +274,9 @@ class OpenAIPolicy:
         if found.kind == "key":
             wrong = f"No key was sent: {self.api_key_env} is not set" if self._keyless else "Check the key in "
             wrong += "." if self._keyless else f"{self.api_key_env} (--api-key-env)."
-            return UserError(f"{where} does not let us in: {said}. {wrong}")
+            return UserError(f"{where} refuses access: {said}. {wrong}")
         if found.kind == "credit":
-            return UserError(f"{where} wants to be paid first: {said}. Go on later with --resume.")
+            return UserError(f"{where} says that no credit is left: {said}. Go on later with --resume.")
         if found.kind == "request" or found.kind == "rename":
             hint = found.hint or "Check the options that are sent: --temperature, --max-tokens, --seed."
             return UserError(f"{where} refuses the request: {said}. {hint}")

@@ -69,7 +69,7 @@ def describe_evaluation(
         described[part.key] = {
             "env_id": part.env_id, "split": part.split, "planner": part.planner, "pictures": part.pictures,
             "episodes": part.episodes, "repeats": part.repeats, "items": part.items, "changed": part.changed,
-            "fresh_seeds": part.fresh_seeds or None, **entry,
+            "fresh_seeds": part.fresh_seeds or None, "given": part.arguments or None, **entry,
         }  # fmt: skip
     told = policy.describe() if hasattr(policy, "describe") else {"name": policy.name}
     run = {

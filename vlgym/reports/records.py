@@ -143,6 +143,14 @@ def iterate_episodes(run: Run) -> Iterator[Episode]:
         raise TrajectoryError(f"{run.folder / METADATA} cannot be read: {type(error).__name__}: {error}.") from None
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value of a file is a finite number."""
+    try:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
+
+
 def _check_episode(run: Run, episode: Episode) -> None:
     """Refuse records that this run cannot have written: the numbers would not be its own."""
     first = episode[0]
@@ -171,7 +179,7 @@ def _check_values(place: str, record: StepRecord) -> None:
         numbers += [usage.prompt_tokens, usage.completion_tokens, usage.seconds, usage.attempts]
     flags = (record.success, record.invalid, record.cut, record.refused, record.terminated, record.truncated)
     texts = (record.reply, record.parse, record.text, *record.actions)
-    if not all(map(_is_number, numbers)):
+    if not all(map(is_number, numbers)):
         raise TrajectoryError(f"{place}: turn {record.turn} holds a number that is none.")
     if not all(isinstance(flag, bool) for flag in flags) or not all(isinstance(text, str) for text in texts):
         raise TrajectoryError(f"{place}: turn {record.turn} holds a value of a wrong type.")
@@ -194,7 +202,7 @@ def _read_part(key: str, entry: Any) -> Part:
 
 def _check_prices(prices: Any) -> None:
     if prices is not None:
-        _require(isinstance(prices, dict) and all(_is_number(prices[side]) for side in ("in", "out")), "prices", prices)
+        _require(isinstance(prices, dict) and all(is_number(prices[side]) for side in ("in", "out")), "prices", prices)
 
 
 def _require(condition: bool, name: str, value: Any) -> None:
@@ -204,7 +212,3 @@ def _require(condition: bool, name: str, value: Any) -> None:
 
 def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

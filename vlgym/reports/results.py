@@ -26,12 +26,11 @@ from ..trajectory import METADATA
 from .compute import find_bounds, report_run
 from .harmless import find_harm
 from .page import write_page
-from .records import PICTURES, Part, Run, read_episodes, read_run
+from .records import PICTURES, Part, Run, is_number, read_episodes, read_run
 from .showing import choose_episodes, show_episodes
 from .writing import PAGE, REPORT
 
 SPLIT = "test"
-USUAL = {"invalid_action": "noop", "invalid_penalty": 0.0}
 CLOSE = 1e-9  # relative: the same arithmetic on another machine
 
 
@@ -149,11 +148,10 @@ def find_mismatch(part: Part, split: str) -> str | None:
     history = {"turns": spec.history_turns, "images": spec.history_images}
     if entry.get("history") != history:
         return f"was played with history {entry.get('history')}, not {history}"
-    arguments = entry.get("arguments")
-    for name, usual in USUAL.items():
-        value = arguments.get(name) if isinstance(arguments, Mapping) else None
-        if value != usual:
-            return f"was played with {name}={value!r}, not {usual!r}"
+    given = entry.get("given")
+    for name, value in given.items() if isinstance(given, Mapping) else ():
+        if name != "parser":  # its hash was compared
+            return f"was played with {name}={value!r}, which is not the environment's own"
     if (part.changed or part.items != ({},)) and not name_suite(part):
         return "was played under other arguments than registry.yaml's"
     return None
@@ -177,7 +175,7 @@ def find_other_number(given: Any, computed: Any, place: str = "") -> str | None:
         pairs = [(f"{place}.{name}" if place else name, given.get(name), computed.get(name)) for name in names]
     elif isinstance(given, list) and isinstance(computed, list) and len(given) == len(computed):
         pairs = [(f"{place}.{index}", *pair) for index, pair in enumerate(zip(given, computed, strict=True))]
-    elif _is_number(given) and _is_number(computed):
+    elif is_number(given) and is_number(computed):
         return None if math.isclose(given, computed, rel_tol=CLOSE, abs_tol=CLOSE) else place
     else:
         return None if given == computed else place
@@ -199,37 +197,44 @@ def check_report(run: Run, report: Mapping[str, Any]) -> None:
             _check_part(part, report["parts"][key])
     except ValueError as error:
         raise UserError(f"{REPORT} is not of this run, or was changed: {error}") from None
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ArithmeticError) as error:
         raise UserError(f"{REPORT} is not as `vlgym report` writes it ({type(error).__name__}: {error})") from None
 
 
 def _check_part(part: Part, row: Mapping[str, Any]) -> None:
-    if row["planned"] != part.planned or not 0 <= row["episodes"] <= part.planned:
+    episodes = _number(row["episodes"])
+    if row["planned"] != part.planned or episodes not in range(part.planned + 1):
         raise ValueError(f"episodes of {part.key}")
-    if not row["episodes"]:
+    if not episodes:
         return
-    success, bounds = row["success"], find_bounds(part)
-    rate, trials = success["rate"], success["trials"]
+    rate, low, high, wins, trials = (
+        _number(row["success"][name]) for name in ("rate", "low", "high", "wins", "trials")
+    )
     ends = wilson_interval(rate * trials, trials)
-    least = row["episodes"] if part.repeats == 1 else row["episodes"] / part.repeats
     agrees = (
-        _close(rate, success["wins"] / row["episodes"])
-        and math.floor(least) <= trials <= row["episodes"]
-        and _close(success["low"], ends[0])
-        and _close(success["high"], ends[1])
+        _close(rate, wins / episodes)
+        and episodes // part.repeats <= trials <= episodes
+        and _close(low, ends[0])
+        and _close(high, ends[1])
     )
     if not agrees:
         raise ValueError(f"success of {part.key}")
+    bounds, mean = find_bounds(part), _number(row["return"]["mean"])
     for name in ("floor", "ceiling"):
         if row.get(name) != bounds.get(name):
             raise ValueError(f"{name} of {part.key} is {row.get(name)}, registry.yaml's is {bounds.get(name)}")
-    place = row.get("normalized")
-    if place is not None:
-        low, high = (bounds[name]["return"] for name in ("floor", "ceiling"))
-        if not _close(place["mean"], (row["return"]["mean"] - low) / (high - low)):
-            raise ValueError(f"normalized score of {part.key}")
-        if "low" in place and not place["low"] - CLOSE <= place["mean"] <= place["high"] + CLOSE:
-            raise ValueError(f"interval of {part.key}")
+    if row.get("normalized") is None:
+        return
+    place = _value(row["normalized"], "mean")
+    least, most = (bounds[name]["return"] for name in ("floor", "ceiling"))
+    if not _close(place.mean, (mean - least) / (most - least)):
+        raise ValueError(f"normalized score of {part.key}")
+    if (
+        place.low is not None
+        and place.high is not None
+        and not place.low <= place.mean + CLOSE <= place.high + 2 * CLOSE
+    ):
+        raise ValueError(f"interval of {part.key}")
 
 
 def _check_finished(run: Run, report: Mapping[str, Any]) -> None:
@@ -253,7 +258,7 @@ def _read_line(part: Part, row: Mapping[str, Any]) -> Line:
             None if place is None else _value(place, "mean"),
             None if score is None else _number(score["mean"]),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise UserError(f"{REPORT} is not as `vlgym report` writes it ({type(error).__name__}: {error})") from None
 
 
@@ -263,17 +268,13 @@ def _value(row: Mapping[str, Any], name: str) -> Value:
 
 
 def _number(value: Any) -> float:
-    if not _is_number(value):
-        raise ValueError(f"{value!r} is no number"[:100])
+    if not is_number(value):
+        raise ValueError(f"{repr(value)[:40]} is no number")
     return float(value)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-
-
 def _close(a: float, b: float) -> bool:
-    return _is_number(a) and math.isclose(a, b, rel_tol=CLOSE, abs_tol=CLOSE)
+    return math.isclose(a, b, rel_tol=CLOSE, abs_tol=CLOSE)
 
 
 def _read_report(path: Path) -> Any:

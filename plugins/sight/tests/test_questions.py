@@ -179,6 +179,18 @@ def test_the_shape_has_the_colour_that_is_the_answer_and_the_rest_is_grey() -> N
         assert sum(share > 0 for share in pure.values()) == 2
 
 
+def test_a_card_shows_its_suit_in_the_middle_too_and_in_its_colour() -> None:
+    env: Any = make("vlgym/SeeCard-v0")
+    env.reset(seed=0)
+    for answer in env.answers:
+        env.answer = answer
+        middle = env.image()[110:180, 100:160].reshape(-1, 3).astype(int)
+        ink = middle[middle.min(axis=1) < 60]
+        assert len(ink) > 0.15 * len(middle)
+        red = (ink[:, 0] > 150).mean()
+        assert red > 0.9 if answer.endswith(("diamonds", "hearts")) else red < 0.1
+
+
 def test_a_word_stands_whole_in_the_picture_and_its_letters_are_as_large_as_its_level_says() -> None:
     env: Any = make("vlgym/SeeText-v0")
     heights = defaultdict(list)
