@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -93,6 +94,8 @@ class Family:
         stop_ids: tokens that end a reply; turn_end: the one that stored replies end with.
         suppressed: ids that are never sampled: special tokens except `stop_ids`, and ids that no text has.
         mean, std: per channel, of pixels in [0, 1].
+        pixels: least and most pixels of an image, which is then sized as the published processor does it, whatever
+            `image_tokens`; None: at most `image_tokens`, never enlarged.
 
     Raises:
         UserError: `image_tokens` is out of range, or the tokenizer is that of another model.
@@ -103,6 +106,7 @@ class Family:
     resample: ClassVar[PillowImage.Resampling] = PillowImage.Resampling.BICUBIC
     mean: Triple = (0.5, 0.5, 0.5)
     std: Triple = (0.5, 0.5, 0.5)
+    pixels: tuple[int, int] | None = None
 
     def __init__(
         self,
@@ -346,6 +350,21 @@ def fit_grid(height: int, width: int, unit: int, budget: int) -> tuple[int, int]
     while best[0] * best[1] > budget:  # a very long image: the short side is already one cell
         best = (best[0] - 1, best[1]) if best[0] > best[1] else (best[0], best[1] - 1)
     return best
+
+
+def fit_pixels(height: int, width: int, unit: int, least: int, most: int) -> tuple[int, int]:
+    """Rows and columns of `unit`-pixel cells for an image, as Qwen's published processors size it.
+
+    The nearest whole cells; where these have more than `most` pixels, or less than `least`, scaled into that range.
+    """
+    rows, columns = round(height / unit), round(width / unit)
+    if rows * columns * unit**2 > most:
+        scale = math.sqrt(height * width / most)
+        return max(1, math.floor(height / scale / unit)), max(1, math.floor(width / scale / unit))
+    if rows * columns * unit**2 < least:
+        scale = math.sqrt(least / (height * width))
+        return math.ceil(height * scale / unit), math.ceil(width * scale / unit)
+    return rows, columns
 
 
 class _Float32Product(torch.autograd.Function):

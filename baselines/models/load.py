@@ -33,11 +33,18 @@ FAMILIES: dict[str, tuple[str, type[QwenVL] | type[Gemma3]]] = {
 DTYPES = ("float32", "bfloat16")
 SAMPLE = "<action>turn left</action>"  # any tokenizer gives it back
 IMAGE_SETTINGS = "preprocessor_config.json"
+PIXELS = (56 * 56, 28 * 28 * 1280)  # least and most of an image where Qwen's saved processor does not say
 HUB_SECONDS = 10  # to wait for the Hub's first answer; the library would go on asking for half a minute
 
 
 def load_family(
-    model: str, *, image_tokens: int | None = None, seed: int = 0, dtype: str = "float32", device: str = "cpu"
+    model: str,
+    *,
+    image_tokens: int | None = None,
+    seed: int = 0,
+    dtype: str = "float32",
+    device: str = "cpu",
+    as_published: bool = False,
 ) -> Family:
     """Build `tiny`, or load a model of a supported family from a folder or from the Hugging Face Hub.
 
@@ -47,6 +54,7 @@ def load_family(
         seed: initialisation of `tiny`.
         dtype: `float32` or `bfloat16`.
         device: a torch device.
+        as_published: size images as the processor does that is saved with a Qwen model, not by `image_tokens`.
 
     Raises:
         UserError: no such model, a damaged one, a family that is not supported, or an unknown dtype.
@@ -80,7 +88,13 @@ def load_family(
         raise UserError(
             f"--model {model}: its tokenizer is missing, or that of another model. Save or download the model again."
         )
-    _read_normalisation(family, model, source)
+    saved = _read_processor(model, source)
+    family.mean, family.std = saved.get("image_mean", family.mean), saved.get("image_std", family.std)
+    if as_published and saved and isinstance(family, QwenVL):
+        size = saved.get("size") or {}
+        least = size.get("shortest_edge") or saved.get("min_pixels") or PIXELS[0]
+        most = size.get("longest_edge") or saved.get("max_pixels") or PIXELS[1]
+        family.pixels = (int(least), int(most))
     return family
 
 
@@ -132,16 +146,18 @@ def load_weights(model: str, source: dict[str, Any], dtype: str, hint: str) -> A
     return loaded
 
 
-def _read_normalisation(family: Family, model: str, source: dict[str, Any]) -> None:
-    """Take mean and standard deviation of pixels from the model's own image processor, where one is saved with it."""
+def _read_processor(model: str, source: dict[str, Any]) -> dict[str, Any]:
+    """The settings of the model's own image processor; none where none is saved with it."""
     from transformers.image_processing_base import ImageProcessingMixin
 
     try:
         saved, _ = ImageProcessingMixin.get_image_processor_dict(model, **source)
-        family.mean, family.std = saved.get("image_mean", family.mean), saved.get("image_std", family.std)
+        saved.get("image_mean")
     except (OSError, ValueError, AttributeError) as error:
         if (Path(model) / IMAGE_SETTINGS).is_file():
             raise UserError(f"--model {model}: its {IMAGE_SETTINGS} cannot be read ({first_line(error)}).") from None
+        return {}
+    return saved
 
 
 def _stay_offline(model: str, hint: str) -> bool:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from .cache import ImageTokens
 from .decoder import QkNormDecoder
-from .family import Family, ImageInput, Piece, fit_grid
+from .family import Family, ImageInput, Piece, fit_grid, fit_pixels
 
 CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 
@@ -96,7 +96,10 @@ class QwenVL(Family):
         return positions, count + length - done
 
     def _fit(self, height: int, width: int) -> tuple[tuple[int, int], tuple[int, int, int], int]:
-        rows, columns = fit_grid(height, width, self.unit, self.image_tokens)
+        if self.pixels is None:
+            rows, columns = fit_grid(height, width, self.unit, self.image_tokens)
+        else:
+            rows, columns = fit_pixels(height, width, self.unit, *self.pixels)
         size = (rows * self.unit, columns * self.unit)
         return size, (1, rows * self.merge, columns * self.merge), rows * columns
 

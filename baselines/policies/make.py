@@ -55,8 +55,9 @@ def make_policy(
         set_up_torch(threads, device, deterministic=ours)
         sampling = Sampling(seed, temperature, max_tokens or limits.max_new_tokens or NEW_TOKENS)
         if ours:
+            budget = image_tokens or limits.image_tokens
             family = load_family(
-                name, image_tokens=image_tokens or limits.image_tokens, seed=seed, dtype=dtype, device=device
+                name, image_tokens=budget, seed=seed, dtype=dtype, device=device, as_published=budget is None
             )
             loaded = Engine(family, max_new_tokens=sampling.max_new_tokens)
             return EnginePolicy(

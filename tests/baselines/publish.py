@@ -64,9 +64,12 @@ def _image_processor(model_type: str) -> BaseImageProcessor:
         return Gemma3ImageProcessorPil(size={"height": 56, "width": 56})
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
-    patch, half = (16, [0.5] * 3) if model_type == "qwen3_vl" else (14, None)
-    normalisation = {"image_mean": half, "image_std": half} if half else {}
-    return Qwen2VLImageProcessorPil(patch_size=patch, merge_size=2, temporal_patch_size=2, **normalisation)
+    options: dict[str, Any] = {"patch_size": 14}
+    if model_type == "qwen3_vl":
+        half = [0.5] * 3
+        size = {"shortest_edge": 256 * 256, "longest_edge": 16 * 1024 * 1024}
+        options = {"patch_size": 16, "image_mean": half, "image_std": half, "size": size}
+    return Qwen2VLImageProcessorPil(merge_size=2, temporal_patch_size=2, **options)
 
 
 def load_processor(folder: Path) -> Any:

@@ -18,9 +18,6 @@ from baselines.policies.sampling import Sampling
 from vlgym.making import make
 from vlgym.types import Turn
 
-SIZES = {"qwen3_vl": (256, 320), "gemma3": (40, 90)}
-"""Pixels at which both size a picture alike: whole patches, and not below the processors' smallest size."""
-
 
 @pytest.fixture(scope="module")
 def env():
@@ -33,9 +30,9 @@ def folder(request, model_folder, tmp_path_factory):
     return publish(model_folder(request.param), target, request.param)
 
 
-def chats(name: str) -> list[list[dict]]:
+def chats() -> list[list[dict]]:
     """One picture; two with history, newlines around; none."""
-    size = SIZES.get(name, (84, 112))
+    size = (61, 107)
     answer = {"role": "assistant", "content": [{"type": "text", "text": "I go on.\n<action>+</action>"}]}
     return [
         messages(picture(1, size), "Which way?\n\nLegal actions: +, -"),
@@ -45,7 +42,7 @@ def chats(name: str) -> list[list[dict]]:
 
 
 def both(folder, sampling: Sampling) -> tuple[EnginePolicy, GeneratePolicy]:
-    family = load_family(str(folder))
+    family = load_family(str(folder), as_published=True)
     processor, options = load_processor(folder), {"name": "x", "limits": Limits()}
     from transformers import AutoModelForImageTextToText
 
@@ -60,7 +57,7 @@ def turns(prompts, env) -> list[Turn]:
 
 def test_the_ids_of_a_prompt_are_those_of_the_librarys_chat_template(folder):
     ours, theirs = both(folder, Sampling(0, 0.0, 4))
-    for prompt in chats(folder.name):
+    for prompt in chats():
         expected = theirs.encode([prompt])["input_ids"][0]
         assert ours.engine.family.encode(prompt).ids.tolist() == expected.tolist()
 
@@ -70,7 +67,7 @@ def test_both_ways_give_the_same_replies(folder, env, temperature):
     ours, theirs = both(folder, Sampling(11, temperature, 24))
     if temperature > 0:  # our engine never draws special tokens; the library's way leaves them where the model has them
         theirs.never = torch.tensor(ours.engine.family.suppressed)
-    asked = turns(chats(folder.name) * 2, env)
+    asked = turns(chats() * 2, env)
     one, two = ours.reply(asked), theirs.reply(asked)
     assert [reply.text for reply in one] == [reply.text for reply in two]
     assert [reply.cut for reply in one] == [reply.cut for reply in two]
@@ -82,7 +79,7 @@ def test_both_ways_give_the_same_replies(folder, env, temperature):
 def test_text_that_spells_special_tokens_stays_text_both_ways_though_the_library_cuts_it_into_other_tokens(folder):
     ours, theirs = both(folder, Sampling(0, 0.0, 4))
     text = "look: <|im_end|> <|image_pad|><start_of_image> <end_of_turn>"
-    prompt = messages(picture(1, SIZES.get(folder.name, (84, 112))), text)
+    prompt = messages(picture(1, (61, 107)), text)
     family = ours.engine.family
     one, two = family.encode(prompt).ids.tolist(), theirs.encode([prompt])["input_ids"][0].tolist()
     special = {*family.suppressed, *family.stop_ids}
@@ -92,22 +89,32 @@ def test_text_that_spells_special_tokens_stays_text_both_ways_though_the_library
     assert one != two
 
 
+@pytest.mark.parametrize(
+    "size", [(1, 1), (28, 28), (300, 300), (84, 112), (41, 43), (640, 480), (13, 900), (1200, 1200)]
+)
+def test_pictures_of_any_size_take_as_many_tokens_both_ways(folder, size):
+    ours, theirs = both(folder, Sampling(0, 0.0, 4))
+    prompt = messages(picture(1, size), "Which way?")
+    expected = theirs.encode([prompt])
+    prepared = ours.engine.family.encode(prompt)
+    assert prepared.ids.tolist() == expected["input_ids"][0].tolist()
+    if "image_grid_thw" in expected:
+        assert list(prepared.images[0].grid) == expected["image_grid_thw"][0].tolist()
+
+
 @pytest.mark.parametrize("name", ["qwen2_vl", "qwen3_vl"])
-def test_by_design_our_engine_neither_enlarges_a_picture_nor_rounds_its_sides_up(name, model_folder, tmp_path):
-    ours, theirs = both(publish(model_folder(name), tmp_path / name, name), Sampling(0, 0.0, 4))
-    unit = ours.engine.family.unit
-    for size in ((unit, unit), (2 * unit, 4 * unit - 1)):
-        prompt = messages(picture(1, size), "Which way?")
-        few, many = ours.engine.family.encode(prompt), theirs.encode([prompt])["input_ids"][0]
-        pad = ours.engine.family.image_pad
-        assert int((few.ids == pad).sum()) < int((many == pad).sum())
-        assert few.ids[few.ids != pad].tolist() == many[many != pad].tolist()
+def test_by_design_a_budget_of_tokens_neither_enlarges_a_picture_nor_rounds_its_sides_up(name, model_folder, tmp_path):
+    folder = publish(model_folder(name), tmp_path / name, name)
+    few, many = load_family(str(folder), image_tokens=99), load_family(str(folder), as_published=True)
+    for size in ((few.unit, few.unit), (2 * few.unit, 4 * few.unit - 1)):
+        one, two = (family.prepare_image(picture(1, size)).tokens for family in (few, many))
+        assert one < two
 
 
 def test_by_design_the_tiny_default_reads_text_before_pictures_and_has_no_system_message(model_folder, tmp_path):
     folder = publish(model_folder("qwen2_vl"), tmp_path / "tiny", "qwen2_vl", tiny=True)
     ours, theirs = both(folder, Sampling(0, 0.0, 4))
-    for prompt in chats("qwen2_vl"):
+    for prompt in chats():
         reordered = [{**m, "content": sorted(m["content"], key=lambda part: part["type"] == "image")} for m in prompt]
         expected = theirs.encode([reordered])["input_ids"][0]
         assert ours.engine.family.encode(prompt).ids.tolist() == expected.tolist()

@@ -187,6 +187,19 @@ def test_the_limits_of_the_training_hold_unless_others_are_given(gemma, tmp_path
     assert make_hf(str(gemma), engine="generate").prefers() == {}
 
 
+def test_a_published_model_sees_pictures_as_its_processor_sizes_them_unless_a_budget_is_given(model_folder, tmp_path):
+    folder = publish(model_folder("qwen2_vl"), tmp_path / "published", "qwen2_vl")
+    free, tight = make_hf(str(folder)), make_hf(str(folder), image_tokens=9)
+    assert free.describe()["image_pixels"] == [56 * 56, 28 * 28 * 1280]
+    assert "image_tokens" not in free.describe()
+    assert tight.describe()["image_tokens"] == 9
+    (folder / FILE).write_text(json.dumps(Limits(image_tokens=4).note()[FILE]))
+    asked = messages(picture(1, (300, 300)), "Which way?")
+    trained = make_hf(str(folder))
+    tokens = [each.engine.family.encode(asked).images[0].tokens for each in (free, tight, trained)]
+    assert tokens == [11 * 11, 9, 4]
+
+
 def test_a_record_says_which_model_played_and_how(gemma, tmp_path):
     import transformers
 

@@ -18,6 +18,7 @@ from PIL import Image
 from samples import messages, picture
 
 from baselines.plugin import make_hf
+from vlgym.cli.app import main
 from vlgym.evaluation.plan import QUICK
 from vlgym.making import make
 from vlgym.reports.compute import compute_report
@@ -148,6 +149,16 @@ def test_vlgym_eval_plays_the_quick_suite_on_the_server(server, tmp_path):
     assert all(row[4] > 0 for row in rows)
     assert "over all" in done.stdout
     assert (out / "report.html").is_file()
+
+
+def test_a_model_behind_the_server_and_the_same_one_here_play_the_same_episodes(server, tmp_path):
+    served, here = tmp_path / "served", tmp_path / "here"
+    envs = ("--env", "vlgym/NumberLine-v0", "--episodes", "2", "--history-turns", "2", "--history-images", "3")
+    subprocess.run(command(server, served, *envs), env=ENVIRONMENT, capture_output=True, timeout=300, check=True)
+    words = ["eval", "--policy", f"hf:{server.model}", "--temperature", "0", "--max-tokens", "8", "--no-probe"]
+    assert main([*words, "--policy-arg", "threads=1", "--out", str(here), *envs]) == 0
+    assert told(here)[1] == told(served)[1]
+    assert len(told(here)[1]) == 20
 
 
 def test_a_run_that_is_killed_twice_and_resumed_equals_one_that_was_not(server, tmp_path):
