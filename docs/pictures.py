@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,9 +19,13 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from vlgym.evaluation import plan_ids, run_evaluation
 from vlgym.making import make, unwrap
+from vlgym.policies import RandomPolicy
 from vlgym.registry import get_registry
 from vlgym.rendering import fit_image
+from vlgym.reports.leaderboard import build_site
+from vlgym.reports.writing import write_report
 from vlgym.seeding import episode_seed
 
 CHOSEN = (
@@ -48,6 +54,28 @@ def draw_gallery() -> None:
     """One frame of each of the chosen environments that are installed."""
     titles = {spec.title: env_id for env_id, spec in get_registry().specs.items()}
     save("gallery", [(title, draw(titles[title])) for title in CHOSEN if title in titles], COLUMNS)
+
+
+def draw_evaluation() -> None:
+    """The page of a report, and the board of docs/results, as a browser shows them."""
+    ids = ["vlgym/NumberLine-v0", "vlgym/Blackjack-v0", "vlgym/OneRoomS6Fast-v0", "vlgym/Sokoban-v0"]
+    with tempfile.TemporaryDirectory() as folder:
+        run, site = Path(folder) / "run", Path(folder) / "site"
+        run_evaluation(plan_ids(ids, episodes=20), RandomPolicy(), run)
+        write_report(run)
+        build_site(IMAGES.parent / "results", site)
+        photograph(run / "report.html", "report", 1300)
+        photograph(site / "index.html", "leaderboard", 1000)
+
+
+def photograph(page: Path, name: str, height: int) -> None:
+    """Write what a browser shows of a page, from its top."""
+    path = IMAGES / f"{name}.png"
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--window-size=1100,{height}", "--hide-scrollbars"]
+    subprocess.run(["chromium", *options, f"--screenshot={path}", page.as_uri()], check=True, capture_output=True)
+    with Image.open(path) as picture:
+        picture.convert("RGB").quantize(COLORS).save(path, optimize=True)
+    print(path)
 
 
 def draw_sokoban() -> None:
@@ -104,8 +132,8 @@ def draw_studies() -> None:
 
 
 PICTURES: dict[str, Callable[[], None]] = {
-    "gallery": draw_gallery, "sokoban": draw_sokoban, "webui": draw_webui, "football": draw_football,
-    "sight": draw_sight, "studies": draw_studies,
+    "gallery": draw_gallery, "evaluation": draw_evaluation, "sokoban": draw_sokoban, "webui": draw_webui,
+    "football": draw_football, "sight": draw_sight, "studies": draw_studies,
 }  # fmt: skip
 
 
