@@ -162,18 +162,18 @@ def test_a_model_behind_the_server_and_the_same_one_here_play_the_same_episodes(
 
 
 def test_a_run_that_is_killed_twice_and_resumed_equals_one_that_was_not(server, tmp_path):
-    envs = ("--env", "vlgym/NumberLine-v0,vlgym/EZPoints-v0", "--episodes", "4")
+    envs = ("--env", "vlgym/NumberLine-v0,vlgym/EZPoints-v0", "--episodes", "5", "--concurrency", "2")
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     subprocess.run(command(server, whole, *envs), env=ENVIRONMENT, capture_output=True, timeout=300, check=True)
     metadata, resume = broken / "metadata.jsonl", []
-    for least in (1, 5):
+    for least in (2, 6):
         process = subprocess.Popen(
             command(server, broken, *envs, *resume), env=ENVIRONMENT, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )  # fmt: skip
         end = time.monotonic() + 120
         while process.poll() is None and time.monotonic() < end:
-            if metadata.exists() and len({row["episode"] for row in rows_of(metadata)}) >= least:
+            if metadata.exists() and len({(row["part"], row["episode"]) for row in rows_of(metadata)}) >= least:
                 break
             time.sleep(0.02)
         assert process.poll() is None, "the run ended before it could be killed"
