@@ -34,7 +34,7 @@ def vlgym_suites() -> list[SuitePart]:
 
 @hookspec
 def vlgym_policies() -> Mapping[str, Callable[..., Policy]]:
-    """Return the plugin's policies: name to factory. `vlgym eval --policy NAME:ARGUMENT` calls one.
+    """Return the plugin's policies: name to factory. `vlgym eval` calls one for its option `--policy NAME:ARGUMENT`.
 
     The factory gets what stands behind the colon as its one positional argument (an empty string where nothing does),
     and those options of the command line that were given and that it takes, by name: `seed`, `temperature`,
