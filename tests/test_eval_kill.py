@@ -106,7 +106,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert f"of {3 * EPISODES} episodes are kept in {out}; go on with --resume." in said
+    assert f"of {3 * EPISODES} episodes are kept in {out}. Go on with --resume." in said
     assert "Traceback" not in said
     assert (out / "report.html").exists()
 

@@ -81,7 +81,7 @@ def test_the_end_of_the_input_keeps_what_was_finished(
     command = ["eval", "--policy", "human", "--env", COIN.id, "--episodes", "2", "--out", "run"]
     monkeypatch.setattr("sys.stdin", io.StringIO("heads\n" * 4))
     assert main(command) == 2
-    assert "1 of 2 episodes are kept in run; go on with --resume" in capsys.readouterr().err
+    assert "1 of 2 episodes are kept in run. Go on with --resume" in capsys.readouterr().err
     monkeypatch.setattr("sys.stdin", io.StringIO("heads\n" * 3))
     assert main([*command, "--resume"]) == 0
     assert [episode[0].episode for episode in read_trajectories(tmp_path / "run")] == [0, 1]

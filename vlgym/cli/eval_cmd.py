@@ -13,7 +13,7 @@ import typer
 
 from ..errors import UserError, check_choice
 from ..evaluation import run_evaluation
-from ..evaluation.folder import count_finished
+from ..evaluation.folder import check_folder, count_finished
 from ..evaluation.meter import Prices
 from ..evaluation.plan import EPISODES, Part, blind, list_suites, plan_ids, plan_suite
 from ..evaluation.probe import judge_folder, look_first, plan_probe
@@ -124,6 +124,7 @@ def evaluate(
     arguments = read_arguments(env_kwargs or [], "--env-kwargs")
     check_choice("--planner", planner, (None, *PLANNERS))
     _plan(env, suite, episodes, split, repeats, planner, arguments)  # a typo is told before a model is loaded
+    check_folder(out, resume)
     player = make_policy(policy, given)
     try:
         wishes = player.prefers() if hasattr(player, "prefers") else {}
@@ -135,7 +136,7 @@ def evaluate(
         parts, missing = _plan(env, suite, episodes, split, repeats, planner, arguments)
         for env_id in missing:
             open_console(stderr=True).print(f"left out: {env_id} is not installed: {_remedy(env_id)}", soft_wrap=True)
-        if blind_too:
+        if blind_too and suite != SUITE:  # which has its controls
             parts = blind(parts)
         turns = wishes.get("history_turns") if history_turns is None else history_turns
         images = wishes.get("history_images") if history_images is None else history_images
@@ -165,15 +166,14 @@ def _plan(
     ids = [each.strip() for each in (env or "").split(",") if each.strip()]
     if env is not None and not ids:
         raise UserError("--env names no environment; write --env vlgym/NumberLine-v0.")
-    if suite == SUITE and episodes is None and repeats is None and not ids:
-        check_choice("--suite", suite, list_suites())
-        return plan_probe(), []
+    options: dict[str, Any] = {"split": split, "planner": planner, "arguments": arguments}
     if suite is None:
-        count, times = episodes or EPISODES, repeats or 1
-        return plan_ids(ids, episodes=count, split=split, repeats=times, planner=planner, arguments=arguments), []
-    parts, missing = plan_suite(
-        suite, episodes=episodes, split=split, repeats=repeats, planner=planner, arguments=arguments
-    )
+        return plan_ids(ids, episodes=episodes or EPISODES, repeats=repeats or 1, **options), []
+    missing: list[str] = []
+    if suite == SUITE:
+        parts = plan_probe(episodes, repeats=repeats, **options)
+    else:
+        parts, missing = plan_suite(suite, episodes=episodes, repeats=repeats, **options)
     for env_id in ids:
         check_choice("--env", env_id, sorted({part.env_id for part in parts}))
     return [part for part in parts if not ids or part.env_id in ids], [] if ids else missing

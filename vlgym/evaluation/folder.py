@@ -98,16 +98,9 @@ class EvaluationFolder:
 
     def __init__(self, folder: Path, run: dict[str, Any], *, session: dict[str, Any], resume: bool) -> None:
         self.folder = folder
-        check_writable("--out", folder)
-        if folder.exists() and not folder.is_dir():
-            raise UserError(f"--out {folder} is a file; name a folder.")
-        begun = (folder / HEADER).exists()
+        begun = check_folder(folder, resume)
         if begun:
-            self._check_same(run, resume)
-        elif folder.exists() and any(path.name != LOCK for path in folder.iterdir()):
-            raise UserError(f"--out {folder} is not empty and holds no {HEADER}; choose another folder.")
-        elif resume:
-            raise UserError(f"--resume: {folder} holds no run yet; leave out --resume to begin one.")
+            self._check_same(run)
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = _lock(folder)
         try:
@@ -138,12 +131,8 @@ class EvaluationFolder:
         self._writer.write(episode)
         self.finished.add(place)
 
-    def _check_same(self, run: dict[str, Any], resume: bool) -> None:
+    def _check_same(self, run: dict[str, Any]) -> None:
         held = read_header(self.folder)
-        if not isinstance(held, dict) or held.get("kind") != KIND:
-            raise UserError(f"--out {self.folder} holds another kind of run; choose another folder.")
-        if not resume:
-            raise UserError(f"--out {self.folder} holds a run already. Go on with it by --resume, or choose another.")
         held = {name: value for name, value in held.items() if name != SESSIONS}
         different = find_differences(held, json.loads(json.dumps(run)))
         if different:
@@ -151,6 +140,29 @@ class EvaluationFolder:
                 f"--resume: {self.folder} holds another run. Different: {', '.join(different)}. "
                 "Give the same command, or choose another folder."
             )
+
+
+def check_folder(folder: Path, resume: bool) -> bool:
+    """Check, before any work, that a run may begin in a folder, or go on there; return whether it holds one.
+
+    Raises:
+        UserError: it may not.
+    """
+    check_writable("--out", folder)
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"--out {folder} is a file; name a folder.")
+    if (folder / HEADER).exists():
+        held = read_header(folder)
+        if not isinstance(held, dict) or held.get("kind") != KIND:
+            raise UserError(f"--out {folder} holds another kind of run; choose another folder.")
+        if not resume:
+            raise UserError(f"--out {folder} holds a run already. Go on with it by --resume, or choose another.")
+        return True
+    if folder.exists() and any(path.name != LOCK for path in folder.iterdir()):
+        raise UserError(f"--out {folder} is not empty and holds no {HEADER}; choose another folder.")
+    if resume:
+        raise UserError(f"--resume: {folder} holds no run yet; leave out --resume to begin one.")
+    return False
 
 
 def count_finished(folder: Path) -> int:

@@ -12,6 +12,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ..policies import Policy
 from ..trajectory import HEADER, read_trajectories
@@ -21,17 +22,20 @@ from .plan import PICTURES, Part, plan_suite
 from .run import Watcher, run_evaluation
 from .sight import EPISODES, SUITE, SightReport, judge
 
+AGAIN = "The same command goes on with this look; --no-probe leaves it out."
 
-def plan_probe(episodes: int | None = None) -> list[Part]:
+
+def plan_probe(episodes: int | None = None, **options: Any) -> list[Part]:
     """Return the parts of `can-it-see`: every probe with its own pictures, with grey and with shuffled ones.
 
     Args:
         episodes: questions of each; by default as many as `sight` needs.
+        **options: as in `plan_suite`.
 
     Raises:
-        UserError: the plugin that brings the suite is not installed.
+        UserError: the plugin that brings the suite is not installed, or an option is wrong.
     """
-    parts, _ = plan_suite(SUITE)
+    parts, _ = plan_suite(SUITE, **options)
     return [replace(part, pictures=each, episodes=episodes or EPISODES[each]) for part in parts for each in PICTURES]
 
 
@@ -58,7 +62,7 @@ def look_first(
     folder = (cache or find_cache()) / hashlib.sha256(words.encode()).hexdigest()[:20]
     if count_finished(folder) < sum(part.total for part in parts):
         begun = (folder / HEADER).exists()
-        run_evaluation(parts, policy, folder, num_envs=num_envs, resume=begun, watcher=watcher)
+        run_evaluation(parts, policy, folder, num_envs=num_envs, resume=begun, watcher=watcher, again=AGAIN)
     return judge_folder(folder), folder
 
 

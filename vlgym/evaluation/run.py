@@ -65,6 +65,7 @@ def run_evaluation(
     resume: bool = False,
     watcher: Watcher | None = None,
     noted: Mapping[str, Any] | None = None,
+    again: str = "Go on with --resume.",
     **more: Any,
 ) -> None:
     """Play a plan into a folder; what is finished when it stops, for whatever reason, is on disk.
@@ -80,6 +81,7 @@ def run_evaluation(
         resume: go on with the run that the folder holds.
         watcher: is told how far it is.
         noted: what the session's record shall say, too; `resume` does not compare it.
+        again: how to go on, said when the run stops before its end.
         **more: whatever else the run's record shall say and `resume` compare.
 
     Raises:
@@ -117,10 +119,10 @@ def run_evaluation(
         try:
             player.play()
         except UserError as error:
-            raise type(error)(f"{error} {_describe_kept(folder, parts)}") from error
+            raise type(error)(f"{error} {_describe_kept(folder, parts)} {again}") from error
         except KeyboardInterrupt:
             watcher.end()
-            watcher.say(_describe_kept(folder, parts))
+            watcher.say(f"{_describe_kept(folder, parts)} {again}")
             raise
         finally:
             watcher.end()
@@ -128,4 +130,4 @@ def run_evaluation(
 
 def _describe_kept(folder: EvaluationFolder, parts: Sequence[Part]) -> str:
     planned = sum(part.total for part in parts)
-    return f"{len(folder.finished)} of {planned} episodes are kept in {folder.folder}; go on with --resume."
+    return f"{len(folder.finished)} of {planned} episodes are kept in {folder.folder}."
