@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 SERVERS := .venv-servers
 # fast-downward's build calls `python` by name, which plain Debian does not have.
 PIP := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt
+ALL := '.[train,eval]'
 PLUGINS := $(foreach plugin,$(wildcard plugins/*/pyproject.toml),-e $(dir $(plugin)))
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
 SEED ?= 0
@@ -88,7 +89,7 @@ $(VENV)/.demo: $(VENV)/bin/python $(VENV)/torch.txt pyproject.toml constraints.t
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.demo $(wildcard plugins/*/pyproject.toml)
-	$(call step,installing all plugins and the test tools (about 3 minutes beside the downloads: fast-downward is compiled),$(PIP) -e '.[train,eval]' $(PLUGINS) --group test --group lint)
+	$(call step,installing all plugins and the test tools (about 3 minutes beside the downloads: fast-downward is compiled),$(PIP) -e $(ALL) $(PLUGINS) --group test --group lint)
 	@touch $@
 
 # What the servers need stands in an environment beside .venv, which lends it all else: torchvision would change what
