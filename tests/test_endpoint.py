@@ -616,7 +616,7 @@ def test_a_key_with_letters_that_no_key_has_is_refused_and_not_shown(monkeypatch
 
 def test_without_the_package_the_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
-    with pytest.raises(UserError, match=r"needs the package openai: pip install 'vlgym\[eval\]'"):
+    with pytest.raises(UserError, match=r"needs the package openai: pip install .*\[eval\]"):
         make_openai("m", base_url="http://127.0.0.1:1/v1")
 
 

@@ -99,7 +99,11 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     out = tmp_path / "run"
     with FaultServer(latency=0.05) as server:
         words = command(server, out)
-        process = subprocess.Popen([sys.executable, "-m", "vlgym", *words], stderr=subprocess.PIPE, text=True)
+        code = (  # whoever runs the tests may ignore the signal
+            "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+            "from vlgym.cli.app import main; sys.exit(main(sys.argv[1:]))"
+        )
+        process = subprocess.Popen([sys.executable, "-c", code, *words], stderr=subprocess.PIPE, text=True)
         limit = time.monotonic() + 120
         while lines_of(out) < 20 and time.monotonic() < limit:
             time.sleep(0.01)

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from ..errors import UserError
+from ..installing import how_to_install
 
 KEY = "OPENAI_API_KEY"
 NO_KEY = "none"
@@ -62,7 +63,8 @@ def open_clients(url: str | None, key: str, concurrency: int, timeout: float) ->
         import httpx2
         import openai
     except ImportError as error:
-        raise UserError(f"openai:MODEL needs the package {error.name or 'openai'}: pip install 'vlgym[eval]'") from None
+        missing = error.name or "openai"
+        raise UserError(f"openai:MODEL needs the package {missing}: {how_to_install('vlgym[eval]')}") from None
 
     split = urlsplit(url or "")
     login = (unquote(split.username or ""), unquote(split.password or "")) if "@" in split.netloc else None
