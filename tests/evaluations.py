@@ -11,11 +11,11 @@ from typing import Any
 
 from toys import installed, make_entry, make_spec, make_walk
 
+from vlgym.evaluation.plan import name_part
 from vlgym.making import make, unwrap
 from vlgym.policies import Policy
 from vlgym.prompts import PromptBuilder
 from vlgym.recorded import hash_texts
-from vlgym.reports.records import name_part
 from vlgym.rollout import Runner, run_episodes
 from vlgym.trajectory import TrajectoryWriter, describe_run
 from vlgym.types import Reply, StepRecord, Turn, Usage

@@ -171,10 +171,13 @@ def count_finished(folder: Path) -> int:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file so that whoever reads it finds the old one or the new one, wherever the program is killed."""
-    part = path.with_name(f"{path.name}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+    """Write a file so that, wherever the program is killed, the old one or the new one is there whole.
+
+    Half of a surrogate pair, which JSON may hold and no file can, becomes a question mark.
+    """
+    partial = path.with_name(f"{path.name}.partial")
+    partial.write_bytes(text.encode("utf-8", "replace"))
+    partial.replace(path)
 
 
 def _repair(path: Path) -> set[tuple[str, int]]:

@@ -67,8 +67,7 @@ class Part:
     @property
     def key(self) -> str:
         """Name of the part in records and reports: the id, and what is not as usual."""
-        words = (self.env_id, self.planner if self.planner != "online" else "", self.pictures)
-        return " ".join(word for word in words if word and word != SHOWN)
+        return name_part(self.env_id, self.planner, self.pictures)
 
     @property
     def total(self) -> int:
@@ -102,6 +101,12 @@ class Part:
         """
         planner = {} if self.planner == "online" else {"planner": self.planner}
         return make(self.env_id, **{**self.arguments, **self.items[item]}, **planner)
+
+
+def name_part(env_id: str, planner: str, pictures: str) -> str:
+    """Return the name of a part in records and reports: the id, and what is not as usual."""
+    words = (env_id, planner if planner != "online" else "", pictures if pictures != SHOWN else "")
+    return " ".join(word for word in words if word)
 
 
 class Job(NamedTuple):

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from ..benchmark_scores import summarize_items
+from ..evaluation.meter import MILLION
+from ..evaluation.plan import PICTURES, name_part
 from ..registry import get_registry
 from ..trajectory import without_none
 from ..types import StepRecord, Usage
-from .records import PICTURES, Episode, Part, Run, name_part, read_episodes, read_run
+from .records import Episode, Part, Run, read_episodes, read_run
 from .sampling import (
     Groups,
     average_intervals,
@@ -30,7 +32,6 @@ from .sampling import (
 )
 
 FORMAT = 1
-MILLION = 1e6
 
 
 def compute_report(folder: Path | str) -> dict[str, Any]:

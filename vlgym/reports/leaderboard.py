@@ -18,12 +18,12 @@ import yaml
 
 from .. import __version__
 from ..errors import UserError, VlgymError, check_writable
+from ..evaluation.folder import write_whole
 from ..trajectory import HEADER
 from .board import Ranking, list_tasks, rank_all, rank_families, rank_skills
 from .charts import Axis, make_axis, make_bar
 from .page import TEMPLATES, render
 from .results import Result, Value, read_result
-from .writing import write_whole
 
 INDEX, MARKER, PAGES = "index.html", "leaderboard.json", "pages"
 KIND = "vlgym leaderboard"

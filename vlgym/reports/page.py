@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..evaluation.plan import PICTURES
 from . import words
 from .charts import draw_steps, make_axis, make_bar
 from .needs import need
-from .records import PICTURES, Run
+from .records import Run
 from .showing import RULE, ShownEpisode
 from .text import explain_sight, list_rows
 

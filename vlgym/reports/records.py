@@ -14,12 +14,12 @@ from typing import Any
 
 from ..errors import TrajectoryError
 from ..evaluation import without_images
+from ..evaluation.plan import PICTURES, name_part
 from ..seeding import SPLITS, episode_seed
 from ..spec import ID_PATTERN, PLANNERS
 from ..trajectory import FORMAT, HEADER, METADATA, read_header, read_trajectories
 from ..types import StepRecord
 
-PICTURES = ("shown", "grey", "shuffled")
 """What the model saw: the pictures of the environment, grey ones, or those of another episode."""
 
 Episode = list[StepRecord]
@@ -106,12 +106,6 @@ def read_run(folder: Path | str) -> Run:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise TrajectoryError(f"{folder / HEADER} is not as `vlgym eval` writes it: {reason}.") from None
     return Run(folder, header, policy, split, parts)
-
-
-def name_part(env_id: str, planner: str, pictures: str) -> str:
-    """Return the name of a part within a run, for example `vlgym/Sokoban-v0 global grey`."""
-    words = (env_id, planner if planner != PLANNERS[0] else "", pictures if pictures != PICTURES[0] else "")
-    return " ".join(filter(None, words))
 
 
 def read_episodes(run: Run) -> dict[str, list[Episode]]:

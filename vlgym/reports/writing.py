@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import check_writable
+from ..evaluation.folder import write_whole
 from .compute import report_run
 from .needs import need
 from .page import write_page
@@ -39,13 +40,3 @@ def write_report(folder: Path | str) -> dict[str, Any]:
     for name, text in texts.items():
         write_whole(run.folder / name, text)
     return report
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that, wherever the program is killed, the old one or the new one is there whole.
-
-    Half of a surrogate pair, which JSON may hold and no file can, becomes a question mark.
-    """
-    partial = path.with_name(f"{path.name}.partial")
-    partial.write_bytes(text.encode("utf-8", "replace"))
-    partial.replace(path)
