@@ -7,8 +7,9 @@ that of its action's tokens plus lambda times that of the thoughts before them; 
 one number per step; the critic shares the model, without stop-gradient, warm-up or KL.
 
 It is VL-DAC's learner with other defaults, so that the two differ in nothing else. Departures from the published code:
-- the action's tokens are found by character offsets from what the environment's parser read (`learning/spans.py`); a
-  reply in which no action was read is all thoughts, where the code scores its last four tokens;
+- the action's tokens are found by character offsets from what the environment's parser read (`learning/spans.py`); of
+  a reply in which no action was read, the last four are scored as the action, as in the code; one of fewer tokens is
+  all action, where the code gives it no gradient;
 - each step is scored under the prompt that it answered; the code scores all steps under the first prompt;
 - log-probabilities are float32, at temperature 1; the code's are bfloat16, at 0.2;
 - the value loss is not clipped, no step is skipped for a ratio above 10, truncated episodes bootstrap.

@@ -50,7 +50,7 @@ class Config:
     """Run a study, or go on with it, and write its table, plot and raw runs."""
 
     name: Annotated[str, tyro.conf.Positional]
-    """Which study: numberline, ablation, ezpoints, unreadable, oneroom, oneroom-fast, ablation-oneroom or transfer."""
+    """numberline, ablation, ezpoints, unreadable, oneroom, oneroom-fast, ablation-oneroom, credit or transfer."""
     out: Path = Path("runs/studies")
     """The study's folder is made in here."""
     workers: int = 2
@@ -151,7 +151,8 @@ def collect(folder: Path, study: Study) -> list[dict[str, Any]]:
             if not (out / DONE).is_file():
                 continue
             names = ("env_steps", "episode/success", "episode/return", "rollout/invalid_rate", "episode/count")
-            curve = [[row.get(name) for name in names] for row in read_rows(out / LOG_FILE)]
+            rows = read_rows(out / LOG_FILE)
+            curve = [[row.get(name) for name in names] for row in rows]
             evaluation = out / "evaluation.json"
             evaluations = json.loads(evaluation.read_text()) if evaluation.is_file() else []
             judged = judge(out / JUDGED, study.judged_on.split(",")) if study.judged_on else []
@@ -160,6 +161,7 @@ def collect(folder: Path, study: Study) -> list[dict[str, Any]]:
             found.append(
                 {
                     "arm": arm.label, "seed": seed, "curve_columns": list(names), "curve": curve,
+                    "gradient_steps": int(sum(row["policy/gradient_steps"] for row in rows)),
                     "evaluations": evaluations, "judged": judged,
                 }
             )  # fmt: skip

@@ -26,6 +26,9 @@ Where it departs from the paper, or says what the paper leaves open:
   greedily;
 - `pi_old` is the log-probability noted while sampling; it agrees with the scorer's to float32 rounding, and every
   update reports how well;
+- the KL is to the frozen base, as in the published code; eq. 5 is printed with `pi_old`;
+- beside the step loss, which has the log-probability of a whole reply, the KL is a whole reply's, too: a sum over its
+  tokens instead of their mean;
 - the learning rate falls by a cosine from the first update that trains the policy; clip range, rollout length and reply
   length are ours (not given in the paper).
 
@@ -208,7 +211,9 @@ class VLDAC:
                 values = self.value(states, stop_gradient=False)
                 loss = loss + c.value_coef * losses.value_loss(values, batch.returns[part], weights)
             if batch.ref is not None:
-                kl = losses.kl_loss(new, batch.ref[part], batch.mask[part], weights, c.kl_estimator)
+                kl = losses.kl_loss(
+                    new, batch.ref[part], batch.mask[part], weights, c.kl_estimator, whole=c.policy_loss == "step"
+                )
                 loss = loss + c.kl_coef * kl
             loss.backward()
             total += float(loss.detach())

@@ -237,9 +237,23 @@ def kl_estimate(new: Tensor, ref: Tensor, mask: Tensor, estimator: KLEstimator =
     raise ValueError(f"unknown KL estimator {estimator!r}; choose k1, k2 or k3")
 
 
-def kl_loss(new: Tensor, ref: Tensor, mask: Tensor, weights: Tensor, estimator: KLEstimator = "k3") -> Tensor:
-    """`kl_estimate` averaged over each reply's tokens, then summed over steps by their weights [B]; scalar."""
-    return (token_mean(kl_estimate(new, ref, mask, estimator), mask) * weights).sum()
+def kl_loss(
+    new: Tensor, ref: Tensor, mask: Tensor, weights: Tensor, estimator: KLEstimator = "k3", *, whole: bool = False
+) -> Tensor:
+    """`kl_estimate` of each reply, summed over steps by their weights [B]; scalar.
+
+    The policy loss decides over what a reply's tokens are taken together, so that one coefficient means the same beside
+    either: the token loss is a mean over them, and so is the KL; the step loss has the log-probability of the whole
+    reply, a sum, and so its KL is the whole reply's.
+
+    Args:
+        new, ref: [B, R] log-probabilities of the sampled tokens; mask: [B, R] bool.
+        weights: [B], of the steps.
+        estimator: of the per-token KL.
+        whole: sum over a reply's tokens instead of their mean.
+    """
+    per_token = kl_estimate(new, ref, mask, estimator)
+    return ((per_token.sum(-1) if whole else token_mean(per_token, mask)) * weights).sum()
 
 
 # -- value -------------------------------------------------------------------------------------------------------------

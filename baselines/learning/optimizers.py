@@ -19,7 +19,9 @@ from .config import RunConfig
 from .losses import PolicyLoss
 
 MAX_SKIPS = 3  # non-finite gradient steps in a row before giving up
-POLICY_METRICS = ("loss/policy", "loss/kl", "loss/clip_fraction", "loss/approx_kl", "loss/ratio_max")
+POLICY_METRICS = (
+    "loss/policy", "loss/kl", "loss/clip_fraction", "loss/approx_kl", "loss/ratio_max", "policy/grad_norm",
+)  # fmt: skip
 
 
 class Metrics:
@@ -42,10 +44,13 @@ class Metrics:
             self.add(f"loss/{name}", getattr(policy, name).item())
 
     def means(self) -> dict[str, float]:
-        """Mean of each; a policy that did not learn in this update has zeros."""
+        """Mean of each, and the number of the policy's gradient steps; a policy that did not learn in this update has
+        zeros."""
+        steps = len(self.values.get("policy/grad_norm", ()))
         for name in POLICY_METRICS:
             self.values.setdefault(name, [0.0])
-        return {name: float(np.mean(values)) for name, values in self.values.items()}
+        means = {name: float(np.mean(values)) for name, values in self.values.items()}
+        return means | {"policy/gradient_steps": float(steps)}
 
 
 def policy_optimizer(parameters: Iterable[nn.Parameter], config: RunConfig) -> torch.optim.Optimizer:

@@ -14,14 +14,17 @@ from torch import Tensor
 from ..engine.policy import Sample
 from ..models.family import Family
 
+UNREAD = 4  # tokens at the end of a reply that count as its action where none was read
+
 
 def action_mask(
     family: Family, samples: Sequence[Sample], spans: Sequence[tuple[int, int] | None], width: int
 ) -> Tensor:
     """True on the tokens from the one in which the action begins to the end of the turn, [B, width] bool.
 
-    What comes after the action (a closing tag, the end of turn) belongs to it, as in RL4VLM. A reply in which no action
-    was read is all thoughts.
+    What comes after the action (a closing tag, the end of turn) belongs to it, as in RL4VLM. Of a reply in which no
+    action was read, the last `UNREAD` tokens are the action, as in RL4VLM's code: a penalty for such a reply counts
+    whatever weight the thoughts have.
 
     Args:
         samples: the replies.
@@ -30,7 +33,7 @@ def action_mask(
     """
     mask = torch.zeros(len(samples), width, dtype=torch.bool)
     for row, (sample, span) in enumerate(zip(samples, spans, strict=True)):
-        if span is not None:
-            ids = sample.ids.tolist()
-            mask[row, family.count_tokens(ids, span[0] + 1) - 1 : len(ids)] = True
+        ids = sample.ids.tolist()
+        begin = len(ids) - UNREAD if span is None else family.count_tokens(ids, span[0] + 1) - 1
+        mask[row, max(0, begin) : len(ids)] = True
     return mask

@@ -73,6 +73,8 @@ LADDER = (  # from RL4VLM to VL-DAC, one change at a time, and all together
     VLDAC,
 )
 FOUR = ("--minibatch", "4")  # of eight whole episodes: as many gradient steps per rollout as 32 have by default
+SHORT = ("--minibatch", "128", "--epochs", "1")  # as few gradient steps as LOOP's defaults make with long episodes
+LONG = ("--minibatch", "4")  # of 32 whole episodes: in the mean as many gradient steps as VL-DAC makes
 ROOM_WARM = ("--warm.check-every", "25", "--warm.val-episodes", "48")
 ROOM_OPTIONS = (*TINY, "--gamma", "0.99", "--eval-episodes", "100")
 MIX = "vlgym/NumberLine-v0,vlgym/EZPoints-v0,vlgym/Blackjack-v0"
@@ -148,6 +150,29 @@ STUDIES: dict[str, Study] = {
         env="vlgym/OneRoomS6Fast-v0",
         arms=LADDER,
         env_steps=6_144,
+        warm_options=ROOM_WARM,
+        options=ROOM_OPTIONS,
+        runs_in="oneroom-fast",
+        bin=2_048,
+    ),
+    "credit": Study(
+        title="OneRoomS6Fast: credit for a step, or more gradient steps?",
+        question=(
+            "VL-DAC makes several times as many gradient steps as LOOP and GRPO of the same environment steps, because "
+            "these wait for whole episodes. What is left of the difference where the gradient steps are as many? All "
+            "have a KL."
+        ),
+        env="vlgym/OneRoomS6Fast-v0",
+        arms=(
+            VLDAC,
+            Arm("VL-DAC, fewer steps", "baselines.vldac", SHORT),
+            Arm("LOOP + KL", "baselines.loop", KL),
+            Arm("LOOP + KL, more steps", "baselines.loop", (*KL, *LONG)),
+            GRPO,
+            Arm("GRPO, more steps", "baselines.grpo", LONG),
+        ),
+        env_steps=6_144,
+        seeds=3,
         warm_options=ROOM_WARM,
         options=ROOM_OPTIONS,
         runs_in="oneroom-fast",

@@ -6,7 +6,7 @@ Intervals are Student's t over seeds, so they speak about runs, not about episod
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -136,8 +136,8 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
         ends[run["arm"]][run["seed"]] = run["evaluations"][-1]["success"]
     lines = [
         "| arm | held-out success | sd | 95 % | worst seed | runs below their start "
-        f"| success while training | return | invalid | success less {base}'s |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        f"| success while training | return | invalid | gradient steps | success less {base}'s |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for arm in study.arms:
         runs = [run for run in found if run["arm"] == arm.label]
@@ -151,7 +151,8 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
         lines.append(
             f"| {arm.label} | {mean:.3f} | {deviation:.3f} | +-{half:.3f} | {min(e['success'] for e in last):.3f} | "
             f"{below} | {trained} | {spread([e['mean_return'] for e in last])[0]:+.2f} | "
-            f"{spread([e['invalid_rate'] for e in last])[0]:.3f} | {_less(ends[arm.label], ends[base])} |"
+            f"{spread([e['invalid_rate'] for e in last])[0]:.3f} | "
+            f"{_span(run.get('gradient_steps') for run in runs)} | {_less(ends[arm.label], ends[base])} |"
         )
     first = [run["evaluations"][0]["success"] for run in found if run["arm"] == base]
     if first:
@@ -162,6 +163,12 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
             f"So the differences to {base} are taken seed by seed.",
         ]
     return lines
+
+
+def _span(counts: Iterable[int | None]) -> str:
+    """Fewest and most of some counts; "-" where older runs did not note them."""
+    known = [count for count in counts if count is not None]
+    return " to ".join(f"{count:,}" for count in sorted({min(known), max(known)})) if known else "-"
 
 
 def _less(ends: dict[int, float], base: dict[int, float]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -49,8 +50,12 @@ def test_the_action_begins_with_the_token_that_holds_its_first_character_and_las
     assert int(sample.ids[chosen[-1]]) == family.turn_end
 
 
-def test_a_reply_without_a_readable_action_is_all_thoughts(family):
-    assert not action_mask(family, [sample_of(family, "no idea")], [None], 9).any()
+def test_the_last_four_tokens_of_a_reply_without_a_readable_action_are_its_action(family):
+    long, short = sample_of(family, "no idea"), sample_of(family, "x")
+    mask = action_mask(family, [long, short], [None, None], len(long.ids) + 1)
+    end = len(long.ids)
+    assert mask[0].nonzero().squeeze(-1).tolist() == [end - 4, end - 3, end - 2, end - 1]
+    assert mask[1].nonzero().squeeze(-1).tolist() == list(range(len(short.ids)))  # shorter: all of it
 
 
 def test_tokens_are_counted_as_by_decoding_every_beginning(family):
@@ -73,14 +78,29 @@ def test_rl4vlms_loss_weighs_thoughts_by_lambda():
     learner = on_stage(vldac, policy_loss="step", thought_weight=0.25)
     batch, _ = learner.collect()
     rows = torch.arange(3)
-    batch.spans[:3] = [(0, 1), None, (0, 1)]  # from the first character on: all action; none; all action
+    batch.spans[:3] = [(0, 1), None, (0, 1)]  # from the first character on: all action; the last four; all action
     batch.advantages[:3] = torch.tensor([1.0, 1.0, -1.0])
     new = (batch.old[:3] + 0.01).where(batch.mask[:3], torch.zeros(()))
     tokens = batch.mask[:3].sum(-1).double()
-    ratios = torch.exp(0.01 * tokens * torch.tensor([1.0, 0.25, 1.0]))
+    assert tokens[1] > 4
+    ratios = torch.exp(0.01 * torch.stack([tokens[0], 0.25 * (tokens[1] - 4) + 4, tokens[2]]))
     expected = -(min(ratios[0], 1.2) + min(ratios[1], 1.2) - max(ratios[2], 0.8)) / 3
     got = learner.policy_loss(new, batch, rows, torch.full((3,), 1 / 3)).loss
     assert float(got) == pytest.approx(float(expected), rel=1e-4)
+
+
+def test_the_kl_beside_the_step_loss_is_of_whole_replies_and_beside_the_token_loss_of_a_token():
+    noted = {}
+    for loss in ("token", "step"):
+        learner, metrics = on_stage(vldac, policy_loss=loss, kl_coef=0.1), Metrics()
+        batch, _ = learner.collect()
+        batch.ref = batch.old - 0.3 * batch.mask
+        rows = torch.arange(len(batch.samples))
+        learner.policy_step(batch, rows, len(rows), metrics)
+        noted[loss] = metrics.means()["loss/kl"]
+    a_token = math.exp(-0.3) + 0.3 - 1  # the same for every token here
+    assert noted["token"] == pytest.approx(a_token, rel=1e-3)
+    assert noted["step"] == pytest.approx(a_token * float(batch.mask.sum(-1).double().mean()), rel=1e-3)
 
 
 # -- LOOP and GRPO --
