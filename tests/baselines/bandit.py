@@ -74,6 +74,7 @@ class Bandit(VLEnv):
     """Two arms: `+` pays 1 where the number shown is even, `-` where it is odd. The number counts on with the turns.
 
     Args:
+        plain: `+` pays always.
         last: the episode terminates after that many turns.
 
     Attributes:
@@ -83,8 +84,8 @@ class Bandit(VLEnv):
     prompt = PromptTemplate(version=1, instructions="{format}", turn="{state} {actions}")
     begun: ClassVar[list[tuple[str | None, int | None]]] = []
 
-    def __init__(self, last: int = 1, **kwargs: Any) -> None:
-        self.last = last
+    def __init__(self, plain: bool = False, last: int = 1, **kwargs: Any) -> None:
+        self.plain, self.last = plain, last
         super().__init__(**kwargs)
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
@@ -111,7 +112,7 @@ class Bandit(VLEnv):
         return self.won
 
     def oracle(self) -> str:
-        return right_arm(self.number + self.turn)
+        return "+" if self.plain else right_arm(self.number + self.turn)
 
 
 def spec(name: str, **changes: Any) -> EnvSpec:
@@ -125,15 +126,19 @@ def spec(name: str, **changes: Any) -> EnvSpec:
     )  # fmt: skip
 
 
-ONE, ENDS, CUT, LONG = (f"test/{name}-v0" for name in ("One", "Ends", "Cut", "Long"))
-"""Episodes of one turn; that terminate after two; that are cut after three; that go on beyond every rollout."""
+PLAIN, ONE, ENDS, CUT, LONG = (f"test/{name}-v0" for name in ("Plain", "One", "Ends", "Cut", "Long"))
+"""Episodes of one turn, the first of the plain bandit; that terminate after two; that are cut after three; that go on
+beyond every rollout."""
 
 
 @contextmanager
 def bandits() -> Iterator[None]:
     """Register the bandits."""
-    ends, cut = spec("Ends", kwargs={"last": 2}), spec("Cut", kwargs={"last": 99}, max_turns=3)
-    with installed(spec("One"), ends, cut, spec("Long", kwargs={"last": 99}), distribution="test-bandit"):
+    specs = [
+        spec("Plain", kwargs={"plain": True}), spec("One"), spec("Ends", kwargs={"last": 2}),
+        spec("Cut", kwargs={"last": 99}, max_turns=3), spec("Long", kwargs={"last": 99}),
+    ]  # fmt: skip
+    with installed(*specs, distribution="test-bandit"):
         Bandit.begun.clear()
         yield
 
