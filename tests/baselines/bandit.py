@@ -1,0 +1,247 @@
+"""A two-armed bandit, a model small enough to learn it in a second, and learners on a stage that play it.
+
+The model can say six words and the end of its turn, nothing else. So an untrained one plays at random, its replies
+differ in length, and some name no arm.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+from unittest.mock import patch
+
+import numpy as np
+import torch
+
+from baselines import archer, grpo, loop, vldac
+from baselines.engine.engine import Engine
+from baselines.engine.policy import ModelPolicy
+from baselines.learning.environments import Environments
+from baselines.learning.run import Update
+from baselines.learning.warm_start import WarmConfig
+from baselines.learning.weights import Adapters, AllWeights
+from baselines.models.qwen import TinyQwen2VL
+from baselines.models.tiny import TinyConfig, build_tiny
+from baselines.runs.distributed import ALONE
+from vlgym import make as make_env
+from vlgym.env import VLEnv
+from vlgym.prompts import PromptTemplate
+from vlgym.rollout import Runner
+from vlgym.spec import EnvSpec
+from vlgym.types import Outcome, Parsed
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from toys import installed  # noqa: E402
+
+WORDS = ("+", "-", "so", "go", "up", "left")
+MINI = TinyConfig(
+    hidden_size=32, layers=2, intermediate_size=64, vision_width=16, vision_heads=2, std=0.2, embedding_std=0.2
+)
+
+
+class ArmParser:
+    """The first arm in a reply."""
+
+    name, version = "arm", 1
+
+    def parse(self, text: str, legal: Any = None) -> Parsed:
+        found = re.search(r"[+-]", text)
+        return Parsed((found[0],), span=found.span()) if found else Parsed(failure="no_action")
+
+    def end(self, text: str) -> int | None:
+        found = re.search(r"[+-]", text)
+        return found.end() if found else None
+
+    def format(self, actions: Any, thoughts: str = "") -> str:
+        return f"{thoughts}{actions[-1]}"
+
+    def describe(self) -> str:
+        return "Say + or -."
+
+
+def right_arm(number: int) -> str:
+    """The arm that pays."""
+    return "+" if number % 2 == 0 else "-"
+
+
+class Bandit(VLEnv):
+    """Two arms: `+` pays 1 where the number shown is even, `-` where it is odd. The number counts on with the turns.
+
+    Args:
+        plain: `+` pays always.
+        last: the episode terminates after that many turns.
+
+    Attributes:
+        begun: of the class: (split, seed) of every episode so far.
+    """
+
+    prompt = PromptTemplate(version=1, instructions="{format}", turn="{state} {actions}")
+    begun: ClassVar[list[tuple[str | None, int | None]]] = []
+
+    def __init__(self, plain: bool = False, last: int = 1, **kwargs: Any) -> None:
+        self.plain, self.last = plain, last
+        super().__init__(**kwargs)
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        self.begun.append((self.seed_split, self.reset_seed))
+        self.number, self.won = int(rng.integers(6)), False
+
+    def act(self, action: str) -> Outcome:
+        self.won = action == self.oracle()
+        return Outcome(float(self.won), terminated=self.turn + 1 >= self.last)
+
+    def image(self) -> np.ndarray:
+        return np.full((*self.image_size, 3), 99, np.uint8)
+
+    def task(self) -> str:
+        return ""
+
+    def state_text(self) -> str:
+        return f"{self.number + self.turn}"
+
+    def legal_actions(self) -> list[str]:
+        return ["+", "-"]
+
+    def success(self) -> bool:
+        return self.won
+
+    def oracle(self) -> str:
+        return "+" if self.plain else right_arm(self.number + self.turn)
+
+
+def spec(name: str, **changes: Any) -> EnvSpec:
+    """A card of the bandit; `kwargs` and the turn limit say how its episodes end."""
+    return EnvSpec(
+        **{
+            "id": f"test/{name}-v0", "entry_point": "bandit:Bandit", "summary": "Two arms.", "family": "bandit",
+            "max_turns": 50, "reward_range": (0.0, 1.0), "success_rule": "The last action was right.",
+            "image_size": (28, 28), "reply_styles": ("bandit:ArmParser",), **changes,
+        }
+    )  # fmt: skip
+
+
+PLAIN, ONE, ENDS, CUT, LONG = (f"test/{name}-v0" for name in ("Plain", "One", "Ends", "Cut", "Long"))
+"""Episodes of one turn, the first of the plain bandit; that terminate after two; that are cut after three; that go on
+beyond every rollout."""
+
+
+@contextmanager
+def bandits() -> Iterator[None]:
+    """Register the bandits."""
+    specs = [
+        spec("Plain", kwargs={"plain": True}), spec("One"), spec("Ends", kwargs={"last": 2}),
+        spec("Cut", kwargs={"last": 99}, max_turns=3), spec("Long", kwargs={"last": 99}),
+    ]  # fmt: skip
+    with installed(*specs, distribution="test-bandit"):
+        Bandit.begun.clear()
+        yield
+
+
+def small_family() -> TinyQwen2VL:
+    """A fresh model of two layers that can say `WORDS` alone; the same weights each time."""
+    net, tokenizer = build_tiny(MINI)
+    family = TinyQwen2VL(net, tokenizer, image_tokens=1)
+    said = {family.turn_end, *(family.encode_text(word)[0] for word in WORDS)}
+    family.suppressed = tuple(i for i in range(net.lm_head.weight.shape[0]) if i not in said)
+    return family
+
+
+def small_engine(**options: Any) -> Engine:
+    """An engine of a fresh model."""
+    return Engine(small_family(), **{"max_new_tokens": 2, "parsers": (ArmParser(),), **options})
+
+
+SETTINGS: dict[str, Any] = {
+    "env": f"{ENDS},{CUT},{LONG}", "num_envs": 3, "rollout_steps": 7, "minibatch": 8, "updates": 10, "epochs": 2,
+    "max_new_tokens": 4, "image_tokens": 1, "warm": WarmConfig(steps=0), "eval_episodes": 0, "threads": 1,
+    "max_grad_norm": 1e9,
+}  # fmt: skip
+
+
+class Stage:
+    """What a learner uses of a `Run`, without folder and warm start."""
+
+    def __init__(self, config: Any, *, keep_reference: bool = False) -> None:
+        self.config, self.world, self.envs = config, ALONE, Environments(config)
+        engine = small_engine(max_new_tokens=config.max_new_tokens)
+        kept = {"keep_reference": keep_reference or config.kl_coef > 0}
+        self.weights: Any = (
+            Adapters(engine, config.lora, seed=0, **kept)
+            if config.lora.rank
+            else AllWeights(engine, train_vision=False, **kept)
+        )
+        self.policy = ModelPolicy(self.weights.sampler, torch.Generator().manual_seed(1))
+        self.order = torch.Generator().manual_seed(2)
+        self.state = SimpleNamespace(env_steps=0)
+
+
+def on_stage(module: Any, **changes: Any) -> Any:
+    """The learner of a module with `SETTINGS`, changed."""
+    config = replace(module.Config(**SETTINGS), **changes).resolve()
+    if module is grpo:  # LOOP's learner, made as its own `train` makes it
+        with patch.object(loop, "train", lambda config, *given, **named: loop.LOOP(Stage(config), *given, **named)):
+            return grpo.train(config)
+    if module is archer:
+        return archer.ArCHer(Stage(config, keep_reference=True))
+    return (loop.LOOP if module is loop else vldac.VLDAC)(Stage(config))
+
+
+def perturb(learner: Any, size: float = 0.02, seed: int = 5) -> None:
+    """Move the trained weights, as training would, away from those that sampled or from the reference."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in learner.weights.parameters:
+            parameter.add_(torch.randn(parameter.shape, generator=generator) * size)
+
+
+def make_update(learner: Any, number: int = 1) -> tuple[Any, dict[str, float]]:
+    """Let a learner make an update; return the rollout and the metrics that it logged."""
+    update = Update(number, {"rollout": "", "update": ""})
+    learner.weights.refresh()
+    learner.make(update)
+    assert update.result is not None
+    return update.result
+
+
+@torch.no_grad()
+def win_rate(engine: Engine) -> float:
+    """Mean probability that a reply begins with the right arm, over the numbers that episodes begin with."""
+    turns = {turn.env.unwrapped.number: turn for turn in Runner([make_env(ONE) for _ in range(30)]).turns()}
+    assert len(turns) == 6
+    prompts = [engine.family.encode(turn.messages) for turn in turns.values()]
+    chances = engine.logits(engine.last_hidden(prompts)).softmax(-1)
+    arms = [engine.family.encode_text(right_arm(number))[0] for number in turns]
+    return float(chances[torch.arange(len(arms)), arms].mean())
+
+
+class Steps:
+    """What every gradient step of a learner is given, noted when its optimizer is about to make it.
+
+    Attributes:
+        seen: (optimizer's name, learning rate, gradients of its parameters, 0 where one has none).
+    """
+
+    def __init__(self, learner: Any) -> None:
+        self.seen: list[tuple[str, float, list[torch.Tensor]]] = []
+        for name, optimizer in learner.optimizers.named.items():
+            optimizer.register_step_pre_hook(lambda given, *_, name=name: self._note(name, given))
+
+    def _note(self, name: str, optimizer: torch.optim.Optimizer) -> None:
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in parameters]
+        (rate,) = {group["lr"] for group in optimizer.param_groups}
+        self.seen.append((name, rate, gradients))
+
+    def rates(self, name: str) -> list[float]:
+        """Learning rates of one optimizer's steps."""
+        return [rate for seen, rate, _ in self.seen if seen == name]
+
+    def gradients(self, name: str) -> list[list[torch.Tensor]]:
+        """Gradients of one optimizer's steps."""
+        return [gradients for seen, _, gradients in self.seen if seen == name]

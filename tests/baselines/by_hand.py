@@ -1,0 +1,117 @@
+"""What the learners compute, written down once more in the plainest way: a loop over environments, steps and tokens.
+
+Nothing here reads `baselines.learning`; only log-probabilities and states come from an engine, one row at a time.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from bandit import right_arm
+from torch import Tensor
+
+
+def arm_of(learner: Any, sample: Any) -> str | None:
+    """The arm that a reply names."""
+    text = learner.weights.family.decode(sample.ids.tolist())
+    return next((letter for letter in text if letter in "+-"), None)
+
+
+def watch_rollout(learner: Any) -> SimpleNamespace:
+    """Note the records of a learner's next rollout, and the value of what came after each of its steps.
+
+    The attributes are there when it was played: `rows` [T][N]; `after` [T][N], 0 where an episode terminated.
+    """
+    seen, play = SimpleNamespace(), learner.collector.play
+
+    def value(messages: Any) -> float:
+        engine = learner.weights.sampler
+        with torch.no_grad():
+            return float(learner.value(engine.last_hidden([engine.family.encode(messages)])))
+
+    def noted(steps: int) -> Any:
+        rows = seen.rows = play(steps)
+        waiting = [turn.messages for runner in learner.collector.runners for turn in runner.turns()]
+        seen.after = []
+        for t, row in enumerate(rows):
+            coming = waiting if t + 1 == len(rows) else [record.messages for record in rows[t + 1]]
+            seen.after.append(
+                [
+                    0.0 if r.terminated else value(r.final_messages if r.truncated else coming[n])
+                    for n, r in enumerate(row)
+                ]
+            )
+        return rows
+
+    learner.collector.play = noted
+    return seen
+
+
+def advantages_and_returns(learner: Any, seen: Any, *, scale: float, penalty: float) -> tuple[list[float], list[float]]:
+    """GAE of each environment by its definition, in the order of a batch's rows: sums of what was better than expected
+    until the episode ends, each step discounted by gamma * lambda once more."""
+    c, steps, count = learner.config, len(seen.rows), len(seen.rows[0])
+    advantages, returns = ([0.0] * (steps * count) for _ in range(2))
+    for n in range(count):
+        surprises, values = [], []
+        for t in range(steps):
+            record = seen.rows[t][n]
+            arm = arm_of(learner, record.extra)
+            reward = -penalty if arm is None else scale * (arm == right_arm(int(re.search(r"\d+", record.text)[0])))
+            with torch.no_grad():
+                values.append(float(learner.value(record.extra.hidden[None])))
+            surprises.append(reward + c.gamma * seen.after[t][n] - values[t])
+        for t in range(steps):
+            total, share = 0.0, 1.0
+            for k in range(t, steps):
+                total += share * surprises[k]
+                share *= c.gamma * c.gae_lambda
+                if seen.rows[k][n].terminated or seen.rows[k][n].truncated:
+                    break
+            advantages[t * count + n], returns[t * count + n] = total, total + values[t]
+    return advantages, returns
+
+
+def normalised(values: Sequence[float]) -> list[float]:
+    """Shifted and scaled to mean 0 and (sample) deviation 1."""
+    mean = sum(values) / len(values)
+    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
+    return [(value - mean) / deviation for value in values]
+
+
+def log_probs(engine: Any, samples: Sequence[Any]) -> list[Tensor]:
+    """Log-probabilities of each reply's tokens."""
+    return [
+        engine.score([sample.prompt], sample.ids[None], torch.ones(1, len(sample.ids), dtype=torch.bool))[0]
+        for sample in samples
+    ]
+
+
+def clipped(ratio: Tensor, advantage: float, clip: float) -> Tensor:
+    """PPO's objective of one probability ratio."""
+    return min(ratio * advantage, ratio.clamp(1 - clip, 1 + clip) * advantage)
+
+
+def token_losses(new: Tensor, old: Tensor, advantage: float, clip: float) -> Tensor:
+    """Minus the clipped objective of each token of a reply."""
+    return torch.stack([-clipped((a - b).exp(), advantage, clip) for a, b in zip(new, old, strict=True)])
+
+
+def token_kls(new: Tensor, ref: Tensor, estimator: str) -> Tensor:
+    """Estimates of KL(policy || reference) of each token of a reply."""
+    d = ref - new
+    return {"k1": -d, "k2": d * d / 2, "k3": d.exp() - d - 1}[estimator]
+
+
+def close(found: Sequence[Tensor], loss: Tensor, parameters: Sequence[Tensor]) -> None:
+    """Check that gradients are those of a loss, far more closely than they are large."""
+    expected = torch.autograd.grad(loss, list(parameters), retain_graph=True, allow_unused=True)
+    whole = [torch.zeros_like(p) if g is None else g for g, p in zip(expected, parameters, strict=True)]
+    a, b = (torch.cat([g.flatten() for g in gradients]) for gradients in (list(found), whole))
+    assert float(b.norm()) > 0
+    assert float((a - b).norm()) < 1e-3 * float(b.norm())

@@ -1,0 +1,309 @@
+"""VL-DAC and RL4VLM learn in the right direction: what reaches their optimizers is what the equations say, by hand.
+
+The losses themselves are tested in test_losses.py; here they are tested as the learners use them. tests/mutations.py
+changes the learners in many ways, and the files test_direction*.py alone must notice each. LOOP, GRPO and ArCHer are in
+test_direction_others.py, whole runs in test_direction_runs.py.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import by_hand
+import pytest
+import torch
+from bandit import CUT, Steps, bandits, make_update, on_stage, perturb, small_engine
+
+from baselines import rl4vlm, vldac
+from baselines.learning.optimizers import Metrics
+from baselines.learning.rewards import RewardOptions
+
+STILL = {"lr": 1e-9, "value_lr": 1e-9}  # steps too small to change any weight
+REWARD = {"scale": 2.0, "penalty": 0.7}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _bandits():
+    with bandits():
+        yield
+
+
+def learner_that_values(module: Any, **changes: Any) -> Any:
+    """A learner whose policy has left the reference, and whose value head tells states apart."""
+    reward = RewardOptions(scale=REWARD["scale"], unreadable_penalty=REWARD["penalty"])
+    learner = on_stage(module, reward=reward, **changes)
+    perturb(learner, seed=3)
+    learner.weights.refresh()
+    torch.nn.init.normal_(learner.value.outer.weight, std=0.3, generator=torch.Generator().manual_seed(0))
+    return learner
+
+
+def watched_update(module: Any, number: int = 5, change: Any = None, **changes: Any) -> SimpleNamespace:
+    """An update whose weights move between rollout and gradient steps, then stand still: what a hand needs of it.
+
+    Args:
+        change: called with the batch before the gradient steps.
+    """
+    learner = learner_that_values(module, **STILL, **changes)
+    found = SimpleNamespace(learner=learner, rows={"policy": [], "value": []}, seen=by_hand.watch_rollout(learner))
+    for name in found.rows:
+
+        def noted(batch, rows, *rest, name=name, step=getattr(learner, f"{name}_step")):
+            found.rows[name].append(rows.tolist())
+            return step(batch, rows, *rest)
+
+        setattr(learner, f"{name}_step", noted)
+    learn = learner.learn
+
+    def learn_later(batch, update):
+        perturb(learner, seed=4)
+        if change is not None:
+            change(batch)
+        return learn(batch, update)
+
+    learner.learn = learn_later
+    found.steps = Steps(learner)
+    found.batch, found.metrics = make_update(learner, number)
+    found.advantages, found.returns = by_hand.advantages_and_returns(learner, found.seen, **REWARD)
+    return found
+
+
+def check_passes(rows: list[list[int]], epochs: int, size: int, count: int) -> None:
+    """Check that every pass over the rollout had each row once, in minibatches of `size`, and orders of their own."""
+    per_pass = -(-count // size)
+    assert len(rows) == epochs * per_pass
+    passes = [rows[i * per_pass : (i + 1) * per_pass] for i in range(epochs)]
+    for each in passes:
+        assert [len(part) for part in each[:-1]] == [size] * (per_pass - 1)
+        assert sorted(row for part in each for row in part) == list(range(count))
+        assert [row for part in each for row in part] != list(range(count))
+    assert passes[0] != passes[1]
+
+
+# ---- VL-DAC ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def update(_bandits):
+    return watched_update(vldac, kl_coef=0.3, micro_batch=3)
+
+
+def test_advantages_and_returns_are_those_of_gae_by_hand_in_each_environment(update):
+    rows = update.seen.rows
+    ends = [[(r.terminated, r.truncated) for r in column] for column in zip(*rows, strict=True)]
+    assert (True, False) in ends[0]
+    assert (False, True) in ends[1]
+    assert set(ends[2]) == {(False, False)}
+    arms = {by_hand.arm_of(update.learner, sample) for sample in update.batch.samples}
+    assert arms == {"+", "-", None}
+    assert update.batch.returns.tolist() == pytest.approx(update.returns, abs=1e-4)
+    assert update.batch.advantages.tolist() == pytest.approx(by_hand.normalised(update.advantages), abs=1e-4)
+
+
+def test_rows_of_the_batch_are_the_rollouts_steps_in_order(update):
+    records = [record for row in update.seen.rows for record in row]
+    assert [id(record.extra) for record in records] == [id(sample) for sample in update.batch.samples]
+    assert torch.equal(update.batch.hidden, torch.stack([record.extra.hidden for record in records]))
+
+
+def test_each_pass_takes_every_step_once(update):
+    for name in ("policy", "value"):
+        check_passes(update.rows[name], epochs=2, size=8, count=21)
+        assert len(update.steps.gradients(name)) == 6
+
+
+def policy_parts(update: SimpleNamespace, estimator: str) -> list[torch.Tensor]:
+    """Each step's share of the loss: mean over its tokens of the clipped objective and of the KL, by hand."""
+    learner, samples = update.learner, update.batch.samples
+    new = by_hand.log_probs(learner.weights.scorer, samples)
+    ref = by_hand.log_probs(small_engine(), samples)  # the model as it was at first
+    parts = []
+    for i, advantage in enumerate(by_hand.normalised(update.advantages)):
+        loss = by_hand.token_losses(new[i], samples[i].logp, advantage, learner.config.clip).mean()
+        kl = by_hand.token_kls(new[i], ref[i].detach(), estimator).mean()
+        parts.append(loss + learner.config.kl_coef * kl)
+    ratios = torch.cat([(a - s.logp).exp() for a, s in zip(new, samples, strict=True)])
+    assert (ratios > 1.25).any()
+    assert (ratios < 0.75).any()
+    assert ((ratios - 1).abs() < 0.15).any()
+    return parts
+
+
+def test_policy_gradients_are_those_of_the_clipped_loss_and_the_kl_by_hand(update):
+    parts = policy_parts(update, "k3")
+    for rows, found in zip(update.rows["policy"], update.steps.gradients("policy"), strict=True):
+        by_hand.close(found, sum(parts[i] for i in rows) / len(rows), update.learner.weights.parameters)
+
+
+def test_value_gradients_are_those_of_the_squared_error_by_hand(update):
+    head = update.learner.value
+    for rows, found in zip(update.rows["value"], update.steps.gradients("value"), strict=True):
+        errors = [head(update.batch.samples[i].hidden[None])[0] - update.returns[i] for i in rows]
+        by_hand.close(found, sum(e * e for e in errors) / (2 * len(rows)), list(head.parameters()))
+
+
+@pytest.mark.parametrize("estimator", ["k1", "k2"])
+def test_other_kl_estimators_are_those_by_hand(estimator):
+    update = watched_update(vldac, kl_coef=2.0, kl_estimator=estimator, epochs=1, minibatch=100)
+    ((found,), parts) = update.steps.gradients("policy"), policy_parts(update, estimator)
+    by_hand.close(found, sum(parts) / len(parts), update.learner.weights.parameters)
+
+
+def test_where_every_ratio_is_clipped_the_good_and_the_bad_have_no_gradient():
+    learner = learner_that_values(vldac, kl_coef=0.0, clip=0.05, lr=1e-9)
+    batch, _ = learner.collect()
+    steps = Steps(learner)
+    for shift, advantage, moves in ((-0.5, 1.0, False), (0.5, -1.0, False), (-0.5, -1.0, True), (0.5, 1.0, True)):
+        old = batch.old
+        batch.old = old + shift * batch.mask  # the ratio is exp(-shift)
+        batch.advantages[:] = advantage
+        learner.policy_step(batch, torch.arange(21), 21, Metrics())
+        batch.old = old
+        assert (sum(float(g.abs().sum()) for g in steps.gradients("policy")[-1]) > 0) == moves, (shift, advantage)
+
+
+def test_a_step_makes_the_better_replies_likelier_and_the_worse_ones_less_likely():
+    for module in (vldac, rl4vlm):
+        learner = learner_that_values(module, lr=1e-4, rollout_steps=4)
+        batch, _ = learner.collect()
+        log_prob = lambda row: float(by_hand.log_probs(learner.weights.scorer, [batch.samples[row]])[0].detach().sum())
+        for row in range(0, 12, 2):
+            for advantage in (1.0, -1.0):
+                batch.advantages = torch.zeros(12)
+                batch.advantages[row] = advantage
+                batch.returns = learner.value(batch.hidden).detach()  # nothing for the value head to change
+                saved = [p.clone() for p in learner.weights.parameters]
+                before = log_prob(row)
+                learner.policy_step(batch, torch.tensor([row]), 1, Metrics())
+                assert (log_prob(row) - before) * advantage > 0, (module.__name__, row, advantage)
+                learner.optimizers.named["policy"].state.clear()  # no momentum from the step before
+                with torch.no_grad():
+                    for p, old in zip(learner.weights.parameters, saved, strict=True):
+                        p.copy_(old)
+
+
+def distance(learner: Any, samples: list[Any]) -> float:
+    """Mean square log-ratio of the policy to the reference, over the tokens of replies."""
+    new, ref = (by_hand.log_probs(engine, samples) for engine in (learner.weights.scorer, small_engine()))
+    return float(torch.cat([(a - b) ** 2 for a, b in zip(new, ref, strict=True)]).detach().mean())
+
+
+@pytest.mark.parametrize("kl_coef", [0.0, 1.0])
+def test_without_advantages_the_kl_alone_pulls_the_policy_to_the_reference(kl_coef):
+    learner = learner_that_values(vldac, kl_coef=kl_coef, lr=1e-4, minibatch=21)
+    collect, samples = learner.collect, learner.collect()[0].samples
+
+    def without_advantages():
+        batch, metrics = collect()
+        batch.advantages[:] = 0.0
+        return batch, metrics
+
+    learner.collect = without_advantages
+    before, distances = [p.clone() for p in learner.weights.parameters], [distance(learner, samples)]
+    for number in (5, 6):
+        make_update(learner, number)
+        distances.append(distance(learner, samples))
+    unmoved = all(torch.equal(a, b) for a, b in zip(before, learner.weights.parameters, strict=True))
+    assert unmoved == (kl_coef == 0)
+    if kl_coef:
+        assert distances[2] < distances[1] < distances[0]
+        frozen = small_engine().family.model.parameters()
+        assert all(
+            torch.equal(a, b) for a, b in zip(frozen, learner.weights.reference.family.model.parameters(), strict=True)
+        )
+
+
+def test_the_value_loss_falls_where_the_states_say_what_they_are_worth():
+    learner = on_stage(vldac, value_lr=3e-3)
+    batch, _ = learner.collect()
+    keys = sorted({sample.prompt.key for sample in batch.samples})
+    batch.returns = torch.tensor([(-1.0) ** keys.index(sample.prompt.key) for sample in batch.samples])
+    losses = [learner.learn(batch, 1)["loss/value"] for _ in range(12)]
+    assert losses[0] > 0.3
+    assert losses[-1] < 0.1
+
+
+def test_the_policy_rests_in_the_warm_up_and_then_has_the_cosine_at_every_step():
+    learner = on_stage(vldac, lr=1e-4, value_lr=2e-3, final_lr=0.1, value_warmup=2, updates=6, epochs=3)
+    steps, seen = Steps(learner), []
+    for number in range(1, 7):
+        before = len(steps.rates("policy"))
+        _, metrics = make_update(learner, number)
+        seen.append(steps.rates("policy")[before:])
+        assert metrics["policy/lr"] == pytest.approx(max(seen[-1], default=0.0))
+        if number == 2:
+            assert learner.optimizers.tensors().keys() == {
+                name for name in learner.optimizers.tensors() if name.startswith("optimizer.value")
+            }  # moments of the policy's optimizer begin with its first real step
+    shares = [1.0, 0.75, 0.25, 0.0]  # of a cosine over the four updates that are left
+    expected = [[], []] + [[1e-4 * (0.1 + 0.9 * share)] * 9 for share in shares]
+    assert [len(rates) for rates in seen] == [0, 0, 9, 9, 9, 9]
+    assert [rate for rates in seen for rate in rates] == pytest.approx([rate for rates in expected for rate in rates])
+    assert steps.rates("value") == [2e-3] * 54
+
+
+def test_a_budget_in_environment_steps_sets_the_learning_rate():
+    learner = on_stage(vldac, lr=1e-4, final_lr=0.0, value_warmup=0, env_steps=84, epochs=1, minibatch=21)
+    steps = Steps(learner)
+    for number, made in enumerate((0, 21, 42, 63), 1):
+        learner.run.state.env_steps = made
+        make_update(learner, number)
+    cosine = [1.0, 0.5 * (1 + 0.5**0.5), 0.5, 0.5 * (1 - 0.5**0.5)]
+    assert steps.rates("policy") == pytest.approx([1e-4 * share for share in cosine])
+
+
+def test_gradients_are_shortened_to_the_limit_of_their_norm():
+    whole, short = (
+        watched_update(vldac, epochs=1, minibatch=21, max_grad_norm=limit).steps.gradients("policy")[0]
+        for limit in (1e9, 0.01)
+    )
+    a, b = (torch.cat([g.flatten() for g in gradients]) for gradients in (whole, short))
+    assert float(a.norm()) > 0.1
+    torch.testing.assert_close(b, a * 0.01 / a.norm(), atol=1e-6, rtol=1e-3)
+
+
+# ---- RL4VLM ----------------------------------------------------------------------------------------------------------
+
+
+def test_rl4vlms_gradients_weigh_the_thoughts_and_reach_the_model_from_the_value_head():
+    """Unreadable replies get no advantage here: how much of one counts as its action is another test's business."""
+    weight, first = 0.25, {}
+
+    def skip_unreadable(batch):
+        first["advantages"] = batch.advantages.where(torch.tensor([s is not None for s in batch.spans]), torch.zeros(()))
+        batch.advantages = first["advantages"]
+
+    update = watched_update(
+        rl4vlm, change=skip_unreadable, thought_weight=weight, clip=0.15, epochs=2, minibatch=8, micro_batch=3
+    )
+    learner, samples = update.learner, update.batch.samples
+    check_passes(update.rows["policy"], epochs=2, size=8, count=21)
+    assert update.rows["value"] == []
+    advantages = [
+        0.0 if by_hand.arm_of(learner, sample) is None else advantage
+        for sample, advantage in zip(samples, by_hand.normalised(update.advantages), strict=True)
+    ]
+    assert any(len(s.ids) > 1 and a != 0 for s, a in zip(samples, advantages, strict=True))
+    parts, new = [], by_hand.log_probs(learner.weights.scorer, samples)
+    for i, sample in enumerate(samples):
+        # The arm is the last token, and what comes before are thoughts.
+        weights = torch.tensor([weight] * (len(sample.ids) - 1) + [1.0])
+        ratio = ((new[i] - sample.logp) * weights).sum().exp()
+        row = torch.ones(1, len(sample.ids), dtype=torch.bool)
+        states = learner.weights.scorer.score_states([sample.prompt], sample.ids[None], row)[1]
+        error = learner.value(states, stop_gradient=False)[0] - update.returns[i]
+        objective = by_hand.clipped(ratio, advantages[i], learner.config.clip)
+        parts.append(-objective + learner.config.value_coef * error * error / 2)
+    for name, parameters in (("policy", learner.weights.parameters), ("value", list(learner.value.parameters()))):
+        for rows, found in zip(update.rows["policy"], update.steps.gradients(name), strict=True):
+            by_hand.close(found, sum(parts[i] for i in rows) / len(rows), parameters)
+
+
+def test_rl4vlm_has_no_reference_no_warm_up_and_trains_both_from_the_first_update():
+    learner = on_stage(rl4vlm, env=CUT, num_envs=2, epochs=1, minibatch=14)
+    assert learner.weights.reference is None
+    steps = Steps(learner)
+    make_update(learner, 1)
+    assert steps.rates("policy") == [learner.config.lr]
+    assert steps.rates("value") == [learner.config.value_lr]

@@ -1,0 +1,338 @@
+"""LOOP, GRPO and ArCHer learn in the right direction: see test_direction.py."""
+
+from __future__ import annotations
+
+import copy
+import re
+from types import SimpleNamespace
+from typing import Any
+
+import by_hand
+import pytest
+import torch
+from bandit import CUT, ENDS, LONG, Steps, bandits, make_update, on_stage, perturb, right_arm, small_engine
+
+from baselines import archer, grpo, loop
+from baselines.learning.batch import log_probs
+from baselines.learning.optimizers import Metrics
+from baselines.learning.rewards import RewardOptions
+
+EPISODES: dict[str, Any] = {"env": f"{ENDS},{CUT}", "max_new_tokens": 3}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _bandits():
+    with bandits():
+        yield
+
+
+# ---- LOOP and GRPO ---------------------------------------------------------------------------------------------------
+
+
+def watched_groups(module: Any, **changes: Any) -> SimpleNamespace:
+    """An update whose weights move between rollout and gradient steps, then stand still: what a hand needs of it."""
+    learner = on_stage(module, **EPISODES, lr=1e-9, reward=RewardOptions(unreadable_penalty=0.7), **changes)
+    found = SimpleNamespace(learner=learner, rows=[], episodes={id(env): [] for env in learner.collector.envs})
+    perturb(learner, seed=3)  # the policy has left the reference
+    reply, step, learn = learner.collector.policy.reply, learner.policy_step, learner.learn
+
+    def noted_reply(turns):
+        replies = reply(turns)
+        for turn, answer in zip(turns, replies, strict=True):
+            found.episodes[id(turn.env)].append((turn.seed, turn.messages, answer.extra))
+        return replies
+
+    def noted_step(batch, rows, *rest):
+        found.rows.append(rows.tolist())
+        return step(batch, rows, *rest)
+
+    learner.collector.policy.reply, learner.policy_step = noted_reply, noted_step
+    learner.learn = lambda *given: (perturb(learner, seed=4), learn(*given))[1]
+    found.steps = Steps(learner)
+    found.batch, found.metrics = make_update(learner, 3)
+    found.episodes = list(found.episodes.values())
+    return found
+
+
+def returns_of(found: SimpleNamespace) -> list[list[float]]:
+    """Discounted return of every episode by hand, in groups: 1 for the right arm, -0.7 where no arm was named."""
+    c, returns = found.learner.config, []
+    for episode in found.episodes:
+        total = 0.0
+        for turn, (_, messages, sample) in enumerate(episode):
+            shown = next(part["text"] for part in messages[-1]["content"] if part["type"] == "text")
+            arm = by_hand.arm_of(found.learner, sample)
+            reward = -0.7 if arm is None else float(arm == right_arm(int(re.search(r"\d+", shown)[0])))
+            total += c.gamma**turn * reward
+        returns.append(total)
+    return [returns[i : i + c.group] for i in range(0, len(returns), c.group)]
+
+
+def episode_parts(found: SimpleNamespace, advantages: list[float]) -> list[torch.Tensor]:
+    """Each episode's share of the loss by hand: the mean over all of its tokens."""
+    c, samples = found.learner.config, found.batch.samples
+    new = by_hand.log_probs(found.learner.weights.scorer, samples)
+    ref = by_hand.log_probs(small_engine(), samples)
+    parts = []
+    for unit, advantage in zip(found.batch.units, advantages, strict=True):
+        tokens = [
+            by_hand.token_losses(new[i], samples[i].logp, advantage, c.clip)
+            + c.kl_coef * by_hand.token_kls(new[i], ref[i].detach(), "k3")
+            for i in unit
+        ]
+        parts.append(torch.cat(tokens).mean())
+    return parts
+
+
+def check_rollout(found: SimpleNamespace) -> None:
+    """Check that a unit is an episode, and that the episodes of a group, and no others, begin alike."""
+    group, batch = found.learner.config.group, found.batch
+    for unit, episode in zip(batch.units, found.episodes, strict=True):
+        assert [id(batch.samples[i]) for i in unit] == [id(sample) for _, _, sample in episode]
+    seeds = [episode[0][0] for episode in found.episodes]
+    assert all(len(set(seeds[i : i + group])) == 1 for i in range(0, len(seeds), group))
+    assert len(set(seeds)) == len(seeds) // group
+    assert len({len(unit) for unit in batch.units}) > 1
+
+
+def test_loops_gradients_are_those_of_leave_one_out_by_hand_and_episodes_without_an_advantage_are_left_out():
+    found = watched_groups(loop, num_envs=16, group=2, minibatch=4, micro_batch=3, gamma=0.5, kl_coef=0.2)
+    check_rollout(found)
+    advantages = [a - b for pair in returns_of(found) for a, b in (pair, pair[::-1])]  # less the mean of the others
+    used = [abs(advantage) >= 0.01 for advantage in advantages]
+    assert len(set(used)) == 2
+    assert len({round(abs(advantage), 3) for advantage in advantages}) > 2
+    parts, owner = episode_parts(found, advantages), {i: e for e, unit in enumerate(found.batch.units) for i in unit}
+    passes = [[], []]
+    for number, (rows, gradients) in enumerate(zip(found.rows, found.steps.gradients("policy"), strict=True)):
+        passes[number >= len(found.rows) // 2] += rows
+        episodes = sorted({owner[i] for i in rows})
+        assert sorted(rows) == sorted(i for e in episodes for i in found.batch.units[e])
+        by_hand.close(gradients, sum(parts[e] for e in episodes) / 4, found.learner.weights.parameters)
+    expected = sorted(i for e, unit in enumerate(found.batch.units) for i in unit if used[e])
+    assert [sorted(rows) for rows in passes] == [expected, expected]
+    assert passes[0] != passes[1]
+
+
+def test_grpos_gradients_are_those_of_advantages_over_the_deviation_by_hand_and_the_kl_counts_everywhere():
+    found = watched_groups(grpo, num_envs=15, group=3, minibatch=4, micro_batch=3)
+    check_rollout(found)
+    assert found.learner.config.kl_coef > 0
+    advantages = []
+    for group in returns_of(found):
+        alike = max(group) - min(group) < 1e-6
+        advantages += [0.0] * 3 if alike else by_hand.normalised(group)
+    parts, owner = episode_parts(found, advantages), {i: e for e, unit in enumerate(found.batch.units) for i in unit}
+    seen = []
+    for rows, gradients in zip(found.rows, found.steps.gradients("policy"), strict=True):
+        seen.append(sorted({owner[i] for i in rows}))
+        by_hand.close(gradients, sum(parts[e] for e in seen[-1]) / len(seen[-1]), found.learner.weights.parameters)
+    assert [len(episodes) for episodes in seen] == [4, 4, 4, 3] * 2
+    for half in (seen[:4], seen[4:]):
+        assert sorted(e for episodes in half for e in episodes) == list(range(15))
+
+
+def test_every_epoch_of_loop_has_all_steps_at_the_cosines_rate():
+    learner = on_stage(grpo, **EPISODES, num_envs=8, group=4, minibatch=3, epochs=3, updates=3, lr=1e-4, final_lr=0.2)
+    steps = Steps(learner)
+    logged = [make_update(learner, number)[1]["policy/lr"] for number in (1, 2, 3)]
+    expected = [1e-4, 0.6e-4, 0.2e-4]
+    assert steps.rates("policy") == pytest.approx([rate for rate in expected for _ in range(9)])
+    assert logged == pytest.approx(expected)
+
+
+# ---- all three -------------------------------------------------------------------------------------------------------
+
+
+def a_batch(learner: Any) -> Any:
+    """Replies of a learner's policy, whatever it is."""
+    if isinstance(learner, archer.ArCHer):
+        batch, outcomes, _ = learner.collect()
+        learner.remember(batch, outcomes)
+        return learner.answer([row.state for row in learner.replay.rows])
+    return learner.collect()[0]
+
+
+@pytest.mark.parametrize("module", [loop, grpo, archer])
+def test_a_step_makes_the_better_replies_likelier_and_the_worse_ones_less_likely(module):
+    changes = {} if module is archer else {**EPISODES, "num_envs": 4, "group": 2}
+    learner = on_stage(module, lr=1e-4, kl_coef=0.0, **changes)
+    batch = a_batch(learner)
+    saved = [p.clone() for p in learner.weights.parameters]
+    log_prob = lambda row: float(by_hand.log_probs(learner.weights.scorer, [batch.samples[row]])[0].detach().sum())
+    for row in range(3):
+        for advantage in (1.0, -1.0):
+            batch.advantages = torch.zeros(len(batch.samples))
+            batch.advantages[row] = advantage
+            before = log_prob(row)
+            share = 1 if module is archer else torch.ones(len(batch.samples))
+            learner.policy_step(batch, torch.tensor([row]), share, Metrics())
+            assert (log_prob(row) - before) * advantage > 0, (row, advantage)
+            learner.optimizers.named["policy"].state.clear()
+            with torch.no_grad():
+                for p, old in zip(learner.weights.parameters, saved, strict=True):
+                    p.copy_(old)
+
+
+@pytest.mark.parametrize("module", [loop, grpo, archer])
+def test_without_advantages_the_kl_pulls_the_policy_to_the_reference(module):
+    changes = {} if module is archer else {**EPISODES, "num_envs": 8, "group": 2, "minibatch": 8}
+    learner = on_stage(module, lr=1e-4, kl_coef=1.0, epochs=1, **changes)
+    perturb(learner, seed=3)
+    batch = a_batch(learner)
+    batch.advantages = torch.zeros(len(batch.samples))
+    batch.ref = log_probs(learner.weights.reference, batch, learner.config)
+
+    def distance() -> float:
+        new, ref = (by_hand.log_probs(engine, batch.samples) for engine in (learner.weights.scorer, small_engine()))
+        return float(torch.cat([(a - b) ** 2 for a, b in zip(new, ref, strict=True)]).detach().mean())
+
+    before, rows = distance(), torch.arange(len(batch.samples))
+    for _ in range(3):
+        share = len(rows) if module is archer else torch.full((len(rows),), 1 / len(rows))
+        learner.policy_step(batch, rows, share, Metrics())
+    assert distance() < before
+
+
+# ---- ArCHer ----------------------------------------------------------------------------------------------------------
+
+
+def critic(**changes: Any) -> Any:
+    """An ArCHer learner whose policy has left the reference, and whose critics and targets tell states apart."""
+    learner = on_stage(archer, reward=RewardOptions(unreadable_penalty=0.7), rollout_steps=5, **changes)
+    perturb(learner, seed=3)
+    generator = torch.Generator().manual_seed(0)
+    for networks in (learner.critics, learner.targets):
+        for network in (*networks.qs, *networks.vs):
+            torch.nn.init.normal_(network[-1].weight, std=0.3, generator=generator)
+    return learner
+
+
+def test_the_buffer_holds_every_step_with_the_references_features_its_reward_and_what_followed():
+    learner, engine = critic(env=f"{ENDS},{CUT},{LONG}"), small_engine()
+    played: list[Any] = []
+    play = learner.collector.play
+    learner.collector.play = lambda steps: played.extend(play(steps)) or played
+    learner.remember(*learner.collect()[:2])
+    waiting = [turn.messages for runner in learner.collector.runners for turn in runner.turns()]
+    assert len(learner.replay.rows) == 15
+    kinds = set()
+    for number, row in enumerate(learner.replay.rows):
+        t, n = divmod(number, 3)
+        record = played[t][n]
+        arm = by_hand.arm_of(learner, record.extra)
+        shown = int(re.search(r"\d+", record.text)[0])
+        assert row.reward == pytest.approx(-0.7 if arm is None else float(arm == right_arm(shown)))
+        ids = record.extra.ids[None]
+        state, action = engine.reply_states([record.extra.prompt], ids, torch.ones_like(ids, dtype=torch.bool))
+        torch.testing.assert_close(row.state.feature, state[0], atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(row.action, action[0], atol=1e-4, rtol=1e-4)
+        kinds.add((record.terminated, record.truncated))
+        if record.terminated:
+            assert row.following is None
+            continue
+        after = record.final_messages if record.truncated else played[t + 1][n].messages if t < 4 else waiting[n]
+        prompt = engine.family.encode(after)
+        assert row.following.prompt.key == prompt.key
+        torch.testing.assert_close(row.following.feature, engine.last_hidden([prompt])[0], atol=1e-4, rtol=1e-4)
+    assert kinds == {(True, False), (False, True), (False, False)}
+    means = torch.stack([row.state.feature for row in learner.replay.rows]).mean(0)
+    for networks in (learner.critics, learner.targets):
+        torch.testing.assert_close(networks.state.mean, means)
+    learner.collector.play = play
+    learner.remember(*learner.collect()[:2])
+    assert len(learner.replay.rows) == 30
+    torch.testing.assert_close(learner.critics.state.mean, means)  # as it was: what was learnt of features stays true
+
+
+def test_the_critics_and_their_targets_move_as_by_hand():
+    learner = critic(env=ENDS, critic_steps=3, critic_batch=12, tau=0.3, gamma=0.8, critic_lr=1e-2)
+    learner.remember(*learner.collect()[:2])
+    fresh = learner.answer([row.state for row in learner.replay.draw(10, torch.Generator().manual_seed(3))])
+    states, actions = fresh.hidden, learner.features(fresh)[1]
+    order = torch.Generator()
+    order.set_state(learner.run.order.get_state())
+    critics, targets = copy.deepcopy(learner.critics), copy.deepcopy(learner.targets)
+    learner.critic_steps(states, actions, Metrics())
+    optimizer = torch.optim.AdamW(critics.parameters(), lr=1e-2, weight_decay=0.0)
+    for _ in range(3):
+        loss = torch.zeros(())
+        seen = learner.replay.draw(12, order)
+        assert {row.following is None for row in seen} == {True, False}
+        for row in seen:
+            state, action = row.state.feature[None], row.action[None]
+            for i in (0, 1):
+                after = 0.0 if row.following is None else targets.v(row.following.feature[None])[i, 0].detach()
+                loss = loss + (critics.q(state, action)[i, 0] - (row.reward + 0.8 * after)) ** 2 / len(seen)
+        for state, action in zip(states, actions, strict=True):
+            for i in (0, 1):
+                goal = targets.q(state[None], action[None])[i, 0].detach()
+                loss = loss + (critics.v(state[None])[i, 0] - goal) ** 2 / len(states)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        with torch.no_grad():
+            for slow, fast in zip(targets.parameters(), critics.parameters(), strict=True):
+                slow.copy_(0.7 * slow + 0.3 * fast)
+    for found, expected in ((learner.critics, critics), (learner.targets, targets)):
+        for a, b in zip(found.parameters(), expected.parameters(), strict=True):
+            torch.testing.assert_close(a, b, atol=2e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize("normalise", [True, False])
+def test_the_actors_gradients_are_those_of_reinforce_with_the_lower_critics_by_hand(normalise):
+    learner = critic(
+        critic_steps=1, critic_warmup=2, lr=1e-9, minibatch=6, micro_batch=4, kl_coef=0.2, epochs=2,
+        normalise_advantages=normalise,
+    )  # fmt: skip
+    answers, answer, rows, step, steps = [], learner.answer, [], learner.policy_step, Steps(learner)
+    learner.answer = lambda states: answers.append(answer(states)) or answers[-1]
+    learner.policy_step = lambda batch, part, *rest: (rows.append(part.tolist()), step(batch, part, *rest))[1]
+    make_update(learner, 3)
+    (fresh,), reference = answers, small_engine()
+    assert len(fresh.samples) == 15
+    assert {sample.prompt.key for sample in fresh.samples} <= learner.replay.states.keys()
+    advantages = []
+    with torch.no_grad():
+        for sample in fresh.samples:
+            ids = sample.ids[None]
+            state, action = reference.reply_states([sample.prompt], ids, torch.ones_like(ids, dtype=torch.bool))
+            q, v = learner.critics.q(state, action)[:, 0].tolist(), learner.critics.v(state)[:, 0].tolist()
+            advantages.append(min(q) - min(v))
+    if normalise:
+        advantages = by_hand.normalised(advantages)
+    new = by_hand.log_probs(learner.weights.scorer, fresh.samples)
+    ref = by_hand.log_probs(reference, fresh.samples)
+    parts = [
+        -advantage * new[i].sum() + 0.2 * by_hand.token_kls(new[i], ref[i].detach(), "k3").mean()
+        for i, advantage in enumerate(advantages)
+    ]
+    assert [len(part) for part in rows] == [6, 6, 3] * 2
+    for half in (rows[:3], rows[3:]):
+        assert sorted(row for part in half for row in part) == list(range(15))
+    for part, found in zip(rows, steps.gradients("policy"), strict=True):
+        by_hand.close(found, sum(parts[i] for i in part) / len(part), learner.weights.parameters)
+
+
+def test_archers_actor_rests_while_its_critics_warm_up_and_then_has_the_cosine_at_every_step():
+    learner = on_stage(
+        archer, critic_steps=4, critic_warmup=1, updates=4, lr=1e-4, final_lr=0.1, epochs=2, minibatch=11
+    )
+    steps, counts = Steps(learner), []
+    for number in (1, 2, 3, 4):
+        make_update(learner, number)
+        counts.append((len(steps.rates("critic")), len(steps.rates("policy"))))
+    assert counts == [(4, 0), (8, 4), (12, 8), (16, 12)]
+    assert steps.rates("policy") == pytest.approx([1e-4] * 4 + [0.55e-4] * 4 + [0.1e-4] * 4)
+    assert steps.rates("critic") == [learner.config.critic_lr] * 16
+    assert len(learner.replay.rows) == 84
+
+
+@pytest.mark.parametrize(("changes", "kept"), [({"buffer": 25}, 25), ({"on_policy": True}, 15), ({}, 30)])
+def test_the_buffer_keeps_as_many_of_the_newest_steps_as_it_was_told(changes, kept):
+    learner = critic(**changes)
+    for _ in range(2):
+        batch, outcomes, _ = learner.collect()
+        learner.remember(batch, outcomes)
+    assert len(learner.replay.rows) == kept
+    assert [row.state.prompt.key for row in list(learner.replay.rows)[-15:]] == [s.prompt.key for s in batch.samples]

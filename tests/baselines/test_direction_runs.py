@@ -1,0 +1,152 @@
+"""Whole runs of every learner improve at a two-armed bandit, and the warm start imitates what it should: see
+test_direction.py."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import by_hand
+import numpy as np
+import pytest
+import torch
+from bandit import ONE, PLAIN, SETTINGS, Bandit, bandits, right_arm, small_engine, small_family, win_rate
+
+from baselines import archer, grpo, loop, rl4vlm, sft, vldac
+from baselines.engine.engine import Engine
+from baselines.learning import warm_start
+from baselines.learning.warm_start import WarmConfig
+from baselines.models.lora import LoraOptions
+from baselines.runs.logs import read_rows
+from vlgym.seeding import episode_seed
+
+PLAY: dict[str, Any] = {
+    **SETTINGS, "env": PLAIN, "num_envs": 24, "rollout_steps": 2, "minibatch": 24, "updates": 7, "max_new_tokens": 1,
+    "lr": 1e-2, "max_grad_norm": 1.0, "eval_episodes": 60,
+}  # fmt: skip
+LEARNERS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "vldac": (vldac, {"value_warmup": 1}),
+    "vldac with adapters": (vldac, {"value_warmup": 0, "lora": LoraOptions(rank=8), "lr": 2e-2}),
+    "rl4vlm": (rl4vlm, {}),
+    "loop": (loop, {"num_envs": 48, "updates": 9}),
+    "grpo": (grpo, {"num_envs": 48, "updates": 9}),
+    "archer": (archer, {"critic_warmup": 1, "critic_steps": 20, "critic_batch": 64}),
+}
+
+
+@pytest.fixture(autouse=True)
+def _bandits():
+    with bandits(), patch("baselines.learning.run.load_family", lambda *args, **options: small_family()):
+        yield
+
+
+# ---- reinforcement learning ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_every_learner_improves_at_a_bandit_as_held_out_episodes_show(name, tmp_path):
+    module, changes = LEARNERS[name]
+    Bandit.begun.clear()
+    run = module.train(module.Config(**{**PLAY, **changes, "out": tmp_path / "run"}))
+    first, last = json.loads((tmp_path / "run" / "evaluation.json").read_text())
+    assert first["success"] < 0.6
+    assert last["success"] > 0.9
+    held_out = {episode_seed(PLAIN, "test", i) for i in range(60)}
+    assert {seed for split, seed in Bandit.begun if split == "test"} == held_out
+    assert sum(split == "test" for split, _ in Bandit.begun) == 120  # played once before and once after
+    trained = {seed for split, seed in Bandit.begun if split == "train"}
+    assert len(trained) >= 24
+    assert trained <= {episode_seed(PLAIN, "train", i) for i in range(1000)}
+    rows = read_rows(tmp_path / "run" / "log.jsonl")
+    assert [row["update"] for row in rows] == list(range(1, run.config.updates + 1))
+    assert rows[-1]["episode/success"] > 0.8
+    # The merged weights of adapters agree to rounding; weights that are behind by an update would not.
+    assert max(row["rollout/logp_diff_max"] for row in rows) < 1e-3
+
+
+# ---- the warm start --------------------------------------------------------------------------------------------------
+
+
+def collect(**changes: Any) -> tuple[list[tuple[str, str]], float]:
+    """(right arm, label) of collected turns, and the share of labels that are said not to be the oracle's."""
+    family = small_family()
+    data, replaced = warm_start.collect([ONE], WarmConfig(samples=400, **changes), 0, {}, family)
+    assert all(int(ids[-1]) == family.turn_end for _, ids in data)
+    shown = [family.decode(prompt.ids.tolist()).split("+ or -.")[1].split()[0] for prompt, _ in data]
+    return [
+        (right_arm(int(number)), family.decode(ids.tolist())) for number, (_, ids) in zip(shown, data, strict=True)
+    ], replaced
+
+
+@pytest.mark.parametrize(
+    ("noise", "imitate_noise", "wrong"), [(0.0, True, 0.0), (0.4, True, 0.2), (1.0, True, 0.5), (1.0, False, 0.0)]
+)
+def test_labels_are_the_oracles_except_for_the_share_that_noise_replaced(noise, imitate_noise, wrong):
+    labels, replaced = collect(noise=noise, imitate_noise=imitate_noise)
+    assert {arm for arm, _ in labels} == {"+", "-"}
+    assert replaced == pytest.approx(np.mean([arm != label for arm, label in labels]))
+    assert replaced == pytest.approx(wrong, abs=0.08)
+    assert (replaced == 0) == (wrong == 0)
+
+
+def test_the_warm_starts_episodes_are_apart_from_those_of_training_and_of_held_out_evaluations():
+    config = WarmConfig(steps=2, samples=64, batch=8, check_every=1, val_episodes=10, target=1.0)
+    warm_start.warm_start(small_engine(), [ONE], config, seed=0)
+    assert {split for split, _ in Bandit.begun} == {"train", "val"}
+    first = {episode_seed(ONE, "train", i) for i in range(5000)}
+    assert not first & {seed for _, seed in Bandit.begun}
+
+
+class Noted(torch.optim.AdamW):
+    """AdamW that notes the rate and the gradients of each step."""
+
+    def __init__(self, parameters, **options):
+        super().__init__(parameters, **options)
+        self.seen = Noted.seen = []
+
+    def step(self, closure=None):
+        (group,) = self.param_groups
+        self.seen.append((group["lr"], [torch.zeros_like(p) if p.grad is None else p.grad for p in group["params"]]))
+        self.seen[-1] = (group["lr"], [g.clone() for g in self.seen[-1][1]])
+        super().step(closure)
+
+
+def test_the_warm_starts_gradients_are_those_of_the_labels_log_probability_by_hand():
+    config = WarmConfig(steps=4, samples=64, batch=6, lr=1e-9, final_lr=0.5, check_every=100, val_episodes=1)
+    engine = small_engine()
+    data, _ = warm_start.collect([ONE], config, 7, {}, engine.family)
+    with patch.object(torch.optim, "AdamW", Noted):
+        warm_start.warm_start(engine, [ONE], config, seed=7)
+    rates = [1e-9 * (step / 50) * (1 - 0.5 * step / 4) for step in (1, 2, 3, 4)]
+    assert [rate for rate, _ in Noted.seen] == pytest.approx(rates)
+    order, parameters = torch.Generator().manual_seed(7), list(engine.family.model.parameters())
+    for _, found in Noted.seen:
+        rows = torch.randint(len(data), (6,), generator=order).tolist()
+        scores = [
+            engine.score([prompt], ids[None], torch.ones(1, len(ids), dtype=torch.bool), train_vision=True).sum()
+            for prompt, ids in (data[row] for row in rows)
+        ]
+        loss = -sum(scores) / sum(len(data[row][1]) for row in rows)
+        gradients = torch.autograd.grad(loss, parameters, retain_graph=True)
+        norm = torch.cat([g.flatten() for g in gradients]).norm()
+        by_hand.close(found, loss / norm.clamp(min=1.0), parameters)  # shortened to a norm of 1
+
+
+@pytest.mark.parametrize("target", [1.0, 0.6])
+def test_imitation_finds_the_oracles_arms_and_stops_at_its_target(target, tmp_path):
+    config = WarmConfig(steps=60, samples=128, batch=32, noise=0.0, lr=1e-2, check_every=10, target=target)
+    engine = Engine(small_family(), max_new_tokens=4)
+    with patch("baselines.sft.load_family", lambda *args, **options: engine.family):
+        report = sft.run(sft.Config(env=ONE, out=tmp_path / "warm", warm=replace(config)))
+    steps, checks = zip(*report.success, strict=True)
+    assert report.steps == steps[-1]
+    assert list(steps) == list(range(10, report.steps + 1, 10))
+    if target == 1.0:
+        assert win_rate(engine) > 0.9
+        assert report.loss < 0.3
+    else:
+        assert all(check < target for check in checks[:-1])
+        assert checks[-1] >= target
+        assert report.steps < 60

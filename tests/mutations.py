@@ -1,0 +1,227 @@
+"""Make the learners wrong in many ways, one at a time, and see whether the tests of direction notice.
+
+    python tests/mutations.py                       # all of tests/mutation_list.py: about 40 minutes of one core
+    python tests/mutations.py --only ArCHer --workers 2
+    python tests/mutations.py --write               # writes docs/benchmarks/mutations.md, too
+    python tests/mutations.py --suite before        # the ten of the list's head against the older learner tests
+
+Each change is made to a copy of `baselines/` in a temporary folder, and `tests/baselines/test_direction*.py` run on
+that copy until the first failure; the unchanged copy comes first and must pass. Mutation libraries (mutmut, cosmic-ray)
+change operators and constants everywhere; here each change is a mistake in the use of an equation, which only a person
+can name, so the list is ours and the few lines that apply it are, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "benchmarks")]
+
+from mutation_list import LISTED, MUTATIONS, Mutation  # noqa: E402
+from report import PAGES, finish, table  # noqa: E402
+
+COPIED = ("baselines", "vlgym", "tests", "docs", "pyproject.toml", "README.md", "CONTRIBUTING.md")
+SUITES = {
+    "direction": sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("tests/baselines/test_direction*.py")),
+    "before": [f"tests/baselines/test_{name}.py" for name in ("losses", "algorithms", "archer", "vldac")],
+}
+RESULTS = PAGES / "mutations.json"
+SECONDS = 900  # of one run, after which it counts as caught: it would not have ended
+PASSED, FOREIGN = 0, 86
+OURS = ("baselines", "vlgym", "__main__", "__mp_main__")
+ASK = (
+    "import sys, pytest, matplotlib.pyplot, torch.utils.tensorboard, baselines.archer, baselines.grpo, baselines.sft; "
+    "print(*sys.modules, sep='\\n')"
+)
+
+
+class Result(NamedTuple):
+    """What a run of the tests said: the test that failed ("" if all passed), its error, and the CPU seconds it took."""
+
+    test: str
+    error: str
+    seconds: float
+
+
+def apply(root: Path, changes: Sequence[Mutation]) -> None:
+    """Change the sources under `root`.
+
+    Raises:
+        SystemExit: a source does not hold a change's old text exactly once.
+    """
+    for change in changes:
+        path = root / "baselines" / change.file
+        text = path.read_text(encoding="utf-8")
+        if (count := text.count(change.old)) != 1:
+            sys.exit(
+                f"mutation {change.name!r}: baselines/{change.file} holds its old text {count} times, not once; "
+                f"change it in tests/mutation_list.py: {change.old!r}"
+            )
+        path.write_text(text.replace(change.old, change.new), encoding="utf-8")
+
+
+@contextlib.contextmanager
+def changed_copy(changes: Sequence[Mutation]) -> Iterator[Path]:
+    """A temporary copy of the project with changes."""
+    with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
+        for name in COPIED:
+            if (ROOT / name).is_dir():
+                ignored = shutil.ignore_patterns("__pycache__", "*.pyc", "*.png")
+                shutil.copytree(ROOT / name, Path(folder, name), ignore=ignored)
+            else:
+                shutil.copy(ROOT / name, folder)
+        apply(Path(folder), changes)
+        yield Path(folder)
+
+
+def run_tests(copy: Path, suite: str) -> int:
+    """In a process of its own: run a suite on a copy; return pytest's status, or `FOREIGN`."""
+    signal.alarm(SECONDS)
+    os.chdir(copy)
+    sys.dont_write_bytecode = True
+    sys.path[:] = [str(copy), *(path for path in sys.path if Path(path or ".").resolve() != ROOT)]
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(copy), os.environ.get("PYTHONPATH", "")])
+    os.environ["COLUMNS"] = "400"  # pytest cuts the names of errors at the terminal's edge
+    output = os.open("output.txt", os.O_WRONLY | os.O_CREAT)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    import pytest
+
+    status = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *SUITES[suite]]))
+    sys.stdout.flush()
+    used = Path(sys.modules["baselines"].__file__ or "").resolve()
+    return status if used.is_relative_to(copy.resolve()) else FOREIGN
+
+
+def judge(copy: Path, status: int, seconds: float) -> Result:
+    """Read what a run wrote.
+
+    Raises:
+        SystemExit: it did not test the copy, or no test of it was run.
+    """
+    text = (copy / "output.txt").read_text(encoding="utf-8", errors="replace")
+    if status == PASSED:
+        return Result("", "", seconds)
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
+        return Result("(did not end)", f"more than {SECONDS} s", seconds)
+    failed = re.search(r"^(?:FAILED|ERROR) (\S+?\.py)(?:::(.+?))?(?: - (.*))?$", text, re.MULTILINE)
+    if os.waitstatus_to_exitcode(status) == FOREIGN or failed is None:
+        sys.exit(f"the tests did not run on the copy (status {status}):\n{text[-3000:]}")
+    error = re.match(r"[\w.]+", failed[3] or "")
+    return Result(failed[2] or failed[1], error[0] if error else "", seconds)
+
+
+def load_libraries() -> None:
+    """Load what the learners import beside our own packages, so that every run begins with it."""
+    done = subprocess.run([sys.executable, "-c", ASK], cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in done.stdout.split():
+        if not name.startswith(("vlgym", "_")) and name.split(".")[0] not in OURS:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+    loaded = [name for name in sys.modules if name.split(".")[0] in ("baselines", "vlgym")]
+    if loaded:
+        sys.exit(f"these would not be the copy's: {loaded}")
+
+
+def run_all(jobs: Sequence[tuple[str, Sequence[Mutation]]], suite: str, workers: int) -> dict[str, Result]:
+    """Run a suite once for each (name, changes), up to `workers` at a time, in processes that have the libraries
+    loaded already but nothing of ours."""
+    load_libraries()
+    results: dict[str, Result] = {}
+    open_runs: dict[int, tuple[str, Path, contextlib.ExitStack]] = {}
+    waiting = list(jobs)
+    while waiting or open_runs:
+        if waiting and len(open_runs) < workers:
+            name, changes = waiting.pop(0)
+            stack = contextlib.ExitStack()
+            copy = stack.enter_context(changed_copy(changes))
+            child = os.fork()
+            if child == 0:
+                status = 1
+                try:
+                    status = run_tests(copy, suite)
+                finally:
+                    os._exit(status)
+            open_runs[child] = (name, copy, stack)
+            continue
+        child, status, used = os.wait4(-1, 0)
+        name, copy, stack = open_runs.pop(child)
+        with stack:
+            results[name] = judge(copy, status, used.ru_utime + used.ru_stime)
+        print(f"{len(results)}/{len(jobs)} {name}: {' '.join(map(str, results[name]))}", flush=True)
+    return results
+
+
+def write_page(saved: dict[str, Any], write: bool) -> None:
+    """Print the page of what is known, and write it if asked to."""
+    found, before = saved["direction"], saved.get("before", {})
+    rows, caught = [], 0
+    for change in MUTATIONS:
+        if change.name in found:
+            test, error, seconds = found[change.name]
+            caught += bool(test)
+            earlier = "" if change.name not in before else "caught" if before[change.name][0] else "not caught"
+            rows.append([change.name, f"`{change.file}`", "caught" if test else "**not caught**",
+                         f"`{test}`" if test else "", error, f"{seconds:.0f}", earlier])  # fmt: skip
+    parts = [
+        f"{caught} of {len(rows)} mistakes in the learners are caught by `tests/baselines/test_direction*.py` alone, "
+        f"each made by itself in a copy of the package. On the unchanged copy the tests pass in "
+        f"{found['unchanged'][2]:.0f} CPU seconds, beside those that loading the libraries takes, which is done once. "
+        "`caught by` is the first test that failed, and `error` what it raised; the seconds are those "
+        "until then.",
+    ]
+    if before:
+        together = "none of them fails" if not before["all ten together"][0] else f"`{before['all ten together'][0]}` fails"
+        parts.append(
+            f"The last column is of the learner tests that there were before ({', '.join(f'`{p}`' for p in SUITES['before'])}), "
+            f"for the ten changes that a review named. With all ten at once {together}."
+        )
+    header = ["mistake", "file in `baselines/`", "", "caught by", "error", "CPU s", "by the tests before"]
+    body = "\n\n".join([*parts, table(header, rows)])
+    finish("mutations", "Mistakes that the tests notice", body, ["torch", "transformers", "pytest"], write,
+           script="tests/mutations.py")  # fmt: skip
+
+
+def main() -> None:
+    """Read the command line, and run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", metavar="PATTERN", help="mutations whose name or file it matches")
+    parser.add_argument("--suite", choices=SUITES, default="direction")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks/mutations.md and .json")
+    args = parser.parse_args()
+    if args.suite == "before":
+        jobs = [*((m.name, [m]) for m in LISTED), ("all ten together", list(LISTED[:4] + LISTED[5:]))]
+    else:
+        jobs = [(m.name, [m]) for m in MUTATIONS if re.search(args.only, f"{m.name} {m.file}")]
+    results = run_all([("unchanged", [])], args.suite, 1)
+    if results["unchanged"].test:
+        sys.exit(f"the unchanged copy fails: {results['unchanged']}")
+    results |= run_all(jobs, args.suite, args.workers)
+    saved = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
+    saved[args.suite] = {**(saved.get(args.suite, {}) if args.only else {}), **results}
+    if args.write:
+        RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
+    if "direction" in saved:
+        write_page(saved, args.write)
+    missed = [name for name, result in results.items() if name != "unchanged" and not result.test]
+    if missed and args.suite == "direction":
+        sys.exit(f"not caught: {', '.join(missed)}")
+
+
+if __name__ == "__main__":
+    main()
