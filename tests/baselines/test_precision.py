@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
-from stage import ENV, SMALL
+from safetensors.torch import load_file
+from stage import ENV, SMALL, Stage
 from torch import nn
 
 from baselines import archer, loop, vldac
@@ -89,7 +88,7 @@ def test_a_skipped_step_leaves_weights_and_masters():
 def test_an_engine_notices_a_step_of_the_masters_and_the_weights_stay_where_they_are(prompts):
     family = load_family("tiny", dtype="bfloat16")
     engine = Engine(family, max_new_tokens=4)
-    parameters = [p for p in family.language_model.parameters()]
+    parameters = list(family.language_model.parameters())
     optimizers, places = trained(parameters, lr=1e-2), [p.data_ptr() for p in parameters]
     before = engine.last_hidden(prompts)
     ids = torch.full((len(prompts), 2), 5)
@@ -99,18 +98,42 @@ def test_an_engine_notices_a_step_of_the_masters_and_the_weights_stay_where_they
     assert [p.data_ptr() for p in parameters] == places
 
 
-@pytest.mark.parametrize("module", [vldac, loop, archer])
-def test_two_updates_in_bfloat16_and_two_resumed_ones_equal_four_bit_for_bit(module, tmp_path):
-    rest = {"group": 2} if module is loop else {"critic_warmup": 0} if module is archer else {"value_warmup": 0}
-    config = module.Config(**{**SMALL, "dtype": "bfloat16", "lr": 1e-5, "eval_episodes": 0, **rest})
-    whole = module.train(replace(config, out=tmp_path / "whole")).out
-    module.train(replace(config, out=tmp_path / "stopped", updates=2))
-    # The rate's cosine is as long as the run, so the first two updates are told the whole length.
-    saved = tmp_path / "whole"
-    assert saved == whole
-    resumed = module.train(module.Config(out=tmp_path / "stopped", resume=True, updates=4)).out
+@pytest.mark.parametrize(("module", "kind"), [(vldac, "VLDAC"), (loop, "LOOP"), (archer, "ArCHer")])
+def test_every_learner_trains_float32_masters_of_a_bfloat16_model(module, kind):
+    group = {"group": 2} if module is loop else {}
+    config = module.Config(**{**SMALL, "dtype": "bfloat16", **group}).resolve()
+    learner = getattr(module, kind)(Stage(config, keep_reference=True))
+    trained = learner.optimizers.named["policy"].param_groups[0]["params"]
+    assert {p.dtype for p in learner.weights.parameters} == {torch.bfloat16}
+    assert {p.dtype for p in trained} == {torch.float32}
+    assert len(trained) == len(learner.weights.parameters)
+
+
+def test_two_updates_in_bfloat16_and_two_resumed_ones_equal_four_bit_for_bit(tmp_path):
+    settings = {"num_envs": 2, "rollout_steps": 2, "minibatch": 2, "max_new_tokens": 6, "warm": WarmConfig(steps=0)}
+    config = replace(HALF, final_lr=1.0, **settings)
+    whole = vldac.train(replace(config, out=tmp_path / "whole")).out
+    vldac.train(replace(config, out=tmp_path / "stopped", updates=2))
+    resumed = vldac.train(vldac.Config(out=tmp_path / "stopped", resume=True, updates=4)).out
     a, b = (load_file(checkpoints(out / "checkpoints")[-1] / "tensors.safetensors") for out in (whole, resumed))
     assert a.keys() == b.keys()
+    assert all(torch.equal(a[name], b[name]) for name in a)
+    masters = [x for name, x in a.items() if name.startswith("master.policy.")]
+    assert {x.dtype for x in masters} == {torch.float32}
+    assert any(not torch.equal(x, x.bfloat16().float()) for x in masters)  # they hold what bfloat16 cannot
+
+
+def test_a_checkpoint_without_masters_goes_on_from_the_weights_it_has(tmp_path):
+    weight = half(1.0)
+    optimizers = trained([weight], lr=1e-3)
+    weight.sum().backward()
+    optimizers.step("policy", 0.0, Metrics())
+    tensors = optimizers.tensors()
+    saved = {name: x.clone() for name, x in tensors.items() if not name.startswith("master")}
+    assert len(saved) == len(tensors) - 1
+    optimizers.restore(saved, optimizers.state())
+    (master,) = optimizers.named["policy"].param_groups[0]["params"]
+    assert master.item() == weight.item() == 1.0
 
 
 def test_the_warm_start_of_a_bfloat16_model_trains_masters_and_leaves_none_behind():
@@ -118,7 +141,7 @@ def test_the_warm_start_of_a_bfloat16_model_trains_masters_and_leaves_none_behin
     first = family.language_model.layers[0].mlp.up_proj.weight
     before = first.detach().clone()
     config = WarmConfig(steps=3, samples=32, batch=8, check_every=50, lr=1e-4, val_episodes=1)  # rate: 2e-6 to 6e-6
-    warm_start(Engine(family, max_new_tokens=64), [ENV], config, seed=0)
+    warm_start(Engine(family, max_new_tokens=64), [ENV], config, seed=0, max_new_tokens=30)
     assert not torch.equal(first, before)
     first.sum().backward()
     assert first.grad is not None
