@@ -28,7 +28,7 @@ from torch import Tensor
 from vlgym.errors import UserError, check_number
 
 from .learning import losses
-from .learning.batch import Batch, log_prob_gap, log_probs, micro_batches, minibatches, score
+from .learning.batch import Batch, check_log_probs, log_probs, micro_batches, minibatches, score
 from .learning.collect import GroupCollector
 from .learning.command import main
 from .learning.config import RunConfig
@@ -130,7 +130,7 @@ class LOOP:
             if self.weights.reference is not None:
                 batch.ref = log_probs(self.weights.reference, batch, self.config)
         with update.phase("check"):
-            metrics |= log_prob_gap(self.weights.scorer, batch, self.config)
+            metrics |= check_log_probs(self.weights.scorer, batch, self.config, self.run.world)
         with update.phase("update"):
             metrics |= self.learn(batch, update.number)
         update.log(batch, metrics)
@@ -179,7 +179,10 @@ class LOOP:
         for part in micro_batches(batch, rows, c):
             old, mask, share = batch.old[part], batch.mask[part], weights[part]
             new, _ = score(self.weights.scorer, batch, part, c)
-            policy = losses.token_ppo_loss(new, old, mask, batch.advantages[part], clip=c.clip, weights=share)
+            policy = losses.token_ppo_loss(
+                new, old, mask, batch.advantages[part], clip=c.clip, weights=share,
+                importance=batch.importance_of(part),
+            )  # fmt: skip
             loss, kl = policy.loss, None
             if batch.ref is not None:
                 kl = losses.kl_loss(new, batch.ref[part], mask, share, c.kl_estimator)

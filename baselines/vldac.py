@@ -24,8 +24,9 @@ Where it departs from the paper, or says what the paper leaves open:
   terminal;
 - replies are sampled at temperature 1 over the whole vocabulary less the special tokens; the published code samples
   greedily;
-- `pi_old` is the log-probability noted while sampling; it agrees with the scorer's to float32 rounding, and every
-  update reports how well;
+- `pi_old` is the log-probability noted while sampling; every update reports how well it agrees with the scorer's, and
+  ends the run where it does not (`--check.max-gap`); with `--check.old-log-probs scorer` it is the scorer's, and tokens
+  get truncated importance weights for what the two differ by;
 - the KL is to the frozen base, as in the published code; eq. 5 is printed with `pi_old`;
 - beside the step loss, which has the log-probability of a whole reply, the KL is a whole reply's, too: a sum over its
   tokens instead of their mean;
@@ -45,7 +46,7 @@ import torch
 from torch import Tensor
 
 from .learning import losses
-from .learning.batch import Batch, log_prob_gap, log_probs, micro_batches, minibatches, score
+from .learning.batch import Batch, check_log_probs, log_probs, micro_batches, minibatches, score
 from .learning.collect import Collector, flags
 from .learning.command import main
 from .learning.config import RunConfig
@@ -95,6 +96,11 @@ class Config(RunConfig):
         config.require_one_of("policy_loss", "token", "step")
         return config
 
+    @property
+    def ratio_per_step(self) -> bool:
+        """Whether the policy's ratio is taken of whole replies, not of single tokens."""
+        return self.policy_loss == "step"
+
 
 def train(config: Config) -> Run[Config]:
     """Train a model, or go on with a run; return the run, closed."""
@@ -136,7 +142,7 @@ class VLDAC:
             if self.weights.reference is not None:
                 batch.ref = log_probs(self.weights.reference, batch, self.config)
         with update.phase("check"):
-            metrics |= log_prob_gap(self.weights.scorer, batch, self.config)
+            metrics |= check_log_probs(self.weights.scorer, batch, self.config, self.run.world)
         with update.phase("update"):
             metrics |= self.learn(batch, update.number)
         update.log(batch, metrics)
@@ -232,8 +238,11 @@ class VLDAC:
             weights: [b], of the rows in the loss.
         """
         c, old, mask, advantages = self.config, batch.old[rows], batch.mask[rows], batch.advantages[rows]
+        importance = batch.importance_of(rows)
         if c.policy_loss == "token":
-            return losses.token_ppo_loss(new, old, mask, advantages, clip=c.clip, weights=weights)
+            return losses.token_ppo_loss(
+                new, old, mask, advantages, clip=c.clip, weights=weights, importance=importance
+            )
         chosen = rows.tolist()
         action = action_mask(
             self.weights.family, [batch.samples[i] for i in chosen], [batch.spans[i] for i in chosen],
@@ -241,7 +250,7 @@ class VLDAC:
         )  # fmt: skip
         return losses.step_ppo_loss(
             new, old, mask, action.to(new.device), advantages,
-            clip=c.clip, thought_weight=c.thought_weight, weights=weights,
+            clip=c.clip, thought_weight=c.thought_weight, weights=weights, importance=importance,
         )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,8 +13,11 @@ from vlgym.types import StepRecord
 
 from ..engine.engine import Engine
 from ..engine.policy import Sample, pad_rows
-from ..runs.distributed import World
+from ..runs import distributed
+from ..runs.distributed import ALONE, World
+from .agreement import require_agreement
 from .config import RunConfig
+from .losses import importance_weights
 
 
 @dataclass
@@ -23,12 +27,15 @@ class Batch:
     Attributes:
         samples: what was sampled, with the exact prompt of each step.
         spans: character range of the action in each reply, None where none was read.
-        ids: [B, R] int64; mask: [B, R] bool; old: [B, R] float32, log-probabilities when sampled.
+        ids: [B, R] int64; mask: [B, R] bool.
+        old: [B, R] float32, log-probabilities when sampled, or the scorer's before the update (`take_scorers`).
         hidden: [B, H] float32, states of the last prompt tokens.
         advantages: [B] float32, one per environment step; returns: [B] float32.
         units: rows of the batch that belong together, in the order that minibatches count them: single steps, or the
             steps of one episode.
         ref: [B, R] float32 under the reference, or None without one.
+        importance: [B, R] or [B, 1] float32, weights of tokens or of whole replies where `old` is not what sampled
+            them; None where it is.
     """
 
     samples: list[Sample]
@@ -41,6 +48,11 @@ class Batch:
     returns: Tensor
     units: list[list[int]]
     ref: Tensor | None = None
+    importance: Tensor | None = None
+
+    def importance_of(self, rows: Tensor) -> Tensor | None:
+        """The importance weights of some rows; None where all are 1."""
+        return None if self.importance is None else self.importance[rows]
 
 
 def lay_out(samples: Sequence[Sample], spans: Sequence[tuple[int, int] | None], pad_id: int) -> Batch:
@@ -116,13 +128,56 @@ def log_probs(engine: Engine, batch: Batch, config: RunConfig) -> Tensor:
     return found
 
 
+def check_log_probs(engine: Engine, batch: Batch, config: RunConfig, world: World = ALONE) -> dict[str, float]:
+    """`log_prob_gap` and, if asked for, `take_scorers`: what a learner does between rollout and gradient steps.
+
+    Args:
+        engine: the scorer.
+        batch: the rollout; with `--check.old-log-probs scorer` it gets other `old`, and `importance`.
+        config: of the run, resolved.
+        world: the processes.
+
+    Returns:
+        the metrics of both.
+    """
+    metrics = log_prob_gap(engine, batch, config, world)
+    return metrics | take_scorers(engine, batch, config) if config.check.old_log_probs == "scorer" else metrics
+
+
 @torch.no_grad()
-def log_prob_gap(engine: Engine, batch: Batch, config: RunConfig) -> dict[str, float]:
-    """How far the scorer is from the sampler on one micro-batch, before any update: rounding, or a bug."""
+def log_prob_gap(engine: Engine, batch: Batch, config: RunConfig, world: World = ALONE) -> dict[str, float]:
+    """How far the scorer is from the sampler on one micro-batch, before any update: rounding, or a bug.
+
+    Raises:
+        FailedError: the mean over all processes is beyond the bound of `--check.max-gap`, or no number.
+    """
     rows = torch.arange(min(len(batch.samples), config.micro_batch))
     gap = (score(engine, batch, rows, config)[0] - batch.old[rows]).abs()[batch.mask[rows]]
-    return {
+    metrics = {
         "rollout/logp_diff_mean": float(gap.mean()),
         "rollout/logp_diff_p95": float(gap.quantile(0.95)),
         "rollout/logp_diff_max": float(gap.max()),
+    }
+    everywhere = distributed.mean(metrics, world)  # over those in which it is a number
+    if distributed.any_of(not math.isfinite(metrics["rollout/logp_diff_mean"]), world):
+        everywhere["rollout/logp_diff_mean"] = math.nan
+    require_agreement(everywhere, config.check, config.dtype)
+    return metrics
+
+
+def take_scorers(engine: Engine, batch: Batch, config: RunConfig) -> dict[str, float]:
+    """Make the scorer's log-probabilities the old ones of a batch, with importance weights unless the cap is 0.
+
+    Returns:
+        mean of the weights, and share of those at the cap.
+    """
+    sampled, batch.old = batch.old, log_probs(engine, batch, config)
+    if (cap := config.check.importance_cap) == 0:
+        return {}
+    whole = config.ratio_per_step
+    batch.importance = importance_weights(batch.old, sampled, batch.mask, cap, whole=whole)
+    weights = batch.importance.flatten() if whole else batch.importance[batch.mask]
+    return {
+        "rollout/importance_mean": float(weights.mean()),
+        "rollout/importance_capped": float((weights >= cap).float().mean()),
     }

@@ -21,11 +21,14 @@ from ..runs import folder
 from ..runs.logs import check_tracker
 from ..runs.threads import check_device, check_threads
 from . import losses
+from .agreement import CheckOptions
 from .presets import PRESETS
 from .rewards import RewardOptions
 from .warm_start import WarmConfig
 
 DEFAULT_ENV, DEFAULT_MODEL = "vlgym/NumberLine-v0", "tiny"
+
+ADAPTER_RANK = 16  # of published models on CUDA, as in the paper's code; alpha, twice that, is as there, too
 
 MOST_ENVS, MOST_SEED = 2**16, 2**62 - 1
 
@@ -33,6 +36,7 @@ FREE_ON_RESUME = frozenset(
     {
         "out", "resume", "overwrite", "yes", "updates", "env_steps", "save_every", "eval_every", "eval_episodes",
         "threads", "track", "micro_batch", "micro_tokens", "recompute", "export",
+        "check",
     }
 )  # fmt: skip
 
@@ -118,6 +122,8 @@ class RunConfig:
     """Supervised warm start; by default for tiny only (a published model needs none)."""
     lora: LoraOptions = field(default_factory=LoraOptions)
     """Low-rank adapters instead of all weights of the language model."""
+    check: CheckOptions = field(default_factory=CheckOptions)
+    """How far the log-probabilities of sampling and of scoring may be apart, and which of them are the old ones."""
     train_vision: bool = False
     """Train the vision tower too; its features are then computed again in every pass."""
     scoring: str = "auto"
@@ -137,8 +143,11 @@ class RunConfig:
     """Write the trained model here too, as a plain Hugging Face checkpoint with adapters merged."""
     device: str = "cpu"
     """Torch device."""
-    dtype: str = "float32"
-    """float32 or bfloat16 weights; log-probabilities are float32 always."""
+    dtype: str | None = None
+    """float32 or bfloat16 weights; log-probabilities are float32 always.
+
+    Default bfloat16 for published models on CUDA, otherwise float32.
+    """
     threads: int = 0
     """CPU threads of torch; 0 leaves torch's choice. Another number may change the last bits."""
     deterministic: bool = True
@@ -158,6 +167,17 @@ class RunConfig:
         """Whether replies are scored by the library's forward pass."""
         return self.scoring == "flat" or (self.scoring == "auto" and self.device != "cpu")
 
+    @property
+    def ratio_per_step(self) -> bool:
+        """Whether the policy's ratio is taken of whole replies, not of single tokens."""
+        return False
+
+    def in_words(self) -> str:
+        """What is trained, and how precisely, once resolved."""
+        rank, merge = self.lora.rank, self.lora.merge
+        trained = f"adapters of rank {rank} (sampled with --lora.merge {merge})" if rank else "all weights"
+        return f"training {trained} of {self.model}: {self.dtype}, {self.device}, learning rate {self.policy_lr:g}"
+
     def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges.
 
@@ -166,10 +186,14 @@ class RunConfig:
         """
         model = self.model or DEFAULT_MODEL
         warm_steps = self.warm.steps if self.warm.steps is not None else (600 if model == "tiny" else 0)
+        large = model != "tiny" and self.device.startswith("cuda")
+        dtype = self.dtype or ("bfloat16" if large else "float32")
         config = replace(
-            self, env=self.env or DEFAULT_ENV, model=model, lr=self.policy_lr,
-            warm=replace(self.warm, steps=warm_steps),
+            self, env=self.env or DEFAULT_ENV, model=model, warm=replace(self.warm, steps=warm_steps), dtype=dtype,
+            lora=self.lora.resolve(dtype, ADAPTER_RANK if large and not self.train_vision else 0),
+            check=self.check.resolve(dtype),
         )  # fmt: skip
+        config = replace(config, lr=config.policy_lr)
         config.require_at_least(
             1, "updates", "env_steps", "rollout_steps", "epochs", "minibatch", "micro_batch", "micro_tokens",
             "max_new_tokens", "image_tokens", "save_every",
@@ -192,7 +216,7 @@ class RunConfig:
             raise UserError("--train-vision trains all weights; it does not go with --lora.rank. Leave one out.")
         if config.overwrite and config.out is None:
             raise UserError("--overwrite needs the folder of the run that is to be deleted: --overwrite --out runs/...")
-        for options in (config.warm, config.lora, config.reward):
+        for options in (config.warm, config.lora, config.reward, config.check):
             options.validate()
         config.environment_arguments()
         return config
@@ -259,19 +283,34 @@ def saved_config(asked: C) -> C:
         )
     values: dict[str, Any] = {}
     for item in fields(kind):
-        value, standard = getattr(asked, item.name), getattr(default, item.name)
+        standard = getattr(default, item.name)
         before = _revive(standard, saved.get(item.name, standard))
-        if value == standard:
-            values[item.name] = before
-        elif item.name in FREE_ON_RESUME or value == before:
-            values[item.name] = value
-        else:
-            raise UserError(
-                f"The run in {asked.out} has {_flag(item.name)} {before}, but {value} "
-                "was asked for. Leave that option out to go on with the run as it was, "
-                "or start a new run in another --out."
-            )
+        values[item.name] = _resumed(asked.out, item.name, getattr(asked, item.name), standard, before)
     return replace(kind(**values), out=asked.out, resume=True, overwrite=False)
+
+
+def _resumed(out: Path, name: str, asked: Any, standard: Any, before: Any) -> Any:
+    """The value of an option, or of a group of them, in a resumed run: what is asked for, or else what it was.
+
+    Raises:
+        UserError: it is asked to be another, and is not free to change.
+    """
+    if is_dataclass(before) and not isinstance(before, type):
+        inner = {
+            item.name: _resumed(
+                out, f"{name}.{item.name}", *(getattr(options, item.name) for options in (asked, standard, before))
+            )
+            for item in fields(before)
+        }
+        return replace(before, **inner)
+    if asked == standard:
+        return before
+    if name.split(".")[0] in FREE_ON_RESUME or asked == before:
+        return asked
+    raise UserError(
+        f"The run in {out} has {_flag(name)} {before}, but {asked} was asked for. Leave that option out to go on with "
+        "the run as it was, or start a new run in another --out."
+    )
 
 
 def _revive(standard: Any, saved: Any) -> Any:

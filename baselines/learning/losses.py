@@ -138,8 +138,35 @@ def token_mean(x: Tensor, mask: Tensor) -> Tensor:
     return torch.where(mask, x, torch.zeros_like(x)).sum(-1) / mask.sum(-1).clamp(min=1)
 
 
+def importance_weights(old: Tensor, sampled: Tensor, mask: Tensor, cap: float, *, whole: bool = False) -> Tensor:
+    """min(pi_old / pi_sampled, cap): truncated importance weights where the old policy is not the one that sampled.
+
+    Truncation from above bounds the variance at the price of a bias (Ionides, 2008, "Truncated importance sampling").
+
+    Args:
+        old, sampled: [B, R] log-probabilities of the sampled tokens under the old policy, and when they were sampled.
+        mask: [B, R] bool.
+        cap: largest weight, > 0.
+        whole: one weight per reply, of the ratio of whole replies, instead of one per token.
+
+    Returns:
+        [B, R], 1 (or the cap, if that is less) on padding; with `whole` [B, 1]. Without a gradient.
+    """
+    lr = log_ratio(old.detach(), sampled.detach(), mask)
+    if whole:
+        lr = lr.sum(-1, keepdim=True).clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
+    return lr.exp().clamp(max=cap)
+
+
 def token_ppo_loss(
-    new: Tensor, old: Tensor, mask: Tensor, advantages: Tensor, *, clip: float, weights: Tensor | None = None
+    new: Tensor,
+    old: Tensor,
+    mask: Tensor,
+    advantages: Tensor,
+    *,
+    clip: float,
+    weights: Tensor | None = None,
+    importance: Tensor | None = None,
 ) -> PolicyLoss:
     """The VL-DAC policy loss (eq. 3): PPO's clipped objective per TOKEN, one advantage per environment STEP.
 
@@ -153,11 +180,14 @@ def token_ppo_loss(
         mask: [B, R] bool.
         advantages: [B], shared by all tokens of a step.
         weights: [B], of the steps in the sum that the loss then is; None takes their mean.
+        importance: [B, R], of each token's term; None is 1.
     """
     lr = log_ratio(new, old, mask)
     ratio = lr.exp()
     a = advantages.unsqueeze(-1)
     objective = torch.minimum(ratio * a, ratio.clamp(1 - clip, 1 + clip) * a)
+    if importance is not None:
+        objective = objective * importance
     return _policy_loss(-_weigh(token_mean(objective, mask), weights), lr, ratio, mask, clip)
 
 
@@ -171,6 +201,7 @@ def step_ppo_loss(
     clip: float,
     thought_weight: float,
     weights: Tensor | None = None,
+    importance: Tensor | None = None,
 ) -> PolicyLoss:
     """The RL4VLM policy loss (VL-DAC eq. 1): PPO per STEP on lambda * log p(thoughts) + log p(action).
 
@@ -183,6 +214,7 @@ def step_ppo_loss(
         advantages: [B].
         thought_weight: the lambda of eq. 1, in [0, 1].
         weights: [B], of the steps in the sum that the loss then is; None takes their mean.
+        importance: [B, 1], of each step's term; None is 1.
     """
     weight = torch.where(action_mask, torch.ones_like(new), torch.full_like(new, thought_weight))
     zero = torch.zeros_like(new)
@@ -191,6 +223,8 @@ def step_ppo_loss(
     lr = log_ratio(step_new, step_old)
     ratio = lr.exp()
     objective = torch.minimum(ratio * advantages, ratio.clamp(1 - clip, 1 + clip) * advantages)
+    if importance is not None:
+        objective = objective * importance.squeeze(-1)
     return _policy_loss(-_weigh(objective, weights), lr, ratio, torch.ones_like(lr, dtype=torch.bool), clip)
 
 
@@ -308,7 +342,13 @@ def twin_advantages(q: Tensor, v: Tensor) -> Tensor:
 
 
 def reinforce_loss(
-    new: Tensor, old: Tensor, mask: Tensor, advantages: Tensor, *, weights: Tensor | None = None
+    new: Tensor,
+    old: Tensor,
+    mask: Tensor,
+    advantages: Tensor,
+    *,
+    weights: Tensor | None = None,
+    importance: Tensor | None = None,
 ) -> PolicyLoss:
     """-mean_t [ A_t sum_i log pi(a_ti) ]: ArCHer's actor, without ratio or clipping.
 
@@ -318,8 +358,12 @@ def reinforce_loss(
         mask: [B, R] bool.
         advantages: [B], shared by all tokens of a reply.
         weights: [B], of the steps in the sum that the loss then is; None takes their mean.
+        importance: [B, R], of each token's term; None is 1.
     """
-    per_step = -advantages.detach() * torch.where(mask, new, torch.zeros_like(new)).sum(-1)
+    terms = torch.where(mask, new, torch.zeros_like(new))
+    if importance is not None:
+        terms = terms * importance
+    per_step = -advantages.detach() * terms.sum(-1)
     with torch.no_grad():
         lr = log_ratio(new, old, mask)
     return _policy_loss(_weigh(per_step, weights), lr, lr.exp(), mask, float("inf"))

@@ -17,6 +17,7 @@ from ..runs.checkpoint import load_optimizer, optimizer_tensors
 from ..runs.distributed import ALONE, World
 from .config import RunConfig
 from .losses import PolicyLoss
+from .precision import MasterWeights, masters_of
 
 MAX_SKIPS = 3  # non-finite gradient steps in a row before giving up
 POLICY_METRICS = (
@@ -54,9 +55,14 @@ class Metrics:
 
 
 def policy_optimizer(parameters: Iterable[nn.Parameter], config: RunConfig) -> torch.optim.Optimizer:
-    """AdamW as every learner uses it for the policy."""
+    """AdamW as every learner uses it for the policy; it trains float32 masters of 16-bit weights."""
+    masters = MasterWeights(parameters)
     # Not fused: that does not count up the version of a tensor, by which engines notice new weights.
-    return torch.optim.AdamW(parameters, lr=config.policy_lr, betas=(0.9, 0.95), weight_decay=0.0, foreach=True)
+    optimizer = torch.optim.AdamW(
+        masters.parameters, lr=config.policy_lr, betas=(0.9, 0.95), weight_decay=0.0, foreach=True
+    )
+    masters.attach(optimizer)
+    return optimizer
 
 
 def learning_rate(config: RunConfig, update: int, env_steps: int, *, rests: int = 0) -> float:
@@ -129,8 +135,10 @@ class Optimizers:
     # ---- checkpoints -------------------------------------------------------------------------------------------------
 
     def tensors(self) -> dict[str, Tensor]:
-        """Moments and step counts of every optimizer."""
+        """Moments, step counts and master weights of every optimizer."""
         parts = [optimizer_tensors(f"optimizer.{name}", optimizer) for name, optimizer in self.named.items()]
+        masters = {f"master.{name}": masters_of(optimizer) for name, optimizer in self.named.items()}
+        parts += [master.tensors(prefix) for prefix, master in masters.items() if master is not None]
         return {name: tensor for part in parts for name, tensor in part.items()}
 
     def state(self) -> dict[str, int]:
@@ -138,7 +146,9 @@ class Optimizers:
         return {"skips": self.skips, "skips_in_a_row": self.skips_in_a_row}
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, int]) -> None:
-        """Restore `tensors` and `state`."""
+        """Restore `tensors` and `state`, the model's weights having been restored before."""
         for name, optimizer in self.named.items():
             load_optimizer(f"optimizer.{name}", optimizer, tensors)
+            if (masters := masters_of(optimizer)) is not None:
+                masters.load(f"master.{name}", tensors)
         self.skips, self.skips_in_a_row = state["skips"], state["skips_in_a_row"]

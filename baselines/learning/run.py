@@ -132,7 +132,11 @@ class Run(Generic[C]):
         if c.resume:
             folder.check_same(folder.read_run(self.out), record)
         family = load_family(
-            c.model or DEFAULT_MODEL, image_tokens=c.image_tokens, seed=c.seed, dtype=c.dtype, device=c.device
+            c.model or DEFAULT_MODEL,
+            image_tokens=c.image_tokens,
+            seed=c.seed,
+            dtype=c.dtype or "float32",
+            device=c.device,
         )
         self._stack = ExitStack()
         if self.world.first:
@@ -243,6 +247,7 @@ class Run(Generic[C]):
     def _updates(self) -> Iterator[Update]:
         c, state = self.config, self.state
         self.log.say(f"run folder: {self.out}")
+        self.log.say(c.in_words())
         if state.update == 0:
             self.save()  # the warm start is safe before anything else takes time
             self.evaluate()
@@ -300,13 +305,12 @@ class Run(Generic[C]):
 
     def save_model(self) -> list[Path]:
         """Write the trained model, adapters merged, as folders that `--model` and `from_pretrained` read."""
-        self.weights.refresh()
         c, sampler = self.config, self.weights.sampler
         folders = [self.out / "model"] + ([Path(c.export)] if c.export else [])
         limits = Limits(
             sampler.max_new_tokens, sampler.family.image_tokens, c.history_turns, c.history_images, c.parser
         )
-        return [lora.export_merged(sampler.family, path, limits.note()) for path in folders]
+        return [lora.export_merged(self.weights.family, path, limits.note()) for path in folders]
 
     def _record(self, update: Update) -> None:
         """Log an update and count it."""

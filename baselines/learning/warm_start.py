@@ -27,6 +27,7 @@ from vlgym.types import Reply, Turn
 from ..engine.engine import Engine
 from ..engine.policy import ModelPolicy, pad_rows
 from ..models.family import Family, Prompt
+from .precision import MasterWeights
 
 
 @dataclass(frozen=True)
@@ -200,9 +201,9 @@ def warm_start(
             f"--max-new-tokens {max_new_tokens} would cut them off."
         )
     report.max_new_tokens = engine.max_new_tokens
-    optimizer = torch.optim.AdamW(
-        family.model.parameters(), lr=config.lr, betas=(0.9, 0.95), weight_decay=0.0, foreach=True
-    )
+    masters = MasterWeights(family.model.parameters())
+    optimizer = torch.optim.AdamW(masters.parameters, lr=config.lr, betas=(0.9, 0.95), weight_decay=0.0, foreach=True)
+    masters.attach(optimizer)
     order = torch.Generator().manual_seed(seed)
     losses: list[float] = []
     for step in range(1, steps + 1):
@@ -215,7 +216,7 @@ def warm_start(
         loss = -logp.sum() / mask.sum()
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(family.model.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(masters.parameters, 1.0)
         optimizer.step()
         losses.append(float(loss.detach()))
         report.steps = step
@@ -228,6 +229,7 @@ def warm_start(
             if check.success >= config.target:
                 break
     optimizer.zero_grad(set_to_none=True)
+    masters.release()
     report.seconds = time.perf_counter() - start
     return report
 

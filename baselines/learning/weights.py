@@ -24,7 +24,7 @@ class Weights(Protocol):
         family: the model that is trained.
         parameters: what the policy's optimizer trains.
         scorer: engine with the weights that are trained, for log-probabilities with gradients.
-        sampler: engine with the same weights, for replies; the scorer itself, or a merged copy of the adapters.
+        sampler: engine with the same weights, for replies; the scorer itself, or a copy with the adapters merged.
         reference: engine of the frozen model, None where nothing asks for it.
     """
 
@@ -90,7 +90,7 @@ class Adapters:
 
     Args:
         engine: of the model, which gets the adapters in place.
-        options: rank and scale.
+        options: rank, scale, and whether a merged copy samples.
         seed: of the adapters.
         keep_reference: make an engine of the model without its adapters.
     """
@@ -101,18 +101,20 @@ class Adapters:
         for parameter in family.vision_parameters():
             parameter.requires_grad_(False)
         lora.add_adapters(family, options, seed=seed)
-        self.scorer = Engine(family, max_new_tokens=limit)
-        self.sampler = Engine(
-            lora.merged_copy(family), max_new_tokens=limit, parsers=engine.parsers, vision_of=self.scorer
-        )
+        self.scorer = self.sampler = Engine(family, max_new_tokens=limit, parsers=engine.parsers)
+        dtype = str(family.language_model.embed_tokens.weight.dtype).removeprefix("torch.")
+        if (merge := options.resolve(dtype).merge) != "none":
+            merged = lora.merged_copy(family, float32=merge == "float32")
+            self.sampler = Engine(merged, max_new_tokens=limit, parsers=engine.parsers, vision_of=self.scorer)
         self.parameters = lora.trainable_parameters(family)
         self.reference: Engine | None = None
         if keep_reference:
             self.reference = Engine(lora.reference(family), max_new_tokens=limit, vision_of=self.scorer)
 
     def refresh(self) -> None:
-        """Merge the adapters into the sampler's weights."""
-        lora.refresh(self.sampler.family, self.family)
+        """Merge the adapters into the sampler's weights, where it has its own."""
+        if self.sampler is not self.scorer:
+            lora.refresh(self.sampler.family, self.family)
 
     def tensors(self) -> dict[str, Tensor]:
         """The adapters alone."""

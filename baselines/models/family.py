@@ -231,7 +231,7 @@ class Family:
         weight = self.model.lm_head.weight
         if weight.dtype == torch.float32:
             return F.linear(hidden, weight)
-        return _Float32Product.apply(hidden.flatten(0, -2), weight).unflatten(0, hidden.shape[:-1])
+        return Float32Product.apply(hidden.flatten(0, -2), weight).unflatten(0, hidden.shape[:-1])
 
     # ---- text ------------------------------------------------------------------------------------------------------
 
@@ -367,7 +367,7 @@ def fit_pixels(height: int, width: int, unit: int, least: int, most: int) -> tup
     return rows, columns
 
 
-class _Float32Product(torch.autograd.Function):
+class Float32Product(torch.autograd.Function):
     """`x @ weight.T` of 16-bit numbers, [M, H] and [V, H] -> [M, V] float32, without a float32 copy of the weights on
     CUDA. Gradients are of the weights' type, as those of `F.linear` are.
     """

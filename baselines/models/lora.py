@@ -3,12 +3,17 @@
 The adapters (Hu et al., 2021, arXiv 2106.09685) are the layers of the `peft` library, put into the model in place: the
 family, its decoder and its engine go on with the same module paths. Three views of one model share all its other
 weights:
-- the model itself, base and adapters apart, is what is trained;
+- the model itself, base and adapters apart, is what is trained; it can sample, too;
 - `merged_copy` has their sum as ordinary linear layers, for sampling at full speed;
 - `reference` has the base alone, for the KL penalty, and holds no weights of its own.
 
 Merged weights are always computed from the base, which never changes: adding an update to them and taking it off
 again would round twice in bfloat16 and drift.
+
+The base of a bfloat16 model lies on bfloat16's grid, and so does its product once that is rounded. What adapters add
+in their first steps is smaller than half a step of that grid and vanishes if it is added to either and rounded again.
+So `Summed` adds the products in float32, and merged weights that are rounded to the model's type (`--lora.merge
+model`) lose those steps: docs/benchmarks/half_precision.md has the numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -30,9 +35,9 @@ from peft.tuners.lora import Linear as Adapted
 from torch import Tensor, nn
 from transformers.image_processing_base import ImageProcessingMixin
 
-from vlgym.errors import UserError, check_number, check_writable
+from vlgym.errors import UserError, check_choice, check_number, check_writable
 
-from .family import Family
+from .family import Family, Float32Product
 from .limits import FILE
 
 NAME = "default"  # peft can hold several adapters by name; here there is one
@@ -42,6 +47,7 @@ MODEL_FILES = (
     "preprocessor_config.json", "processor_config.json", FILE,
 )  # fmt: skip
 """What a saved model consists of; an older one is replaced, nothing else is."""
+MERGES = ("none", "model", "float32")
 TARGETS = r"layers\.\d+\.(self_attn|mlp)\.\w+_proj"  # paths in the language model: all its linear layers
 
 
@@ -52,20 +58,38 @@ class LoraOptions:
     There is no dropout: it would make the probabilities at sampling and at scoring differ.
     """
 
-    rank: int = 0
-    """Rank of the adapters; 0 trains all weights of the language model instead."""
+    rank: int | None = None
+    """Rank of the adapters; 0 trains all weights of the language model instead.
+
+    Default 16 for published models on CUDA (the paper's code has 16), otherwise 0.
+    """
     alpha: float | None = None
     """The adapters' product is scaled by alpha / rank; default twice the rank."""
+    merge: str = "auto"
+    """What samples replies.
+
+    none (base and adapters apart, as they are scored: no further memory, slower), model (their sum in the model's type:
+    fastest, in bfloat16 it loses the first steps), float32 (their sum in float32: twice the memory of model) or auto
+    (none in bfloat16, model in float32).
+    """
+
+    def resolve(self, dtype: str, default_rank: int = 0) -> LoraOptions:
+        """The options with rank and merge filled in, for a model of that type."""
+        rank = default_rank if self.rank is None else self.rank
+        chosen = "model" if dtype == "float32" else "none"
+        return replace(self, rank=rank, merge=chosen if rank and self.merge == "auto" else self.merge)
 
     def validate(self) -> None:
         """Check ranges.
 
         Raises:
-            UserError: a value is out of its range, or alpha is given without a rank.
+            UserError: a value is out of its range, or alpha or merge is given without a rank.
         """
-        check_number("--lora.rank", self.rank, 0, hint="0 trains all weights.")
-        if self.alpha is not None and self.rank == 0:
-            raise UserError(f"--lora.alpha {self.alpha} means nothing without adapters; add, say, --lora.rank 32.")
+        check_number("--lora.rank", self.rank or 0, 0, hint="0 trains all weights.")
+        check_choice("--lora.merge", self.merge, ("auto", *MERGES))
+        for name, value, unset in (("alpha", self.alpha, None), ("merge", self.merge, "auto")):
+            if value != unset and not self.rank:
+                raise UserError(f"--lora.{name} {value} means nothing without adapters; add, say, --lora.rank 32.")
         if self.alpha is not None:
             check_number("--lora.alpha", self.alpha, above=0, hint="Leave it out for twice the rank.")
 
@@ -86,6 +110,34 @@ class Factor(nn.Linear):
         return F.linear(x, self.weight.to(x.dtype))
 
 
+class Summed(Adapted):
+    """An adapted layer of a 16-bit model: base and adapter are added in float32 and rounded once.
+
+    peft's own rounds the base's product first, and an adapter that adds less than half a step to it adds nothing. The
+    products are of 16-bit numbers all the same (on CUDA; see `Float32Product`).
+    """
+
+    def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        """[..., inputs] -> [..., outputs] of the same type."""
+        base: Any = self.base_layer
+        factors: list[Any] = [self.lora_A[NAME], self.lora_B[NAME]]
+        flat, (down, up) = x.flatten(0, -2), (factor.weight.to(x.dtype) for factor in factors)
+        total = Float32Product.apply(flat, base.weight)
+        if base.bias is not None:
+            total = total + base.bias
+        total = torch.add(total, Float32Product.apply(F.linear(flat, down), up), alpha=self.scaling[NAME])
+        return total.to(x.dtype).unflatten(0, x.shape[:-1])
+
+
+class Float32Linear(nn.Linear):
+    """A linear layer with float32 weights in a model of another type: its products are float32."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., inputs] -> [..., outputs] of the same type."""
+        bias = None if self.bias is None else self.bias.float()
+        return F.linear(x.float(), self.weight, bias).to(x.dtype)
+
+
 # ---- adapters --------------------------------------------------------------------------------------------------------
 
 
@@ -104,7 +156,7 @@ def add_adapters(family: Family, options: LoraOptions, *, seed: int) -> None:
         UserError: rank 0, or another value out of its range.
     """
     options.validate()
-    if options.rank == 0:
+    if not options.rank:
         raise UserError("--lora.rank 0 trains all weights, without adapters; for adapters give, say, --lora.rank 32.")
     if next(_adapted(family), None) is not None:
         raise ValueError("The model has adapters already.")
@@ -117,6 +169,8 @@ def add_adapters(family: Family, options: LoraOptions, *, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     for _, layer in _adapted(family):
         layer.cast_input_dtype_enabled = False  # see Factor
+        if layer.base_layer.weight.dtype != torch.float32:
+            layer.__class__ = Summed
         down = Factor(layer.in_features, options.rank, family.device)
         up = Factor(options.rank, layer.out_features, family.device)
         bound = layer.in_features**-0.5
@@ -161,15 +215,23 @@ def reference(family: Family) -> Family:
     return _rebuilt(family, lambda layer: layer.base_layer)
 
 
-def merged_copy(family: Family) -> Family:
+def merged_copy(family: Family, *, float32: bool = False) -> Family:
     """The model with plain linear layers, base + scale * B A, in memory of their own; all the rest is shared.
 
     Call `refresh` after each change of the adapters.
+
+    Args:
+        family: the model.
+        float32: keep the sums in float32, whatever the model's type.
     """
 
     def plain(layer: Any) -> nn.Linear:
-        bias = layer.base_layer.bias
-        return copy.deepcopy(layer.base_layer, {id(bias): bias})
+        base = layer.base_layer
+        linear: nn.Linear = copy.deepcopy(base, {id(base.bias): base.bias})
+        if float32 and base.weight.dtype != torch.float32:
+            linear.__class__ = Float32Linear
+            linear.weight = nn.Parameter(linear.weight.float(), requires_grad=False)
+        return linear
 
     merged = _rebuilt(family, plain)
     refresh(merged, family)
@@ -178,7 +240,7 @@ def merged_copy(family: Family) -> Family:
 
 @torch.no_grad()
 def refresh(merged: Family, family: Family) -> None:
-    """Compute every merged weight from base and adapters: in float32, then rounded to the base's type.
+    """Compute every merged weight from base and adapters: in float32, then rounded to the merged copy's type.
 
     In place, so captured graphs stay valid and an `Engine` notices.
     """

@@ -39,7 +39,7 @@ class Stage:
     def __init__(self, config: Any, world: World = ALONE, *, keep_reference: bool = False) -> None:
         self.config, self.world = config, world
         self.envs = Environments(config, world)
-        engine = Engine(load_family("tiny", image_tokens=4), max_new_tokens=6)
+        engine = Engine(load_family("tiny", image_tokens=4, dtype=config.dtype), max_new_tokens=6)
         self.weights = AllWeights(engine, train_vision=False, keep_reference=keep_reference)
         self.policy = ModelPolicy(engine, torch.Generator().manual_seed(0), world=world)
         self.order = torch.Generator().manual_seed(0)

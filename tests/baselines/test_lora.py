@@ -7,10 +7,12 @@ import json
 import pytest
 import torch
 from safetensors.torch import load_file
+from samples import messages, picture
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from baselines.engine.engine import Engine
+from baselines.models import lora
 from baselines.models.load import FAMILIES, load_family
 from baselines.models.lora import (
     LoraOptions,
@@ -163,6 +165,8 @@ def test_the_product_is_scaled_by_alpha_over_rank_and_alpha_is_twice_the_rank_by
         (LoraOptions(rank=8, alpha=0.0), "--lora.alpha 0.0 must be > 0"),
         (LoraOptions(rank=8, alpha=float("nan")), "--lora.alpha nan must be > 0"),
         (LoraOptions(alpha=16.0), "add, say, --lora.rank 32"),
+        (LoraOptions(merge="none"), "--lora.merge none means nothing without adapters"),
+        (LoraOptions(rank=8, merge="half"), "--lora.merge"),
         (LoraOptions(), "--lora.rank 0 trains all weights"),
     ],
 )
@@ -306,11 +310,17 @@ def test_a_bfloat16_merged_copy_scores_as_base_and_adapters_do_but_for_rounding(
     assert rounding < 0.4 * learnt  # 0.08 to 0.16 was measured
 
 
-def test_adapters_of_a_bfloat16_model_do_no_float32_matrix_products():
+def test_the_products_of_a_bfloat16_models_adapters_are_of_16_bit_numbers(monkeypatch):
     family = load_family("tiny", dtype="bfloat16")
     add_adapters(family, LoraOptions(rank=4), seed=0)
     layer = family.language_model.layers[0].mlp.up_proj
     products = []
+
+    class Summing:
+        @staticmethod
+        def apply(x, weight):
+            products.append((x.dtype, weight.dtype))
+            return x.float() @ weight.float().t()
 
     class Recorder(TorchFunctionMode):
         def __torch_function__(self, func, types, args=(), kwargs=None):
@@ -318,9 +328,64 @@ def test_adapters_of_a_bfloat16_model_do_no_float32_matrix_products():
                 products.append((args[0].dtype, args[1].dtype))
             return func(*args, **(kwargs or {}))
 
+    monkeypatch.setattr(lora, "Float32Product", Summing)  # on CUDA it takes 16-bit numbers and sums in float32
     with Recorder():
         assert layer(torch.ones(2, layer.in_features, dtype=torch.bfloat16)).dtype == torch.bfloat16
     assert products == [(torch.bfloat16, torch.bfloat16)] * 3  # the base and the two factors
+
+
+def test_what_an_adapter_adds_reaches_a_bfloat16_layer_even_below_half_a_step_of_its_output():
+    family = load_family("tiny", dtype="bfloat16")
+    add_adapters(family, LoraOptions(rank=4, alpha=4), seed=0)
+    layer = family.language_model.layers[0].mlp.up_proj
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(4096, layer.in_features, generator=generator).bfloat16()
+    before = layer(x).float()
+    with torch.no_grad():
+        layer.lora_A["default"].weight.fill_(0.0)
+        layer.lora_A["default"].weight[:, 0] = 1.0
+        layer.lora_B["default"].weight.fill_(1e-5)  # adds 4e-5 times the first input
+    added = 4e-5 * x[:, :1].float()
+    step = 2.0**-8 * before.abs()
+    assert (added.abs() < 0.5 * step).float().mean() > 0.9  # rounded twice, these would add nothing
+    moved = layer(x).detach().float() - before.detach()
+    share = float((moved * added).sum() / (added.square().sum() * moved.shape[1]))
+    assert 0.8 < share < 1.2  # 1 on average; 0.06 was measured where the base's product is rounded first
+
+
+@pytest.mark.parametrize("static", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("merge", ["none", "model", "float32"])
+def test_every_way_to_merge_samples_what_base_and_adapters_score(merge, dtype, static, source, prompts):
+    family = load_family(source, dtype=dtype)
+    prompts = [family.encode(messages(picture(seed), "Say a word.")) for seed in (1, 2, 1)]
+    add_adapters(family, LoraOptions(rank=4), seed=0)
+    randomise(family)
+    sampler = family if merge == "none" else merged_copy(family, float32=merge == "float32")
+    out = sampled(Engine(sampler, max_new_tokens=6, static=static), prompts)
+    with torch.no_grad():
+        gap = (Engine(family, max_new_tokens=6).score(prompts, out.ids, out.mask) - out.logp)[out.mask].abs()
+    assert gap.max() < 2e-5 if dtype == "float32" else gap.mean() < 0.05
+    assert out.hidden.abs().sum() > 0
+
+
+def test_weights_merged_in_float32_keep_what_the_models_type_would_round_away():
+    family = load_family("tiny", dtype="bfloat16")
+    add_adapters(family, LoraOptions(rank=1, alpha=1), seed=0)
+    layer = family.language_model.layers[0].mlp.up_proj
+    with torch.no_grad():
+        layer.base_layer.weight.fill_(1.0)
+        layer.lora_A["default"].weight.fill_(1.0)
+    rounded, fine = merged_copy(family), merged_copy(family, float32=True)
+    with torch.no_grad():
+        layer.lora_B["default"].weight.fill_(2.0**-12)
+    for merged, expected in ((rounded, 1.0), (fine, 1.0 + 2.0**-12)):
+        linear = merged.language_model.layers[0].mlp.up_proj
+        place = linear.weight.data_ptr()
+        refresh(merged, family)
+        assert linear.weight.unique().tolist() == [expected]
+        assert linear.weight.data_ptr() == place
+        assert linear(torch.ones(1, linear.in_features, dtype=torch.bfloat16)).dtype == torch.bfloat16
 
 
 def test_merged_weights_are_summed_in_float32_and_rounded_once():
