@@ -32,7 +32,8 @@ MOST_ENVS, MOST_SEED = 2**16, 2**62 - 1
 FREE_ON_RESUME = frozenset(
     {
         "out", "resume", "overwrite", "yes", "updates", "env_steps", "save_every", "eval_every", "eval_episodes",
-        "threads", "track", "micro_batch", "micro_tokens", "recompute", "export",
+        "threads", "track", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter",
+        "record_every", "record_keep", "stop_after",
     }
 )  # fmt: skip
 
@@ -133,8 +134,14 @@ class RunConfig:
     """Updates between further held-out evaluations; 0 for none."""
     save_every: int = 10
     """Updates between checkpoints."""
+    record_every: int = 10
+    """Updates between recordings of an episode to look at, in the run's folder (`vlgym play --replay`); 0 for none."""
+    record_keep: int = 20
+    """Newest recordings that remain."""
     export: Path | None = None
     """Write the trained model here too, as a plain Hugging Face checkpoint with adapters merged."""
+    export_adapter: Path | None = None
+    """With --lora.rank: write the adapters here too, as PEFT keeps them."""
     device: str = "cpu"
     """Torch device."""
     dtype: str = "float32"
@@ -172,13 +179,20 @@ class RunConfig:
         )  # fmt: skip
         config.require_at_least(
             1, "updates", "env_steps", "rollout_steps", "epochs", "minibatch", "micro_batch", "micro_tokens",
-            "max_new_tokens", "image_tokens", "save_every",
+            "max_new_tokens", "image_tokens", "save_every", "record_keep",
         )  # fmt: skip
         config.require_one_of("preset", "none", *PRESETS)
         check_number("--num-envs", config.num_envs, 1, MOST_ENVS)
         check_number("--seed", config.seed, 0, MOST_SEED)
         config.require_at_least(
-            0, "eval_every", "eval_episodes", "history_turns", "history_images", "kl_coef", "invalid_penalty"
+            0,
+            "eval_every",
+            "eval_episodes",
+            "record_every",
+            "history_turns",
+            "history_images",
+            "kl_coef",
+            "invalid_penalty",
         )
         config.require_positive("lr", "max_grad_norm")
         config.require_share("final_lr")
@@ -190,6 +204,8 @@ class RunConfig:
         check_tracker(config.track)
         if config.train_vision and config.lora.rank:
             raise UserError("--train-vision trains all weights; it does not go with --lora.rank. Leave one out.")
+        if config.export_adapter and not config.lora.rank:
+            raise UserError("--export-adapter: this run has no adapters. Add, say, --lora.rank 32, or take --export.")
         if config.overwrite and config.out is None:
             raise UserError("--overwrite needs the folder of the run that is to be deleted: --overwrite --out runs/...")
         for options in (config.warm, config.lora, config.reward):

@@ -35,8 +35,7 @@ from vlgym.trajectory import SEED_RULE
 
 from ..engine.engine import Engine
 from ..engine.policy import ModelPolicy
-from ..models import lora
-from ..models.limits import NEW_TOKENS, Limits
+from ..models.limits import NEW_TOKENS
 from ..models.load import load_family
 from ..runs import distributed, folder
 from ..runs.checkpoint import checkpoints, load_checkpoint, load_module, load_tensors, module_tensors
@@ -49,6 +48,9 @@ from .config import DEFAULT_MODEL, RunConfig, saved_config
 from .environments import Environments
 from .evaluation import draw_run, held_out, in_words
 from .optimizers import Optimizers
+from .recording import FOLDER as EPISODES
+from .recording import EpisodeRecorder
+from .results import check_targets, save_results
 from .state import Kept, Part, Plays, RunState
 from .warm_start import WarmReport, check_oracles, show_check, warm_start
 from .weights import Adapters, AllWeights, Weights, engines
@@ -122,8 +124,7 @@ class Run(Generic[C]):
         self.out = Path(distributed.gather_texts(chosen, self.world)[0])
         if self.world.first and not c.resume:
             check_folder(self.out, overwrite=c.overwrite, yes=c.yes)
-        if c.export:
-            lora.check_export(c.export)
+        check_targets(c)
         if c.warm.steps and not c.resume:
             check_oracles(ids)
         how = f" ({', '.join(c.env_kwargs)})" if c.env_kwargs else ""
@@ -161,8 +162,12 @@ class Run(Generic[C]):
         self.order = torch.Generator().manual_seed(2 * c.seed + 2)
         self.state = RunState(self.weights, {"sampler": sampling, "order": self.order}, warm, self.world)
         self.policy = ModelPolicy(self.weights.sampler, sampling, name=f"{c.algorithm} ({c.model})", world=self.world)
-        if self.world.first and not c.resume:  # the limits that follow from model and warm start are known now
-            folder.write_json(self.out / folder.RUN_FILE, record | {"policy": self.policy.describe()})
+        record["policy"] = self.policy.describe()  # the limits that follow from model and warm start are known now
+        if self.world.first and not c.resume:
+            folder.write_json(self.out / folder.RUN_FILE, record)
+        self.recorder = EpisodeRecorder(
+            self.out / EPISODES, record, every=c.record_every if self.world.first else 0, keep=c.record_keep
+        )
 
     def _describe(self) -> dict[str, Any]:
         """The run's record, without its policy."""
@@ -212,10 +217,14 @@ class Run(Generic[C]):
         Raises:
             UserError: the checkpoint is of another model, or of another number of processes.
         """
-        self.kept = Kept(optimizers, collector, modules or {}, parts or {})
+        self.kept = Kept(optimizers, collector, modules or {}, parts or {}, self.recorder)
         self._stack.callback(collector.close)
+        if hasattr(collector, "recorder"):
+            collector.recorder = self.recorder
         if self._checkpoint is not None:
             self.state.restore(*self._checkpoint, self.kept)
+            if self.world.first:
+                self.recorder.set_state(self._checkpoint[1].get("recorder"), self.state.update, self.envs)
             self._checkpoint = None
         c = self.config
         self.log = RunLog(
@@ -257,6 +266,7 @@ class Run(Generic[C]):
                 engine.forget()  # an update depends on nothing computed before it, so that resuming is exact
             self.weights.refresh()
             update = Update(state.update + 1, self._advice())
+            self.recorder.begin(update.number)
             yield update
             self._record(update)
             if c.eval_every and state.update % c.eval_every == 0 and not self.finished():
@@ -299,14 +309,8 @@ class Run(Generic[C]):
         self.state.save(self.out / "checkpoints", self.kept)
 
     def save_model(self) -> list[Path]:
-        """Write the trained model, adapters merged, as folders that `--model` and `from_pretrained` read."""
-        self.weights.refresh()
-        c, sampler = self.config, self.weights.sampler
-        folders = [self.out / "model"] + ([Path(c.export)] if c.export else [])
-        limits = Limits(
-            sampler.max_new_tokens, sampler.family.image_tokens, c.history_turns, c.history_images, c.parser
-        )
-        return [lora.export_merged(sampler.family, path, limits.note()) for path in folders]
+        """Write the trained model, adapters merged, and the adapters if there are any; return the folders."""
+        return list(save_results(self.weights, self.config, self.out))
 
     def _record(self, update: Update) -> None:
         """Log an update and count it."""
@@ -331,6 +335,7 @@ class Run(Generic[C]):
             "speed/peak_memory_gib": peak_memory(batch.old.device) / 2**30,
         }
         self.log.write({"update": state.update, "env_steps": state.env_steps, **row, **update.seconds, **speed})
+        self.recorder.end(state.update)
 
     def _resume(self) -> str:
         return f"python -m {self.config.command} --resume --out {self.out}"

@@ -17,6 +17,7 @@ from transformers.utils.logging import disable_progress_bar
 from vlgym.errors import UserError, check_choice, nearest
 from vlgym.terminal import is_live, open_console
 
+from .adapter import find_base, is_adapter, merge_adapter
 from .family import Family
 from .gemma import Gemma3
 from .qwen import Qwen3VL, QwenVL, TinyQwen2VL
@@ -49,7 +50,7 @@ def load_family(
     """Build `tiny`, or load a model of a supported family from a folder or from the Hugging Face Hub.
 
     Args:
-        model: `tiny`, a folder, or a Hub name.
+        model: `tiny`, a folder, or a Hub name; a folder of adapters is merged into the model that it names.
         image_tokens: most tokens per image; None: 16 for tiny, 256 for published models.
         seed: initialisation of `tiny`.
         dtype: `float32` or `bfloat16`.
@@ -60,6 +61,13 @@ def load_family(
         UserError: no such model, a damaged one, a family that is not supported, or an unknown dtype.
     """
     check_choice("--dtype", dtype, DTYPES)
+    if is_adapter(model):
+        family = load_family(
+            find_base(model), image_tokens=image_tokens, seed=seed, dtype=dtype, device=device,
+            as_published=as_published,
+        )  # fmt: skip
+        merge_adapter(family, model)
+        return family
     if not is_live(open_console(stderr=True)):
         disable_progress_bar()  # transformers would draw bars into pipes and log files, too
     if model == "tiny":

@@ -9,6 +9,7 @@ from vlgym.errors import UserError, check_choice, check_number
 from vlgym.policies import Policy
 
 from ..engine.engine import Engine
+from ..models.adapter import is_adapter
 from ..models.limits import NEW_TOKENS, read_limits
 from ..models.load import DTYPES, FAMILIES, find_model, load_family
 from ..runs.threads import set_up_torch
@@ -79,7 +80,7 @@ def _choose(name: str, engine: str) -> tuple[bool, Any, dict[str, Any]]:
         if engine == "generate":
             raise UserError("hf:tiny: the tiny model has no chat template, so engine=generate cannot play it.")
         return True, None, {}
-    if engine == "engine":
+    if engine == "engine" or is_adapter(name):
         return True, None, {}
     config, source = find_model(name, HINT)
     return engine == "auto" and config.model_type in FAMILIES, config, source
