@@ -131,7 +131,9 @@ class RunConfig:
     eval_episodes: int = 200
     """Held-out episodes (split test) per environment, before and after; 0 for none."""
     eval_every: int = 0
-    """Updates between further held-out evaluations; 0 for none."""
+    """Updates between validations (split val), by which the best model is chosen and kept in best/; 0 for none."""
+    stop_after: int = 0
+    """End the run after so many validations without a better model; 0 for never."""
     save_every: int = 10
     """Updates between checkpoints."""
     record_every: int = 10
@@ -187,6 +189,7 @@ class RunConfig:
         config.require_at_least(
             0,
             "eval_every",
+            "stop_after",
             "eval_episodes",
             "record_every",
             "history_turns",
@@ -206,6 +209,8 @@ class RunConfig:
             raise UserError("--train-vision trains all weights; it does not go with --lora.rank. Leave one out.")
         if config.export_adapter and not config.lora.rank:
             raise UserError("--export-adapter: this run has no adapters. Add, say, --lora.rank 32, or take --export.")
+        if config.stop_after and not (config.eval_every and config.eval_episodes):
+            raise UserError(f"--stop-after {config.stop_after} counts validations; add, say, --eval-every 10.")
         if config.overwrite and config.out is None:
             raise UserError("--overwrite needs the folder of the run that is to be deleted: --overwrite --out runs/...")
         for options in (config.warm, config.lora, config.reward):

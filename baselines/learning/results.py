@@ -48,7 +48,6 @@ def save_results(weights: Weights, config: RunConfig, out: Path) -> Iterator[Pat
     Yields:
         each folder, when it is written.
     """
-    weights.refresh()
     note = limits_of(weights, config).note()
     for folder in (out / MODEL, config.export):
         if folder is not None:

@@ -51,6 +51,7 @@ from .optimizers import Optimizers
 from .recording import FOLDER as EPISODES
 from .recording import EpisodeRecorder
 from .results import check_targets, save_results
+from .selection import TEST, Selection
 from .state import Kept, Part, Plays, RunState
 from .warm_start import WarmReport, check_oracles, show_check, warm_start
 from .weights import Adapters, AllWeights, Weights, engines
@@ -168,6 +169,7 @@ class Run(Generic[C]):
         self.recorder = EpisodeRecorder(
             self.out / EPISODES, record, every=c.record_every if self.world.first else 0, keep=c.record_keep
         )
+        self.selection = Selection(self)
 
     def _describe(self) -> dict[str, Any]:
         """The run's record, without its policy."""
@@ -232,6 +234,7 @@ class Run(Generic[C]):
             quiet=not self.world.first,
         )  # fmt: skip
         self._stack.callback(self.log.close)
+        self.selection.see_patience()
 
     def updates(self) -> Iterator[Update]:
         """The updates that are left to make. Before the first, after the last, and as often as asked for between, the
@@ -255,11 +258,10 @@ class Run(Generic[C]):
         if state.update == 0:
             self.save()  # the warm start is safe before anything else takes time
             self.evaluate()
+            self.selection.validate(last=self.all_made())
         elif self.finished():
-            more = "--env-steps" if c.env_steps is not None else "--updates"
-            self.log.say(
-                f"all {state.update} updates of this run have been made; to add some: {self._resume()} {more} N"
-            )
+            more = "--stop-after" if not self.all_made() else "--updates" if c.env_steps is None else "--env-steps"
+            self.log.say(f"this run ended after {state.update} updates; to go on: {self._resume()} {more} N")
         stop = self._stack.enter_context(interruptible())
         while not self.finished() and not distributed.any_of(bool(stop["signal"]), self.world):
             for engine in engines(self.weights):
@@ -269,8 +271,7 @@ class Run(Generic[C]):
             self.recorder.begin(update.number)
             yield update
             self._record(update)
-            if c.eval_every and state.update % c.eval_every == 0 and not self.finished():
-                self.evaluate()
+            self.selection.validate(last=self.all_made())
             stopping = distributed.any_of(bool(stop["signal"]), self.world)
             if state.update % c.save_every == 0 or self.finished() or stopping:
                 self.save()
@@ -282,27 +283,37 @@ class Run(Generic[C]):
         else:
             self.stopped_by = stop["signal"] or signal.SIGINT
             self.log.say(f"stopped after update {state.update}. Go on: {self._resume()}")
+        if self.finished():
+            self.selection.judge()
         if self.world.first:
             curve = draw_run(self.out, self.envs, state, self.log, title=self.title, name=c.algorithm)
             self.log.say(f"learning curve: {curve}")
 
     def finished(self) -> bool:
+        """Whether all updates, or all environment steps, have been made; or the wait for a better model is over."""
+        return self.all_made() or self.selection.over
+
+    def all_made(self) -> bool:
         """Whether all updates, or all environment steps, have been made."""
         c, state = self.config, self.state
         return state.update >= c.updates or (c.env_steps is not None and state.env_steps >= c.env_steps)
 
-    def evaluate(self) -> None:
+    def evaluate(self, split: str = TEST) -> list[dict[str, Any]]:
         """Play held-out episodes of every environment (in the first process), print and record the reports; nothing
-        where that was done after this update."""
-        state = self.state
-        done = any(report["update"] == state.update for report in state.evaluations)
+        where that was done after this update. Return the new reports."""
+        state, new = self.state, []
+        done = any((report["update"], report["split"]) == (state.update, split) for report in state.evaluations)
         if done or not self.config.eval_episodes or not self.world.first:
-            return
+            return []
         self.weights.refresh()
-        for report in held_out(self.weights.sampler, self.envs, self.config, self.log, name=self.policy.name):
-            state.evaluations.append({"update": state.update, "env_steps": state.env_steps, **report.to_dict()})
+        for report in held_out(
+            self.weights.sampler, self.envs, self.config, self.log, name=self.policy.name, split=split
+        ):
+            new.append({"update": state.update, "env_steps": state.env_steps, **report.to_dict()})
             self.log.say(in_words(report, state.env_steps))
+        state.evaluations += new
         folder.write_json(self.out / "evaluation.json", state.evaluations)
+        return new
 
     def save(self) -> None:
         """Write a checkpoint."""

@@ -61,7 +61,7 @@ def export_adapter(family: Family, folder: Path, base: str, notes: Mapping[str, 
     part = folder.parent / f".{folder.name}.part"
     shutil.rmtree(part, ignore_errors=True)
     try:
-        config.save_pretrained(part)
+        config.save_pretrained(str(part))
         save_file(tensors, part / WEIGHTS, metadata={"format": "pt"})
         for name, data in (notes or {}).items():
             (part / name).write_text(json.dumps(data, indent=2, default=str))

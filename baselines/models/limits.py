@@ -13,6 +13,7 @@ from typing import Any
 from vlgym.errors import UserError
 
 FILE = "vlgym.json"
+EVALUATION = "evaluation.json"  # beside a model that was chosen by what it scored: the scores
 NEW_TOKENS = 128  # longest reply where neither an option, a warm start nor the model's own training says
 
 

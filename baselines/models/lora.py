@@ -33,13 +33,14 @@ from transformers.image_processing_base import ImageProcessingMixin
 from vlgym.errors import UserError, check_number, check_writable
 
 from .family import Family
-from .limits import FILE
+from .limits import EVALUATION, FILE
 
 NAME = "default"  # peft can hold several adapters by name; here there is one
 MODEL_FILES = (
     "config.json", "generation_config.json", "model*.safetensors", "model.safetensors.index.json", "tokenizer*",
     "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "chat_template.jinja",
     "preprocessor_config.json", "processor_config.json", FILE,
+    EVALUATION,
 )  # fmt: skip
 """What a saved model consists of; an older one is replaced, nothing else is."""
 TARGETS = r"layers\.\d+\.(self_attn|mlp)\.\w+_proj"  # paths in the language model: all its linear layers
