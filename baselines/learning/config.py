@@ -15,6 +15,7 @@ import yaml
 
 from vlgym.errors import UserError, check_choice, check_number, nearest
 
+from ..models.limits import MOST_TEMPERATURE
 from ..models.load import DTYPES
 from ..models.lora import LoraOptions
 from ..runs import folder
@@ -107,6 +108,10 @@ class RunConfig:
     """Images in the prompt, the current one included; default each environment's own (the paper: 4)."""
     parser: str | None = None
     """Reply style; default each environment's own."""
+    system: str | None = None
+    """System message, put first in the prompt; default that of the model's own training, else of its chat template."""
+    temperature: float = 1.0
+    """What logits are divided by wherever a token is sampled or scored, evaluations included (not in a warm start)."""
     env_kwargs: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Further constructor arguments of the environments, as name=value (YAML values); giving it again adds."""
     invalid_action: str | None = None
@@ -198,6 +203,9 @@ class RunConfig:
             "invalid_penalty",
         )
         config.require_positive("lr", "max_grad_norm")
+        check_number("--temperature", config.temperature, above=0, most=MOST_TEMPERATURE)
+        if config.system is not None and not config.system.strip():
+            raise UserError("--system is empty; leave it out for the message of the model's own chat template.")
         config.require_share("final_lr")
         config.require_one_of("scoring", "auto", "shared", "flat")
         config.require_one_of("kl_estimator", *get_args(losses.KLEstimator))

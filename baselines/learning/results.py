@@ -33,8 +33,9 @@ def limits_of(weights: Weights, config: RunConfig) -> Limits:
     """The limits that the model learnt with; whoever plays it again reads them beside its weights."""
     sampler = weights.sampler
     return Limits(
-        sampler.max_new_tokens, sampler.family.image_tokens, config.history_turns, config.history_images, config.parser
-    )
+        sampler.max_new_tokens, sampler.family.image_tokens, config.history_turns, config.history_images, config.parser,
+        sampler.family.system, sampler.temperature,
+    )  # fmt: skip
 
 
 def save_results(weights: Weights, config: RunConfig, out: Path) -> Iterator[Path]:

@@ -35,7 +35,7 @@ from vlgym.trajectory import SEED_RULE
 
 from ..engine.engine import Engine
 from ..engine.policy import ModelPolicy
-from ..models.limits import NEW_TOKENS
+from ..models.limits import NEW_TOKENS, read_limits
 from ..models.load import load_family
 from ..runs import distributed, folder
 from ..runs.checkpoint import checkpoints, load_checkpoint, load_module, load_tensors, module_tensors
@@ -133,9 +133,11 @@ class Run(Generic[C]):
         record = self._describe()
         if c.resume:
             folder.check_same(folder.read_run(self.out), record)
+        model = c.model or DEFAULT_MODEL
         family = load_family(
-            c.model or DEFAULT_MODEL, image_tokens=c.image_tokens, seed=c.seed, dtype=c.dtype, device=c.device
-        )
+            model, image_tokens=c.image_tokens, seed=c.seed, dtype=c.dtype, device=c.device,
+            system=c.system or read_limits(model).system,
+        )  # fmt: skip
         self._stack = ExitStack()
         if self.world.first:
             if not c.resume:
@@ -157,6 +159,8 @@ class Run(Generic[C]):
             self.weights = Adapters(engine, c.lora, seed=c.seed, keep_reference=keep_reference)
         else:
             self.weights = AllWeights(engine, train_vision=c.train_vision, keep_reference=keep_reference)
+        for each in engines(self.weights):  # the reference's, too: equal weights then have no KL
+            each.temperature = c.temperature
         if c.recompute:
             family.recompute_activations()
         sampling = torch.Generator().manual_seed(2 * c.seed + 1)

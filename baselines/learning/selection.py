@@ -72,7 +72,7 @@ class Selection:
         """The best model so far; None before the first, or where its folder was removed or its note damaged."""
         try:
             note = json.loads((self.folder / EVALUATION).read_text())
-            return Best(*(note[name] for name in ("update", "env_steps", "success", "mean_return")), note.get(TEST))
+            return Best(note["update"], note["env_steps"], note["success"], note["mean_return"], note.get(TEST))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -86,7 +86,7 @@ class Selection:
         if not c.eval_every or not (last or run.state.update % c.eval_every == 0):
             return
         reports = run.evaluate(VAL)
-        if reports and self._consider(reports):
+        if reports and run.world.first and self._consider(reports):
             run.log.say(f"the best model so far; kept in {self.folder}")
         self.see_patience()
 
@@ -150,9 +150,11 @@ class Selection:
         dtype = str(family.model.lm_head.weight.dtype).removeprefix("torch.")
         try:
             loaded = load_family(
-                str(self.folder), image_tokens=family.image_tokens, dtype=dtype, device=str(family.device)
-            )
+                str(self.folder), image_tokens=family.image_tokens, dtype=dtype, device=str(family.device),
+                system=family.system,
+            )  # fmt: skip
             engine = Engine(loaded, max_new_tokens=sampler.max_new_tokens, parsers=sampler.parsers)
+            engine.temperature = sampler.temperature
             reports = []
             for report in held_out(engine, run.envs, run.config, run.log, name=f"{run.policy.name}, best"):
                 run.log.say(f"best model, {in_words(report, best.env_steps)}")
