@@ -26,7 +26,7 @@ def make_hf(
     name: str,
     *,
     seed: int = 0,
-    temperature: float = 1.0,
+    temperature: float | None = None,
     max_tokens: int | None = None,
     device: str = "cpu",
     dtype: str = "float32",
@@ -39,7 +39,8 @@ def make_hf(
     Args:
         name: a folder, the Hub name of a model that chats about images, or `tiny` (untrained).
         seed: of the sampler.
-        temperature: what logits are divided by before a token is drawn; 0 takes the likeliest.
+        temperature: what logits are divided by before a token is drawn; 0 takes the likeliest; default as in the
+            model's training, 1 where that is not known.
         max_tokens: longest reply in tokens; default as in the model's training, 128 where that is not known.
         device: a torch device.
         dtype: `float32` or `bfloat16`.

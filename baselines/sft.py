@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from vlgym.errors import check_number
+from vlgym.errors import UserError, check_number
 
 from .engine.engine import Engine
 from .engine.policy import ModelPolicy
@@ -20,7 +20,7 @@ from .learning.command import main
 from .learning.config import MOST_SEED
 from .learning.environments import parsers_of
 from .learning.warm_start import WarmConfig, WarmReport, check_oracles, show_check, warm_start
-from .models.limits import NEW_TOKENS, Limits
+from .models.limits import NEW_TOKENS, Limits, read_limits
 from .models.load import load_family
 from .models.lora import MODEL_FILES, export_merged
 from .runs.folder import describe, environment_ids
@@ -53,6 +53,8 @@ class Config:
     """Longest reply in tokens; default half as much again as the oracle's longest."""
     image_tokens: int | None = None
     """Most tokens per image; default 16 for tiny, 256 for published models."""
+    system: str | None = None
+    """System message, put first in the prompt; default that of the model's chat template."""
     device: str = "cpu"
     """Torch device."""
     threads: int = 0
@@ -75,10 +77,15 @@ def run(config: Config) -> WarmReport:
     for name, value in (("--max-new-tokens", config.max_new_tokens), ("--image-tokens", config.image_tokens)):
         if value is not None:
             check_number(name, value, 1)
+    if config.system is not None and not config.system.strip():
+        raise UserError("--system is empty; leave it out for the message of the model's own chat template.")
     set_up_torch(config.threads, config.device, deterministic=config.deterministic)
     check_oracles(env_ids)
     check_folder(config.out, WARM, overwrite=config.overwrite, yes=config.yes)
-    family = load_family(config.model, image_tokens=config.image_tokens, seed=config.seed, device=config.device)
+    family = load_family(
+        config.model, image_tokens=config.image_tokens, seed=config.seed, device=config.device,
+        system=config.system or read_limits(config.model).system,
+    )  # fmt: skip
     prepare_folder(config.out, WARM, overwrite=config.overwrite)
     engine = Engine(family, max_new_tokens=config.max_new_tokens or NEW_TOKENS, parsers=parsers_of(env_ids, {}))
     print(f"warm start on {', '.join(env_ids)}: {config.warm.noise:.0%} of the labels are random legal actions")
@@ -88,7 +95,7 @@ def run(config: Config) -> WarmReport:
     )
     policy = ModelPolicy(engine, torch.Generator().manual_seed(config.seed), name=config.model)
     record = describe("sft", asdict(config), env_ids, {}, policy=policy)
-    limits = Limits(engine.max_new_tokens, family.image_tokens)
+    limits = Limits(engine.max_new_tokens, family.image_tokens, system=family.system)
     export_merged(family, config.out, {WARM.mark: {**record, "report": asdict(report)}, **limits.note()})
     print(f"saved {config.out} after {report.steps} steps and {report.seconds:.0f} s")
     return report

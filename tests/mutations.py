@@ -185,7 +185,9 @@ def write_page(saved: dict[str, Any], write: bool) -> None:
         "until then.",
     ]
     if before:
-        together = "none of them fails" if not before["all ten together"][0] else f"`{before['all ten together'][0]}` fails"
+        together = (
+            "none of them fails" if not before["all ten together"][0] else f"`{before['all ten together'][0]}` fails"
+        )
         parts.append(
             f"The last column is of the learner tests that there were before ({', '.join(f'`{p}`' for p in SUITES['before'])}), "
             f"for the ten changes that a review named. With all ten at once {together}."

@@ -73,7 +73,8 @@ class EagerDecoding:
             uniforms: [limit, B] in [0, 1), on the device; their number is the length of the longest reply.
             stop: int64, the tokens that end a reply.
             greedy: take the likeliest tokens; `uniforms` then only says how many.
-            temperature: what logits are divided by before a draw; the log-probabilities returned are those at 1.
+            temperature: what logits are divided by before a draw; the log-probabilities returned are those at 1, that
+                is, of the logits as they are given.
             over: asked every `CHECK` steps, so that a reply may be up to `CHECK - 1` tokens too long.
         """
         limit, n = uniforms.shape

@@ -38,7 +38,7 @@ class Sample:
 
 
 class ModelPolicy:
-    """Samples replies at temperature 1 from an engine.
+    """Samples replies from an engine, at its temperature.
 
     Args:
         engine: the model.
@@ -62,8 +62,9 @@ class ModelPolicy:
 
     def describe(self) -> dict[str, Any]:
         """What a reply depends on beside the prompt, for a run's record."""
-        sampler = {"greedy": True} if self.greedy else {"temperature": 1.0, "seed": self.generator.initial_seed()}
-        return {"name": self.name, **self.engine.describe(), **sampler}
+        seed, system = self.generator.initial_seed(), self.engine.family.system
+        sampler = {"greedy": True} if self.greedy else {"temperature": self.engine.temperature, "seed": seed}
+        return {"name": self.name, **self.engine.describe(), **sampler, **({"system": system} if system else {})}
 
     def sample(self, prompts: Sequence[Prompt]) -> tuple[list[Sample], list[str]]:
         """A reply to each prompt, as ids with their log-probabilities and as text."""

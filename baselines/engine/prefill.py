@@ -27,6 +27,10 @@ class Prefill:
         cached_prompts: distinct prompts whose keys and values are kept until the weights change.
         cached_images: distinct images whose vision features are kept until the vision tower changes.
         vision_of: one with the same vision tower, whose features are used instead of computing them again.
+
+    Attributes:
+        temperature: what logits are divided by, in sampling and in scoring alike: the distribution that training knows.
+            Set it before the first reply is sampled: recorded graphs hold it.
     """
 
     def __init__(
@@ -42,6 +46,7 @@ class Prefill:
         self.embedding = family.language_model.embed_tokens
         self.suppress = torch.zeros(family.model.lm_head.weight.shape[0], device=family.device)
         self.suppress[list(family.suppressed)] = float("-inf")
+        self.temperature = 1.0
         self._features: Lru = Lru(cached_images)
         self._entries: Lru = Lru(cached_prompts)
         vision = set(family.vision_parameters())
@@ -51,8 +56,9 @@ class Prefill:
         self._text_stamp: list[int] = []
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """[..., H] -> [..., V] float32, special tokens at -inf: suppressed in sampling and in scoring alike."""
-        return self.family.logits(hidden) + self.suppress
+        """[..., H] -> [..., V] float32 over the temperature, special tokens at -inf; in sampling and scoring alike."""
+        logits = self.family.logits(hidden)
+        return (logits if self.temperature == 1.0 else logits / self.temperature) + self.suppress
 
     def prefill_distinct(self, prompts: Sequence[Prompt], train_vision: bool) -> tuple[list[Segment], Tensor, Tensor]:
         """`prefill` each distinct prompt once; and the row of each prompt in that, [B]."""

@@ -1,8 +1,8 @@
 """Sampled replies to prompts.
 
-Sampling is over the whole vocabulary except the special tokens, at temperature 1 unless another is asked for. There is
-no call to the library's `generate()`: it would preprocess images again, and checkpoints' generation configs truncate
-the distribution silently.
+Sampling is over the whole vocabulary except the special tokens, at the engine's temperature (1 unless training asks for
+another). There is no call to the library's `generate()`: it would preprocess images again, and checkpoints' generation
+configs truncate the distribution silently.
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ class Sampler(Prefill):
             prompts: B prompts.
             generator: CPU generator; every call draws `B * max_new_tokens` numbers whatever the replies' lengths.
             greedy: argmax instead of sampling; `generator` is then not read.
-            temperature: what logits are divided by before a draw; the log-probabilities are those at 1 all the same.
+            temperature: what logits are divided by once more before a draw, for evaluations; the log-probabilities are
+                those of the engine's own temperature all the same.
             draws: [max_new_tokens, B] in [0, 1), the random numbers of each row, instead of the generator's.
             parsers: those of each row; by default every row has the sampler's.
             share: (first, all): these prompts are the rows from `first` on of a batch of `all`, and get the random

@@ -24,6 +24,7 @@ from ..engine.policy import ModelPolicy
 from ..models.family import Prompt
 from ..runs.distributed import ALONE, World
 from .batch import Batch, pack
+from .recording import EpisodeRecorder
 from .rewards import RewardShaper
 
 Rows = Sequence[Sequence[StepRecord]]
@@ -55,7 +56,12 @@ class Collector:
             model answers the other.
         policy: the model being trained.
         shaper: reward shaping.
+
+    Attributes:
+        recorder: is shown every record, where there is one.
     """
+
+    recorder: EpisodeRecorder | None = None
 
     def __init__(self, runners: Sequence[Runner], policy: ModelPolicy, shaper: RewardShaper | None = None) -> None:
         self.runners, self.policy, self.shaper = list(runners), policy, shaper
@@ -70,6 +76,9 @@ class Collector:
         else:
             rows = play_alternately(self.runners[0], self.runners[1], self.policy, steps)
         self.env_seconds = sum(runner.seconds for runner in self.runners) - before
+        if self.recorder is not None:
+            for row in rows:
+                self.recorder.see(enumerate(row))
         return rows
 
     def pack(self, rows: Rows) -> tuple[Batch, dict[str, float]]:
@@ -204,7 +213,12 @@ class GroupCollector:
         builder: prompt layout; by default each environment's own.
         remake: makes environment `i` again (see `Runner`).
         world: which of the groups' episodes are this process's.
+
+    Attributes:
+        recorder: is shown every record, where there is one.
     """
+
+    recorder: EpisodeRecorder | None = None
 
     def __init__(
         self,
@@ -243,6 +257,8 @@ class GroupCollector:
         while not runner.done:
             active = [slot.index for slot in runner.slots if slot.active]
             row = runner.step(self.policy)
+            if self.recorder is not None:
+                self.recorder.see(zip(active, row, strict=True))
             for slot, record in zip(active, row, strict=True):
                 reward = record.reward
                 if self.shaper is not None:

@@ -15,6 +15,7 @@ import yaml
 
 from vlgym.errors import UserError, check_choice, check_number, nearest
 
+from ..models.limits import MOST_TEMPERATURE
 from ..models.load import DTYPES
 from ..models.lora import LoraOptions
 from ..runs import folder
@@ -35,8 +36,8 @@ MOST_ENVS, MOST_SEED = 2**16, 2**62 - 1
 FREE_ON_RESUME = frozenset(
     {
         "out", "resume", "overwrite", "yes", "updates", "env_steps", "save_every", "eval_every", "eval_episodes",
-        "threads", "track", "micro_batch", "micro_tokens", "recompute", "export",
-        "check",
+        "threads", "track", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter",
+        "record_every", "record_keep", "stop_after", "check",
     }
 )  # fmt: skip
 
@@ -110,6 +111,10 @@ class RunConfig:
     """Images in the prompt, the current one included; default each environment's own (the paper: 4)."""
     parser: str | None = None
     """Reply style; default each environment's own."""
+    system: str | None = None
+    """System message, put first in the prompt; default that of the model's own training, else of its chat template."""
+    temperature: float = 1.0
+    """What logits are divided by wherever a token is sampled or scored, evaluations included (not in a warm start)."""
     env_kwargs: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Further constructor arguments of the environments, as name=value (YAML values); giving it again adds."""
     invalid_action: str | None = None
@@ -136,11 +141,19 @@ class RunConfig:
     eval_episodes: int = 200
     """Held-out episodes (split test) per environment, before and after; 0 for none."""
     eval_every: int = 0
-    """Updates between further held-out evaluations; 0 for none."""
+    """Updates between validations (split val), by which the best model is chosen and kept in best/; 0 for none."""
+    stop_after: int = 0
+    """End the run after so many validations without a better model; 0 for never."""
     save_every: int = 10
     """Updates between checkpoints."""
+    record_every: int = 10
+    """Updates between recordings of an episode to look at, in the run's folder (`vlgym play --replay`); 0 for none."""
+    record_keep: int = 20
+    """Newest recordings that remain."""
     export: Path | None = None
     """Write the trained model here too, as a plain Hugging Face checkpoint with adapters merged."""
+    export_adapter: Path | None = None
+    """With --lora.rank: write the adapters here too, as PEFT keeps them."""
     device: str = "cpu"
     """Torch device."""
     dtype: str | None = None
@@ -196,15 +209,26 @@ class RunConfig:
         config = replace(config, lr=config.policy_lr)
         config.require_at_least(
             1, "updates", "env_steps", "rollout_steps", "epochs", "minibatch", "micro_batch", "micro_tokens",
-            "max_new_tokens", "image_tokens", "save_every",
+            "max_new_tokens", "image_tokens", "save_every", "record_keep",
         )  # fmt: skip
         config.require_one_of("preset", "none", *PRESETS)
         check_number("--num-envs", config.num_envs, 1, MOST_ENVS)
         check_number("--seed", config.seed, 0, MOST_SEED)
         config.require_at_least(
-            0, "eval_every", "eval_episodes", "history_turns", "history_images", "kl_coef", "invalid_penalty"
+            0,
+            "eval_every",
+            "stop_after",
+            "eval_episodes",
+            "record_every",
+            "history_turns",
+            "history_images",
+            "kl_coef",
+            "invalid_penalty",
         )
         config.require_positive("lr", "max_grad_norm")
+        check_number("--temperature", config.temperature, above=0, most=MOST_TEMPERATURE)
+        if config.system is not None and not config.system.strip():
+            raise UserError("--system is empty; leave it out for the message of the model's own chat template.")
         config.require_share("final_lr")
         config.require_one_of("scoring", "auto", "shared", "flat")
         config.require_one_of("kl_estimator", *get_args(losses.KLEstimator))
@@ -214,6 +238,10 @@ class RunConfig:
         check_tracker(config.track)
         if config.train_vision and config.lora.rank:
             raise UserError("--train-vision trains all weights; it does not go with --lora.rank. Leave one out.")
+        if config.export_adapter and not config.lora.rank:
+            raise UserError("--export-adapter: this run has no adapters. Add, say, --lora.rank 32, or take --export.")
+        if config.stop_after and not (config.eval_every and config.eval_episodes):
+            raise UserError(f"--stop-after {config.stop_after} counts validations; add, say, --eval-every 10.")
         if config.overwrite and config.out is None:
             raise UserError("--overwrite needs the folder of the run that is to be deleted: --overwrite --out runs/...")
         for options in (config.warm, config.lora, config.reward, config.check):

@@ -27,8 +27,10 @@ Bound = Mapping[str, float]
 """`{"success", "return", "se"}` of a policy: `se` is the standard error of the mean return."""
 
 
-def held_out(sampler: Engine, envs: Environments, config: RunConfig, log: RunLog, *, name: str) -> Iterator[Report]:
-    """Play held-out episodes (split test) of every environment in turn, with a generator of their own.
+def held_out(
+    sampler: Engine, envs: Environments, config: RunConfig, log: RunLog, *, name: str, split: str = "test"
+) -> Iterator[Report]:
+    """Play held-out episodes of every environment in turn, with a generator of their own.
 
     Args:
         sampler: the model; it draws nothing from the generator of training.
@@ -36,12 +38,15 @@ def held_out(sampler: Engine, envs: Environments, config: RunConfig, log: RunLog
         config: gives the number of episodes, of environments side by side, and the seed.
         log: shows how far they are.
         name: of the policy, as reports show it.
+        split: test, or val where a model is chosen.
     """
     policy = ModelPolicy(sampler, torch.Generator().manual_seed(config.seed), name=name)
     for env_id in envs.ids:
-        with log.counting(f"held-out {env_id.split('/')[-1]}", config.eval_episodes) as advance:
+        with log.counting(
+            f"{'validation' if split == 'val' else 'held-out'} {env_id.split('/')[-1]}", config.eval_episodes
+        ) as advance:
             report = evaluate(
-                env_id, policy, episodes=config.eval_episodes, split="test", num_envs=config.num_envs,
+                env_id, policy, episodes=config.eval_episodes, split=split, num_envs=config.num_envs,
                 env_kwargs=envs.kwargs, builder=envs.builder, on_episode=advance,
             )  # fmt: skip
         yield report
@@ -51,14 +56,19 @@ def in_words(report: Report, env_steps: int) -> str:
     """A report as one line."""
     score = "" if report.mean_score is None else f"score {report.mean_score:.2f}, "
     return (
-        f"held-out {report.env_id} after {env_steps} env steps: success {report.success:.3f} "
+        f"{_kind(report.split)} {report.env_id} after {env_steps} env steps: success {report.success:.3f} "
         f"[{report.success_low:.3f}, {report.success_high:.3f}], return {report.mean_return:+.3f}, {score}"
         f"invalid {report.invalid_rate:.3f}, cut {report.cut_rate:.3f}, {report.episodes} episodes"
     )
 
 
+def _kind(split: str) -> str:
+    return "validation" if split == "val" else "held-out"
+
+
 def draw_run(out: Path, envs: Environments, state: RunState, log: RunLog, *, title: str, name: str) -> Path:
-    """Draw the learning curve of a run from its log and its evaluations, and return the file.
+    """Draw the learning curve of a run from its log and its evaluations (on validation episodes, where there are any),
+    and return the file.
 
     Args:
         out: folder of the run.
@@ -69,8 +79,9 @@ def draw_run(out: Path, envs: Environments, state: RunState, log: RunLog, *, tit
         name: of the algorithm.
     """
     bounds = [_bounds(env_id, envs, log) for env_id in envs.ids]
-    steps = sorted({e["env_steps"] for e in state.evaluations})
-    pooled = [_pool([e for e in state.evaluations if e["env_steps"] == at]) for at in steps]
+    chosen = [e for e in state.evaluations if e["split"] == "val"] or state.evaluations  # one split, not a mixture
+    steps = sorted({e["env_steps"] for e in chosen})
+    pooled = [_pool([e for e in chosen if e["env_steps"] == at]) for at in steps]
     path = out / "curve.png"
     draw_curve(
         path, read_rows(out / LOG_FILE), title=title, name=name, warm=state.warm.success, evaluations=pooled,

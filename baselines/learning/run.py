@@ -35,8 +35,7 @@ from vlgym.trajectory import SEED_RULE
 
 from ..engine.engine import Engine
 from ..engine.policy import ModelPolicy
-from ..models import lora
-from ..models.limits import NEW_TOKENS, Limits
+from ..models.limits import NEW_TOKENS, read_limits
 from ..models.load import load_family
 from ..runs import distributed, folder
 from ..runs.checkpoint import checkpoints, load_checkpoint, load_module, load_tensors, module_tensors
@@ -49,6 +48,10 @@ from .config import DEFAULT_MODEL, RunConfig, saved_config
 from .environments import Environments
 from .evaluation import draw_run, held_out, in_words
 from .optimizers import Optimizers
+from .recording import FOLDER as EPISODES
+from .recording import EpisodeRecorder
+from .results import check_targets, save_results
+from .selection import TEST, Selection
 from .state import Kept, Part, Plays, RunState
 from .warm_start import WarmReport, check_oracles, show_check, warm_start
 from .weights import Adapters, AllWeights, Weights, engines
@@ -122,8 +125,7 @@ class Run(Generic[C]):
         self.out = Path(distributed.gather_texts(chosen, self.world)[0])
         if self.world.first and not c.resume:
             check_folder(self.out, overwrite=c.overwrite, yes=c.yes)
-        if c.export:
-            lora.check_export(c.export)
+        check_targets(c)
         if c.warm.steps and not c.resume:
             check_oracles(ids)
         how = f" ({', '.join(c.env_kwargs)})" if c.env_kwargs else ""
@@ -131,13 +133,11 @@ class Run(Generic[C]):
         record = self._describe()
         if c.resume:
             folder.check_same(folder.read_run(self.out), record)
+        model = c.model or DEFAULT_MODEL
         family = load_family(
-            c.model or DEFAULT_MODEL,
-            image_tokens=c.image_tokens,
-            seed=c.seed,
-            dtype=c.dtype or "float32",
-            device=c.device,
-        )
+            model, image_tokens=c.image_tokens, seed=c.seed, dtype=c.dtype or "float32", device=c.device,
+            system=c.system or read_limits(model).system,
+        )  # fmt: skip
         self._stack = ExitStack()
         if self.world.first:
             if not c.resume:
@@ -159,14 +159,21 @@ class Run(Generic[C]):
             self.weights = Adapters(engine, c.lora, seed=c.seed, keep_reference=keep_reference)
         else:
             self.weights = AllWeights(engine, train_vision=c.train_vision, keep_reference=keep_reference)
+        for each in engines(self.weights):  # the reference's, too: equal weights then have no KL
+            each.temperature = c.temperature
         if c.recompute:
             family.recompute_activations()
         sampling = torch.Generator().manual_seed(2 * c.seed + 1)
         self.order = torch.Generator().manual_seed(2 * c.seed + 2)
         self.state = RunState(self.weights, {"sampler": sampling, "order": self.order}, warm, self.world)
         self.policy = ModelPolicy(self.weights.sampler, sampling, name=f"{c.algorithm} ({c.model})", world=self.world)
-        if self.world.first and not c.resume:  # the limits that follow from model and warm start are known now
-            folder.write_json(self.out / folder.RUN_FILE, record | {"policy": self.policy.describe()})
+        record["policy"] = self.policy.describe()  # the limits that follow from model and warm start are known now
+        if self.world.first and not c.resume:
+            folder.write_json(self.out / folder.RUN_FILE, record)
+        self.recorder = EpisodeRecorder(
+            self.out / EPISODES, record, every=c.record_every if self.world.first else 0, keep=c.record_keep
+        )
+        self.selection = Selection(self)
 
     def _describe(self) -> dict[str, Any]:
         """The run's record, without its policy."""
@@ -216,10 +223,14 @@ class Run(Generic[C]):
         Raises:
             UserError: the checkpoint is of another model, or of another number of processes.
         """
-        self.kept = Kept(optimizers, collector, modules or {}, parts or {})
+        self.kept = Kept(optimizers, collector, modules or {}, parts or {}, self.recorder)
         self._stack.callback(collector.close)
+        if hasattr(collector, "recorder"):
+            collector.recorder = self.recorder
         if self._checkpoint is not None:
             self.state.restore(*self._checkpoint, self.kept)
+            if self.world.first:
+                self.recorder.set_state(self._checkpoint[1].get("recorder"), self.state.update, self.envs)
             self._checkpoint = None
         c = self.config
         self.log = RunLog(
@@ -227,6 +238,7 @@ class Run(Generic[C]):
             quiet=not self.world.first,
         )  # fmt: skip
         self._stack.callback(self.log.close)
+        self.selection.see_patience()
 
     def updates(self) -> Iterator[Update]:
         """The updates that are left to make. Before the first, after the last, and as often as asked for between, the
@@ -251,21 +263,20 @@ class Run(Generic[C]):
         if state.update == 0:
             self.save()  # the warm start is safe before anything else takes time
             self.evaluate()
+            self.selection.validate(last=self.all_made())
         elif self.finished():
-            more = "--env-steps" if c.env_steps is not None else "--updates"
-            self.log.say(
-                f"all {state.update} updates of this run have been made; to add some: {self._resume()} {more} N"
-            )
+            more = "--stop-after" if not self.all_made() else "--updates" if c.env_steps is None else "--env-steps"
+            self.log.say(f"this run ended after {state.update} updates; to go on: {self._resume()} {more} N")
         stop = self._stack.enter_context(interruptible())
         while not self.finished() and not distributed.any_of(bool(stop["signal"]), self.world):
             for engine in engines(self.weights):
                 engine.forget()  # an update depends on nothing computed before it, so that resuming is exact
             self.weights.refresh()
             update = Update(state.update + 1, self._advice())
+            self.recorder.begin(update.number)
             yield update
             self._record(update)
-            if c.eval_every and state.update % c.eval_every == 0 and not self.finished():
-                self.evaluate()
+            self.selection.validate(last=self.all_made())
             stopping = distributed.any_of(bool(stop["signal"]), self.world)
             if state.update % c.save_every == 0 or self.finished() or stopping:
                 self.save()
@@ -277,40 +288,45 @@ class Run(Generic[C]):
         else:
             self.stopped_by = stop["signal"] or signal.SIGINT
             self.log.say(f"stopped after update {state.update}. Go on: {self._resume()}")
+        if self.finished():
+            self.selection.judge()
         if self.world.first:
             curve = draw_run(self.out, self.envs, state, self.log, title=self.title, name=c.algorithm)
             self.log.say(f"learning curve: {curve}")
 
     def finished(self) -> bool:
+        """Whether all updates, or all environment steps, have been made; or the wait for a better model is over."""
+        return self.all_made() or self.selection.over
+
+    def all_made(self) -> bool:
         """Whether all updates, or all environment steps, have been made."""
         c, state = self.config, self.state
         return state.update >= c.updates or (c.env_steps is not None and state.env_steps >= c.env_steps)
 
-    def evaluate(self) -> None:
+    def evaluate(self, split: str = TEST) -> list[dict[str, Any]]:
         """Play held-out episodes of every environment (in the first process), print and record the reports; nothing
-        where that was done after this update."""
-        state = self.state
-        done = any(report["update"] == state.update for report in state.evaluations)
+        where that was done after this update. Return the new reports."""
+        state, new = self.state, []
+        done = any((report["update"], report["split"]) == (state.update, split) for report in state.evaluations)
         if done or not self.config.eval_episodes or not self.world.first:
-            return
+            return []
         self.weights.refresh()
-        for report in held_out(self.weights.sampler, self.envs, self.config, self.log, name=self.policy.name):
-            state.evaluations.append({"update": state.update, "env_steps": state.env_steps, **report.to_dict()})
+        for report in held_out(
+            self.weights.sampler, self.envs, self.config, self.log, name=self.policy.name, split=split
+        ):
+            new.append({"update": state.update, "env_steps": state.env_steps, **report.to_dict()})
             self.log.say(in_words(report, state.env_steps))
+        state.evaluations += new
         folder.write_json(self.out / "evaluation.json", state.evaluations)
+        return new
 
     def save(self) -> None:
         """Write a checkpoint."""
         self.state.save(self.out / "checkpoints", self.kept)
 
     def save_model(self) -> list[Path]:
-        """Write the trained model, adapters merged, as folders that `--model` and `from_pretrained` read."""
-        c, sampler = self.config, self.weights.sampler
-        folders = [self.out / "model"] + ([Path(c.export)] if c.export else [])
-        limits = Limits(
-            sampler.max_new_tokens, sampler.family.image_tokens, c.history_turns, c.history_images, c.parser
-        )
-        return [lora.export_merged(self.weights.family, path, limits.note()) for path in folders]
+        """Write the trained model, adapters merged, and the adapters if there are any; return the folders."""
+        return list(save_results(self.weights, self.config, self.out))
 
     def _record(self, update: Update) -> None:
         """Log an update and count it."""
@@ -335,6 +351,7 @@ class Run(Generic[C]):
             "speed/peak_memory_gib": peak_memory(batch.old.device) / 2**30,
         }
         self.log.write({"update": state.update, "env_steps": state.env_steps, **row, **update.seconds, **speed})
+        self.recorder.end(state.update)
 
     def _resume(self) -> str:
         return f"python -m {self.config.command} --resume --out {self.out}"

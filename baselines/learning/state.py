@@ -18,6 +18,7 @@ from ..runs import distributed
 from ..runs.checkpoint import load_module, module_tensors, save_checkpoint
 from ..runs.distributed import World
 from .optimizers import Optimizers
+from .recording import EpisodeRecorder
 from .warm_start import WarmReport
 from .weights import Weights, engines
 
@@ -56,12 +57,14 @@ class Kept:
         optimizers, collector: its own.
         modules: further networks by name, such as the value head.
         parts: further state by name.
+        recorder: of episodes, where there is one.
     """
 
     optimizers: Optimizers
     collector: Plays
     modules: Mapping[str, nn.Module] = field(default_factory=dict)
     parts: Mapping[str, Part] = field(default_factory=dict)
+    recorder: EpisodeRecorder | None = None
 
 
 class RunState:
@@ -104,6 +107,7 @@ class RunState:
             "learner": kept.optimizers.state(),
             "warm": asdict(self.warm),
             "evaluations": self.evaluations,
+            "recorder": kept.recorder.get_state() if kept.recorder is not None else None,
         }
         return save_checkpoint(folder, tensors, state)
 

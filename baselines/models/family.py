@@ -107,6 +107,7 @@ class Family:
     mean: Triple = (0.5, 0.5, 0.5)
     std: Triple = (0.5, 0.5, 0.5)
     pixels: tuple[int, int] | None = None
+    system: str | None = None
 
     def __init__(
         self,

@@ -13,6 +13,8 @@ from typing import Any
 from vlgym.errors import UserError
 
 FILE = "vlgym.json"
+EVALUATION = "evaluation.json"  # beside a model that was chosen by what it scored: the scores
+MOST_TEMPERATURE = 100.0
 NEW_TOKENS = 128  # longest reply where neither an option, a warm start nor the model's own training says
 
 
@@ -26,6 +28,8 @@ class Limits:
         history_turns: past turns in the prompt.
         history_images: images in the prompt.
         parser: reply style.
+        system: the system message.
+        temperature: of the distribution that was trained.
     """
 
     max_new_tokens: int | None = None
@@ -33,6 +37,8 @@ class Limits:
     history_turns: int | None = None
     history_images: int | None = None
     parser: str | None = None
+    system: str | None = None
+    temperature: float | None = None
 
     def note(self) -> dict[str, Any]:
         """Name and content of the file, for a model's folder."""
@@ -54,8 +60,14 @@ def read_limits(model: str) -> Limits:
     except (OSError, ValueError, TypeError) as error:
         raise UserError(f"{path} cannot be read ({error}). Delete it to go on with the defaults.") from None
     for name, value in asdict(limits).items():
-        if value is not None and not (
-            isinstance(value, str) if name == "parser" else type(value) is int and value >= 0
-        ):
+        if value is not None and not _is_valid(name, value):
             raise UserError(f"{path}: {name} is {value!r}. Delete the file to go on with the defaults.")
     return limits
+
+
+def _is_valid(name: str, value: Any) -> bool:
+    if name in ("parser", "system"):
+        return isinstance(value, str)
+    if name == "temperature":
+        return type(value) in (int, float) and 0 < value <= MOST_TEMPERATURE
+    return type(value) is int and value >= 0

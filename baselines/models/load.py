@@ -17,6 +17,7 @@ from transformers.utils.logging import disable_progress_bar
 from vlgym.errors import UserError, check_choice, nearest
 from vlgym.terminal import is_live, open_console
 
+from .adapter import find_base, is_adapter, merge_adapter
 from .family import Family
 from .gemma import Gemma3
 from .qwen import Qwen3VL, QwenVL, TinyQwen2VL
@@ -45,21 +46,30 @@ def load_family(
     dtype: str = "float32",
     device: str = "cpu",
     as_published: bool = False,
+    system: str | None = None,
 ) -> Family:
     """Build `tiny`, or load a model of a supported family from a folder or from the Hugging Face Hub.
 
     Args:
-        model: `tiny`, a folder, or a Hub name.
+        model: `tiny`, a folder, or a Hub name; a folder of adapters is merged into the model that it names.
         image_tokens: most tokens per image; None: 16 for tiny, 256 for published models.
         seed: initialisation of `tiny`.
         dtype: `float32` or `bfloat16`.
         device: a torch device.
+        system: the system message; None: what the model's chat template has without one.
         as_published: size images as the processor does that is saved with a Qwen model, not by `image_tokens`.
 
     Raises:
         UserError: no such model, a damaged one, a family that is not supported, or an unknown dtype.
     """
     check_choice("--dtype", dtype, DTYPES)
+    if is_adapter(model):
+        family = load_family(
+            find_base(model), image_tokens=image_tokens, seed=seed, dtype=dtype, device=device,
+            as_published=as_published, system=system,
+        )  # fmt: skip
+        merge_adapter(family, model)
+        return family
     if not is_live(open_console(stderr=True)):
         disable_progress_bar()  # transformers would draw bars into pipes and log files, too
     if model == "tiny":
@@ -67,7 +77,7 @@ def load_family(
         net, words = build_tiny(seed=seed)
         for parameter in net.parameters():  # the parameters alone: rotation frequencies stay float32
             parameter.data = parameter.data.to(getattr(torch, dtype))
-        return TinyQwen2VL(net.to(device), words, image_tokens=image_tokens)
+        return TinyQwen2VL(net.to(device), words, image_tokens=image_tokens, system=system)
     names = [name for name, _ in FAMILIES.values()]
     listed = f"{', '.join(names[:-1])} or {names[-1]}"
     hint = f"Choose tiny (built offline), a folder with a config.json, or the Hub name of a {listed} model."
@@ -83,7 +93,8 @@ def load_family(
         raise UserError(f"--model {model}: the model cannot be loaded ({first_line(error)}). {hint}") from None
     tiny = getattr(config, "vlgym_tiny", None)
     chosen = TinyQwen2VL if tiny else FAMILIES[config.model_type][1]
-    family = chosen(loaded.to(device).eval(), tokenizer, image_tokens=image_tokens)
+    options: dict[str, Any] = {} if system is None else {"system": system}
+    family = chosen(loaded.to(device).eval(), tokenizer, image_tokens=image_tokens, **options)
     if family.decode(family.encode_text(SAMPLE)) != SAMPLE:  # without its files, the library makes one up
         raise UserError(
             f"--model {model}: its tokenizer is missing, or that of another model. Save or download the model again."

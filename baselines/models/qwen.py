@@ -129,13 +129,16 @@ class QwenVL(Family):
 class TinyQwen2VL(QwenVL):
     """The tiny default.
 
-    No system message, text before images, so that all environments of a batch share the instructions' keys and values.
+    No system message unless one is given, text before images, so that all environments of a batch share the
+    instructions' keys and values.
     """
 
     default_image_tokens = 16
 
-    def __init__(self, model: Any, tokenizer: Any, *, image_tokens: int | None = None) -> None:
-        super().__init__(model, tokenizer, image_tokens=image_tokens, system=None, images_last=True)
+    def __init__(
+        self, model: Any, tokenizer: Any, *, image_tokens: int | None = None, system: str | None = None
+    ) -> None:
+        super().__init__(model, tokenizer, image_tokens=image_tokens, system=system, images_last=True)
 
 
 class Qwen3VL(QwenVL):

@@ -45,7 +45,7 @@ class EnginePolicy:
         size = {"image_tokens": sampler["image_tokens"]} if pixels is None else {"image_pixels": list(pixels)}
         return {
             "name": self.name, "model": self.weights, "engine": "engine", "dtype": sampler["dtype"],
-            "device": self.engine.family.device.type, **size,
+            "device": self.engine.family.device.type, **size, "system": self.limits.system,
             **describe_sampling(self.sampling),
         }  # fmt: skip
 

@@ -103,7 +103,7 @@ class GeneratePolicy:
         return {
             "name": self.name, "model": self.weights, "engine": "generate",
             "dtype": str(self.model.dtype).removeprefix("torch."), "device": self.model.device.type,
-            **describe_sampling(self.sampling),
+            "system": self.limits.system, **describe_sampling(self.sampling),
         }  # fmt: skip
 
     def prefers(self) -> dict[str, Any]:
@@ -127,7 +127,9 @@ class GeneratePolicy:
         """
         from jinja2 import TemplateError
 
-        chats = [[_with_pictures(message) for message in messages] for messages in conversations]
+        system = self.limits.system
+        first: list[Message] = [] if system is None else [_say("system", system)]
+        chats = [[*first, *(_with_pictures(message) for message in messages)] for messages in conversations]
         try:
             return self.processor.apply_chat_template(
                 chats, add_generation_prompt=True, tokenize=True, return_dict=True, return_tensors="pt",
@@ -200,6 +202,10 @@ class _Stop(StoppingCriteria):
 def has_image(messages: Sequence[Message]) -> bool:
     """Whether a conversation shows any picture."""
     return any(part["type"] == "image" for message in messages for part in message["content"])
+
+
+def _say(role: str, text: str) -> Message:
+    return {"role": role, "content": [{"type": "text", "text": text}]}
 
 
 def _with_pictures(message: Message) -> Message:

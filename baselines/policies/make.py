@@ -9,7 +9,8 @@ from vlgym.errors import UserError, check_choice, check_number
 from vlgym.policies import Policy
 
 from ..engine.engine import Engine
-from ..models.limits import NEW_TOKENS, read_limits
+from ..models.adapter import is_adapter
+from ..models.limits import MOST_TEMPERATURE, NEW_TOKENS, read_limits
 from ..models.load import DTYPES, FAMILIES, find_model, load_family
 from ..runs.threads import set_up_torch
 from .engine_policy import EnginePolicy
@@ -18,7 +19,6 @@ from .generate_policy import GeneratePolicy
 from .sampling import Sampling
 
 ENGINES = ("auto", "engine", "generate")
-MOST_TEMPERATURE = 100.0
 HINT = "Choose tiny (built offline), a folder with a config.json, or the Hub name of a model that chats about images."
 
 
@@ -26,7 +26,7 @@ def make_policy(
     name: str,
     *,
     seed: int,
-    temperature: float,
+    temperature: float | None,
     max_tokens: int | None,
     device: str,
     dtype: str,
@@ -42,7 +42,8 @@ def make_policy(
     if not name:
         raise UserError(f"hf: names no model. {HINT} For example: --policy hf:runs/demo/model")
     check_number("--seed", seed, 0)
-    check_number("--temperature", temperature, 0.0, MOST_TEMPERATURE, hint="0 takes the likeliest tokens.")
+    if temperature is not None:
+        check_number("--temperature", temperature, 0.0, MOST_TEMPERATURE, hint="0 takes the likeliest tokens.")
     if max_tokens is not None:
         check_number("--max-tokens", max_tokens, 1)
     if image_tokens is not None:
@@ -53,12 +54,14 @@ def make_policy(
         limits = read_limits(name)
         ours, config, source = _choose(name, engine)
         set_up_torch(threads, device, deterministic=ours)
-        sampling = Sampling(seed, temperature, max_tokens or limits.max_new_tokens or NEW_TOKENS)
+        heat = temperature if temperature is not None else limits.temperature or 1.0
+        sampling = Sampling(seed, heat, max_tokens or limits.max_new_tokens or NEW_TOKENS)
         if ours:
             budget = image_tokens or limits.image_tokens
             family = load_family(
-                name, image_tokens=budget, seed=seed, dtype=dtype, device=device, as_published=budget is None
-            )
+                name, image_tokens=budget, seed=seed, dtype=dtype, device=device, as_published=budget is None,
+                system=limits.system,
+            )  # fmt: skip
             loaded = Engine(family, max_new_tokens=sampling.max_new_tokens)
             return EnginePolicy(
                 loaded, sampling, name=f"hf:{name}", limits=limits, weights=hash_model(name, family.model)
@@ -79,7 +82,7 @@ def _choose(name: str, engine: str) -> tuple[bool, Any, dict[str, Any]]:
         if engine == "generate":
             raise UserError("hf:tiny: the tiny model has no chat template, so engine=generate cannot play it.")
         return True, None, {}
-    if engine == "engine":
+    if engine == "engine" or is_adapter(name):
         return True, None, {}
     config, source = find_model(name, HINT)
     return engine == "auto" and config.model_type in FAMILIES, config, source

@@ -32,8 +32,8 @@ class Kind:
 RUN = Kind(
     "run", RUN_FILE,
     (
-        LOCK_FILE, "base.safetensors", "checkpoints", "curve.png", "evaluation.json", "failures.jsonl", "log.jsonl",
-        "model", "tensorboard", "*.part", RUN_FILE,
+        LOCK_FILE, "adapter", "base", "base.safetensors", "best", "checkpoints", "curve.png", "episodes",
+        "evaluation.json", "failures.jsonl", "log.jsonl", "model", "tensorboard", "*.part", RUN_FILE,
     ),
 )  # fmt: skip
 

@@ -271,7 +271,9 @@ def test_rl4vlms_gradients_weigh_the_thoughts_and_reach_the_model_from_the_value
     weight, first = 0.25, {}
 
     def skip_unreadable(batch):
-        first["advantages"] = batch.advantages.where(torch.tensor([s is not None for s in batch.spans]), torch.zeros(()))
+        first["advantages"] = batch.advantages.where(
+            torch.tensor([s is not None for s in batch.spans]), torch.zeros(())
+        )
         batch.advantages = first["advantages"]
 
     update = watched_update(

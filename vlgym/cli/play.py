@@ -21,7 +21,8 @@ from ..rendering import encode_png
 from ..seeding import episode_seed
 from ..types import Message, Turn
 from .console import read_arguments, write_messages
-from .list_cmd import Arguments, EnvId
+from .list_cmd import Arguments
+from .replay import show_recorded
 
 POLICIES = ("human", "random", "oracle")
 HELP = """\
@@ -80,16 +81,34 @@ class Game:
 
 
 def play(
-    env_id: EnvId,
+    env_id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="Environment id, for example vlgym/NumberLine-v0.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the episode.")] = None,
     split: Annotated[str | None, typer.Option(help="Take the seed from this split: train, val or test.")] = None,
-    index: Annotated[int, typer.Option(min=0, help="Number of the episode within the split.")] = 0,
+    index: Annotated[
+        int, typer.Option(min=0, help="Number of the episode within the split; with --replay, 0 is the newest.")
+    ] = 0,
     parser: Annotated[str | None, typer.Option(help="Reply style: tag, json, plan or an import string.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the images; default ./play/<id>.")] = None,
     policy: Annotated[str, typer.Option(help=f"Who answers: {', '.join(POLICIES)}.")] = "human",
     arg: Arguments = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Show a recorded episode instead: FOLDER is a training run's, or what `vlgym eval` wrote.",
+        ),
+    ] = None,
 ) -> None:
     """Play one episode by hand (or watch random or the oracle): you see and write exactly what a model does."""
+    if replay is not None:
+        if env_id is not None:
+            raise UserError(f"--replay shows what was recorded; leave out {env_id}.")
+        show_recorded(replay, index)
+        return
+    if env_id is None:
+        raise UserError("Name an environment (all ids: vlgym list), or a folder to show: --replay FOLDER.")
     check_choice("--policy", policy, POLICIES)
     if seed is not None and split is not None:
         raise UserError("Give --seed or --split, not both: a split's episodes have seeds of their own.")

@@ -1,0 +1,144 @@
+"""Episodes of training, kept for a person to look at: prompt, picture, reply, action and reward of every turn.
+
+Every so many updates the next episode to begin in each environment id is kept, from its first turn to its last, however
+many updates it takes. What ended in an update is written when that update is over, as a trajectory folder of its own
+(`vlgym/trajectory.py`), whole or not at all. Nothing is drawn, asked or changed: training has the same numbers with and
+without. This is not the learner's memory (`replay.py`), and not an evaluation.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from vlgym.rollout import Runner
+from vlgym.trajectory import TrajectoryWriter
+from vlgym.types import Reply, StepRecord
+
+from .environments import Environments
+
+FOLDER = "episodes"
+_NAMED = ("format", "title", "environments", "versions", "policy")
+
+
+class EpisodeRecorder:
+    """Picks the episodes and writes them.
+
+    Args:
+        folder: of all recordings; made with the first one.
+        record: of the run; what it says of environments and policy goes into each recording.
+        every: updates from one recording to the next; 0 for none.
+        keep: how many folders remain; older ones are deleted.
+    """
+
+    def __init__(self, folder: Path, record: Mapping[str, Any], *, every: int, keep: int) -> None:
+        self.folder, self.every, self.keep = folder, every, keep
+        self.header = {name: record[name] for name in _NAMED if name in record} | {"split": "train"}
+        self._slots: dict[str, int] = {}  # environment id -> the first environment of it
+        self._asked: set[str] | None = None  # ids that this update has asked for; None where it asks for none
+        self._wanted: set[str] = set()
+        self._open: dict[str, list[StepRecord]] = {}
+        self._ended: list[list[StepRecord]] = []
+
+    def begin(self, update: int) -> None:
+        """Say which update comes, from 1: the first one is recorded."""
+        due = self.every and (update - 1) % self.every == 0
+        self._asked = set() if due else None
+
+    def see(self, row: Iterable[tuple[int, StepRecord]]) -> None:
+        """Look at the records of one step, each with the number of its environment."""
+        if not self.every:
+            return
+        for slot, record in row:
+            name = record.env_id
+            if self._slots.setdefault(name, slot) != slot:
+                continue
+            if self._asked is not None and name not in self._asked:
+                self._asked.add(name)
+                self._wanted |= {name} - self._open.keys()
+            if record.turn == 0 and name in self._wanted:
+                self._wanted.discard(name)
+                self._open[name] = []
+            if name not in self._open:
+                continue
+            # Without what the learner keeps with a step: tensors, some of them on the accelerator.
+            self._open[name].append(replace(record, extra=None, final_messages=None))
+            if record.terminated or record.truncated:
+                self._ended.append(self._open.pop(name))
+
+    def end(self, update: int) -> Path | None:
+        """Write what ended in an update that is over now; return the folder, if there is one.
+
+        Raises:
+            OSError: the disk is full, or may not be written to.
+        """
+        if not self._ended:
+            return None
+        target = self.folder / f"update-{update:06d}"
+        part = self.folder / f".{target.name}.part"
+        self.folder.mkdir(exist_ok=True)
+        try:
+            writer = TrajectoryWriter(part, {**self.header, "update": update})
+            for episode in self._ended:
+                writer.write(episode)
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)  # half of one fills a full disk
+            raise
+        os.replace(part, target)
+        self._ended = []
+        for old in recordings(self.folder)[: -self.keep]:
+            _remove(old)
+        return target
+
+    # ---- checkpoints -------------------------------------------------------------------------------------------------
+
+    def get_state(self) -> dict[str, Any]:
+        """JSON-able: which episodes are open and what was answered in them so far."""
+        opened = {
+            name: {"episode": turns[0].episode, "replies": [[turn.reply, turn.cut] for turn in turns]}
+            for name, turns in self._open.items()
+        }
+        return {"slots": self._slots, "wanted": sorted(self._wanted), "open": opened}
+
+    def set_state(self, state: Mapping[str, Any] | None, update: int, envs: Environments) -> None:
+        """Go on after `update`: delete what a lost future recorded, and play the open episodes up to where they stand.
+
+        That is exact because an episode is a function of its seed and the replies.
+
+        Args:
+            state: of `get_state`; None where an older version saved none.
+            update: updates made so far.
+            envs: the run's.
+        """
+        for leftover in self.folder.glob(".update-*"):
+            shutil.rmtree(leftover)
+        for path in recordings(self.folder):
+            if int(path.name.partition("-")[2]) > update:
+                _remove(path)
+        if not (state and self.every):
+            return
+        self._slots, self._wanted = dict(state["slots"]), set(state["wanted"])
+        for name, opened in state["open"].items():
+            env = envs.make(self._slots[name])
+            runner = Runner([env], split="train", first_episode=opened["episode"], builder=envs.builder)
+            turns: list[StepRecord] = []
+            for text, cut in opened["replies"]:
+                turns += runner.advance(runner.turns(), [Reply(text, cut=cut)])
+            runner.close()
+            self._open[name] = [replace(turn, final_messages=None) for turn in turns]
+
+
+def recordings(folder: Path) -> list[Path]:
+    """The folders of recorded updates, oldest first."""
+    return sorted(path for path in folder.glob("update-*") if path.is_dir())
+
+
+def _remove(folder: Path) -> None:
+    """Delete a recording; a kill leaves no half of it that looks whole."""
+    hidden = folder.with_name(f".{folder.name}.gone")
+    os.replace(folder, hidden)
+    shutil.rmtree(hidden)

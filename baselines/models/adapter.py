@@ -1,0 +1,142 @@
+"""Adapters as PEFT keeps them: a folder with adapter_config.json and adapter_model.safetensors.
+
+`peft.PeftModel.from_pretrained(base, folder)` reads what is written here, and what PEFT wrote elsewhere is read here:
+`--model` takes such a folder. It holds the adapters alone; the model that they belong to is named in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import torch
+from peft import LoraConfig, PeftModel
+from safetensors.torch import save_file
+
+from vlgym.errors import UserError, check_writable
+
+from . import lora
+from .family import Family
+from .limits import FILE
+
+CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+ADAPTER_FILES = (CONFIG, WEIGHTS, FILE, "README.md", "tokenizer*", "special_tokens_map.json", "chat_template.jinja")
+"""What an adapter's folder consists of, ours or another program's; an older one is replaced, nothing else is."""
+
+
+def export_adapter(family: Family, folder: Path, base: str, notes: Mapping[str, Any] | None = None) -> Path:
+    """Write the adapters of a model; whole or not at all, in place of older ones.
+
+    Args:
+        family: the model, with adapters.
+        folder: where.
+        base: Hub name or folder of the model without them.
+        notes: name of a file -> JSON data that goes along, for example `Limits.note()`.
+
+    Raises:
+        UserError: the folder holds something else than adapters.
+    """
+    check_adapter(folder)
+    layers = dict(lora.adapted_layers(family))
+    first = next(iter(layers.values()))
+    inside = next(name for name, module in family.model.named_modules() if module is family.language_model)
+    tensors: dict[str, torch.Tensor] = {}
+    for path, layer in layers.items():
+        for side in ("lora_A", "lora_B"):
+            weight = getattr(layer, side)[lora.NAME].weight
+            tensors[f"base_model.model.{inside}.{path}.{side}.weight"] = weight.detach().cpu().contiguous()
+    rank, alpha = first.r[lora.NAME], first.lora_alpha[lora.NAME]
+    config = LoraConfig(
+        r=rank, lora_alpha=int(alpha) if alpha == int(alpha) else alpha, lora_dropout=0.0, bias="none",
+        target_modules=rf"{re.escape(inside)}\.{lora.TARGETS}",
+        task_type="CAUSAL_LM", base_model_name_or_path=base, inference_mode=True,
+    )  # fmt: skip
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    part = folder.parent / f".{folder.name}.part"
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        config.save_pretrained(str(part))
+        save_file(tensors, part / WEIGHTS, metadata={"format": "pt"})
+        for name, data in (notes or {}).items():
+            (part / name).write_text(json.dumps(data, indent=2, default=str))
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+    os.replace(part, folder)
+    return folder
+
+
+def check_adapter(folder: Path, name: str = "--export-adapter") -> None:
+    """Check, before any work, that adapters can be written to a folder: new, empty, or older adapters'.
+
+    Raises:
+        UserError: it holds something else, or cannot be written to.
+    """
+    check_writable(name, folder)
+    held = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    strange = [file for file in held if not any(fnmatch(file, part) for part in ADAPTER_FILES)]
+    if strange or (held and CONFIG not in held) or folder.is_file():
+        raise UserError(
+            f"{name} {folder} holds {', '.join(strange[:3]) or 'files'}, which are no adapter's; choose a new or empty "
+            "folder for the adapters."
+        )
+
+
+def is_adapter(model: str) -> bool:
+    """Whether `--model` names a folder of adapters without their model."""
+    return (Path(model) / CONFIG).is_file() and not (Path(model) / "config.json").is_file()
+
+
+def find_base(model: str) -> str:
+    """The model that a folder of adapters belongs to: a Hub name, or a folder.
+
+    A folder that is not where it was is looked for beside the adapters, under the same name.
+
+    Raises:
+        UserError: the folder does not say, or its weights are no safetensors.
+    """
+    path = Path(model) / CONFIG
+    try:
+        base = json.loads(path.read_text())["base_model_name_or_path"]
+        if not isinstance(base, str) or not base:
+            raise ValueError("it names no model")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"--model {model}: its {CONFIG} cannot be read ({error}). Save the adapters again with "
+            "base_model_name_or_path, or name a whole model."
+        ) from None
+    if not (Path(model) / WEIGHTS).is_file():  # PEFT would unpickle other formats
+        raise UserError(f"--model {model}: {WEIGHTS} is missing. Save the adapters again, as safetensors.")
+    beside = Path(model).resolve().parent / Path(base).name
+    found = str(beside) if not Path(base).exists() and (beside / "config.json").is_file() else base
+    if is_adapter(found):
+        raise UserError(
+            f"--model {model}: it names {found}, which holds adapters, too. Name a whole model in {CONFIG}."
+        )
+    return found
+
+
+def merge_adapter(family: Family, model: str) -> None:
+    """Add the adapters of a folder to a model's weights, in place.
+
+    Raises:
+        UserError: they cannot be loaded, or belong to another model.
+    """
+    try:
+        with torch.no_grad():
+            adapted: Any = PeftModel.from_pretrained(family.model, model, low_cpu_mem_usage=True)
+            merged = adapted.merge_and_unload(safe_merge=True)
+    except Exception as error:  # whatever a library raises on a file that is not its own
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise UserError(
+            f"--model {model}: the adapters cannot be loaded ({line}). They belong to {find_base(model)}; "
+            "save them again, or name a whole model."
+        ) from None
+    family.adopt(merged)

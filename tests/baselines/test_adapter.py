@@ -1,0 +1,148 @@
+"""Adapters in PEFT's own format: its library loads what is written here, and `--model` takes what it wrote."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from samples import messages, picture
+from stage import SMALL
+from transformers import AutoModelForImageTextToText
+
+from baselines import vldac
+from baselines.engine.engine import Engine
+from baselines.models.adapter import CONFIG, WEIGHTS, export_adapter
+from baselines.models.load import FAMILIES, load_family
+from baselines.models.lora import LoraOptions, add_adapters, export_merged, trainable_parameters
+from baselines.policies.make import make_policy
+from vlgym.errors import UserError
+
+LORA = replace(
+    vldac.Config(**SMALL), lora=LoraOptions(rank=2, alpha=3.0), lr=3e-3, final_lr=1.0, value_warmup=0, updates=1,
+    eval_episodes=0, invalid_penalty=0.5, record_every=0,
+)  # fmt: skip
+
+
+def learnt(family, options):
+    """The family, its adapters as if they had learnt something."""
+    add_adapters(family, options, seed=0)
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in trainable_parameters(family):
+            parameter.normal_(0.0, 0.05, generator=generator)
+    return family
+
+
+@torch.no_grad()
+def scores(family, flat=True):
+    """Log-probabilities of a reply to a prompt with a picture, by the library's own pass."""
+    engine = Engine(family, max_new_tokens=10)
+    prompt = family.encode(messages(picture(1), "which way?"))
+    ids = torch.tensor([family.encode_reply("target 3 current 7")])
+    run = engine.score_flat if flat else engine.score
+    return run([prompt], ids, torch.ones_like(ids, dtype=torch.bool))
+
+
+def peft_model(base, folder):
+    return PeftModel.from_pretrained(AutoModelForImageTextToText.from_pretrained(base).eval(), folder)
+
+
+@pytest.mark.parametrize("name", sorted(FAMILIES))
+def test_peft_loads_exported_adapters_and_computes_what_we_compute(name, model_folder, tmp_path):
+    base = str(model_folder(name))
+    family = learnt(load_family(base), LoraOptions(rank=4, alpha=6.0))
+    before = scores(load_family(base))
+    folder = export_adapter(family, tmp_path / "adapter", base)
+    theirs = load_family(base)
+    adapted = peft_model(base, folder)
+    assert adapted.peft_config["default"].base_model_name_or_path == base
+    theirs.adopt(adapted.get_base_model())  # with PEFT's layers in it
+    torch.testing.assert_close(scores(theirs), scores(family), atol=1e-5, rtol=0)
+    assert (scores(family) - before).abs().max() > 1e-2
+    # As a user of the libraries alone has it: logits of plain text.
+    ids = torch.tensor([family.encode_text("turn left, turn right")])
+    with torch.no_grad():
+        expected = family.model(input_ids=ids).logits
+        torch.testing.assert_close(adapted(input_ids=ids).logits, expected, atol=1e-5, rtol=0)
+
+
+def test_a_run_writes_the_merged_model_its_adapters_and_the_model_under_them(tmp_path):
+    run = vldac.train(replace(LORA, out=tmp_path / "run", export_adapter=tmp_path / "elsewhere"))
+    expected = scores(run.weights.family)
+    base = json.loads((run.out / "adapter" / CONFIG).read_text())["base_model_name_or_path"]
+    assert base == str(run.out / "base")
+    for folder in (run.out / "adapter", tmp_path / "elsewhere"):
+        family = load_family(base, image_tokens=4)
+        family.adopt(peft_model(base, folder).get_base_model())
+        torch.testing.assert_close(scores(family), expected, atol=1e-5, rtol=0)
+    for folder in ("model", "adapter"):
+        torch.testing.assert_close(scores(load_family(str(run.out / folder), image_tokens=4)), expected, atol=1e-5,
+                                   rtol=0)  # fmt: skip
+    assert not torch.allclose(scores(load_family(base, image_tokens=4)), expected, atol=1e-3)
+    told = make_policy(
+        str(run.out / "adapter"), seed=0, temperature=0.0, max_tokens=None, device="cpu", dtype="float32",
+        image_tokens=None, threads=1, engine="auto",
+    ).describe()  # fmt: skip
+    assert told["max_new_tokens"] == SMALL["max_new_tokens"]
+    moved = (tmp_path / "run").rename(tmp_path / "moved")  # the base is then found beside the adapters
+    torch.testing.assert_close(scores(load_family(str(moved / "adapter"), image_tokens=4)), expected, atol=1e-5, rtol=0)
+
+
+def test_adapters_that_peft_wrote_are_loaded(model_folder, tmp_path):
+    base = str(model_folder("qwen2_5_vl"))
+    plain = AutoModelForImageTextToText.from_pretrained(base).eval()
+    config = LoraConfig(
+        r=3, lora_alpha=5, target_modules=r".*language_model.*\.(q_proj|down_proj)", init_lora_weights=False
+    )
+    adapted = get_peft_model(plain, config)
+    adapted.save_pretrained(tmp_path / "adapter")
+    family = load_family(str(tmp_path / "adapter"))
+    ids = torch.tensor([family.encode_text("turn left, turn right")])
+    with torch.no_grad():
+        torch.testing.assert_close(family.model(input_ids=ids).logits, adapted(input_ids=ids).logits, atol=1e-5, rtol=0)
+    torch.testing.assert_close(scores(family, flat=False), scores(family), atol=1e-4, rtol=0)  # our decoder sees them
+
+
+def broken(folder, name):
+    """Adapters that are damaged, in one way each."""
+    if name == "its model is not said":
+        (folder / CONFIG).write_text("{}")
+    elif name == "the file is no JSON":
+        (folder / CONFIG).write_text("{")
+    elif name == "the weights are missing":
+        (folder / WEIGHTS).unlink()
+    elif name == "the weights are cut off":
+        (folder / WEIGHTS).write_bytes((folder / WEIGHTS).read_bytes()[:100])
+    elif name == "it names itself":
+        config = json.loads((folder / CONFIG).read_text())
+        (folder / CONFIG).write_text(json.dumps({**config, "base_model_name_or_path": str(folder)}))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["its model is not said", "the file is no JSON", "the weights are missing", "the weights are cut off",
+     "it names itself"],
+)  # fmt: skip
+def test_damaged_adapters_are_refused_in_one_line(name, model_folder, tmp_path):
+    base = str(model_folder("qwen2_vl"))
+    folder = export_adapter(learnt(load_family(base), LoraOptions(rank=2)), tmp_path / "adapter", base)
+    broken(folder, name)
+    with pytest.raises(UserError, match="adapter") as error:
+        load_family(str(folder))
+    assert "\n" not in str(error.value)
+
+
+def test_adapters_are_written_over_older_ones_and_over_nothing_else(model_folder, tmp_path):
+    base = str(model_folder("qwen2_vl"))
+    family = learnt(load_family(base), LoraOptions(rank=2))
+    for _ in range(2):
+        export_adapter(family, tmp_path / "adapter", base)
+    model = export_merged(family, tmp_path / "model")
+    for folder in (model, tmp_path):
+        with pytest.raises(UserError, match="no adapter's"):
+            export_adapter(family, folder, base)
+    with pytest.raises(UserError, match="no adapters"):
+        replace(LORA, lora=LoraOptions(), export_adapter=tmp_path / "x").resolve()

@@ -1,0 +1,150 @@
+"""The best model by validation episodes, and ending a run when no better one comes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from stage import ENV, SMALL
+
+from baselines import loop, vldac
+from baselines.learning import evaluation, selection
+from baselines.learning import run as run_module
+from baselines.runs.checkpoint import checkpoints
+from vlgym.errors import UserError
+from vlgym.evaluation import Report
+
+BASE = replace(
+    vldac.Config(**SMALL), updates=4, num_envs=2, rollout_steps=2, minibatch=4, value_warmup=0, lr=1e-2, final_lr=1.0,
+    eval_every=1, record_every=0,
+)  # fmt: skip
+
+
+@pytest.fixture
+def scores(monkeypatch):
+    """What the model scores, by (split, which playing of it from 0), instead of what it plays; and what was played."""
+    told, played = {}, []
+
+    def held_out(sampler, envs, config, log, *, name, split="test"):
+        number = sum(each[0] == split for each in played)
+        weights = sampler.family.model.lm_head.weight.detach().clone()
+        played.append((split, weights))
+        success = told.get(split, [])[number] if number < len(told.get(split, [])) else 0.0
+        success, mean_return = success if isinstance(success, tuple) else (success, 0.0)
+        yield Report(ENV, name, split, 3, success, 0.0, 1.0, mean_return, 0.1, 2.0, 0.0, 0.0)
+
+    monkeypatch.setattr(run_module, "held_out", held_out)
+    monkeypatch.setattr(selection, "held_out", held_out)
+    return told, played
+
+
+def best_note(out):
+    return json.loads((out / "best" / "evaluation.json").read_text())
+
+
+def best_weights(out):
+    tensors = load_file(out / "best" / "model.safetensors")
+    return tensors["lm_head.weight"] if "lm_head.weight" in tensors else tensors["model.embed_tokens.weight"]
+
+
+def test_the_model_with_the_best_validation_is_kept_and_plays_the_test_split_once(scores, tmp_path):
+    told, played = scores
+    told["val"] = [0.1, 0.3, (0.5, -1.0), (0.5, 1.0), 0.4]
+    run = vldac.train(replace(BASE, out=tmp_path / "run"))
+    assert [split for split, _ in played] == ["test", "val", "val", "val", "val", "val", "test", "test"]
+    note = best_note(run.out)
+    assert (note["update"], note["success"], note["mean_return"]) == (3, 0.5, 1.0)
+    assert [report["split"] for report in note["val"]] == ["val"]
+    assert [report["update"] for report in note["test"]] == [3]
+    assert torch.equal(played[-1][1], played[4][1])  # what played the test split last is what was validated third
+    assert not torch.equal(played[-1][1], played[-2][1])
+    assert torch.equal(best_weights(run.out), played[4][1])
+    ours = json.loads((run.out / "evaluation.json").read_text())
+    assert [(e["update"], e["split"]) for e in ours] == [
+        (0, "test"), (0, "val"), (1, "val"), (2, "val"), (3, "val"), (4, "val"), (4, "test"),
+    ]  # fmt: skip
+
+
+def test_without_a_better_model_for_long_the_run_ends_and_goes_on_with_more_patience(scores, tmp_path, capsys):
+    told, played = scores
+    told["val"] = [0.1, 0.6, 0.6, 0.2, 0.2, 0.2]
+    run = vldac.train(replace(BASE, updates=6, stop_after=2, out=tmp_path / "run"))
+    assert run.state.update == 3
+    assert run.stopped_by == 0
+    assert (run.out / "model" / "config.json").is_file()
+    assert best_note(run.out)["update"] == 1
+    before = len(played)
+    again = vldac.train(vldac.Config(out=run.out, resume=True))
+    assert (again.state.update, len(played)) == (3, before)
+    assert "--stop-after N" in capsys.readouterr().out
+    more = vldac.train(vldac.Config(out=run.out, resume=True, stop_after=3))
+    assert more.state.update == 4
+    whole = vldac.train(replace(BASE, updates=4, eval_every=0, out=tmp_path / "whole"))
+    first, second = (
+        load_file(checkpoints(each.out / "checkpoints")[-1] / "tensors.safetensors") for each in (more, whole)
+    )
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_a_better_model_starts_the_wait_anew_and_the_last_one_is_validated_too(scores, tmp_path):
+    told, _ = scores
+    told["val"] = [0.1, 0.1, 0.2, 0.9]
+    run = vldac.train(replace(BASE, updates=5, eval_every=2, stop_after=2, out=tmp_path / "run"))
+    assert run.state.update == 5
+    assert best_note(run.out)["update"] == 5
+    assert best_note(run.out)["test"][0]["update"] == 5
+
+
+def test_after_a_kill_the_wait_is_counted_from_the_model_that_lies_there(scores, tmp_path):
+    told, _ = scores
+    told["val"] = [0.1, 0.2]
+    run = vldac.train(replace(BASE, updates=1, out=tmp_path / "run"))
+    note = best_note(run.out)
+    (run.out / "best" / "evaluation.json").write_text(json.dumps({**note, "update": 2, "success": 0.5}))
+    scores[1].clear()
+    told["val"] = [0.5, 0.2, 0.2]  # of updates 2, 3 and 4
+    again = vldac.train(vldac.Config(out=run.out, resume=True, updates=9, stop_after=2))
+    assert again.state.update == 4
+    assert best_note(run.out)["update"] == 2
+
+
+def test_selection_really_plays_val_and_every_other_evaluation_really_plays_test(tmp_path, monkeypatch):
+    splits = []
+    real = evaluation.evaluate
+
+    def noted(env_id, policy, **options):
+        splits.append(options["split"])
+        return real(env_id, policy, **options)
+
+    monkeypatch.setattr(evaluation, "evaluate", noted)
+    config = replace(loop.Config(**SMALL), updates=2, num_envs=2, group=2, eval_every=1, eval_episodes=2)
+    run = loop.train(replace(config, out=tmp_path / "run", record_every=0))
+    ours = [split for split in splits if split == "test"]
+    assert len(ours) in (2, 3)  # before, after, and by the best where that is neither
+    assert [e["split"] for e in run.state.evaluations if e["update"] == 1] == ["val"]
+    assert best_note(run.out)["val"][0]["split"] == "val"
+    assert best_note(run.out)["test"][0]["split"] == "test"
+
+
+def test_no_memory_for_the_best_model_beside_the_other_is_told_with_what_to_do(scores, tmp_path, monkeypatch, capsys):
+    told, _ = scores
+    told["val"] = [0.1, 0.9, 0.2]
+
+    def full(*args, **kwargs):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(selection, "load_family", full)
+        run = vldac.train(replace(BASE, updates=2, out=tmp_path / "run"))
+    said = capsys.readouterr().out
+    assert f"vlgym eval --policy hf:{run.out / 'best'} --env {ENV}" in said
+    assert "test" not in best_note(run.out)
+
+
+def test_patience_without_validations_is_refused():
+    for changes in ({"eval_every": 0}, {"eval_episodes": 0}):
+        with pytest.raises(UserError, match=r"--stop-after 3 counts validations; add, say, --eval-every 10"):
+            replace(BASE, stop_after=3, **changes).resolve()

@@ -1,0 +1,170 @@
+"""Training at another temperature than 1: sampling, scoring, gradients and the reference know one distribution."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from samples import INSTRUCTIONS, messages, picture
+from stage import SMALL
+
+from baselines import grpo, vldac
+from baselines.engine.engine import Engine
+from baselines.learning.run import Run
+from baselines.models.load import load_family
+from baselines.models.lora import LoraOptions
+from baselines.plugin import make_hf
+from baselines.runs.logs import read_rows
+from vlgym.errors import UserError
+
+TEMPERATURES = (0.7, 1.3)
+
+
+def one_token_log_probs(engine, prompt):
+    """Log-probability of every token as a reply of one token, [V], -inf where it is never sampled."""
+    allowed = [i for i in range(len(engine.suppress)) if engine.suppress[i] == 0]
+    ids = torch.tensor(allowed).unsqueeze(1)
+    logp = engine.score([prompt] * len(allowed), ids, torch.ones_like(ids, dtype=torch.bool))
+    return torch.full((len(engine.suppress),), float("-inf")).index_put((torch.tensor(allowed),), logp[:, 0])
+
+
+@pytest.mark.parametrize("static", [False, True])
+@pytest.mark.parametrize("temperature", TEMPERATURES)
+def test_the_sampler_notes_what_both_scorers_compute(family, prompts, temperature, static):
+    engine = Engine(family, max_new_tokens=10, static=static)
+    plain = engine.sample(prompts, torch.Generator().manual_seed(0))
+    engine.temperature = temperature
+    out = engine.sample(prompts, torch.Generator().manual_seed(0))
+    assert not torch.equal(out.ids, plain.ids)
+    with torch.no_grad():
+        for score in (engine.score, engine.score_flat):
+            torch.testing.assert_close(score(prompts, out.ids, out.mask), out.logp, atol=2e-5, rtol=0)
+        engine.temperature = 1.0
+        assert (engine.score(prompts, out.ids, out.mask) - out.logp).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("temperature", TEMPERATURES)
+def test_scores_and_their_gradient_are_those_of_the_distribution_to_the_power_of_1_over_t(family, prompts, temperature):
+    engine = Engine(family, max_new_tokens=10)
+    prompt, token = prompts[0], family.encode_text("target")[0]
+    weight = family.language_model.layers[0].mlp.up_proj.weight
+    expected = torch.log_softmax(one_token_log_probs(engine, prompt) / temperature, dim=-1)
+    (by_hand,) = torch.autograd.grad(expected[token], weight)
+    engine.temperature = temperature
+    for score in (engine.score, engine.score_flat):
+        found = score([prompt], torch.tensor([[token]]), torch.ones(1, 1, dtype=torch.bool))[0, 0]
+        (gradient,) = torch.autograd.grad(found, weight)
+        torch.testing.assert_close(found, expected[token], atol=1e-5, rtol=0)
+        torch.testing.assert_close(gradient, by_hand, atol=1e-4 * float(by_hand.abs().max()), rtol=1e-3)
+
+
+@pytest.mark.parametrize("static", [False, True])
+@pytest.mark.parametrize("temperature", TEMPERATURES)
+def test_tokens_are_drawn_from_the_tempered_distribution(family, prompts, temperature, static):
+    engine = Engine(family, max_new_tokens=1, static=static)
+    with torch.no_grad():
+        untempered = one_token_log_probs(engine, prompts[0])
+    logp = torch.log_softmax(untempered / temperature, dim=-1)
+    engine.temperature, n = temperature, 4000
+    out = engine.sample([prompts[0]] * n, torch.Generator().manual_seed(0))
+    p, finite = logp.exp(), logp.masked_fill(logp.isinf(), 0.0)
+    mean = float((p * finite).sum())
+    error = math.sqrt(float((p * (finite - mean) ** 2).sum()) / n)
+    assert abs(float(out.logp.mean()) - mean) < 4 * error
+    at_one = float((untempered.exp() * finite).sum())
+    assert abs(float(out.logp.mean()) - at_one) > 4 * error  # what a draw at temperature 1 would give
+
+
+def test_a_temperature_of_1_changes_no_bit(family, prompts):
+    engine = Engine(family, max_new_tokens=10)
+    hidden = engine.last_hidden(prompts)
+    assert torch.equal(engine.logits(hidden), family.logits(hidden) + engine.suppress)
+
+
+@pytest.mark.parametrize(("module", "lora"), [(vldac, 0), (grpo, 2)])
+def test_a_run_samples_scores_and_refers_at_its_temperature_and_says_so(tmp_path, module, lora):
+    config = module.Config(**{**SMALL, "updates": 1, "eval_episodes": 2, "record_every": 0})
+    rate = 1e-2 if module is vldac else 1e-30  # the value head's warm-up, or next to no steps: the policy stays
+    changes = {"group": 2, "epochs": 1} if module is grpo else {"value_warmup": 1}
+    config = replace(config, temperature=0.7, lora=LoraOptions(rank=lora), lr=rate, kl_coef=0.1, **changes)
+    run = module.train(replace(config, out=tmp_path / "run"))
+    (row,) = read_rows(run.out / "log.jsonl")
+    assert row["rollout/logp_diff_max"] < 1e-4
+    engine = run.weights.scorer
+    prompt = engine.family.encode(messages(picture(1), "which way?"))
+    ids = torch.tensor([engine.family.encode_reply("turn left")])
+    mask = torch.ones_like(ids, dtype=torch.bool)
+    with torch.no_grad():
+        found = engine.score([prompt], ids, mask)
+        torch.testing.assert_close(run.weights.reference.score([prompt], ids, mask), found, atol=1e-5, rtol=0)
+        torch.testing.assert_close(run.weights.sampler.score([prompt], ids, mask), found, atol=1e-5, rtol=0)
+        engine.temperature = 1.0
+        assert (engine.score([prompt], ids, mask) - found).abs().max() > 1e-2
+    assert json.loads((run.out / "run.json").read_text())["policy"]["temperature"] == 0.7
+    saved = str(run.out / "model")
+    assert make_hf(saved).describe()["temperature"] == 0.7
+    assert make_hf(saved, temperature=1.0).describe()["temperature"] == 1.0
+    assert make_hf("tiny").describe()["temperature"] == 1.0
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, 101.0, math.nan])
+def test_a_temperature_that_is_none_is_refused(value):
+    with pytest.raises(UserError, match="--temperature"):
+        vldac.Config(temperature=value).resolve()
+
+
+# ---- the system message ----------------------------------------------------------------------------------------------
+
+SYSTEM = "You steer a robot. Be brief."
+
+
+def text_of(family, text="which way?"):
+    """A prompt as text, special tokens and all."""
+    return family.tokenizer.decode(family.encode(messages(picture(1), INSTRUCTIONS + text)).ids)
+
+
+@pytest.mark.parametrize("name", ["tiny", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "gemma3"])
+def test_a_system_message_stands_once_and_before_all_else_in_every_family(name, model_folder):
+    source = name if name == "tiny" else str(model_folder(name))
+    plain, told = text_of(load_family(source)), text_of(load_family(source, system=SYSTEM))
+    assert SYSTEM not in plain
+    assert told.count(SYSTEM) == 1
+    assert told.index(SYSTEM) < told.index(INSTRUCTIONS[:20])
+    assert "You are a helpful assistant." not in told
+
+
+def test_training_and_all_that_comes_after_it_have_the_same_system_message(tmp_path):
+    config = replace(vldac.Config(**SMALL), updates=1, eval_episodes=0, record_every=0, system=SYSTEM)
+    run = vldac.train(replace(config, out=tmp_path / "run"))
+    expected = text_of(run.weights.family)
+    assert SYSTEM in expected
+    told = json.loads((run.out / "run.json").read_text())
+    assert (told["config"]["system"], told["policy"]["system"]) == (SYSTEM, SYSTEM)
+    saved = make_hf(str(run.out / "model"))
+    assert text_of(saved.engine.family) == expected
+    assert saved.describe()["system"] == SYSTEM
+    assert make_hf("tiny").describe()["system"] is None
+    again = Run(replace(config, system=None, model=str(run.out / "model"), out=tmp_path / "next"))
+    assert text_of(again.weights.family) == expected  # the next training inherits it
+    again.__exit__(None, None, None)
+
+
+def test_the_librarys_own_loop_is_given_the_system_message_too(foreign, tmp_path):
+    import shutil
+
+    folder = tmp_path / "model"
+    shutil.copytree(foreign, folder)
+    (folder / "vlgym.json").write_text(json.dumps({"system": SYSTEM}))
+    asked = [messages(picture(1), "which way?")]
+    told, plain = (make_hf(str(path), engine="generate") for path in (folder, foreign))
+    words = [policy.tokenizer.decode(policy.encode(asked)["input_ids"][0]) for policy in (told, plain)]
+    assert SYSTEM in words[0]
+    assert SYSTEM not in words[1]
+
+
+def test_an_empty_system_message_is_refused():
+    with pytest.raises(UserError, match="--system is empty"):
+        vldac.Config(system=" ").resolve()
