@@ -15,8 +15,8 @@ advantages, `learn` cuts minibatches, `value_step` and `policy_step` are the gra
 this file and change it.
 
 Where it departs from the paper, or says what the paper leaves open:
-- all weights of the language model are trained by default; `--lora.rank` trains adapters, as the paper does; the vision
-  tower is frozen (its features are computed once per image) unless `--train-vision`;
+- all weights of the language model are trained by default, of published models on CUDA adapters, as in the paper
+  (`--lora.rank`); the vision tower is frozen (its features are computed once per image) unless `--train-vision`;
 - the value head has its own optimizer and learning rate, so behind the stop-gradient the value coefficient (alpha in
   eq. 6) has nothing to weigh; it counts only under `--no-stop-gradient`. The head reads the hidden states stored at
   rollout, which the policy of the same update wrote;

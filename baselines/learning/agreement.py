@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from vlgym.errors import FailedError, check_choice, check_number
 
-MAX_GAP = {"float32": 1e-3, "bfloat16": 0.05}
+MAX_GAP = {"float32": 1e-3, "bfloat16": 0.1}
 """Bounds by the type of the weights, far above what rounding was measured to do (docs/benchmarks/half_precision.md)."""
 
 
@@ -28,7 +28,7 @@ class CheckOptions:
     """Agreement of the sampler's and the scorer's log-probabilities."""
 
     max_gap: float | None = None
-    """Mean difference per token beyond which the run ends; default 0.001 in float32, 0.05 in bfloat16; 0: no bound."""
+    """Mean difference per token beyond which the run ends; default 0.001 in float32, 0.1 in bfloat16; 0: no bound."""
     old_log_probs: str = "sampler"
     """The old log-probabilities of an update: sampler (as noted while sampling) or scorer (computed again)."""
     importance_cap: float = 2.0

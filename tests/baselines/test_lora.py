@@ -350,7 +350,7 @@ def test_what_an_adapter_adds_reaches_a_bfloat16_layer_even_below_half_a_step_of
     assert (added.abs() < 0.5 * step).float().mean() > 0.9  # rounded twice, these would add nothing
     moved = layer(x).detach().float() - before.detach()
     share = float((moved * added).sum() / (added.square().sum() * moved.shape[1]))
-    assert 0.8 < share < 1.2  # 1 on average; 0.06 was measured where the base's product is rounded first
+    assert 0.8 < share < 1.2  # 1 on average; 0.02 was measured where the base's product is rounded first
 
 
 @pytest.mark.parametrize("static", [False, True])

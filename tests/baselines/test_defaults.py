@@ -1,0 +1,96 @@
+"""What a run takes where nothing is said about precision and adapters, and what resuming makes of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+
+import pytest
+
+from baselines.learning import config as config_module
+from baselines.learning.agreement import CheckOptions
+from baselines.learning.config import saved_config
+from baselines.models.lora import LoraOptions
+from baselines.vldac import Config
+from vlgym.errors import UserError
+
+PUBLISHED = "Qwen/Qwen2-VL-2B-Instruct"
+
+
+@pytest.fixture(autouse=True)
+def _any_device(monkeypatch):
+    """Options are resolved as on a machine with CUDA."""
+    monkeypatch.setattr(config_module, "check_device", lambda device: None)
+
+
+def resolved(**options):
+    c = Config(**options).resolve()
+    return c.dtype, c.lora.rank, c.lora.merge, c.lr
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"model": PUBLISHED, "device": "cuda"}, ("bfloat16", 16, "none", 5e-5)),
+        ({"model": PUBLISHED, "device": "cuda:1"}, ("bfloat16", 16, "none", 5e-5)),
+        ({"model": PUBLISHED, "device": "cuda", "lora": LoraOptions(rank=0)}, ("bfloat16", 0, "auto", 1e-6)),
+        ({"model": PUBLISHED, "device": "cuda", "dtype": "float32"}, ("float32", 16, "model", 5e-5)),
+        ({"model": PUBLISHED, "device": "cuda", "train_vision": True}, ("bfloat16", 0, "auto", 1e-6)),
+        ({"model": PUBLISHED, "device": "cuda", "lora": LoraOptions(merge="model")}, ("bfloat16", 16, "model", 5e-5)),
+        ({"model": PUBLISHED}, ("float32", 0, "auto", 1e-6)),
+        ({"model": PUBLISHED, "lora": LoraOptions(rank=8)}, ("float32", 8, "model", 5e-5)),
+        ({"device": "cuda"}, ("float32", 0, "auto", 3e-4)),
+        ({}, ("float32", 0, "auto", 3e-4)),
+    ],
+)  # fmt: skip
+def test_published_models_on_cuda_train_adapters_in_bfloat16_and_all_else_all_weights_in_float32(options, expected):
+    assert resolved(**options) == expected
+
+
+def test_resolving_twice_changes_nothing():
+    once = Config(model=PUBLISHED, device="cuda").resolve()
+    assert once.resolve() == once
+
+
+def test_what_is_trained_is_said_in_words():
+    adapters, whole = Config(model=PUBLISHED, device="cuda").resolve(), Config().resolve()
+    assert "adapters of rank 16 (sampled with --lora.merge none)" in adapters.in_words()
+    assert "bfloat16, cuda, learning rate 5e-05" in adapters.in_words()
+    assert whole.in_words() == "training all weights of tiny: float32, cpu, learning rate 0.0003"
+
+
+@pytest.fixture
+def run_of(tmp_path, monkeypatch):
+    """Record a run's configuration, changed as `drop` says, as a run's folder has it."""
+
+    def record(config, drop=()):
+        values = json.loads(json.dumps({"algorithm": "VL-DAC", **asdict(config.resolve())}, default=str))
+        for group, name in drop:
+            (values[group] if group else values).pop(name)
+        monkeypatch.setattr(config_module.folder, "read_run", lambda out: {"config": values})
+        return Config(out=tmp_path, resume=True)
+
+    return record
+
+
+def test_a_resumed_run_keeps_precision_adapters_and_checks(run_of):
+    config = Config(model=PUBLISHED, device="cuda", check=CheckOptions(old_log_probs="scorer"))
+    again = saved_config(run_of(config)).resolve()
+    assert (again.dtype, again.lora, again.check) == ("bfloat16", config.resolve().lora, config.resolve().check)
+
+
+def test_a_run_from_before_these_options_goes_on_as_it_was(run_of):
+    config = Config(lora=LoraOptions(rank=8))
+    again = saved_config(run_of(config, drop=[("lora", "merge"), ("", "check")])).resolve()
+    assert again.dtype == "float32"
+    assert again.lora == LoraOptions(rank=8, merge="model")
+    assert again.check == CheckOptions(max_gap=1e-3)
+
+
+def test_checks_may_change_on_resuming_one_by_one_and_adapters_may_not(run_of):
+    asked = run_of(Config(lora=LoraOptions(rank=8), check=CheckOptions(old_log_probs="scorer")))
+    again = saved_config(replace(asked, check=CheckOptions(max_gap=0.5)))
+    assert again.check == CheckOptions(max_gap=0.5, old_log_probs="scorer")
+    assert saved_config(replace(asked, lora=LoraOptions(rank=8))).lora == LoraOptions(rank=8, merge="model")
+    with pytest.raises(UserError, match=r"has --lora\.merge model, but float32 was asked for"):
+        saved_config(replace(asked, lora=LoraOptions(merge="float32")))
