@@ -20,6 +20,7 @@ from ..models.load import DTYPES
 from ..models.lora import LoraOptions
 from ..runs import folder
 from ..runs.logs import check_tracker
+from ..runs.packages import need_bitsandbytes
 from ..runs.threads import check_device, check_threads
 from . import losses
 from .presets import PRESETS
@@ -87,6 +88,8 @@ class RunConfig:
     """Gradient checkpointing: less memory and slower updates, the same gradient."""
     lr: float | None = None
     """First learning rate of the policy; default 3e-4 for tiny, 1e-6 for published models, 5e-5 for their adapters."""
+    optimizer: str = "adamw"
+    """Of the policy: adamw, or adamw8bit (moments of 8 bits; needs bitsandbytes)."""
     final_lr: float = 0.05
     """Last learning rate as a share of the first (cosine)."""
     kl_coef: float = 0.05
@@ -124,6 +127,9 @@ class RunConfig:
     """Supervised warm start; by default for tiny only (a published model needs none)."""
     lora: LoraOptions = field(default_factory=LoraOptions)
     """Low-rank adapters instead of all weights of the language model."""
+    quantize: str = "none"
+    """nf4 keeps the weights under adapters in 4 bits (needs --lora.rank and bitsandbytes), none keeps them as they are.
+    """
     train_vision: bool = False
     """Train the vision tower too; its features are then computed again in every pass."""
     scoring: str = "auto"
@@ -172,6 +178,11 @@ class RunConfig:
         """Whether replies are scored by the library's forward pass."""
         return self.scoring == "flat" or (self.scoring == "auto" and self.device != "cpu")
 
+    @property
+    def loading_device(self) -> str:
+        """Where a model is loaded: one that is to be packed never is on the device as a whole."""
+        return self.device if self.quantize == "none" else "cpu"
+
     def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges.
 
@@ -213,6 +224,17 @@ class RunConfig:
         check_threads(config.threads)
         check_device(config.device)
         check_tracker(config.track)
+        config.require_one_of("optimizer", "adamw", "adamw8bit")
+        config.require_one_of("quantize", "none", "nf4")
+        if config.optimizer == "adamw8bit":
+            need_bitsandbytes("--optimizer adamw8bit", "--optimizer adamw")
+        if config.quantize != "none":
+            need_bitsandbytes(f"--quantize {config.quantize}", "leave it out; --dtype bfloat16 saves half")
+            if not config.lora.rank:
+                raise UserError(
+                    f"--quantize {config.quantize}: packed weights cannot be trained themselves. Add adapters, say, "
+                    "--lora.rank 32, or leave it out."
+                )
         if config.train_vision and config.lora.rank:
             raise UserError("--train-vision trains all weights; it does not go with --lora.rank. Leave one out.")
         if config.export_adapter and not config.lora.rank:

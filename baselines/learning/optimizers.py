@@ -50,6 +50,10 @@ class Metrics:
 
 def policy_optimizer(parameters: Iterable[nn.Parameter], config: RunConfig) -> torch.optim.Optimizer:
     """AdamW as every learner uses it for the policy."""
+    if config.optimizer == "adamw8bit":
+        from .eight_bit import AdamW8bit  # which needs a package that few have
+
+        return AdamW8bit(parameters, config.policy_lr)
     # Not fused: that does not count up the version of a tensor, by which engines notice new weights.
     return torch.optim.AdamW(parameters, lr=config.policy_lr, betas=(0.9, 0.95), weight_decay=0.0, foreach=True)
 

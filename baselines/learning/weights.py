@@ -101,18 +101,20 @@ class Adapters:
         for parameter in family.vision_parameters():
             parameter.requires_grad_(False)
         lora.add_adapters(family, options, seed=seed)
-        self.scorer = Engine(family, max_new_tokens=limit)
-        self.sampler = Engine(
-            lora.merged_copy(family), max_new_tokens=limit, parsers=engine.parsers, vision_of=self.scorer
-        )
+        self.scorer = self.sampler = Engine(family, max_new_tokens=limit, parsers=engine.parsers)
+        if not lora.is_packed(family):  # a merged copy would take four times what packing has saved
+            self.sampler = Engine(
+                lora.merged_copy(family), max_new_tokens=limit, parsers=engine.parsers, vision_of=self.scorer
+            )
         self.parameters = lora.trainable_parameters(family)
         self.reference: Engine | None = None
         if keep_reference:
             self.reference = Engine(lora.reference(family), max_new_tokens=limit, vision_of=self.scorer)
 
     def refresh(self) -> None:
-        """Merge the adapters into the sampler's weights."""
-        lora.refresh(self.sampler.family, self.family)
+        """Merge the adapters into the sampler's weights, where it has its own."""
+        if self.sampler is not self.scorer:
+            lora.refresh(self.sampler.family, self.family)
 
     def tensors(self) -> dict[str, Tensor]:
         """The adapters alone."""

@@ -17,7 +17,7 @@ import copy
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -26,7 +26,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from peft import LoraConfig, inject_adapter_in_model
-from peft.tuners.lora import Linear as Adapted
+from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
 from transformers.image_processing_base import ImageProcessingMixin
 
@@ -112,8 +112,10 @@ def add_adapters(family: Family, options: LoraOptions, *, seed: int) -> None:
     family.model.requires_grad_(False)
     alpha: Any = 2 * options.rank if options.alpha is None else options.alpha
     config = LoraConfig(r=options.rank, lora_alpha=alpha, target_modules=TARGETS, lora_dropout=0.0)
+    family.language_model.is_loaded_in_4bit = is_packed(family)  # by this peft knows which of its layers to take
     # On the meta device peft initialises nothing, and so moves no global generator.
     inject_adapter_in_model(config, family.language_model, NAME, low_cpu_mem_usage=True)
+    del family.language_model.is_loaded_in_4bit
     del family.language_model.peft_config  # the layers do not need it, and the copies without adapters must not have it
     generator = torch.Generator().manual_seed(seed)
     for _, layer in adapted_layers(family):
@@ -130,8 +132,30 @@ def add_adapters(family: Family, options: LoraOptions, *, seed: int) -> None:
 def adapted_layers(family: Family) -> Iterator[tuple[str, Any]]:
     """(path in the language model, layer) of all linear layers with adapters, in the model's order."""
     for path, module in family.language_model.named_modules():
-        if isinstance(module, Adapted):
+        if isinstance(module, LoraLayer):
             yield path, module
+
+
+def is_packed(family: Family) -> bool:
+    """Whether linear layers of the language model hold packed weights (see `four_bit.py`)."""
+    return any(hasattr(module, "unpack") for module in family.language_model.modules())
+
+
+def pack(family: Family, device: str) -> None:
+    """Put the base of adapters that are to come into 4 bits, and the model on a device."""
+    from .four_bit import quantize  # which needs a package that few have
+
+    quantize(family, TARGETS, device)
+
+
+def _linear_layers(family: Family) -> Iterator[tuple[str, Any, Any]]:
+    """(path, layer, what lies under its adapter or the layer itself) of all layers with adapters or packed weights."""
+    inner = {id(layer.base_layer) for _, layer in adapted_layers(family)}
+    for path, module in family.language_model.named_modules():
+        if isinstance(module, LoraLayer):
+            yield path, module, module.base_layer
+        elif hasattr(module, "unpack") and id(module) not in inner:
+            yield path, module, module
 
 
 def adapters(family: Family) -> nn.ModuleDict:
@@ -159,7 +183,7 @@ def reference(family: Family) -> Family:
 
     It stays what it is while the adapters learn.
     """
-    return _rebuilt(family, lambda layer: layer.base_layer)
+    return _rebuilt(family, {id(layer): layer.base_layer for _, layer in adapted_layers(family)})
 
 
 def merged_copy(family: Family) -> Family:
@@ -168,11 +192,15 @@ def merged_copy(family: Family) -> Family:
     Call `refresh` after each change of the adapters.
     """
 
-    def plain(layer: Any) -> nn.Linear:
-        bias = layer.base_layer.bias
-        return copy.deepcopy(layer.base_layer, {id(bias): bias})
+    def plain(base: Any) -> nn.Linear:
+        if not hasattr(base, "unpack"):
+            return copy.deepcopy(base, {id(base.bias): base.bias})
+        # On the CPU: the whole model, unpacked, is what the device has no room for.
+        linear = nn.Linear(base.in_features, base.out_features, bias=False, dtype=base.compute_dtype)
+        linear.bias = base.bias
+        return linear.requires_grad_(False)
 
-    merged = _rebuilt(family, plain)
+    merged = _rebuilt(family, {id(layer): plain(base) for _, layer, base in _linear_layers(family)})
     refresh(merged, family)
     return merged
 
@@ -183,20 +211,22 @@ def refresh(merged: Family, family: Family) -> None:
 
     In place, so captured graphs stay valid and an `Engine` notices.
     """
-    for path, layer in adapted_layers(family):
-        base, up, down = layer.base_layer.weight, layer.lora_B[NAME].weight, layer.lora_A[NAME].weight
-        total = torch.addmm(base.float(), up, down, alpha=layer.scaling[NAME])
+    for path, layer, base in _linear_layers(family):
+        total = base.unpack() if hasattr(base, "unpack") else base.weight.float()
+        if layer is not base:
+            up, down = layer.lora_B[NAME].weight, layer.lora_A[NAME].weight
+            total = torch.addmm(total, up, down, alpha=layer.scaling[NAME])
         merged.language_model.get_submodule(path).weight.copy_(total)
 
 
-def _rebuilt(family: Family, plain: Callable[[Any], nn.Linear]) -> Family:
-    """A second tree of modules with `plain(layer)` in place of each adapted layer.
+def _rebuilt(family: Family, exchanged: Mapping[int, nn.Module]) -> Family:
+    """A second tree of modules in which some layers, by `id`, are others.
 
     All tensors outside those layers are the very same in both.
     """
     model = family.model
     shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-    shared |= {id(layer): plain(layer) for _, layer in adapted_layers(family)}
+    shared |= exchanged
     twin = copy.copy(family)
     twin.adopt(copy.deepcopy(model, shared))
     return twin
