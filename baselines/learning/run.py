@@ -237,8 +237,8 @@ class Run(Generic[C]):
             self._checkpoint = None
         c = self.config
         self.log = RunLog(
-            self.out, name=c.algorithm, total=c.updates, done=self.state.update, tracker=self._tracker,
-            quiet=not self.world.first,
+            self.out, name=c.algorithm, total=c.updates, done=self.state.update, steps=self.state.env_steps,
+            env_steps=c.env_steps, tracker=self._tracker, quiet=not self.world.first,
         )  # fmt: skip
         self._stack.callback(self.log.close)
         self.selection.see_patience()
