@@ -10,6 +10,7 @@ import codecs
 import locale
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -76,8 +77,9 @@ def is_live(console: Console) -> bool:
 def open_progress(console: Console) -> Progress:
     """Return bars for tasks: name, bar, count and times, in one line each whatever the width; gone when they stop.
 
-    Below them stands a task's field `note`, cut between the parts that two spaces separate. Where lines cannot be
-    written over nothing is shown.
+    Below them stands a task's field `note`, cut between the parts that two spaces separate. A task's field `ends`, a
+    time of `time.monotonic`, is when it will be done; else that follows from the last half minute. Where lines cannot
+    be written over nothing is shown.
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task
     from rich.text import Text
@@ -152,7 +154,9 @@ def fit_parts(text: str, width: int) -> str:
 
 
 def _times(task: Any, wide: bool) -> str:
-    left = "-:--:--" if task.time_remaining is None else _clock(task.time_remaining)
+    ends = task.fields.get("ends")
+    remaining = task.time_remaining if ends is None else max(0.0, ends - time.monotonic())
+    left = "-:--:--" if remaining is None else _clock(remaining)
     return f"{_clock(task.finished_time or task.elapsed or 0)}, {left} left" if wide else f"{left} left"
 
 

@@ -20,6 +20,7 @@ from ..models.load import DTYPES
 from ..models.lora import LoraOptions
 from ..runs import folder
 from ..runs.logs import check_tracker
+from ..runs.packages import need_bitsandbytes
 from ..runs.threads import check_device, check_threads
 from . import losses
 from .agreement import CheckOptions
@@ -90,6 +91,8 @@ class RunConfig:
     """Gradient checkpointing: less memory and slower updates, the same gradient."""
     lr: float | None = None
     """First learning rate of the policy; default 3e-4 for tiny, 1e-6 for published models, 5e-5 for their adapters."""
+    optimizer: str = "adamw"
+    """Of the policy: adamw, or adamw8bit (moments of 8 bits; needs bitsandbytes)."""
     final_lr: float = 0.05
     """Last learning rate as a share of the first (cosine)."""
     kl_coef: float = 0.05
@@ -129,6 +132,9 @@ class RunConfig:
     """Low-rank adapters instead of all weights of the language model."""
     check: CheckOptions = field(default_factory=CheckOptions)
     """How far the log-probabilities of sampling and of scoring may be apart, and which of them are the old ones."""
+    quantize: str = "none"
+    """nf4 keeps the weights under adapters in 4 bits (needs --lora.rank and bitsandbytes), none keeps them as they are.
+    """
     train_vision: bool = False
     """Train the vision tower too; its features are then computed again in every pass."""
     scoring: str = "auto"
@@ -191,6 +197,11 @@ class RunConfig:
         trained = f"adapters of rank {rank} (sampled with --lora.merge {merge})" if rank else "all weights"
         return f"training {trained} of {self.model}: {self.dtype}, {self.device}, learning rate {self.policy_lr:g}"
 
+    @property
+    def loading_device(self) -> str:
+        """Where a model is loaded: one that is to be packed never is on the device as a whole."""
+        return self.device if self.quantize == "none" else "cpu"
+
     def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges.
 
@@ -203,7 +214,9 @@ class RunConfig:
         dtype = self.dtype or ("bfloat16" if large else "float32")
         config = replace(
             self, env=self.env or DEFAULT_ENV, model=model, warm=replace(self.warm, steps=warm_steps), dtype=dtype,
-            lora=self.lora.resolve(dtype, ADAPTER_RANK if large and not self.train_vision else 0),
+            lora=self.lora.resolve(
+                dtype, ADAPTER_RANK if large and not self.train_vision else 0, packed=self.quantize != "none"
+            ),
             check=self.check.resolve(dtype),
         )  # fmt: skip
         config = replace(config, lr=config.policy_lr)
@@ -215,16 +228,9 @@ class RunConfig:
         check_number("--num-envs", config.num_envs, 1, MOST_ENVS)
         check_number("--seed", config.seed, 0, MOST_SEED)
         config.require_at_least(
-            0,
-            "eval_every",
-            "stop_after",
-            "eval_episodes",
-            "record_every",
-            "history_turns",
-            "history_images",
-            "kl_coef",
-            "invalid_penalty",
-        )
+            0, "eval_every", "stop_after", "eval_episodes", "record_every", "history_turns", "history_images",
+            "kl_coef", "invalid_penalty",
+        )  # fmt: skip
         config.require_positive("lr", "max_grad_norm")
         check_number("--temperature", config.temperature, above=0, most=MOST_TEMPERATURE)
         if config.system is not None and not config.system.strip():
@@ -236,6 +242,22 @@ class RunConfig:
         check_threads(config.threads)
         check_device(config.device)
         check_tracker(config.track)
+        config.require_one_of("optimizer", "adamw", "adamw8bit")
+        config.require_one_of("quantize", "none", "nf4")
+        if config.optimizer == "adamw8bit":
+            need_bitsandbytes("--optimizer adamw8bit", "--optimizer adamw")
+        if config.quantize != "none":
+            need_bitsandbytes(f"--quantize {config.quantize}", "leave it out; --dtype bfloat16 saves half")
+            if not config.lora.rank:
+                raise UserError(
+                    f"--quantize {config.quantize}: packed weights cannot be trained themselves. Add adapters, say, "
+                    "--lora.rank 32, or leave it out."
+                )
+            if config.lora.merge != "none":
+                raise UserError(
+                    f"--lora.merge {config.lora.merge}: a merged copy would be larger than what --quantize "
+                    f"{config.quantize} saves; leave one of them out."
+                )
         if config.train_vision and config.lora.rank:
             raise UserError("--train-vision trains all weights; it does not go with --lora.rank. Leave one out.")
         if config.export_adapter and not config.lora.rank:

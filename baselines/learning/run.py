@@ -35,6 +35,7 @@ from vlgym.trajectory import SEED_RULE
 
 from ..engine.engine import Engine
 from ..engine.policy import ModelPolicy
+from ..models import lora
 from ..models.limits import NEW_TOKENS, read_limits
 from ..models.load import load_family
 from ..runs import distributed, folder
@@ -135,7 +136,7 @@ class Run(Generic[C]):
             folder.check_same(folder.read_run(self.out), record)
         model = c.model or DEFAULT_MODEL
         family = load_family(
-            model, image_tokens=c.image_tokens, seed=c.seed, dtype=c.dtype or "float32", device=c.device,
+            model, image_tokens=c.image_tokens, seed=c.seed, dtype=c.dtype or "float32", device=c.loading_device,
             system=c.system or read_limits(model).system,
         )  # fmt: skip
         self._stack = ExitStack()
@@ -153,6 +154,8 @@ class Run(Generic[C]):
             load_module("base", family.model, load_tensors(self.out / BASE_FILE, c.device))
         elif not c.resume and c.warm.steps:
             warm = self._warm_start(engine)
+        if c.quantize != "none":
+            lora.pack(family, c.device)
         self.weights: Weights
         keep_reference = keep_reference or c.kl_coef > 0
         if c.lora.rank:
@@ -234,8 +237,8 @@ class Run(Generic[C]):
             self._checkpoint = None
         c = self.config
         self.log = RunLog(
-            self.out, name=c.algorithm, total=c.updates, done=self.state.update, tracker=self._tracker,
-            quiet=not self.world.first,
+            self.out, name=c.algorithm, total=c.updates, done=self.state.update, steps=self.state.env_steps,
+            env_steps=c.env_steps, tracker=self._tracker, quiet=not self.world.first,
         )  # fmt: skip
         self._stack.callback(self.log.close)
         self.selection.see_patience()

@@ -22,7 +22,7 @@ import copy
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
@@ -31,7 +31,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from peft import LoraConfig, inject_adapter_in_model
-from peft.tuners.lora import Linear as Adapted
+from peft.tuners.lora import Linear as LoraLinear
+from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
 from transformers.image_processing_base import ImageProcessingMixin
 
@@ -74,10 +75,10 @@ class LoraOptions:
     (none in bfloat16, model in float32).
     """
 
-    def resolve(self, dtype: str, default_rank: int = 0) -> LoraOptions:
-        """The options with rank and merge filled in, for a model of that type."""
+    def resolve(self, dtype: str, default_rank: int = 0, *, packed: bool = False) -> LoraOptions:
+        """The options with rank and merge filled in, for a model of that type, its weights packed or not."""
         rank = default_rank if self.rank is None else self.rank
-        chosen = "model" if dtype == "float32" else "none"
+        chosen = "model" if dtype == "float32" and not packed else "none"
         return replace(self, rank=rank, merge=chosen if rank and self.merge == "auto" else self.merge)
 
     def validate(self) -> None:
@@ -111,7 +112,7 @@ class Factor(nn.Linear):
         return F.linear(x, self.weight.to(x.dtype))
 
 
-class Summed(Adapted):
+class Summed(LoraLinear):
     """An adapted layer of a 16-bit model: base and adapter are added in float32 and rounded once.
 
     peft's own rounds the base's product first, and an adapter that adds less than half a step to it adds nothing. The
@@ -164,14 +165,16 @@ def add_adapters(family: Family, options: LoraOptions, *, seed: int) -> None:
     family.model.requires_grad_(False)
     alpha: Any = 2 * options.rank if options.alpha is None else options.alpha
     config = LoraConfig(r=options.rank, lora_alpha=alpha, target_modules=TARGETS, lora_dropout=0.0)
+    family.language_model.is_loaded_in_4bit = is_packed(family)  # by this peft knows which of its layers to take
     # On the meta device peft initialises nothing, and so moves no global generator.
     inject_adapter_in_model(config, family.language_model, NAME, low_cpu_mem_usage=True)
+    del family.language_model.is_loaded_in_4bit
     del family.language_model.peft_config  # the layers do not need it, and the copies without adapters must not have it
     generator = torch.Generator().manual_seed(seed)
     for _, layer in adapted_layers(family):
         layer.cast_input_dtype_enabled = False  # see Factor
-        if layer.base_layer.weight.dtype != torch.float32:
-            layer.__class__ = Summed
+        if layer.base_layer.weight.dtype != torch.float32 and not hasattr(layer.base_layer, "unpack"):
+            layer.__class__ = Summed  # a packed layer rounds the base's product first, as bitsandbytes has it
         down = Factor(layer.in_features, options.rank, family.device)
         up = Factor(options.rank, layer.out_features, family.device)
         bound = layer.in_features**-0.5
@@ -184,8 +187,30 @@ def add_adapters(family: Family, options: LoraOptions, *, seed: int) -> None:
 def adapted_layers(family: Family) -> Iterator[tuple[str, Any]]:
     """(path in the language model, layer) of all linear layers with adapters, in the model's order."""
     for path, module in family.language_model.named_modules():
-        if isinstance(module, Adapted):
+        if isinstance(module, LoraLayer):
             yield path, module
+
+
+def is_packed(family: Family) -> bool:
+    """Whether linear layers of the language model hold packed weights (see `four_bit.py`)."""
+    return any(hasattr(module, "unpack") for module in family.language_model.modules())
+
+
+def pack(family: Family, device: str) -> None:
+    """Put the base of adapters that are to come into 4 bits, and the model on a device."""
+    from .four_bit import quantize  # which needs a package that few have
+
+    quantize(family, TARGETS, device)
+
+
+def _linear_layers(family: Family) -> Iterator[tuple[str, Any, Any]]:
+    """(path, layer, what lies under its adapter or the layer itself) of all layers with adapters or packed weights."""
+    inner = {id(layer.base_layer) for _, layer in adapted_layers(family)}
+    for path, module in family.language_model.named_modules():
+        if isinstance(module, LoraLayer):
+            yield path, module, module.base_layer
+        elif hasattr(module, "unpack") and id(module) not in inner:
+            yield path, module, module
 
 
 def adapters(family: Family) -> nn.ModuleDict:
@@ -213,7 +238,7 @@ def reference(family: Family) -> Family:
 
     It stays what it is while the adapters learn.
     """
-    return _rebuilt(family, lambda layer: layer.base_layer)
+    return _rebuilt(family, {id(layer): layer.base_layer for _, layer in adapted_layers(family)})
 
 
 def merged_copy(family: Family, *, float32: bool = False) -> Family:
@@ -226,15 +251,19 @@ def merged_copy(family: Family, *, float32: bool = False) -> Family:
         float32: keep the sums in float32, whatever the model's type.
     """
 
-    def plain(layer: Any) -> nn.Linear:
-        base = layer.base_layer
+    def plain(base: Any) -> nn.Linear:
+        if hasattr(base, "unpack"):
+            # On the CPU: the whole model, unpacked, is what the device has no room for.
+            unpacked = nn.Linear(base.in_features, base.out_features, bias=False, dtype=base.compute_dtype)
+            unpacked.bias = base.bias
+            return unpacked.requires_grad_(False)
         linear: nn.Linear = copy.deepcopy(base, {id(base.bias): base.bias})
         if float32 and base.weight.dtype != torch.float32:
             linear.__class__ = Float32Linear
             linear.weight = nn.Parameter(linear.weight.float(), requires_grad=False)
         return linear
 
-    merged = _rebuilt(family, plain)
+    merged = _rebuilt(family, {id(layer): plain(base) for _, layer, base in _linear_layers(family)})
     refresh(merged, family)
     return merged
 
@@ -245,20 +274,22 @@ def refresh(merged: Family, family: Family) -> None:
 
     In place, so captured graphs stay valid and an `Engine` notices.
     """
-    for path, layer in adapted_layers(family):
-        base, up, down = layer.base_layer.weight, layer.lora_B[NAME].weight, layer.lora_A[NAME].weight
-        total = torch.addmm(base.float(), up, down, alpha=layer.scaling[NAME])
+    for path, layer, base in _linear_layers(family):
+        total = base.unpack() if hasattr(base, "unpack") else base.weight.float()
+        if layer is not base:
+            up, down = layer.lora_B[NAME].weight, layer.lora_A[NAME].weight
+            total = torch.addmm(total, up, down, alpha=layer.scaling[NAME])
         merged.language_model.get_submodule(path).weight.copy_(total)
 
 
-def _rebuilt(family: Family, plain: Callable[[Any], nn.Linear]) -> Family:
-    """A second tree of modules with `plain(layer)` in place of each adapted layer.
+def _rebuilt(family: Family, exchanged: Mapping[int, nn.Module]) -> Family:
+    """A second tree of modules in which some layers, by `id`, are others.
 
     All tensors outside those layers are the very same in both.
     """
     model = family.model
     shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-    shared |= {id(layer): plain(layer) for _, layer in adapted_layers(family)}
+    shared |= exchanged
     twin = copy.copy(family)
     twin.adopt(copy.deepcopy(model, shared))
     return twin

@@ -45,7 +45,7 @@ class EnginePolicy:
         size = {"image_tokens": sampler["image_tokens"]} if pixels is None else {"image_pixels": list(pixels)}
         return {
             "name": self.name, "model": self.weights, "engine": "engine", "dtype": sampler["dtype"],
-            "device": self.engine.family.device.type, **size, "system": self.limits.system,
+            "device": self.engine.family.device.type, **size, **describe_prompt(self.limits),
             **describe_sampling(self.sampling),
         }  # fmt: skip
 
@@ -75,6 +75,11 @@ def preferred(limits: Limits) -> dict[str, Any]:
     """The settings of a training that a user may leave out."""
     found = {name: getattr(limits, name) for name in ("history_turns", "history_images", "parser")}
     return {name: value for name, value in found.items() if value is not None}
+
+
+def describe_prompt(limits: Limits) -> dict[str, Any]:
+    """What the policy puts into a prompt itself, for a run's record."""
+    return {} if limits.system is None else {"system": limits.system}
 
 
 def describe_sampling(sampling: Sampling) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from ..engine.eager import CHECK, draw
 from ..engine.ends import Decode, find_token_end
 from ..models.limits import Limits
 from ..models.load import first_line, load_weights
-from .engine_policy import CONCURRENCY, describe_sampling, preferred
+from .engine_policy import CONCURRENCY, describe_prompt, describe_sampling, preferred
 from .fingerprint import hash_model
 from .sampling import Sampling
 
@@ -103,7 +103,8 @@ class GeneratePolicy:
         return {
             "name": self.name, "model": self.weights, "engine": "generate",
             "dtype": str(self.model.dtype).removeprefix("torch."), "device": self.model.device.type,
-            "system": self.limits.system, **describe_sampling(self.sampling),
+            **describe_prompt(self.limits),
+            **describe_sampling(self.sampling),
         }  # fmt: skip
 
     def prefers(self) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from vlgym.errors import UserError, check_choice
 from vlgym.terminal import Advance, counting, is_live, open_console, open_progress
 
 from .folder import write_whole
+from .pace import Pace
 
 LOG_FILE = "log.jsonl"
 FAILURES_FILE = "failures.jsonl"  # environments that raised, one line each
@@ -38,12 +39,23 @@ class RunLog:
         total: updates of the whole run.
         done: updates that the run had when it was resumed; later rows in the file are from a lost future and are
             removed.
+        steps: environment steps that the run had then.
+        env_steps: environment steps of the whole run; None for no limit.
         tracker: what `start_tracker` gave.
         quiet: write and say nothing: the log of a process that is not the first.
     """
 
     def __init__(
-        self, out: Path, *, name: str, total: int, done: int, tracker: Any = None, quiet: bool = False
+        self,
+        out: Path,
+        *,
+        name: str,
+        total: int,
+        done: int,
+        steps: int = 0,
+        env_steps: int | None = None,
+        tracker: Any = None,
+        quiet: bool = False,
     ) -> None:
         self.quiet = quiet
         if quiet:
@@ -57,7 +69,9 @@ class RunLog:
         self.console = open_console()
         self.progress = open_progress(self.console)
         self.progress.start()
-        self.task = self.progress.add_task(name, total=total, completed=done)
+        self.pace, self.done = Pace(total, env_steps), {"update": done, "env_steps": steps}
+        completed, shown = self.pace.nearest(self.done)
+        self.task = self.progress.add_task(name, total=shown, completed=completed)
         self.total = total
 
     def write(self, row: Mapping[str, Any]) -> None:
@@ -74,8 +88,11 @@ class RunLog:
         if self.tracker is not None:
             self.tracker.log(numbers, step=update)
         text = summary(row)
+        self.pace.note(row, self.done)
+        self.done = {name: int(row[name]) for name in self.done}
         if is_live(self.console):
-            self.progress.update(self.task, completed=update, note=text)
+            completed, total = self.pace.nearest(self.done)
+            self.progress.update(self.task, completed=completed, total=total, note=text, ends=self.pace.ends())
         elif update % PRINT_EVERY == 0 or update == self.total:
             self.console.print(f"update {update}/{self.total}  {text}", soft_wrap=True)
 

@@ -146,7 +146,7 @@ def test_training_and_all_that_comes_after_it_have_the_same_system_message(tmp_p
     saved = make_hf(str(run.out / "model"))
     assert text_of(saved.engine.family) == expected
     assert saved.describe()["system"] == SYSTEM
-    assert make_hf("tiny").describe()["system"] is None
+    assert "system" not in make_hf("tiny").describe()
     again = Run(replace(config, system=None, model=str(run.out / "model"), out=tmp_path / "next"))
     assert text_of(again.weights.family) == expected  # the next training inherits it
     again.__exit__(None, None, None)
