@@ -99,7 +99,7 @@ class RunConfig:
     Default half as much again as the oracle's longest in the warm start, 128 without one.
     """
     image_tokens: int | None = None
-    """Most tokens per image; default 16 for tiny, 256 for published models."""
+    """Most tokens per image; default 16 for tiny, for others as many as the model's own processor allows."""
     history_turns: int | None = None
     """Past turns in the prompt; default each environment's own."""
     history_images: int | None = None

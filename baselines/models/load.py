@@ -19,6 +19,7 @@ from vlgym.terminal import is_live, open_console
 
 from .family import Family
 from .gemma import Gemma3
+from .processor import read_processor
 from .qwen import Qwen3VL, QwenVL, TinyQwen2VL
 from .tiny import build_tiny
 
@@ -32,8 +33,6 @@ FAMILIES: dict[str, tuple[str, type[QwenVL] | type[Gemma3]]] = {
 
 DTYPES = ("float32", "bfloat16")
 SAMPLE = "<action>turn left</action>"  # any tokenizer gives it back
-IMAGE_SETTINGS = "preprocessor_config.json"
-PIXELS = (56 * 56, 28 * 28 * 1280)  # least and most of an image where Qwen's saved processor does not say
 HUB_SECONDS = 10  # to wait for the Hub's first answer; the library would go on asking for half a minute
 
 
@@ -44,17 +43,19 @@ def load_family(
     seed: int = 0,
     dtype: str = "float32",
     device: str = "cpu",
-    as_published: bool = False,
+    system: str | None = None,
 ) -> Family:
     """Build `tiny`, or load a model of a supported family from a folder or from the Hugging Face Hub.
 
+    Images are sized, and conversations laid out, as the model's own processor and chat template do it.
+
     Args:
         model: `tiny`, a folder, or a Hub name.
-        image_tokens: most tokens per image; None: 16 for tiny, 256 for published models.
+        image_tokens: most tokens per image; None: 16 for tiny, for others as many as the model's processor allows.
         seed: initialisation of `tiny`.
         dtype: `float32` or `bfloat16`.
         device: a torch device.
-        as_published: size images as the processor does that is saved with a Qwen model, not by `image_tokens`.
+        system: the system message; None: what the model's chat template has without one.
 
     Raises:
         UserError: no such model, a damaged one, a family that is not supported, or an unknown dtype.
@@ -67,7 +68,7 @@ def load_family(
         net, words = build_tiny(seed=seed)
         for parameter in net.parameters():  # the parameters alone: rotation frequencies stay float32
             parameter.data = parameter.data.to(getattr(torch, dtype))
-        return TinyQwen2VL(net.to(device), words, image_tokens=image_tokens)
+        return TinyQwen2VL(net.to(device), words, image_tokens=image_tokens, system=system)
     names = [name for name, _ in FAMILIES.values()]
     listed = f"{', '.join(names[:-1])} or {names[-1]}"
     hint = f"Choose tiny (built offline), a folder with a config.json, or the Hub name of a {listed} model."
@@ -81,20 +82,15 @@ def load_family(
         tokenizer: Any = AutoTokenizer.from_pretrained(model, **source)
     except Exception as error:
         raise UserError(f"--model {model}: the model cannot be loaded ({first_line(error)}). {hint}") from None
+    processor = read_processor(model, source, tokenizer)
     tiny = getattr(config, "vlgym_tiny", None)
     chosen = TinyQwen2VL if tiny else FAMILIES[config.model_type][1]
-    family = chosen(loaded.to(device).eval(), tokenizer, image_tokens=image_tokens)
+    options: dict[str, Any] = {"image_tokens": image_tokens, "system": system, "processor": processor}
+    family = chosen(loaded.to(device).eval(), tokenizer, **options)
     if family.decode(family.encode_text(SAMPLE)) != SAMPLE:  # without its files, the library makes one up
         raise UserError(
             f"--model {model}: its tokenizer is missing, or that of another model. Save or download the model again."
         )
-    saved = _read_processor(model, source)
-    family.mean, family.std = saved.get("image_mean", family.mean), saved.get("image_std", family.std)
-    if as_published and saved and isinstance(family, QwenVL):
-        size = saved.get("size") or {}
-        least = size.get("shortest_edge") or saved.get("min_pixels") or PIXELS[0]
-        most = size.get("longest_edge") or saved.get("max_pixels") or PIXELS[1]
-        family.pixels = (int(least), int(most))
     return family
 
 
@@ -144,20 +140,6 @@ def load_weights(model: str, source: dict[str, Any], dtype: str, hint: str) -> A
             f"{f' and {len(wrong) - 1} more' if len(wrong) > 1 else ''}. Save or download the model again."
         )
     return loaded
-
-
-def _read_processor(model: str, source: dict[str, Any]) -> dict[str, Any]:
-    """The settings of the model's own image processor; none where none is saved with it."""
-    from transformers.image_processing_base import ImageProcessingMixin
-
-    try:
-        saved, _ = ImageProcessingMixin.get_image_processor_dict(model, **source)
-        saved.get("image_mean")
-    except (OSError, ValueError, AttributeError) as error:
-        if (Path(model) / IMAGE_SETTINGS).is_file():
-            raise UserError(f"--model {model}: its {IMAGE_SETTINGS} cannot be read ({first_line(error)}).") from None
-        return {}
-    return saved
 
 
 def _stay_offline(model: str, hint: str) -> bool:

@@ -56,9 +56,7 @@ def make_policy(
         sampling = Sampling(seed, temperature, max_tokens or limits.max_new_tokens or NEW_TOKENS)
         if ours:
             budget = image_tokens or limits.image_tokens
-            family = load_family(
-                name, image_tokens=budget, seed=seed, dtype=dtype, device=device, as_published=budget is None
-            )
+            family = load_family(name, image_tokens=budget, seed=seed, dtype=dtype, device=device)
             loaded = Engine(family, max_new_tokens=sampling.max_new_tokens)
             return EnginePolicy(
                 loaded, sampling, name=f"hf:{name}", limits=limits, weights=hash_model(name, family.model)
