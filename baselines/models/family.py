@@ -10,8 +10,8 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,37 +26,10 @@ from vlgym.types import Message
 from .cache import ImageTokens
 from .decoder import Qwen2Decoder
 from .processor import Processor
+from .prompt import ImageInput, Piece, Prompt
+from .template import ChatTemplate
 
 Triple = tuple[float, float, float]
-
-
-@dataclass(frozen=True, eq=False)
-class ImageInput:
-    """A resized image, ready for the vision tower."""
-
-    digest: bytes
-    pixels: np.ndarray  # [h, w, 3] uint8; the sides are what the family asks for
-    grid: tuple[int, int, int]  # (1, h, w) in patches
-    tokens: int  # tokens in the prompt
-
-
-@dataclass(frozen=True, eq=False)
-class Prompt:
-    """A prompt as the model reads it. Equal prompts have equal keys."""
-
-    ids: Tensor  # [P] int64
-    positions: Tensor  # [3, P] int64; the three rows are equal where a family has one-dimensional positions
-    next_position: int  # position of the first reply token, in all three dimensions
-    image_slots: Tensor  # [tokens of all images] int64, indices into ids
-    images: tuple[ImageInput, ...]
-    key: bytes
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-
-Piece = str | int | ImageInput
-"""A part of a prompt: text, the id of a special token, or an image."""
 
 
 class Lru(OrderedDict[Any, Any]):
@@ -150,18 +123,33 @@ class Family:
         self._texts: Lru = Lru(4096)
         self._prepared: Lru = Lru(4096)
         self._prompts: Lru = Lru(4096)
+        self.template = self._read_template()
         self.adopt(model)
 
     # ---- what a family says ------------------------------------------------------------------------------------------
 
+    def _read_template(self) -> ChatTemplate | None:
+        """The chat template that came with the model."""
+        source = self.processor.template
+        return None if source is None else ChatTemplate(self.tokenizer, source, self.image_mark)
+
     def _pieces(self, spelling: Sequence[tuple[str, Any]], images: Iterable[ImageInput]) -> Iterable[Piece]:
-        """A conversation in pieces, ending where the reply begins.
+        """A conversation in pieces, ending where the reply begins, of a model that came without a chat template.
 
         Args:
             spelling: ("role", name), ("text", text) and ("image", digest) in order.
             images: the images in order.
         """
         raise NotImplementedError
+
+    @property
+    def image_mark(self) -> int:
+        """The token that stands for an image in what a chat template writes."""
+        return self.image_pad
+
+    def _picture(self, image: ImageInput) -> Sequence[Piece]:
+        """What the model's processor puts in the place of that token."""
+        return (image,)
 
     def _size_images(self, image_tokens: int | None) -> None:
         """Set `image_tokens`, and `pixels` where the family has a range of sizes, by what the processor says."""
@@ -295,14 +283,18 @@ class Family:
     def _lay_out(self, spelling: Sequence[tuple[str, Any]], images: Sequence[ImageInput]) -> Prompt:
         ids: list[int] = []
         starts: list[tuple[int, ImageInput]] = []  # (index of the image's first token, image)
-        for piece in self._pieces(spelling, images):
-            if isinstance(piece, str):
-                ids += self.encode_text(piece)
-            elif isinstance(piece, int):
-                ids.append(piece)
-            else:
-                starts.append((len(ids), piece))
-                ids += [self.image_pad] * piece.tokens
+        pieces = self._pieces if self.template is None else self._by_template
+        # Neighbouring texts are encoded together, as in the library: some tokens span them.
+        for is_text, group in groupby(pieces(spelling, images), key=lambda piece: isinstance(piece, str)):
+            if is_text:
+                ids += self.encode_text("".join(map(str, group)))
+                continue
+            for piece in group:
+                if isinstance(piece, ImageInput):
+                    starts.append((len(ids), piece))
+                    ids += [self.image_pad] * piece.tokens
+                else:
+                    ids.append(int(piece))
         positions, next_position = self._positions(len(ids), starts)
         slots = [torch.arange(start, start + image.tokens) for start, image in starts]
         array = np.asarray(ids, dtype=np.int64)
@@ -311,6 +303,12 @@ class Family:
             torch.from_numpy(array), positions, next_position,
             torch.cat(slots) if slots else torch.zeros(0, dtype=torch.int64), tuple(images), key,
         )  # fmt: skip
+
+    def _by_template(self, spelling: Sequence[tuple[str, Any]], images: Sequence[ImageInput]) -> Iterator[Piece]:
+        assert self.template is not None
+        pending = iter(images)
+        for piece in self.template.lay_out(spelling, self.system):
+            yield from self._picture(next(pending)) if piece == self.image_mark else (piece,)
 
     # ---- images ----------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
 from typing import Any
 
 import torch
@@ -96,14 +95,6 @@ class Gemma3(Family):
         return [model.model.vision_tower, model.model.multi_modal_projector]
 
     def _pieces(self, spelling: Sequence[tuple[str, Any]], images: Iterable[ImageInput]) -> Iterator[Piece]:
-        # Runs of newlines are single tokens, so neighbouring texts are joined before they are encoded.
-        for is_text, group in groupby(self._turns(spelling, images), key=lambda piece: isinstance(piece, str)):
-            if is_text:
-                yield "".join(map(str, group))
-            else:
-                yield from group
-
-    def _turns(self, spelling: Sequence[tuple[str, Any]], images: Iterable[ImageInput]) -> Iterator[Piece]:
         yield self.begin
         pending, system = iter(images), self.system
         for i, (kind, value) in enumerate(spelling):
@@ -115,10 +106,17 @@ class Gemma3(Family):
                     yield f"{system}\n\n"
                     system = None
             elif kind == "image":
-                yield from ("\n\n", self.image_start, next(pending), self.image_end, "\n\n")
+                yield from self._picture(next(pending))
             else:
                 yield value
         yield from (self.turn_end, "\n", self.turn_start, "model\n")
+
+    @property
+    def image_mark(self) -> int:
+        return self.image_start
+
+    def _picture(self, image: ImageInput) -> Sequence[Piece]:
+        return ("\n\n", self.image_start, image, self.image_end, "\n\n")
 
     def _size_images(self, image_tokens: int | None) -> None:
         if image_tokens is not None and image_tokens < self.tokens:

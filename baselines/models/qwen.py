@@ -175,6 +175,9 @@ class TinyQwen2VL(QwenVL):
             model, tokenizer, image_tokens=image_tokens, system=system, processor=processor, images_last=True
         )
 
+    def _read_template(self) -> None:
+        """None: the one that its exports bring along says what `_pieces` says."""
+
     def _size_images(self, image_tokens: int | None) -> None:
         self.image_tokens = TINY_TOKENS if image_tokens is None else image_tokens
 
