@@ -83,6 +83,7 @@ def load_family(
     except Exception as error:
         raise UserError(f"--model {model}: the model cannot be loaded ({first_line(error)}). {hint}") from None
     processor = read_processor(model, source, tokenizer)
+    tokenizer.chat_template = processor.template  # which an export then brings along
     tiny = getattr(config, "vlgym_tiny", None)
     chosen = TinyQwen2VL if tiny else FAMILIES[config.model_type][1]
     options: dict[str, Any] = {"image_tokens": image_tokens, "system": system, "processor": processor}

@@ -5,14 +5,16 @@ The library's processor classes are not built here: those of Qwen need torchvisi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from vlgym.errors import UserError
 
-IMAGE_SETTINGS = "preprocessor_config.json"
+IMAGE_SETTINGS, VIDEO_SETTINGS = "preprocessor_config.json", "video_preprocessor_config.json"
+PROCESSOR_SETTINGS = "processor_config.json"
 LIBRARY_PIXELS = (56 * 56, 28 * 28 * 1280)  # what the library takes where a saved Qwen processor does not say
 CUT = ("do_resize", "do_rescale", "do_normalize")
 """Steps that every published processor takes. Here they cannot be left out."""
@@ -25,10 +27,14 @@ class Processor:
     Attributes:
         images: the settings of its image processor, as saved.
         template: the chat template, in Jinja; None: there is none.
+        own: the settings of the processor itself.
+        videos: the settings of its video processor, for exports alone.
     """
 
     images: Mapping[str, Any]
     template: str | None = None
+    own: Mapping[str, Any] = field(default_factory=dict)
+    videos: Mapping[str, Any] = field(default_factory=dict)
 
     def pixels(self, unsaved: tuple[int, int]) -> tuple[int, int]:
         """Least and most pixels of an image of the Qwen families; `unsaved` where no processor is saved."""
@@ -60,7 +66,11 @@ def read_processor(model: str, source: Mapping[str, Any], tokenizer: Any) -> Pro
         raise UserError(f"--model {model}: its {IMAGE_SETTINGS} asks for do_pan_and_scan, which is not supported.")
     if abs(images.get("rescale_factor", 1 / 255) * 255 - 1) > 1e-6:
         raise UserError(f"--model {model}: its {IMAGE_SETTINGS} has a rescale_factor other than 1/255: not supported.")
-    return Processor(images, _read_template(model, source, tokenizer))
+    own = _read_own(model, source)
+    template = own.get("chat_template") or getattr(tokenizer, "chat_template", None)
+    if isinstance(template, Mapping):  # several, by name
+        template = template.get("default")
+    return Processor(images, template or None, own, _read_videos(model, source))
 
 
 def _read_images(model: str, source: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,17 +86,24 @@ def _read_images(model: str, source: Mapping[str, Any]) -> dict[str, Any]:
     return saved
 
 
-def _read_template(model: str, source: Mapping[str, Any], tokenizer: Any) -> str | None:
+def _read_own(model: str, source: Mapping[str, Any]) -> dict[str, Any]:
+    """The processor's own settings and, beside them, its chat template, from whichever file holds it."""
     from transformers import ProcessorMixin
 
     try:
-        saved, _ = ProcessorMixin.get_processor_dict(model, **source)
+        return dict(ProcessorMixin.get_processor_dict(model, **source)[0])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"--model {model}: its processor's files cannot be read ({_first(error)}).") from None
-    found = saved.get("chat_template") or getattr(tokenizer, "chat_template", None)
-    if isinstance(found, Mapping):  # several, by name
-        found = found.get("default")
-    return found or None
+
+
+def _read_videos(model: str, source: Mapping[str, Any]) -> dict[str, Any]:
+    from transformers.utils import cached_file
+
+    try:
+        path = cached_file(model, VIDEO_SETTINGS, _raise_exceptions_for_missing_entries=False, **source)
+        return {} if path is None else dict(json.loads(Path(path).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}  # our engine shows no videos, and an export writes the file anew
 
 
 def _first(error: Exception) -> str:

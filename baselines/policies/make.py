@@ -75,7 +75,7 @@ def _choose(name: str, engine: str) -> tuple[bool, Any, dict[str, Any]]:
     """Whether our engine plays the model; else also its configuration and where it is loaded from."""
     if name == "tiny":
         if engine == "generate":
-            raise UserError("hf:tiny: the tiny model has no chat template, so engine=generate cannot play it.")
+            raise UserError("hf:tiny is built here, so engine=generate cannot load it; it can play a saved tiny model.")
         return True, None, {}
     if engine == "engine":
         return True, None, {}

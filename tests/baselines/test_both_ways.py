@@ -100,13 +100,3 @@ def test_pictures_of_any_size_take_as_many_tokens_both_ways(folder, size):
     assert prepared.ids.tolist() == expected["input_ids"][0].tolist()
     if "image_grid_thw" in expected:
         assert list(prepared.images[0].grid) == expected["image_grid_thw"][0].tolist()
-
-
-def test_by_design_the_tiny_default_reads_text_before_pictures_and_has_no_system_message(model_folder, tmp_path):
-    folder = publish(model_folder("qwen2_vl"), tmp_path / "tiny", "qwen2_vl", tiny=True)
-    ours, theirs = both(folder, Sampling(0, 0.0, 4))
-    for prompt in chats():
-        reordered = [{**m, "content": sorted(m["content"], key=lambda part: part["type"] == "image")} for m in prompt]
-        expected = theirs.encode([reordered])["input_ids"][0]
-        assert ours.engine.family.encode(prompt).ids.tolist() == expected.tolist()
-        assert (reordered == prompt) is (len(prompt[0]["content"]) == 1)

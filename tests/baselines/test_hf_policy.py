@@ -239,7 +239,7 @@ def test_our_engine_plays_the_families_that_it_knows_and_the_librarys_way_the_ot
         ("tiny", {"temperature": -1.0}, r"--temperature -1.0 must be >= 0.0"),
         ("tiny", {"max_tokens": 0}, r"--max-tokens 0 must be >= 1"),
         ("tiny", {"engine": "vllm"}, r"--policy-arg engine='vllm' is not one of auto, engine, generate"),
-        ("tiny", {"engine": "generate"}, r"hf:tiny: the tiny model has no chat template"),
+        ("tiny", {"engine": "generate"}, r"hf:tiny is built here"),
         ("tiny", {"dtype": "int8"}, r"--policy-arg dtype='int8' is not one of float32, bfloat16"),
         ("tiny", {"device": "gpu"}, r"^--policy-arg device='gpu' is not one of cpu, cuda"),
         ("tiny", {"threads": -1}, r"^--policy-arg threads=-1 must be >= 0"),
