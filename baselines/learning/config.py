@@ -15,6 +15,7 @@ import yaml
 
 from vlgym.errors import UserError, check_choice, check_number, nearest
 
+from ..models.attention import ATTENTION
 from ..models.load import DTYPES
 from ..models.lora import LoraOptions
 from ..runs import folder
@@ -139,6 +140,8 @@ class RunConfig:
     """Torch device."""
     dtype: str = "float32"
     """float32 or bfloat16 weights; log-probabilities are float32 always."""
+    attention: str = "auto"
+    """Attention kernels of the vision tower and of flat scoring: sdpa (auto), flash_attention_2 or eager."""
     threads: int = 0
     """CPU threads of torch; 0 leaves torch's choice. Another number may change the last bits."""
     deterministic: bool = True
@@ -185,6 +188,7 @@ class RunConfig:
         config.require_one_of("scoring", "auto", "shared", "flat")
         config.require_one_of("kl_estimator", *get_args(losses.KLEstimator))
         config.require_one_of("dtype", *DTYPES)
+        config.require_one_of("attention", *ATTENTION)
         check_threads(config.threads)
         check_device(config.device)
         check_tracker(config.track)

@@ -132,7 +132,12 @@ class Run(Generic[C]):
         if c.resume:
             folder.check_same(folder.read_run(self.out), record)
         family = load_family(
-            c.model or DEFAULT_MODEL, image_tokens=c.image_tokens, seed=c.seed, dtype=c.dtype, device=c.device
+            c.model or DEFAULT_MODEL,
+            image_tokens=c.image_tokens,
+            seed=c.seed,
+            dtype=c.dtype,
+            device=c.device,
+            attention=c.attention,
         )
         self._stack = ExitStack()
         if self.world.first:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from vlgym.errors import UserError
 
+from .attention import group_attention
 from .cache import ImageTokens
 from .decoder import QkNormDecoder
 from .family import Family, ImageInput, Piece
@@ -69,6 +70,7 @@ class QwenVL(Family):
     def adopt(self, model: Any) -> None:
         super().adopt(model)
         _use_linear_patch_embedding(model.model.visual.patch_embed)
+        group_attention(model.model.visual)
 
     def _vision_modules(self, model: Any) -> list[nn.Module]:
         return [model.model.visual]
