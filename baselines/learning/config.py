@@ -15,7 +15,7 @@ import yaml
 
 from vlgym.errors import UserError, check_choice, check_number, nearest
 
-from ..models.attention import ATTENTION
+from ..models.attention import choose_attention
 from ..models.load import DTYPES
 from ..models.lora import LoraOptions
 from ..runs import folder
@@ -188,7 +188,7 @@ class RunConfig:
         config.require_one_of("scoring", "auto", "shared", "flat")
         config.require_one_of("kl_estimator", *get_args(losses.KLEstimator))
         config.require_one_of("dtype", *DTYPES)
-        config.require_one_of("attention", *ATTENTION)
+        choose_attention(config.attention, model_type="", device=config.device, dtype=config.dtype)
         check_threads(config.threads)
         check_device(config.device)
         check_tracker(config.track)
