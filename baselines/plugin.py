@@ -44,8 +44,8 @@ def make_hf(
         max_tokens: longest reply in tokens; default as in the model's training, 128 where that is not known.
         device: a torch device.
         dtype: `float32` or `bfloat16`.
-        image_tokens: most tokens per image, for the engine's families; default as in the model's training, else as the
-            model's own processor sizes images, or 16 for tiny.
+        image_tokens: most tokens per image, for the engine's families: the upper bound of the model's own processor.
+            Default as in the model's training, else the processor's own, or 16 for tiny.
         threads: CPU threads of torch; 0 leaves torch's choice.
         engine: `engine` is ours, which knows four families; `generate` is the library's, for any model with a chat
             template; `auto` takes ours where it knows the family.

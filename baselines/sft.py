@@ -52,7 +52,7 @@ class Config:
     max_new_tokens: int | None = None
     """Longest reply in tokens; default half as much again as the oracle's longest."""
     image_tokens: int | None = None
-    """Most tokens per image; default 16 for tiny, 256 for published models."""
+    """Most tokens per image; default 16 for tiny, for others as many as the model's own processor allows."""
     system: str | None = None
     """System message, put first in the prompt; default that of the model's chat template."""
     device: str = "cpu"

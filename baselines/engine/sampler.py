@@ -83,7 +83,7 @@ class Sampler(Prefill):
         family = self.family
         return {
             "max_new_tokens": self.max_new_tokens,
-            "image_tokens": family.image_tokens,
+            **family.describe_images(),
             "dtype": str(next(family.model.parameters()).dtype).removeprefix("torch."),
             "device": str(family.device),
         }

@@ -15,6 +15,7 @@ import yaml
 
 from vlgym.errors import UserError, check_choice, check_number, nearest
 
+from ..models.attention import choose_attention
 from ..models.limits import MOST_TEMPERATURE
 from ..models.load import DTYPES
 from ..models.lora import LoraOptions
@@ -107,7 +108,7 @@ class RunConfig:
     Default half as much again as the oracle's longest in the warm start, 128 without one.
     """
     image_tokens: int | None = None
-    """Most tokens per image; default 16 for tiny, 256 for published models."""
+    """Most tokens per image; default 16 for tiny, for others as many as the model's own processor allows."""
     history_turns: int | None = None
     """Past turns in the prompt; default each environment's own."""
     history_images: int | None = None
@@ -167,6 +168,8 @@ class RunConfig:
 
     Default bfloat16 for published models on CUDA, otherwise float32.
     """
+    attention: str = "auto"
+    """Attention kernels of the vision tower and of flat scoring: sdpa (auto), flash_attention_2 or eager."""
     threads: int = 0
     """CPU threads of torch; 0 leaves torch's choice. Another number may change the last bits."""
     deterministic: bool = True
@@ -239,6 +242,7 @@ class RunConfig:
         config.require_one_of("scoring", "auto", "shared", "flat")
         config.require_one_of("kl_estimator", *get_args(losses.KLEstimator))
         config.require_one_of("dtype", *DTYPES)
+        choose_attention(config.attention, model_type="", device=config.device, dtype=dtype)
         check_threads(config.threads)
         check_device(config.device)
         check_tracker(config.track)

@@ -137,7 +137,7 @@ class Run(Generic[C]):
         model = c.model or DEFAULT_MODEL
         family = load_family(
             model, image_tokens=c.image_tokens, seed=c.seed, dtype=c.dtype or "float32", device=c.loading_device,
-            system=c.system or read_limits(model).system,
+            system=c.system or read_limits(model).system, attention=c.attention,
         )  # fmt: skip
         self._stack = ExitStack()
         if self.world.first:

@@ -258,14 +258,12 @@ class Qwen2Decoder:
         for k, _, bias in segments:
             rows = q.new_zeros(1, 1, 1, 1) if bias is None else bias[:, :, :t]  # the query heads' parts are all alike
             biases.append(rows.expand(b, 1, t, k.shape[2]))
-        return F.scaled_dot_product_attention(
-            q,
-            keys,
-            values,
-            attn_mask=torch.cat(biases, dim=-1),
-            scale=self.scale,
-            enable_gqa=self.heads > self.kv_heads,
-        )
+        grouped = self.heads > self.kv_heads
+        if grouped and q.is_cuda:  # of its fused kernels none takes a mask together with grouped heads
+            keys, values = (x.repeat_interleave(self.heads // self.kv_heads, dim=1) for x in (keys, values))
+            grouped = False
+        mask = torch.cat(biases, dim=-1)
+        return F.scaled_dot_product_attention(q, keys, values, attn_mask=mask, scale=self.scale, enable_gqa=grouped)
 
     # ---- one token at a time -----------------------------------------------------------------------------------------
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,37 +25,11 @@ from vlgym.types import Message
 
 from .cache import ImageTokens
 from .decoder import Qwen2Decoder
+from .processor import Processor
+from .prompt import ImageInput, Piece, Prompt
+from .template import ChatTemplate
 
 Triple = tuple[float, float, float]
-
-
-@dataclass(frozen=True, eq=False)
-class ImageInput:
-    """A resized image, ready for the vision tower."""
-
-    digest: bytes
-    pixels: np.ndarray  # [h, w, 3] uint8; the sides are what the family asks for
-    grid: tuple[int, int, int]  # (1, h, w) in patches
-    tokens: int  # tokens in the prompt
-
-
-@dataclass(frozen=True, eq=False)
-class Prompt:
-    """A prompt as the model reads it. Equal prompts have equal keys."""
-
-    ids: Tensor  # [P] int64
-    positions: Tensor  # [3, P] int64; the three rows are equal where a family has one-dimensional positions
-    next_position: int  # position of the first reply token, in all three dimensions
-    image_slots: Tensor  # [tokens of all images] int64, indices into ids
-    images: tuple[ImageInput, ...]
-    key: bytes
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-
-Piece = str | int | ImageInput
-"""A part of a prompt: text, the id of a special token, or an image."""
 
 
 class Lru(OrderedDict[Any, Any]):
@@ -75,13 +48,15 @@ class Lru(OrderedDict[Any, Any]):
 
 
 class Family:
-    """A model, its tokenizer, and what its family needs. Subclasses write `_pieces`, `_fit`, `encode_images`,
-    `_vision_modules` and, where they differ, the rest.
+    """A model, its tokenizer, and what its family needs. Subclasses write `_pieces`, `_size_images`, `_fit`,
+    `encode_images`, `_vision_modules` and, where they differ, the rest.
 
     Args:
         model: the library's model for conditional generation, in eval mode.
         tokenizer: its tokenizer.
-        image_tokens: most tokens per image; None: the family's default.
+        image_tokens: most tokens per image; None: as many as the model's processor allows.
+        system: the system message; None: what the layout has without one.
+        processor: what the model's own processor says; None: nothing is known of it.
         images_last: put the images of a turn after its text instead of where the message has them, so that equal
             instructions are a common prefix.
         turn_end: the token that ends a turn.
@@ -94,20 +69,19 @@ class Family:
         stop_ids: tokens that end a reply; turn_end: the one that stored replies end with.
         suppressed: ids that are never sampled: special tokens except `stop_ids`, and ids that no text has.
         mean, std: per channel, of pixels in [0, 1].
-        pixels: least and most pixels of an image, which is then sized as the published processor does it, whatever
-            `image_tokens`; None: at most `image_tokens`, never enlarged.
+        image_tokens: most tokens per image.
+        pixels: least and most pixels of an image that is sized as the published processors do it; None: another rule.
 
     Raises:
         UserError: `image_tokens` is out of range, or the tokenizer is that of another model.
     """
 
     decoder_class: ClassVar[type[Qwen2Decoder]] = Qwen2Decoder
-    default_image_tokens: ClassVar[int] = 256
-    resample: ClassVar[PillowImage.Resampling] = PillowImage.Resampling.BICUBIC
+    resample: PillowImage.Resampling = PillowImage.Resampling.BICUBIC
     mean: Triple = (0.5, 0.5, 0.5)
     std: Triple = (0.5, 0.5, 0.5)
     pixels: tuple[int, int] | None = None
-    system: str | None = None
+    image_tokens: int
 
     def __init__(
         self,
@@ -115,16 +89,22 @@ class Family:
         tokenizer: Any,
         *,
         image_tokens: int | None,
+        system: str | None,
+        processor: Processor | None,
         images_last: bool,
         turn_end: str,
         pad: str,
         media: Sequence[int],
         stops: Sequence[str] = (),
     ) -> None:
-        self.image_tokens = self.default_image_tokens if image_tokens is None else image_tokens
-        if self.image_tokens < 1:
+        self.tokenizer, self.images_last, self.system = tokenizer, images_last, system
+        self.processor = processor or Processor({})
+        said = self.processor.images
+        self.mean, self.std = said.get("image_mean") or self.mean, said.get("image_std") or self.std
+        self.resample = PillowImage.Resampling(said.get("resample") or self.resample)
+        if image_tokens is not None and image_tokens < 1:
             raise UserError(f"image_tokens={image_tokens} must be >= 1.")
-        self.tokenizer, self.images_last = tokenizer, images_last
+        self._size_images(image_tokens)
         known, rows = tokenizer.get_vocab(), model.lm_head.weight.shape[0]
         lacking = [token for token in (turn_end, pad, *stops) if known.get(token, rows) >= rows]
         if lacking or None in media or max(*media, *known.values()) >= rows:
@@ -143,17 +123,36 @@ class Family:
         self._texts: Lru = Lru(4096)
         self._prepared: Lru = Lru(4096)
         self._prompts: Lru = Lru(4096)
+        self.template = self._read_template()
         self.adopt(model)
 
     # ---- what a family says ------------------------------------------------------------------------------------------
 
+    def _read_template(self) -> ChatTemplate | None:
+        """The chat template that came with the model."""
+        source = self.processor.template
+        return None if source is None else ChatTemplate(self.tokenizer, source, self.image_mark)
+
     def _pieces(self, spelling: Sequence[tuple[str, Any]], images: Iterable[ImageInput]) -> Iterable[Piece]:
-        """A conversation in pieces, ending where the reply begins.
+        """A conversation in pieces, ending where the reply begins, of a model that came without a chat template.
 
         Args:
             spelling: ("role", name), ("text", text) and ("image", digest) in order.
             images: the images in order.
         """
+        raise NotImplementedError
+
+    @property
+    def image_mark(self) -> int:
+        """The token that stands for an image in what a chat template writes."""
+        return self.image_pad
+
+    def _picture(self, image: ImageInput) -> Sequence[Piece]:
+        """What the model's processor puts in the place of that token."""
+        return (image,)
+
+    def _size_images(self, image_tokens: int | None) -> None:
+        """Set `image_tokens`, and `pixels` where the family has a range of sizes, by what the processor says."""
         raise NotImplementedError
 
     def _fit(self, height: int, width: int) -> tuple[tuple[int, int], tuple[int, int, int], int]:
@@ -284,14 +283,18 @@ class Family:
     def _lay_out(self, spelling: Sequence[tuple[str, Any]], images: Sequence[ImageInput]) -> Prompt:
         ids: list[int] = []
         starts: list[tuple[int, ImageInput]] = []  # (index of the image's first token, image)
-        for piece in self._pieces(spelling, images):
-            if isinstance(piece, str):
-                ids += self.encode_text(piece)
-            elif isinstance(piece, int):
-                ids.append(piece)
-            else:
-                starts.append((len(ids), piece))
-                ids += [self.image_pad] * piece.tokens
+        pieces = self._pieces if self.template is None else self._by_template
+        # Neighbouring texts are encoded together, as in the library: some tokens span them.
+        for is_text, group in groupby(pieces(spelling, images), key=lambda piece: isinstance(piece, str)):
+            if is_text:
+                ids += self.encode_text("".join(map(str, group)))
+                continue
+            for piece in group:
+                if isinstance(piece, ImageInput):
+                    starts.append((len(ids), piece))
+                    ids += [self.image_pad] * piece.tokens
+                else:
+                    ids.append(int(piece))
         positions, next_position = self._positions(len(ids), starts)
         slots = [torch.arange(start, start + image.tokens) for start, image in starts]
         array = np.asarray(ids, dtype=np.int64)
@@ -300,6 +303,12 @@ class Family:
             torch.from_numpy(array), positions, next_position,
             torch.cat(slots) if slots else torch.zeros(0, dtype=torch.int64), tuple(images), key,
         )  # fmt: skip
+
+    def _by_template(self, spelling: Sequence[tuple[str, Any]], images: Sequence[ImageInput]) -> Iterator[Piece]:
+        assert self.template is not None
+        pending = iter(images)
+        for piece in self.template.lay_out(spelling, self.system):
+            yield from self._picture(next(pending)) if piece == self.image_mark else (piece,)
 
     # ---- images ----------------------------------------------------------------------------------------------------
 
@@ -316,6 +325,11 @@ class Family:
         if image.shape[:2] != (height, width):
             image = np.asarray(PillowImage.fromarray(image).resize((width, height), self.resample))
         return self._prepared.put(digest, ImageInput(digest, np.array(image), grid, tokens))
+
+    def describe_images(self) -> dict[str, Any]:
+        """How images are sized, for a run's record."""
+        size = {} if self.pixels is None else {"image_pixels": list(self.pixels)}
+        return {"image_tokens": self.image_tokens, **size}
 
     def normalise(self, image: ImageInput) -> Tensor:
         """Pixels as the vision tower was trained on them, [3, h, w] float32."""
@@ -338,34 +352,6 @@ def count_tokens(decode: Callable[[Sequence[int]], str], ids: Sequence[int], cha
         else:
             low = middle + 1
     return low
-
-
-def fit_grid(height: int, width: int, unit: int, budget: int) -> tuple[int, int]:
-    """Rows and columns of `unit`-pixel cells for an image.
-
-    At most `budget` cells, never enlarged, aspect kept as far as whole cells allow.
-    """
-    rows, columns = max(1.0, height / unit), max(1.0, width / unit)
-    scale = min(1.0, (budget / (rows * columns)) ** 0.5)
-    best = (max(1, int(rows * scale + 1e-6)), max(1, int(columns * scale + 1e-6)))
-    while best[0] * best[1] > budget:  # a very long image: the short side is already one cell
-        best = (best[0] - 1, best[1]) if best[0] > best[1] else (best[0], best[1] - 1)
-    return best
-
-
-def fit_pixels(height: int, width: int, unit: int, least: int, most: int) -> tuple[int, int]:
-    """Rows and columns of `unit`-pixel cells for an image, as Qwen's published processors size it.
-
-    The nearest whole cells; where these have more than `most` pixels, or less than `least`, scaled into that range.
-    """
-    rows, columns = round(height / unit), round(width / unit)
-    if rows * columns * unit**2 > most:
-        scale = math.sqrt(height * width / most)
-        return max(1, math.floor(height / scale / unit)), max(1, math.floor(width / scale / unit))
-    if rows * columns * unit**2 < least:
-        scale = math.sqrt(least / (height * width))
-        return math.ceil(height * scale / unit), math.ceil(width * scale / unit)
-    return rows, columns
 
 
 class Float32Product(torch.autograd.Function):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
 from typing import Any
 
 import torch
@@ -16,6 +15,7 @@ from vlgym.errors import UserError
 from .cache import ImageTokens, Rotary
 from .decoder import QkNormDecoder
 from .family import Family, ImageInput, Piece
+from .processor import Processor
 
 
 class Gemma3Decoder(QkNormDecoder):
@@ -57,7 +57,7 @@ class Gemma3(Family):
         tokenizer: its tokenizer.
         image_tokens: most tokens per image; less than an image takes is refused.
         system: a system message, put before the first user turn's text as in the published chat template; or None.
-        images_last: see `Family`.
+        processor, images_last: see `Family`.
 
     Raises:
         UserError: the budget is below what an image takes, or the configuration asks for what no published model has.
@@ -73,24 +73,20 @@ class Gemma3(Family):
         *,
         image_tokens: int | None = None,
         system: str | None = None,
+        processor: Processor | None = None,
         images_last: bool = False,
     ) -> None:
         config, text, ids = model.config, model.config.text_config, tokenizer.convert_tokens_to_ids
         self.tokens, self.side = config.mm_tokens_per_image, config.vision_config.image_size
         self.patch = config.vision_config.patch_size
-        if image_tokens is not None and image_tokens < self.tokens:
-            raise UserError(
-                f"image_tokens={image_tokens}: a Gemma3 model always reads an image as {self.tokens} tokens. "
-                "Leave --image-tokens out, or choose a Qwen model, which reads small images as few tokens."
-            )
         # The library's own class ignores the two caps (transformers 5.3 to 5.23), so there is nothing to agree with.
         for option in ("attn_logit_softcapping", "final_logit_softcapping", "use_bidirectional_attention"):
             if getattr(text, option, None):
                 raise UserError(f"Gemma3 models with {option} are not supported; published ones do not set it.")
-        self.system, self.turn_start, self.begin = system, ids("<start_of_turn>"), ids("<bos>")
+        self.turn_start, self.begin = ids("<start_of_turn>"), ids("<bos>")
         self.image_start, self.image_end = config.boi_token_index, config.eoi_token_index
         super().__init__(
-            model, tokenizer, image_tokens=image_tokens, images_last=images_last,
+            model, tokenizer, image_tokens=image_tokens, system=system, processor=processor, images_last=images_last,
             turn_end="<end_of_turn>", stops=("<eos>",), pad="<pad>",
             media=(config.image_token_id, self.image_start, self.image_end),
         )  # fmt: skip
@@ -99,14 +95,6 @@ class Gemma3(Family):
         return [model.model.vision_tower, model.model.multi_modal_projector]
 
     def _pieces(self, spelling: Sequence[tuple[str, Any]], images: Iterable[ImageInput]) -> Iterator[Piece]:
-        # Runs of newlines are single tokens, so neighbouring texts are joined before they are encoded.
-        for is_text, group in groupby(self._turns(spelling, images), key=lambda piece: isinstance(piece, str)):
-            if is_text:
-                yield "".join(map(str, group))
-            else:
-                yield from group
-
-    def _turns(self, spelling: Sequence[tuple[str, Any]], images: Iterable[ImageInput]) -> Iterator[Piece]:
         yield self.begin
         pending, system = iter(images), self.system
         for i, (kind, value) in enumerate(spelling):
@@ -118,10 +106,31 @@ class Gemma3(Family):
                     yield f"{system}\n\n"
                     system = None
             elif kind == "image":
-                yield from ("\n\n", self.image_start, next(pending), self.image_end, "\n\n")
+                yield from self._picture(next(pending))
             else:
                 yield value
         yield from (self.turn_end, "\n", self.turn_start, "model\n")
+
+    @property
+    def image_mark(self) -> int:
+        return self.image_start
+
+    def _picture(self, image: ImageInput) -> Sequence[Piece]:
+        return ("\n\n", self.image_start, image, self.image_end, "\n\n")
+
+    def _size_images(self, image_tokens: int | None) -> None:
+        if image_tokens is not None and image_tokens < self.tokens:
+            raise UserError(
+                f"image_tokens={image_tokens}: a Gemma3 model always reads an image as {self.tokens} tokens. "
+                "Leave --image-tokens out, or choose a Qwen model, which reads small images as few tokens."
+            )
+        size, own = self.processor.images.get("size"), {"height": self.side, "width": self.side}
+        if size and size != own:
+            raise UserError(
+                f"The image processor is that of another model than the weights: its size is {size}, the model's {own}."
+                " Save or download the model again."
+            )
+        self.image_tokens = self.tokens
 
     def _fit(self, height: int, width: int) -> tuple[tuple[int, int], tuple[int, int, int], int]:
         patches = self.side // self.patch

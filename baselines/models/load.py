@@ -18,8 +18,10 @@ from vlgym.errors import UserError, check_choice, nearest
 from vlgym.terminal import is_live, open_console
 
 from .adapter import find_base, is_adapter, merge_adapter
+from .attention import choose_attention
 from .family import Family
 from .gemma import Gemma3
+from .processor import read_processor
 from .qwen import Qwen3VL, QwenVL, TinyQwen2VL
 from .tiny import build_tiny
 
@@ -33,8 +35,6 @@ FAMILIES: dict[str, tuple[str, type[QwenVL] | type[Gemma3]]] = {
 
 DTYPES = ("float32", "bfloat16")
 SAMPLE = "<action>turn left</action>"  # any tokenizer gives it back
-IMAGE_SETTINGS = "preprocessor_config.json"
-PIXELS = (56 * 56, 28 * 28 * 1280)  # least and most of an image where Qwen's saved processor does not say
 HUB_SECONDS = 10  # to wait for the Hub's first answer; the library would go on asking for half a minute
 
 
@@ -45,19 +45,21 @@ def load_family(
     seed: int = 0,
     dtype: str = "float32",
     device: str = "cpu",
-    as_published: bool = False,
     system: str | None = None,
+    attention: str = "auto",
 ) -> Family:
     """Build `tiny`, or load a model of a supported family from a folder or from the Hugging Face Hub.
 
+    Images are sized, and conversations laid out, as the model's own processor and chat template do it.
+
     Args:
         model: `tiny`, a folder, or a Hub name; a folder of adapters is merged into the model that it names.
-        image_tokens: most tokens per image; None: 16 for tiny, 256 for published models.
+        image_tokens: most tokens per image; None: 16 for tiny, for others as many as the model's processor allows.
         seed: initialisation of `tiny`.
         dtype: `float32` or `bfloat16`.
         device: a torch device.
         system: the system message; None: what the model's chat template has without one.
-        as_published: size images as the processor does that is saved with a Qwen model, not by `image_tokens`.
+        attention: kernels of the vision tower and of the library's forward pass, one of `attention.ATTENTION`.
 
     Raises:
         UserError: no such model, a damaged one, a family that is not supported, or an unknown dtype.
@@ -66,7 +68,7 @@ def load_family(
     if is_adapter(model):
         family = load_family(
             find_base(model), image_tokens=image_tokens, seed=seed, dtype=dtype, device=device,
-            as_published=as_published, system=system,
+            system=system, attention=attention,
         )  # fmt: skip
         merge_adapter(family, model)
         return family
@@ -75,6 +77,8 @@ def load_family(
     if model == "tiny":
         net: Any
         net, words = build_tiny(seed=seed)
+        if kernels := choose_attention(attention, model_type="qwen2_vl", device=device, dtype=dtype):
+            net.set_attn_implementation(kernels)
         for parameter in net.parameters():  # the parameters alone: rotation frequencies stay float32
             parameter.data = parameter.data.to(getattr(torch, dtype))
         return TinyQwen2VL(net.to(device), words, image_tokens=image_tokens, system=system)
@@ -86,26 +90,22 @@ def load_family(
         raise UserError(f"--model {model} is of the family {config.model_type!r}; supported: {listed}. {hint}")
     from transformers import AutoTokenizer
 
-    loaded = load_weights(model, source, dtype, hint)
+    kernels = choose_attention(attention, model_type=config.model_type, device=device, dtype=dtype)
+    loaded = load_weights(model, source, dtype, hint, attention=kernels)
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(model, **source)
     except Exception as error:
         raise UserError(f"--model {model}: the model cannot be loaded ({first_line(error)}). {hint}") from None
+    processor = read_processor(model, source, tokenizer)
+    tokenizer.chat_template = processor.template  # which an export then brings along
     tiny = getattr(config, "vlgym_tiny", None)
     chosen = TinyQwen2VL if tiny else FAMILIES[config.model_type][1]
-    options: dict[str, Any] = {} if system is None else {"system": system}
-    family = chosen(loaded.to(device).eval(), tokenizer, image_tokens=image_tokens, **options)
+    options: dict[str, Any] = {"image_tokens": image_tokens, "system": system, "processor": processor}
+    family = chosen(loaded.to(device).eval(), tokenizer, **options)
     if family.decode(family.encode_text(SAMPLE)) != SAMPLE:  # without its files, the library makes one up
         raise UserError(
             f"--model {model}: its tokenizer is missing, or that of another model. Save or download the model again."
         )
-    saved = _read_processor(model, source)
-    family.mean, family.std = saved.get("image_mean", family.mean), saved.get("image_std", family.std)
-    if as_published and saved and isinstance(family, QwenVL):
-        size = saved.get("size") or {}
-        least = size.get("shortest_edge") or saved.get("min_pixels") or PIXELS[0]
-        most = size.get("longest_edge") or saved.get("max_pixels") or PIXELS[1]
-        family.pixels = (int(least), int(most))
     return family
 
 
@@ -133,8 +133,11 @@ def find_model(model: str, hint: str) -> tuple[Any, dict[str, Any]]:
         ) from None
 
 
-def load_weights(model: str, source: dict[str, Any], dtype: str, hint: str) -> Any:
-    """Load the library's model for image and text, on the CPU; `source` and `hint` as in `find_model`.
+def load_weights(
+    model: str, source: dict[str, Any], dtype: str, hint: str, *, attention: str | dict[str, str] | None = None
+) -> Any:
+    """Load the library's model for image and text, on the CPU; `source` and `hint` as in `find_model`, `attention` as
+    the library takes it.
 
     Raises:
         UserError: it is damaged, or not all of its weights are there.
@@ -143,7 +146,12 @@ def load_weights(model: str, source: dict[str, Any], dtype: str, hint: str) -> A
 
     try:
         read: Any = AutoModelForImageTextToText.from_pretrained(
-            model, dtype=getattr(torch, dtype), output_loading_info=True, ignore_mismatched_sizes=True, **source
+            model,
+            dtype=getattr(torch, dtype),
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+            attn_implementation=attention,
+            **source,
         )
     except Exception as error:
         raise UserError(f"--model {model}: the model cannot be loaded ({first_line(error)}). {hint}") from None
@@ -155,20 +163,6 @@ def load_weights(model: str, source: dict[str, Any], dtype: str, hint: str) -> A
             f"{f' and {len(wrong) - 1} more' if len(wrong) > 1 else ''}. Save or download the model again."
         )
     return loaded
-
-
-def _read_processor(model: str, source: dict[str, Any]) -> dict[str, Any]:
-    """The settings of the model's own image processor; none where none is saved with it."""
-    from transformers.image_processing_base import ImageProcessingMixin
-
-    try:
-        saved, _ = ImageProcessingMixin.get_image_processor_dict(model, **source)
-        saved.get("image_mean")
-    except (OSError, ValueError, AttributeError) as error:
-        if (Path(model) / IMAGE_SETTINGS).is_file():
-            raise UserError(f"--model {model}: its {IMAGE_SETTINGS} cannot be read ({first_line(error)}).") from None
-        return {}
-    return saved
 
 
 def _stay_offline(model: str, hint: str) -> bool:

@@ -34,19 +34,18 @@ from peft import LoraConfig, inject_adapter_in_model
 from peft.tuners.lora import Linear as LoraLinear
 from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
-from transformers.image_processing_base import ImageProcessingMixin
 
 from vlgym.errors import UserError, check_choice, check_number, check_writable
 
 from .family import Family, Float32Product
 from .limits import EVALUATION, FILE
+from .processor_files import processor_files
 
 NAME = "default"  # peft can hold several adapters by name; here there is one
 MODEL_FILES = (
     "config.json", "generation_config.json", "model*.safetensors", "model.safetensors.index.json", "tokenizer*",
     "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "chat_template.jinja",
-    "preprocessor_config.json", "processor_config.json", FILE,
-    EVALUATION,
+    "*processor_config.json", FILE, EVALUATION,
 )  # fmt: skip
 """What a saved model consists of; an older one is replaced, nothing else is."""
 MERGES = ("none", "model", "float32")
@@ -301,8 +300,8 @@ def _rebuilt(family: Family, exchanged: Mapping[int, nn.Module]) -> Family:
 def export_merged(family: Family, folder: Path, notes: Mapping[str, Any] | None = None) -> Path:
     """Write the model, adapters merged if it has any, for `--model` and for transformers' `from_pretrained`.
 
-    It is written whole or not at all, and replaces an older model there. The settings of the image processor go along
-    where the model was loaded with some.
+    It is written whole or not at all, and replaces an older model there. Tokenizer, chat template and the processor's
+    files go along, by which the library and servers show it what it was trained on.
 
     Args:
         family: the model.
@@ -319,7 +318,7 @@ def export_merged(family: Family, folder: Path, notes: Mapping[str, Any] | None 
     try:
         merged_copy(family).model.save_pretrained(part)  # without adapters the copy has the model's very weights
         family.tokenizer.save_pretrained(part)
-        for name, data in {**_image_settings(family), **(notes or {})}.items():
+        for name, data in {**processor_files(family), **(notes or {})}.items():
             (part / name).write_text(json.dumps(data, indent=2, default=str))
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)  # half of a model fills a full disk
@@ -343,11 +342,3 @@ def check_export(folder: Path, name: str = "--export") -> None:
             f"{name} {folder} holds {', '.join(strange[:3]) or 'files'}, which is no model's; choose a new or empty "
             "folder for the model."
         )
-
-
-def _image_settings(family: Family) -> dict[str, Any]:
-    try:
-        settings, _ = ImageProcessingMixin.get_image_processor_dict(family.model.name_or_path, local_files_only=True)
-    except (OSError, ValueError):
-        return {}  # the model came without any, as tiny does; `load_family` then takes the family's own
-    return {"preprocessor_config.json": settings}

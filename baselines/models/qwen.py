@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from vlgym.errors import UserError
+
+from .attention import group_attention
 from .cache import ImageTokens
 from .decoder import QkNormDecoder
-from .family import Family, ImageInput, Piece, fit_grid, fit_pixels
+from .family import Family, ImageInput, Piece
+from .processor import LIBRARY_PIXELS, Processor
+from .sizing import bound_pixels, fit_grid, fit_pixels
 
+TINY_TOKENS = 16  # most tokens of an image of the tiny default
 CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 
 
@@ -23,12 +29,19 @@ class QwenVL(Family):
         model: `Qwen2VLForConditionalGeneration` or `Qwen2_5_VLForConditionalGeneration`, in eval mode.
         tokenizer: its tokenizer.
         image_tokens: most tokens per image; larger images are shrunk, keeping their aspect as far as whole patches
-            allow.
-        system: the system message, or None for none; the default is that of the published chat templates.
-        images_last: see `Family`.
+            allow. None: as many as the processor allows.
+        system: the system message; None: that of the published chat templates.
+        processor, images_last: see `Family`.
+
+    Raises:
+        UserError: the saved processor cuts images into other patches than the model's.
     """
 
     mean, std = CLIP_MEAN, CLIP_STD
+    published_pixels: ClassVar[tuple[int, int]] = LIBRARY_PIXELS
+    """Least and most of an image where no processor is saved with the model."""
+    default_system: ClassVar[str | None] = "You are a helpful assistant."
+    """What conversations begin with where neither the user nor a chat template says."""
 
     def __init__(
         self,
@@ -36,11 +49,12 @@ class QwenVL(Family):
         tokenizer: Any,
         *,
         image_tokens: int | None = None,
-        system: str | None = "You are a helpful assistant.",
+        system: str | None = None,
+        processor: Processor | None = None,
         images_last: bool = False,
     ) -> None:
         ids = tokenizer.convert_tokens_to_ids
-        self.system, self.turn_start = system, ids("<|im_start|>")
+        self.turn_start = ids("<|im_start|>")
         self.vision_start, self.vision_end = ids("<|vision_start|>"), ids("<|vision_end|>")
         vision = model.config.vision_config
         self.patch, self.merge, self.frames = vision.patch_size, vision.spatial_merge_size, vision.temporal_patch_size
@@ -49,20 +63,22 @@ class QwenVL(Family):
         # <|endoftext|>, at which published models also stop, is suppressed: a turn has one end, and the pad id is never
         # sampled.
         super().__init__(
-            model, tokenizer, image_tokens=image_tokens, images_last=images_last,
+            model, tokenizer, image_tokens=image_tokens, system=system, processor=processor, images_last=images_last,
             turn_end="<|im_end|>", pad="<|endoftext|>", media=media,
         )  # fmt: skip
 
     def adopt(self, model: Any) -> None:
         super().adopt(model)
         _use_linear_patch_embedding(model.model.visual.patch_embed)
+        group_attention(model.model.visual)
 
     def _vision_modules(self, model: Any) -> list[nn.Module]:
         return [model.model.visual]
 
     def _pieces(self, spelling: Sequence[tuple[str, Any]], images: Iterable[ImageInput]) -> Iterator[Piece]:
-        if self.system is not None:
-            yield from (self.turn_start, f"system\n{self.system}", self.turn_end, "\n")
+        system = self.default_system if self.system is None else self.system
+        if system is not None:
+            yield from (self.turn_start, f"system\n{system}", self.turn_end, "\n")
         pending = iter(images)
         for i, (kind, value) in enumerate(spelling):
             if kind == "role":
@@ -95,11 +111,24 @@ class QwenVL(Family):
         positions[:, done:] = torch.arange(count, count + length - done)
         return positions, count + length - done
 
+    def _size_images(self, image_tokens: int | None) -> None:
+        own = {"patch_size": self.patch, "merge_size": self.merge, "temporal_patch_size": self.frames}
+        for name, value in own.items():
+            if (said := self.processor.images.get(name, value)) != value:
+                raise UserError(
+                    f"The image processor is that of another model than the weights: its {name} is {said}, the "
+                    f"model's {value}. Save or download the model again."
+                )
+        self.pixels = bound_pixels(self.processor.pixels(self.published_pixels), self.unit, image_tokens)
+        self.image_tokens = self.pixels[1] // self.unit**2
+
+    def _grid(self, height: int, width: int) -> tuple[int, int]:
+        """Rows and columns of tokens of an image."""
+        assert self.pixels is not None
+        return fit_pixels(height, width, self.unit, *self.pixels)
+
     def _fit(self, height: int, width: int) -> tuple[tuple[int, int], tuple[int, int, int], int]:
-        if self.pixels is None:
-            rows, columns = fit_grid(height, width, self.unit, self.image_tokens)
-        else:
-            rows, columns = fit_pixels(height, width, self.unit, *self.pixels)
+        rows, columns = self._grid(height, width)
         size = (rows * self.unit, columns * self.unit)
         return size, (1, rows * self.merge, columns * self.merge), rows * columns
 
@@ -129,31 +158,11 @@ class QwenVL(Family):
 class TinyQwen2VL(QwenVL):
     """The tiny default.
 
-    No system message unless one is given, text before images, so that all environments of a batch share the
-    instructions' keys and values.
+    No system message, text before images, so that all environments of a batch share the instructions' keys and values.
+    An image has at most `image_tokens` (by default 16) and is never enlarged.
     """
 
-    default_image_tokens = 16
-
-    def __init__(
-        self, model: Any, tokenizer: Any, *, image_tokens: int | None = None, system: str | None = None
-    ) -> None:
-        super().__init__(model, tokenizer, image_tokens=image_tokens, system=system, images_last=True)
-
-
-class Qwen3VL(QwenVL):
-    """Qwen3-VL: 16-pixel patches merged 2 x 2, normalised queries and keys, features of several depths of the vision
-    tower added to the first layers (DeepStack, Meng et al., 2024, arXiv 2406.04334).
-
-    Its published chat template has no system message.
-
-    Args:
-        model: `Qwen3VLForConditionalGeneration`, in eval mode.
-        tokenizer, image_tokens, system, images_last: see `QwenVL`.
-    """
-
-    decoder_class = QkNormDecoder
-    mean, std = (0.5, 0.5, 0.5), (0.5, 0.5, 0.5)
+    default_system = None
 
     def __init__(
         self,
@@ -162,9 +171,34 @@ class Qwen3VL(QwenVL):
         *,
         image_tokens: int | None = None,
         system: str | None = None,
-        images_last: bool = False,
+        processor: Processor | None = None,
     ) -> None:
-        super().__init__(model, tokenizer, image_tokens=image_tokens, system=system, images_last=images_last)
+        super().__init__(
+            model, tokenizer, image_tokens=image_tokens, system=system, processor=processor, images_last=True
+        )
+
+    def _read_template(self) -> None:
+        """None: the one that its exports bring along says what `_pieces` says."""
+
+    def _size_images(self, image_tokens: int | None) -> None:
+        self.image_tokens = TINY_TOKENS if image_tokens is None else image_tokens
+
+    def _grid(self, height: int, width: int) -> tuple[int, int]:
+        return fit_grid(height, width, self.unit, self.image_tokens)
+
+
+class Qwen3VL(QwenVL):
+    """Qwen3-VL: 16-pixel patches merged 2 x 2, normalised queries and keys, features of several depths of the vision
+    tower added to the first layers (DeepStack, Meng et al., 2024, arXiv 2406.04334).
+
+    Its published chat template has no system message of its own. Arguments are those of `QwenVL`, with a
+    `Qwen3VLForConditionalGeneration`.
+    """
+
+    decoder_class = QkNormDecoder
+    mean, std = (0.5, 0.5, 0.5), (0.5, 0.5, 0.5)
+    published_pixels = (256 * 256, 4096 * 4096)
+    default_system = None
 
     def encode_images(self, images: Sequence[ImageInput]) -> list[Tensor]:
         """Vision features, one [tokens, (1 + layers with deep features) * H] tensor per image."""

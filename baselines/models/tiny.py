@@ -42,6 +42,16 @@ GEMMA_TOKENS = (
 )  # fmt: skip
 
 
+TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{% if message.content is string %}"
+    "{{ message.content }}{% else %}{% for part in message.content %}{% if part.type == 'text' %}{{ part.text }}"
+    "{% endif %}{% endfor %}{% for part in message.content %}{% if part.type == 'image' %}"
+    "<|vision_start|><|image_pad|><|vision_end|>{% endif %}{% endfor %}{% endif %}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+"""The default model's layout (see `TinyQwen2VL`) for whoever serves an export of it: text first, no system message."""
+
+
 @dataclass(frozen=True)
 class TinyConfig:
     """Shape and initialisation of a tiny model.
@@ -100,6 +110,8 @@ def build_tiny(
     _initialise(model, config, seed)
     model.generation_config.eos_token_id = model.config.text_config.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id
+    if family == "qwen2_vl":
+        tokenizer.chat_template = TEMPLATE
     return model.eval(), tokenizer
 
 

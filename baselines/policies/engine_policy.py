@@ -41,11 +41,11 @@ class EnginePolicy:
 
     def describe(self) -> dict[str, Any]:
         """What a reply depends on beside the prompt, for a run's record."""
-        sampler, pixels = self.engine.describe(), self.engine.family.pixels
-        size = {"image_tokens": sampler["image_tokens"]} if pixels is None else {"image_pixels": list(pixels)}
+        sampler = self.engine.describe()
         return {
             "name": self.name, "model": self.weights, "engine": "engine", "dtype": sampler["dtype"],
-            "device": self.engine.family.device.type, **size, **describe_prompt(self.limits),
+            "device": self.engine.family.device.type, **self.engine.family.describe_images(),
+            **describe_prompt(self.limits),
             **describe_sampling(self.sampling),
         }  # fmt: skip
 

@@ -58,10 +58,7 @@ def make_policy(
         sampling = Sampling(seed, heat, max_tokens or limits.max_new_tokens or NEW_TOKENS)
         if ours:
             budget = image_tokens or limits.image_tokens
-            family = load_family(
-                name, image_tokens=budget, seed=seed, dtype=dtype, device=device, as_published=budget is None,
-                system=limits.system,
-            )  # fmt: skip
+            family = load_family(name, image_tokens=budget, seed=seed, dtype=dtype, device=device, system=limits.system)
             loaded = Engine(family, max_new_tokens=sampling.max_new_tokens)
             return EnginePolicy(
                 loaded, sampling, name=f"hf:{name}", limits=limits, weights=hash_model(name, family.model)
@@ -80,7 +77,7 @@ def _choose(name: str, engine: str) -> tuple[bool, Any, dict[str, Any]]:
     """Whether our engine plays the model; else also its configuration and where it is loaded from."""
     if name == "tiny":
         if engine == "generate":
-            raise UserError("hf:tiny: the tiny model has no chat template, so engine=generate cannot play it.")
+            raise UserError("hf:tiny is built here, so engine=generate cannot load it; it can play a saved tiny model.")
         return True, None, {}
     if engine == "engine" or is_adapter(name):
         return True, None, {}

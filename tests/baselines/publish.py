@@ -20,28 +20,29 @@ TURNS = (
     "{% else %}{{ part.text }}{% endif %}{% endfor %}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-SYSTEM = "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
+SYSTEM = "{% if messages[0].role != 'system' %}<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n{% endif %}"
 GEMMA = (
-    "{{ bos_token }}{% for message in messages %}<start_of_turn>"
-    "{{ 'model' if message.role == 'assistant' else message.role }}\n{% for part in message.content %}"
-    "{% if part.type == 'image' %}<start_of_image>{% else %}{{ part.text }}{% endif %}{% endfor %}<end_of_turn>\n"
-    "{% endfor %}{% if add_generation_prompt %}<start_of_turn>model\n{% endif %}"
+    "{{ bos_token }}{% set told = messages[0].role == 'system' %}{% set turns = messages[1:] if told else messages %}"
+    "{% for message in turns %}{% if (message.role == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('User and assistant must take turns') }}{% endif %}<start_of_turn>"
+    "{{ 'model' if message.role == 'assistant' else message.role }}\n"
+    "{% if loop.first and told %}{{ messages[0].content[0].text }}\n\n{% endif %}{% for part in message.content %}"
+    "{% if part.type == 'image' %}<start_of_image>{% else %}{{ part.text | trim }}{% endif %}{% endfor %}"
+    "<end_of_turn>\n{% endfor %}{% if add_generation_prompt %}<start_of_turn>model\n{% endif %}"
 )
 TEMPLATES = {"qwen2_vl": SYSTEM + TURNS, "qwen2_5_vl": SYSTEM + TURNS, "qwen3_vl": TURNS, "gemma3": GEMMA}
 
 
-def publish(source: Path, target: Path, model_type: str, *, tiny: bool = False) -> Path:
+def publish(source: Path, target: Path, model_type: str) -> Path:
     """Copy a saved tiny model and put a chat template and an image processor beside it.
 
-    Args:
-        tiny: it stays our tiny default, whose layout is its own; else it is known as any model of its family.
+    It is then known as any model of its family, not as our tiny default.
     """
     shutil.copytree(source, target)
-    if not tiny:
-        config = json.loads((target / "config.json").read_text())
-        config.pop("vlgym_tiny", None)
-        (target / "config.json").write_text(json.dumps(config))
-    (target / "chat_template.jinja").write_text(TURNS if tiny else TEMPLATES[model_type])
+    config = json.loads((target / "config.json").read_text())
+    config.pop("vlgym_tiny", None)
+    (target / "config.json").write_text(json.dumps(config))
+    (target / "chat_template.jinja").write_text(TEMPLATES[model_type])
     _image_processor(model_type).save_pretrained(target)
     if model_type == "gemma3":
         tokenizer = AutoTokenizer.from_pretrained(

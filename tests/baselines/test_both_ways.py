@@ -42,7 +42,7 @@ def chats() -> list[list[dict]]:
 
 
 def both(folder, sampling: Sampling) -> tuple[EnginePolicy, GeneratePolicy]:
-    family = load_family(str(folder), as_published=True)
+    family = load_family(str(folder))
     processor, options = load_processor(folder), {"name": "x", "limits": Limits()}
     from transformers import AutoModelForImageTextToText
 
@@ -100,22 +100,3 @@ def test_pictures_of_any_size_take_as_many_tokens_both_ways(folder, size):
     assert prepared.ids.tolist() == expected["input_ids"][0].tolist()
     if "image_grid_thw" in expected:
         assert list(prepared.images[0].grid) == expected["image_grid_thw"][0].tolist()
-
-
-@pytest.mark.parametrize("name", ["qwen2_vl", "qwen3_vl"])
-def test_by_design_a_budget_of_tokens_neither_enlarges_a_picture_nor_rounds_its_sides_up(name, model_folder, tmp_path):
-    folder = publish(model_folder(name), tmp_path / name, name)
-    few, many = load_family(str(folder), image_tokens=99), load_family(str(folder), as_published=True)
-    for size in ((few.unit, few.unit), (2 * few.unit, 4 * few.unit - 1)):
-        one, two = (family.prepare_image(picture(1, size)).tokens for family in (few, many))
-        assert one < two
-
-
-def test_by_design_the_tiny_default_reads_text_before_pictures_and_has_no_system_message(model_folder, tmp_path):
-    folder = publish(model_folder("qwen2_vl"), tmp_path / "tiny", "qwen2_vl", tiny=True)
-    ours, theirs = both(folder, Sampling(0, 0.0, 4))
-    for prompt in chats():
-        reordered = [{**m, "content": sorted(m["content"], key=lambda part: part["type"] == "image")} for m in prompt]
-        expected = theirs.encode([reordered])["input_ids"][0]
-        assert ours.engine.family.encode(prompt).ids.tolist() == expected.tolist()
-        assert (reordered == prompt) is (len(prompt[0]["content"]) == 1)

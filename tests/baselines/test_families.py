@@ -9,9 +9,9 @@ import pytest
 import torch
 from samples import messages, picture
 
-from baselines.models.family import fit_grid
 from baselines.models.load import load_family
 from baselines.models.qwen import QwenVL
+from baselines.models.sizing import fit_grid
 from vlgym.errors import UserError
 
 
@@ -93,7 +93,7 @@ def test_tiny_lays_text_before_images_and_published_models_keep_the_order(family
     text = family.tokenizer.decode(published.encode(messages(picture(1, (28, 28)), "Now?")).ids)
     assert text == (
         "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n"
-        "<|vision_start|><|image_pad|><|vision_end|>Now?<|im_end|>\n<|im_start|>assistant\n"
+        f"<|vision_start|>{4 * '<|image_pad|>'}<|vision_end|>Now?<|im_end|>\n<|im_start|>assistant\n"
     )
 
 

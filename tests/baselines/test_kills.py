@@ -31,7 +31,7 @@ MOMENTS = {
     "after the last checkpoint was moved away": ("os.replace", 10, "checkpoints/.update-000002.old"),
     "in evaluation.json": ("baselines.runs.folder.write_whole", 3, "evaluation.json.part"),
     "while the curve is drawn": ("baselines.runs.curve.write_whole", 1, "curve.png.part"),
-    "while the model is exported": ("baselines.models.lora._image_settings", 1, ".model.part"),
+    "while the model is exported": ("baselines.models.lora.processor_files", 1, ".model.part"),
 }
 """What is being done: the function, its how manieth call, and what it leaves half done."""
 

@@ -1,0 +1,110 @@
+"""What a model's own processor says: how images are sized and scaled, and the chat template. Read as data, never run.
+
+The library's processor classes are not built here: those of Qwen need torchvision, because they also read videos.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vlgym.errors import UserError
+
+IMAGE_SETTINGS, VIDEO_SETTINGS = "preprocessor_config.json", "video_preprocessor_config.json"
+PROCESSOR_SETTINGS = "processor_config.json"
+LIBRARY_PIXELS = (56 * 56, 28 * 28 * 1280)  # what the library takes where a saved Qwen processor does not say
+CUT = ("do_resize", "do_rescale", "do_normalize")
+"""Steps that every published processor takes. Here they cannot be left out."""
+
+
+@dataclass(frozen=True)
+class Processor:
+    """The settings of a saved processor; empty where none is saved with the model.
+
+    Attributes:
+        images: the settings of its image processor, as saved.
+        template: the chat template, in Jinja; None: there is none.
+        own: the settings of the processor itself.
+        videos: the settings of its video processor, for exports alone.
+    """
+
+    images: Mapping[str, Any]
+    template: str | None = None
+    own: Mapping[str, Any] = field(default_factory=dict)
+    videos: Mapping[str, Any] = field(default_factory=dict)
+
+    def pixels(self, unsaved: tuple[int, int]) -> tuple[int, int]:
+        """Least and most pixels of an image of the Qwen families; `unsaved` where no processor is saved."""
+        if not self.images:
+            return unsaved
+        size, (least, most) = self.images.get("size") or {}, LIBRARY_PIXELS
+        least = size.get("shortest_edge") or size.get("min_pixels") or least
+        most = size.get("longest_edge") or size.get("max_pixels") or most
+        # An older name beside `size` wins, as in the library.
+        return int(self.images.get("min_pixels") or least), int(self.images.get("max_pixels") or most)
+
+
+def read_processor(model: str, source: Mapping[str, Any], tokenizer: Any) -> Processor:
+    """Read the settings that are saved with a model.
+
+    Args:
+        model: a folder, or a Hub name.
+        source: arguments for whatever is loaded of the model (`find_model`).
+        tokenizer: its tokenizer, which may have a chat template of its own. The processor's wins, as in the library.
+
+    Raises:
+        UserError: they cannot be read, or ask for what our engine does not do.
+    """
+    images = _read_images(model, source)
+    for step in CUT:
+        if images.get(step) is False:
+            raise UserError(f"--model {model}: its {IMAGE_SETTINGS} has {step} = false, which is not supported.")
+    if images.get("do_pan_and_scan"):
+        raise UserError(f"--model {model}: its {IMAGE_SETTINGS} asks for do_pan_and_scan, which is not supported.")
+    if abs(images.get("rescale_factor", 1 / 255) * 255 - 1) > 1e-6:
+        raise UserError(f"--model {model}: its {IMAGE_SETTINGS} has a rescale_factor other than 1/255: not supported.")
+    own = _read_own(model, source)
+    template = own.get("chat_template") or getattr(tokenizer, "chat_template", None)
+    if isinstance(template, Mapping):  # several, by name
+        template = template.get("default")
+    return Processor(images, template or None, own, _read_videos(model, source))
+
+
+def _read_images(model: str, source: Mapping[str, Any]) -> dict[str, Any]:
+    from transformers.image_processing_base import ImageProcessingMixin
+
+    try:
+        saved, _ = ImageProcessingMixin.get_image_processor_dict(model, **source)
+        saved.get("image_mean")
+    except (OSError, ValueError, AttributeError) as error:
+        if (Path(model) / IMAGE_SETTINGS).is_file():
+            raise UserError(f"--model {model}: its {IMAGE_SETTINGS} cannot be read ({_first(error)}).") from None
+        return {}
+    return saved
+
+
+def _read_own(model: str, source: Mapping[str, Any]) -> dict[str, Any]:
+    """The processor's own settings and, beside them, its chat template, from whichever file holds it."""
+    from transformers import ProcessorMixin
+
+    try:
+        return dict(ProcessorMixin.get_processor_dict(model, **source)[0])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"--model {model}: its processor's files cannot be read ({_first(error)}).") from None
+
+
+def _read_videos(model: str, source: Mapping[str, Any]) -> dict[str, Any]:
+    from transformers.utils import cached_file
+
+    try:
+        path = cached_file(model, VIDEO_SETTINGS, _raise_exceptions_for_missing_entries=False, **source)
+        return {} if path is None else dict(json.loads(Path(path).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}  # our engine shows no videos, and an export writes the file anew
+
+
+def _first(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -1,0 +1,96 @@
+"""An exported folder shows the library and servers what the model was trained on: same pixels, ids and logits."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from publish import load_processor, publish
+from samples import messages, picture
+from transformers import AutoModelForImageTextToText
+
+from baselines.engine.engine import Engine
+from baselines.models.gemma import Gemma3
+from baselines.models.load import FAMILIES, load_family
+from baselines.models.lora import LoraOptions, adapters, add_adapters, export_merged
+from baselines.models.processor_files import processor_files
+from baselines.policies.generate_policy import _with_pictures
+
+SIZES = ((224, 224), (300, 300), (336, 448), (448, 448))
+"""Of the suite's environments."""
+
+
+def chat(size) -> list[dict]:
+    answer = {"role": "assistant", "content": [{"type": "text", "text": "I go on.\n<action>+</action>"}]}
+    return [*messages(picture(1, size), "A line\n"), answer, *messages(picture(2, size), "And now?")]
+
+
+@pytest.fixture(params=["tiny", *FAMILIES])
+def family(request, model_folder, tmp_path):
+    """The tiny default, and one of each family with a budget of its own where it can have one."""
+    if request.param == "tiny":
+        return load_family("tiny")
+    folder = publish(model_folder(request.param), tmp_path / "published", request.param)
+    return load_family(str(folder), image_tokens=None if request.param == "gemma3" else 40)
+
+
+@torch.no_grad()
+def test_the_librarys_processor_gives_the_same_pixels_grid_and_ids_and_the_same_logits(family, tmp_path):
+    add_adapters(family, LoraOptions(rank=2), seed=0)
+    for name, factor in adapters(family).items():
+        factor.weight.normal_(0, 0.05, generator=torch.Generator().manual_seed(len(name)))
+    engine = Engine(family, max_new_tokens=4)
+    folder = export_merged(family, tmp_path / "out")
+    processor, model = load_processor(folder), AutoModelForImageTextToText.from_pretrained(folder).eval()
+    for size in SIZES:
+        prompt = family.encode(chat(size))
+        inputs = processor.apply_chat_template(
+            [list(map(_with_pictures, chat(size)))], add_generation_prompt=True, tokenize=True, return_dict=True,
+            return_tensors="pt",
+        )  # fmt: skip
+        assert inputs["input_ids"][0].tolist() == prompt.ids.tolist()
+        if isinstance(family, Gemma3):
+            pixels = torch.stack([family.normalise(image) for image in prompt.images])
+        else:
+            pixels = torch.cat([family.patchify(image) for image in prompt.images])
+            assert inputs["image_grid_thw"].tolist() == [list(image.grid) for image in prompt.images]
+        assert torch.equal(inputs["pixel_values"], pixels)
+        ours = family.logits(engine.last_hidden([prompt]))[0]
+        torch.testing.assert_close(ours, model(**inputs).logits[0, -1], atol=2e-4, rtol=1e-4)
+
+
+def test_an_exported_model_loads_with_the_sizes_and_the_layout_that_it_was_exported_with(family, tmp_path):
+    again = load_family(str(export_merged(family, tmp_path / "out")))
+    assert (again.pixels, again.image_tokens) == (family.pixels, family.image_tokens)
+    for size in (*SIZES, (30, 50)):
+        one, two = family.encode(chat(size)), again.encode(chat(size))
+        assert one.key == two.key
+        assert torch.equal(one.ids, two.ids)
+
+
+def test_files_that_came_with_the_model_stay_as_they_are(model_folder, tmp_path):
+    folder = publish(model_folder("qwen2_5_vl"), tmp_path / "published", "qwen2_5_vl")
+    settings = json.loads((folder / "preprocessor_config.json").read_text())
+    settings |= {"min_pixels": 784, "max_pixels": 28 * 28 * 50, "note": "kept"}
+    (folder / "preprocessor_config.json").write_text(json.dumps(settings))
+    (folder / "video_preprocessor_config.json").write_text(json.dumps({"video_processor_type": "X", "fps": 2}))
+    files = processor_files(load_family(str(folder)))
+    assert settings.items() <= files["preprocessor_config.json"].items()
+    assert files["video_preprocessor_config.json"]["fps"] == 2
+    bound = processor_files(load_family(str(folder), image_tokens=9))["preprocessor_config.json"]
+    assert bound["size"] == {"shortest_edge": 784, "longest_edge": 28 * 28 * 9}
+    assert not {"min_pixels", "max_pixels"} & bound.keys()  # they would win over it
+    assert bound["note"] == "kept"
+
+
+def test_settings_in_the_newer_single_file_are_exported_as_files_that_older_releases_read(model_folder, tmp_path):
+    folder = publish(model_folder("qwen2_5_vl"), tmp_path / "published", "qwen2_5_vl")
+    settings = json.loads((folder / "preprocessor_config.json").read_text())
+    (folder / "preprocessor_config.json").unlink()
+    nested = {"processor_class": "Qwen2_5_VLProcessor", "image_processor": settings | {"max_pixels": 28 * 28 * 50}}
+    (folder / "processor_config.json").write_text(json.dumps(nested))
+    family = load_family(str(folder), image_tokens=9)
+    out = export_merged(family, tmp_path / "out")
+    assert "image_processor" not in json.loads((out / "processor_config.json").read_text())
+    assert load_family(str(out)).pixels == (56 * 56, 28 * 28 * 9)

@@ -1,0 +1,133 @@
+"""Pictures of any size become the patches of the library's own image processor (its PIL classes), to the bit."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from PIL import Image as PillowImage
+from publish import publish
+from samples import picture
+from transformers import AutoImageProcessor
+
+from baselines.models.gemma import Gemma3
+from baselines.models.load import FAMILIES, load_family
+from vlgym.errors import UserError
+
+BUDGETS = (None, 9, 64)
+SIDES = st.integers(1, 400)
+
+
+@pytest.fixture(scope="module")
+def published(model_folder, tmp_path_factory):
+    """Per family a folder with the settings that are published."""
+    return {name: publish(model_folder(name), tmp_path_factory.mktemp("pixels") / name, name) for name in FAMILIES}
+
+
+@pytest.fixture(scope="module")
+def pairs(published):
+    """(family, library's image processor) by name and budget."""
+    found = {}
+    for name, folder in published.items():
+        for budget in BUDGETS:
+            family = load_family(str(folder), image_tokens=budget)
+            size = (
+                {}
+                if family.pixels is None
+                else dict(zip(("shortest_edge", "longest_edge"), family.pixels, strict=True))
+            )
+            options = {"size": size} if size else {}
+            found[name, budget] = family, AutoImageProcessor.from_pretrained(folder, backend="pil", **options)
+    return found
+
+
+def compare(family, processor, image: np.ndarray) -> None:
+    expected = processor(images=[PillowImage.fromarray(image)], return_tensors="pt")
+    prepared = family.prepare_image(image)
+    if isinstance(family, Gemma3):
+        assert torch.equal(family.normalise(prepared)[None], expected["pixel_values"])
+        return
+    assert list(prepared.grid) == expected["image_grid_thw"][0].tolist()
+    assert prepared.tokens == prepared.grid[1] * prepared.grid[2] // 4
+    assert torch.equal(family.patchify(prepared), expected["pixel_values"])
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("name", list(FAMILIES))
+@settings(max_examples=25, deadline=None)
+@example(height=300, width=300, seed=0)
+@example(height=60, width=80, seed=0)
+@example(height=224, width=224, seed=0)
+@example(height=1, width=1, seed=0)
+@example(height=2, width=400, seed=0)
+@given(height=SIDES, width=SIDES, seed=st.integers(0, 9))
+def test_size_grid_and_patches_are_those_of_the_librarys_image_processor(pairs, name, budget, height, width, seed):
+    if max(height, width) > 200 * min(height, width):
+        return  # the library refuses pictures this long
+    compare(*pairs[name, budget], picture(seed, (height, width)))
+
+
+def test_pictures_of_the_suites_own_sizes_have_the_numbers_of_tokens_that_the_issue_names(pairs):
+    def sides(name: str, size: tuple[int, int]) -> tuple[int, ...]:
+        return pairs[name, None][0].prepare_image(picture(1, size)).pixels.shape[:2]
+
+    assert sides("qwen2_vl", (300, 300)) == (308, 308)
+    assert sides("qwen2_5_vl", (60, 80)) == (56, 84)
+    assert sides("qwen3_vl", (224, 224)) == (256, 256)
+
+
+def test_a_budget_of_tokens_is_the_processors_upper_bound_and_leaves_its_lower_one_below_it(published):
+    qwen3 = load_family(str(published["qwen3_vl"]), image_tokens=16)
+    assert qwen3.pixels == (16 * 32 * 32, 16 * 32 * 32)
+    qwen2 = load_family(str(published["qwen2_vl"]), image_tokens=16)
+    assert (qwen2.pixels, qwen2.image_tokens) == ((56 * 56, 16 * 28 * 28), 16)
+    assert load_family(str(published["qwen2_vl"])).image_tokens == 1280
+
+
+@pytest.mark.parametrize(
+    ("saved", "expected"),
+    [
+        ({"min_pixels": 784, "max_pixels": 7840}, (784, 7840)),
+        ({"size": {"min_pixels": 784, "max_pixels": 7840}}, (784, 7840)),
+        ({"size": {"shortest_edge": 784, "longest_edge": 7840}}, (784, 7840)),
+        ({"size": {"shortest_edge": 784, "longest_edge": 7840}, "max_pixels": 15680}, (784, 15680)),
+        ({"image_mean": [0.5] * 3}, (3136, 1003520)),
+    ],
+)
+def test_old_and_new_names_of_a_processors_sizes_are_read_as_the_library_reads_them(
+    model_folder, tmp_path, saved, expected
+):
+    folder = publish(model_folder("qwen2_5_vl"), tmp_path / "model", "qwen2_5_vl")
+    settings = json.loads((folder / "preprocessor_config.json").read_text())
+    (folder / "preprocessor_config.json").write_text(json.dumps({**_without_sizes(settings), **saved}))
+    family = load_family(str(folder))
+    assert family.pixels == expected
+    if "min_pixels" not in saved.get("size", {}):  # these names within `size` only earlier releases read
+        size = AutoImageProcessor.from_pretrained(folder, backend="pil").size
+        assert (size["shortest_edge"], size["longest_edge"]) == expected
+
+
+def _without_sizes(settings: dict) -> dict:
+    return {name: value for name, value in settings.items() if name not in ("size", "min_pixels", "max_pixels")}
+
+
+@pytest.mark.parametrize(
+    ("name", "saved", "words"),
+    [
+        ("qwen2_5_vl", {"patch_size": 16}, "its patch_size is 16, the model's 14"),
+        ("qwen2_5_vl", {"do_rescale": False}, "has do_rescale = false, which is not supported"),
+        ("qwen3_vl", {"rescale_factor": 1.0}, "rescale_factor other than 1/255"),
+        ("gemma3", {"do_pan_and_scan": True}, "asks for do_pan_and_scan, which is not supported"),
+        ("gemma3", {"size": {"height": 28, "width": 28}}, "the model's {'height': 56, 'width': 56}"),
+    ],
+)
+def test_a_processor_that_our_engine_cannot_follow_is_refused(model_folder, tmp_path, name, saved, words):
+    folder = publish(model_folder(name), tmp_path / "model", name)
+    settings = json.loads((folder / "preprocessor_config.json").read_text())
+    (folder / "preprocessor_config.json").write_text(json.dumps(settings | saved))
+    with pytest.raises(UserError, match=words):
+        load_family(str(folder))
