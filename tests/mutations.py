@@ -1,6 +1,6 @@
 """Make the learners wrong in many ways, one at a time, and see whether the tests of direction notice.
 
-    python tests/mutations.py                       # all of tests/mutation_list.py: about 40 minutes of one core
+    python tests/mutations.py                       # all of tests/mutations.toml: about 20 minutes of one core
     python tests/mutations.py --only ArCHer --workers 2
     python tests/mutations.py --write               # writes docs/benchmarks/mutations.md, too
     python tests/mutations.py --suite before        # the ten of the list's head against the older learner tests
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -24,14 +25,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "benchmarks")]
+sys.path.insert(0, str(ROOT / "tests" / "benchmarks"))
 
-from mutation_list import LISTED, MUTATIONS, Mutation  # noqa: E402
 from report import PAGES, finish, table  # noqa: E402
 
 COPIED = ("baselines", "vlgym", "tests", "docs", "pyproject.toml", "README.md", "CONTRIBUTING.md")
@@ -39,14 +40,41 @@ SUITES = {
     "direction": sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("tests/baselines/test_direction*.py")),
     "before": [f"tests/baselines/test_{name}.py" for name in ("losses", "algorithms", "archer", "vldac")],
 }
+FIRST = {
+    "loop.py": "groups", "grpo.py": "groups", "archer.py": "archer", "learning/critics.py": "archer",
+    "learning/replay.py": "archer", "learning/warm_start.py": "runs", "learning/evaluation.py": "runs",
+    "learning/run.py": "runs",
+}  # fmt: skip
+"""Which of the files is run first, where another would only take time."""
 RESULTS = PAGES / "mutations.json"
 SECONDS = 900  # of one run, after which it counts as caught: it would not have ended
 PASSED, FOREIGN = 0, 86
-OURS = ("baselines", "vlgym", "__main__", "__mp_main__")
-ASK = (
-    "import sys, pytest, matplotlib.pyplot, torch.utils.tensorboard, baselines.archer, baselines.grpo, baselines.sft; "
-    "print(*sys.modules, sep='\\n')"
-)
+ASK = """
+import sys, pytest, matplotlib.pyplot, torch.utils.tensorboard
+pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", *sys.argv[1:]])
+outside = [name for name, module in sys.modules.items() if "site-packages" in (getattr(module, "__file__", None) or "")]
+print("", "loaded:", *outside, sep="\\n")
+"""
+TOKENIZER = "baselines.models.tokenizer"  # trained where it is first used, for a second: kept for all, and in no list
+
+
+class Mutation(NamedTuple):
+    """One wrong change.
+
+    Attributes:
+        name: what goes wrong; file: where, in `baselines/`.
+        old: a text that the file holds exactly once; new: what stands there instead.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+
+
+LIST = tomllib.loads((ROOT / "tests" / "mutations.toml").read_text(encoding="utf-8"))
+LISTED: list[str] = LIST.pop("listed")
+MUTATIONS = [Mutation(name, file, *change) for file, changes in LIST.items() for name, change in changes.items()]
 
 
 class Result(NamedTuple):
@@ -69,7 +97,7 @@ def apply(root: Path, changes: Sequence[Mutation]) -> None:
         if (count := text.count(change.old)) != 1:
             sys.exit(
                 f"mutation {change.name!r}: baselines/{change.file} holds its old text {count} times, not once; "
-                f"change it in tests/mutation_list.py: {change.old!r}"
+                f"change it in tests/mutations.toml: {change.old!r}"
             )
         path.write_text(text.replace(change.old, change.new), encoding="utf-8")
 
@@ -80,16 +108,15 @@ def changed_copy(changes: Sequence[Mutation]) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
         for name in COPIED:
             if (ROOT / name).is_dir():
-                ignored = shutil.ignore_patterns("__pycache__", "*.pyc", "*.png")
-                shutil.copytree(ROOT / name, Path(folder, name), ignore=ignored)
+                shutil.copytree(ROOT / name, Path(folder, name), ignore=shutil.ignore_patterns("*.png"))
             else:
                 shutil.copy(ROOT / name, folder)
         apply(Path(folder), changes)
         yield Path(folder)
 
 
-def run_tests(copy: Path, suite: str) -> int:
-    """In a process of its own: run a suite on a copy; return pytest's status, or `FOREIGN`."""
+def run_tests(copy: Path, files: Sequence[str]) -> int:
+    """In a process of its own: run test files on a copy; return pytest's status, or `FOREIGN`."""
     signal.alarm(SECONDS)
     os.chdir(copy)
     sys.dont_write_bytecode = True
@@ -99,9 +126,10 @@ def run_tests(copy: Path, suite: str) -> int:
     output = os.open("output.txt", os.O_WRONLY | os.O_CREAT)
     os.dup2(output, 1)
     os.dup2(output, 2)
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     import pytest
 
-    status = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *SUITES[suite]]))
+    status = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *files]))
     sys.stdout.flush()
     used = Path(sys.modules["baselines"].__file__ or "").resolve()
     return status if used.is_relative_to(copy.resolve()) else FOREIGN
@@ -126,22 +154,22 @@ def judge(copy: Path, status: int, seconds: float) -> Result:
 
 
 def load_libraries() -> None:
-    """Load what the learners import beside our own packages, so that every run begins with it."""
-    done = subprocess.run([sys.executable, "-c", ASK], cwd=ROOT, capture_output=True, text=True, check=True)
-    for name in done.stdout.split():
-        if not name.startswith(("vlgym", "_")) and name.split(".")[0] not in OURS:
+    """Load what the tests import beside our own packages, so that every run begins with it."""
+    command = [sys.executable, "-c", ASK, *SUITES["direction"]]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in done.stdout.split("loaded:\n")[1].split():
+        if not name.startswith("vlgym") and "baselines" not in name:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
-    loaded = [name for name in sys.modules if name.split(".")[0] in ("baselines", "vlgym")]
-    if loaded:
-        sys.exit(f"these would not be the copy's: {loaded}")
+    importlib.import_module(TOKENIZER).build_tokenizer()
+    for name in [name for name in sys.modules if name.split(".")[0] in ("baselines", "vlgym") and name != TOKENIZER]:
+        del sys.modules[name]
+    gc.freeze()  # what is here need not be looked through again in every process
 
 
-def run_all(jobs: Sequence[tuple[str, Sequence[Mutation]]], suite: str, workers: int) -> dict[str, Result]:
+def run_all(jobs: Sequence[tuple[str, Sequence[Mutation]]], suite: str, workers: int) -> Iterator[tuple[str, Result]]:
     """Run a suite once for each (name, changes), up to `workers` at a time, in processes that have the libraries
-    loaded already but nothing of ours."""
-    load_libraries()
-    results: dict[str, Result] = {}
+    loaded already but nothing of ours; yield results as they come."""
     open_runs: dict[int, tuple[str, Path, contextlib.ExitStack]] = {}
     waiting = list(jobs)
     while waiting or open_runs:
@@ -153,7 +181,8 @@ def run_all(jobs: Sequence[tuple[str, Sequence[Mutation]]], suite: str, workers:
             if child == 0:
                 status = 1
                 try:
-                    status = run_tests(copy, suite)
+                    first = [FIRST[change.file] for change in changes[:1] if change.file in FIRST]
+                    status = run_tests(copy, sorted(SUITES[suite], key=lambda file: f"{[*first, '-'][0]}." not in file))
                 finally:
                     os._exit(status)
             open_runs[child] = (name, copy, stack)
@@ -161,9 +190,8 @@ def run_all(jobs: Sequence[tuple[str, Sequence[Mutation]]], suite: str, workers:
         child, status, used = os.wait4(-1, 0)
         name, copy, stack = open_runs.pop(child)
         with stack:
-            results[name] = judge(copy, status, used.ru_utime + used.ru_stime)
-        print(f"{len(results)}/{len(jobs)} {name}: {' '.join(map(str, results[name]))}", flush=True)
-    return results
+            result = judge(copy, status, used.ru_utime + used.ru_stime)
+        yield name, result
 
 
 def write_page(saved: dict[str, Any], write: bool) -> None:
@@ -185,12 +213,11 @@ def write_page(saved: dict[str, Any], write: bool) -> None:
         "until then.",
     ]
     if before:
-        together = (
-            "none of them fails" if not before["all ten together"][0] else f"`{before['all ten together'][0]}` fails"
-        )
+        test = before["all ten together"][0]
+        files = ", ".join(f"`{file}`" for file in SUITES["before"])
         parts.append(
-            f"The last column is of the learner tests that there were before ({', '.join(f'`{p}`' for p in SUITES['before'])}), "
-            f"for the ten changes that a review named. With all ten at once {together}."
+            f"The last column is of the learner tests that there were before ({files}), for the ten changes that a "
+            f"review named. With all ten at once {f'`{test}` fails' if test else 'they all pass'}."
         )
     header = ["mistake", "file in `baselines/`", "", "caught by", "error", "CPU s", "by the tests before"]
     body = "\n\n".join([*parts, table(header, rows)])
@@ -207,18 +234,25 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks/mutations.md and .json")
     args = parser.parse_args()
     if args.suite == "before":
-        jobs = [*((m.name, [m]) for m in LISTED), ("all ten together", list(LISTED[:4] + LISTED[5:]))]
+        listed = [change for change in MUTATIONS if change.name in LISTED]
+        jobs = [*((change.name, [change]) for change in listed), ("all ten together", listed)]
     else:
         jobs = [(m.name, [m]) for m in MUTATIONS if re.search(args.only, f"{m.name} {m.file}")]
-    results = run_all([("unchanged", [])], args.suite, 1)
-    if results["unchanged"].test:
-        sys.exit(f"the unchanged copy fails: {results['unchanged']}")
-    results |= run_all(jobs, args.suite, args.workers)
-    saved = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
-    saved[args.suite] = {**(saved.get(args.suite, {}) if args.only else {}), **results}
-    if args.write:
-        RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
-    if "direction" in saved:
+    saved: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
+    known = {name for name, _ in jobs} | ({change.name for change in MUTATIONS} if args.only else set())
+    saved[args.suite] = {name: result for name, result in saved.get(args.suite, {}).items() if name in known}
+    results: dict[str, Result] = {}
+    load_libraries()
+    for name, result in run_all([("unchanged", [])], args.suite, 1):
+        saved[args.suite][name] = results[name] = result
+        if result.test:
+            sys.exit(f"the unchanged copy fails: {result}")
+    for name, result in run_all(jobs, args.suite, args.workers):
+        saved[args.suite][name] = results[name] = result
+        print(f"{len(results) - 1}/{len(jobs)} {name}: {result.test or 'NOT CAUGHT'} {result.error}", flush=True)
+        if args.write:
+            RESULTS.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
+    if saved.get("direction"):
         write_page(saved, args.write)
     missed = [name for name, result in results.items() if name != "unchanged" and not result.test]
     if missed and args.suite == "direction":

@@ -37,7 +37,7 @@ from vlgym.spec import EnvSpec
 from vlgym.types import Outcome, Parsed
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from toys import installed  # noqa: E402
+from toys import installed
 
 WORDS = ("+", "-", "so", "go", "up", "left")
 MINI = TinyConfig(

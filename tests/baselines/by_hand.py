@@ -92,6 +92,11 @@ def log_probs(engine: Any, samples: Sequence[Any]) -> list[Tensor]:
     ]
 
 
+def log_prob(learner: Any, sample: Any) -> float:
+    """Log-probability of a reply under the weights that are trained."""
+    return float(log_probs(learner.weights.scorer, [sample])[0].detach().sum())
+
+
 def clipped(ratio: Tensor, advantage: float, clip: float) -> Tensor:
     """PPO's objective of one probability ratio."""
     return min(ratio * advantage, ratio.clamp(1 - clip, 1 + clip) * advantage)

@@ -1,8 +1,8 @@
 """VL-DAC and RL4VLM learn in the right direction: what reaches their optimizers is what the equations say, by hand.
 
 The losses themselves are tested in test_losses.py; here they are tested as the learners use them. tests/mutations.py
-changes the learners in many ways, and the files test_direction*.py alone must notice each. LOOP, GRPO and ArCHer are in
-test_direction_others.py, whole runs in test_direction_runs.py.
+changes the learners in many ways, and the files test_direction*.py alone must notice each. LOOP and GRPO are in
+test_direction_groups.py, ArCHer is in test_direction_archer.py, whole runs are in test_direction_runs.py.
 """
 
 from __future__ import annotations
@@ -47,13 +47,17 @@ def watched_update(module: Any, number: int = 5, change: Any = None, **changes: 
     """
     learner = learner_that_values(module, **STILL, **changes)
     found = SimpleNamespace(learner=learner, rows={"policy": [], "value": []}, seen=by_hand.watch_rollout(learner))
-    for name in found.rows:
+    policy_step, value_step = learner.policy_step, learner.value_step
 
-        def noted(batch, rows, *rest, name=name, step=getattr(learner, f"{name}_step")):
-            found.rows[name].append(rows.tolist())
-            return step(batch, rows, *rest)
+    def noted_policy_step(batch, rows, *rest):
+        found.rows["policy"].append(rows.tolist())
+        return policy_step(batch, rows, *rest)
 
-        setattr(learner, f"{name}_step", noted)
+    def noted_value_step(batch, rows, *rest):
+        found.rows["value"].append(rows.tolist())
+        return value_step(batch, rows, *rest)
+
+    learner.policy_step, learner.value_step = noted_policy_step, noted_value_step
     learn = learner.learn
 
     def learn_later(batch, update):
@@ -167,16 +171,19 @@ def test_a_step_makes_the_better_replies_likelier_and_the_worse_ones_less_likely
     for module in (vldac, rl4vlm):
         learner = learner_that_values(module, lr=1e-4, rollout_steps=4)
         batch, _ = learner.collect()
-        log_prob = lambda row: float(by_hand.log_probs(learner.weights.scorer, [batch.samples[row]])[0].detach().sum())
-        for row in range(0, 12, 2):
+        for row in range(0, 12, 3):
             for advantage in (1.0, -1.0):
                 batch.advantages = torch.zeros(12)
                 batch.advantages[row] = advantage
                 batch.returns = learner.value(batch.hidden).detach()  # nothing for the value head to change
                 saved = [p.clone() for p in learner.weights.parameters]
-                before = log_prob(row)
+                before = by_hand.log_prob(learner, batch.samples[row])
                 learner.policy_step(batch, torch.tensor([row]), 1, Metrics())
-                assert (log_prob(row) - before) * advantage > 0, (module.__name__, row, advantage)
+                assert (by_hand.log_prob(learner, batch.samples[row]) - before) * advantage > 0, (
+                    module.__name__,
+                    row,
+                    advantage,
+                )
                 learner.optimizers.named["policy"].state.clear()  # no momentum from the step before
                 with torch.no_grad():
                     for p, old in zip(learner.weights.parameters, saved, strict=True):
@@ -225,7 +232,9 @@ def test_the_value_loss_falls_where_the_states_say_what_they_are_worth():
 
 
 def test_the_policy_rests_in_the_warm_up_and_then_has_the_cosine_at_every_step():
-    learner = on_stage(vldac, lr=1e-4, value_lr=2e-3, final_lr=0.1, value_warmup=2, updates=6, epochs=3)
+    learner = on_stage(
+        vldac, lr=1e-4, value_lr=2e-3, final_lr=0.1, value_warmup=2, updates=6, minibatch=4, rollout_steps=2
+    )
     steps, seen = Steps(learner), []
     for number in range(1, 7):
         before = len(steps.rates("policy"))
@@ -237,16 +246,18 @@ def test_the_policy_rests_in_the_warm_up_and_then_has_the_cosine_at_every_step()
                 name for name in learner.optimizers.tensors() if name.startswith("optimizer.value")
             }  # moments of the policy's optimizer begin with its first real step
     shares = [1.0, 0.75, 0.25, 0.0]  # of a cosine over the four updates that are left
-    expected = [[], []] + [[1e-4 * (0.1 + 0.9 * share)] * 9 for share in shares]
-    assert [len(rates) for rates in seen] == [0, 0, 9, 9, 9, 9]
+    expected = [[], []] + [[1e-4 * (0.1 + 0.9 * share)] * 4 for share in shares]
+    assert [len(rates) for rates in seen] == [0, 0, 4, 4, 4, 4]
     assert [rate for rates in seen for rate in rates] == pytest.approx([rate for rates in expected for rate in rates])
-    assert steps.rates("value") == [2e-3] * 54
+    assert steps.rates("value") == [2e-3] * 24
 
 
 def test_a_budget_in_environment_steps_sets_the_learning_rate():
-    learner = on_stage(vldac, lr=1e-4, final_lr=0.0, value_warmup=0, env_steps=84, epochs=1, minibatch=21)
+    learner = on_stage(
+        vldac, lr=1e-4, final_lr=0.0, value_warmup=0, env_steps=12, epochs=1, minibatch=3, rollout_steps=1
+    )
     steps = Steps(learner)
-    for number, made in enumerate((0, 21, 42, 63), 1):
+    for number, made in enumerate((0, 3, 6, 9), 1):
         learner.run.state.env_steps = made
         make_update(learner, number)
     cosine = [1.0, 0.5 * (1 + 0.5**0.5), 0.5, 0.5 * (1 - 0.5**0.5)]
@@ -268,13 +279,11 @@ def test_gradients_are_shortened_to_the_limit_of_their_norm():
 
 def test_rl4vlms_gradients_weigh_the_thoughts_and_reach_the_model_from_the_value_head():
     """Unreadable replies get no advantage here: how much of one counts as its action is another test's business."""
-    weight, first = 0.25, {}
+    weight = 0.25
 
     def skip_unreadable(batch):
-        first["advantages"] = batch.advantages.where(
-            torch.tensor([s is not None for s in batch.spans]), torch.zeros(())
-        )
-        batch.advantages = first["advantages"]
+        readable = torch.tensor([span is not None for span in batch.spans])
+        batch.advantages = batch.advantages.where(readable, torch.zeros(()))
 
     update = watched_update(
         rl4vlm, change=skip_unreadable, thought_weight=weight, clip=0.15, epochs=2, minibatch=8, micro_batch=3

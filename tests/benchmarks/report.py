@@ -42,9 +42,8 @@ def describe_machine(packages: Sequence[str]) -> str:
 
 def finish(name: str, title: str, body: str, packages: Sequence[str], write: bool, script: str | None = None) -> None:
     """Print the page, and write it to `docs/benchmarks/<name>.md` if asked to."""
-    page = (
-        f"# {title}\n\nWritten by `{script or f'tests/benchmarks/{name}.py'}`. {describe_machine(packages)}\n\n{body}\n"
-    )
+    script = script or f"tests/benchmarks/{name}.py"
+    page = f"# {title}\n\nWritten by `{script}`. {describe_machine(packages)}\n\n{body}\n"
     print(page)
     if write:
         (PAGES / f"{name}.md").write_text(page, encoding="utf-8")

@@ -1,0 +1,171 @@
+"""ArCHer learns in the right direction: see test_direction.py."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any
+
+import by_hand
+import pytest
+import torch
+from bandit import CUT, ENDS, LONG, Steps, bandits, make_update, on_stage, perturb, right_arm, small_engine
+
+from baselines import archer
+from baselines.learning.optimizers import Metrics
+from baselines.learning.rewards import RewardOptions
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _bandits():
+    with bandits():
+        yield
+
+
+def critic(**changes: Any) -> Any:
+    """An ArCHer learner whose policy has left the reference, and whose critics and targets tell states apart."""
+    learner = on_stage(archer, reward=RewardOptions(unreadable_penalty=0.7), rollout_steps=5, **changes)
+    perturb(learner, seed=3)
+    generator = torch.Generator().manual_seed(0)
+    for networks in (learner.critics, learner.targets):
+        for network in (*networks.qs, *networks.vs):
+            torch.nn.init.normal_(network[-1].weight, std=0.3, generator=generator)
+    return learner
+
+
+def test_the_buffer_holds_every_step_with_the_references_features_its_reward_and_what_followed():
+    learner, engine = critic(env=f"{ENDS},{CUT},{LONG}"), small_engine()
+    played: list[Any] = []
+    play = learner.collector.play
+    learner.collector.play = lambda steps: played.extend(play(steps)) or played
+    learner.remember(*learner.collect()[:2])
+    waiting = [turn.messages for runner in learner.collector.runners for turn in runner.turns()]
+    assert len(learner.replay.rows) == 15
+    kinds = set()
+    for number, row in enumerate(learner.replay.rows):
+        t, n = divmod(number, 3)
+        record = played[t][n]
+        arm = by_hand.arm_of(learner, record.extra)
+        shown = int(re.search(r"\d+", record.text)[0])
+        assert row.reward == pytest.approx(-0.7 if arm is None else float(arm == right_arm(shown)))
+        ids = record.extra.ids[None]
+        state, action = engine.reply_states([record.extra.prompt], ids, torch.ones_like(ids, dtype=torch.bool))
+        torch.testing.assert_close(row.state.feature, state[0], atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(row.action, action[0], atol=1e-4, rtol=1e-4)
+        kinds.add((record.terminated, record.truncated))
+        if record.terminated:
+            assert row.following is None
+            continue
+        after = record.final_messages if record.truncated else played[t + 1][n].messages if t < 4 else waiting[n]
+        prompt = engine.family.encode(after)
+        assert row.following.prompt.key == prompt.key
+        torch.testing.assert_close(row.following.feature, engine.last_hidden([prompt])[0], atol=1e-4, rtol=1e-4)
+    assert kinds == {(True, False), (False, True), (False, False)}
+    means = torch.stack([row.state.feature for row in learner.replay.rows]).mean(0)
+    for networks in (learner.critics, learner.targets):
+        torch.testing.assert_close(networks.state.mean, means)
+    learner.collector.play = play
+    learner.remember(*learner.collect()[:2])
+    assert len(learner.replay.rows) == 30
+    torch.testing.assert_close(learner.critics.state.mean, means)  # as it was: what was learnt of features stays true
+
+
+def test_the_critics_and_their_targets_move_as_by_hand():
+    learner = critic(env=ENDS, critic_steps=3, critic_batch=12, tau=0.3, gamma=0.8, critic_lr=1e-2)
+    learner.remember(*learner.collect()[:2])
+    fresh = learner.answer([row.state for row in learner.replay.draw(10, torch.Generator().manual_seed(3))])
+    states, actions = fresh.hidden, learner.features(fresh)[1]
+    order = torch.Generator()
+    order.set_state(learner.run.order.get_state())
+    critics, targets = copy.deepcopy(learner.critics), copy.deepcopy(learner.targets)
+    learner.critic_steps(states, actions, Metrics())
+    optimizer = torch.optim.AdamW(critics.parameters(), lr=1e-2, weight_decay=0.0)
+    for _ in range(3):
+        loss = torch.zeros(())
+        seen = learner.replay.draw(12, order)
+        assert {row.following is None for row in seen} == {True, False}
+        for row in seen:
+            state, action = row.state.feature[None], row.action[None]
+            for i in (0, 1):
+                after = 0.0 if row.following is None else targets.v(row.following.feature[None])[i, 0].detach()
+                loss = loss + (critics.q(state, action)[i, 0] - (row.reward + 0.8 * after)) ** 2 / len(seen)
+        for state, action in zip(states, actions, strict=True):
+            for i in (0, 1):
+                goal = targets.q(state[None], action[None])[i, 0].detach()
+                loss = loss + (critics.v(state[None])[i, 0] - goal) ** 2 / len(states)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        with torch.no_grad():
+            for slow, fast in zip(targets.parameters(), critics.parameters(), strict=True):
+                slow.copy_(0.7 * slow + 0.3 * fast)
+    for found, expected in ((learner.critics, critics), (learner.targets, targets)):
+        for a, b in zip(found.parameters(), expected.parameters(), strict=True):
+            torch.testing.assert_close(a, b, atol=2e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize("normalise", [True, False])
+def test_the_actors_gradients_are_those_of_reinforce_with_the_lower_critics_by_hand(normalise):
+    learner = critic(
+        critic_steps=1, critic_warmup=2, lr=1e-9, minibatch=6, micro_batch=4, kl_coef=0.2, epochs=2,
+        normalise_advantages=normalise,
+    )  # fmt: skip
+    answers, answer, rows, step, steps = [], learner.answer, [], learner.policy_step, Steps(learner)
+    learner.answer = lambda states: answers.append(answer(states)) or answers[-1]
+    learner.policy_step = lambda batch, part, *rest: (rows.append(part.tolist()), step(batch, part, *rest))[1]
+    make_update(learner, 3)
+    (fresh,), reference = answers, small_engine()
+    assert len(fresh.samples) == 15
+    assert {sample.prompt.key for sample in fresh.samples} <= learner.replay.states.keys()
+    advantages = []
+    with torch.no_grad():
+        for sample in fresh.samples:
+            ids = sample.ids[None]
+            state, action = reference.reply_states([sample.prompt], ids, torch.ones_like(ids, dtype=torch.bool))
+            q, v = learner.critics.q(state, action)[:, 0].tolist(), learner.critics.v(state)[:, 0].tolist()
+            advantages.append(min(q) - min(v))
+    if normalise:
+        advantages = by_hand.normalised(advantages)
+    new = by_hand.log_probs(learner.weights.scorer, fresh.samples)
+    ref = by_hand.log_probs(reference, fresh.samples)
+    parts = [
+        -advantage * new[i].sum() + 0.2 * by_hand.token_kls(new[i], ref[i].detach(), "k3").mean()
+        for i, advantage in enumerate(advantages)
+    ]
+    assert [len(part) for part in rows] == [6, 6, 3] * 2
+    for half in (rows[:3], rows[3:]):
+        assert sorted(row for part in half for row in part) == list(range(15))
+    for part, found in zip(rows, steps.gradients("policy"), strict=True):
+        by_hand.close(found, sum(parts[i] for i in part) / len(part), learner.weights.parameters)
+
+
+def test_archers_actor_rests_while_its_critics_warm_up_and_then_has_the_cosine_at_every_step():
+    learner = on_stage(
+        archer,
+        critic_steps=4,
+        critic_warmup=1,
+        updates=4,
+        lr=1e-4,
+        final_lr=0.1,
+        epochs=2,
+        minibatch=4,
+        rollout_steps=2,
+    )
+    steps, counts = Steps(learner), []
+    for number in (1, 2, 3, 4):
+        make_update(learner, number)
+        counts.append((len(steps.rates("critic")), len(steps.rates("policy"))))
+    assert counts == [(4, 0), (8, 4), (12, 8), (16, 12)]
+    assert steps.rates("policy") == pytest.approx([1e-4] * 4 + [0.55e-4] * 4 + [0.1e-4] * 4)
+    assert steps.rates("critic") == [learner.config.critic_lr] * 16
+    assert len(learner.replay.rows) == 24
+
+
+@pytest.mark.parametrize(("changes", "kept"), [({"buffer": 25}, 25), ({"on_policy": True}, 15), ({}, 30)])
+def test_the_buffer_keeps_as_many_of_the_newest_steps_as_it_was_told(changes, kept):
+    learner = critic(**changes)
+    for _ in range(2):
+        batch, outcomes, _ = learner.collect()
+        learner.remember(batch, outcomes)
+    assert len(learner.replay.rows) == kept
+    assert [row.state.prompt.key for row in list(learner.replay.rows)[-15:]] == [s.prompt.key for s in batch.samples]
