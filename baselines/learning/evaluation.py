@@ -19,6 +19,7 @@ from ..runs.curve import draw_curve
 from ..runs.logs import LOG_FILE, RunLog, read_rows
 from .config import RunConfig
 from .environments import Environments
+from .shared_evaluation import evaluate_shared
 from .state import RunState
 
 FLOOR_EPISODES = 60  # played by random policy and oracle where registry.yaml has no numbers
@@ -28,7 +29,8 @@ Bound = Mapping[str, float]
 
 
 def held_out(sampler: Engine, envs: Environments, config: RunConfig, log: RunLog, *, name: str) -> Iterator[Report]:
-    """Play held-out episodes (split test) of every environment in turn, with a generator of their own.
+    """Play held-out episodes (split test) of every environment in turn, with a generator of their own. Several
+    processes share them, and all have the reports.
 
     Args:
         sampler: the model; it draws nothing from the generator of training.
@@ -37,9 +39,17 @@ def held_out(sampler: Engine, envs: Environments, config: RunConfig, log: RunLog
         log: shows how far they are.
         name: of the policy, as reports show it.
     """
-    policy = ModelPolicy(sampler, torch.Generator().manual_seed(config.seed), name=name)
+    world = envs.world
+    policy = ModelPolicy(sampler, torch.Generator().manual_seed(config.seed), name=name, world=world)
     for env_id in envs.ids:
         with log.counting(f"held-out {env_id.split('/')[-1]}", config.eval_episodes) as advance:
+            if world.size > 1:
+                report = evaluate_shared(
+                    env_id, policy, world, episodes=config.eval_episodes, split_name="test", num_envs=config.num_envs,
+                    env_kwargs=envs.kwargs, builder=envs.builder, on_end=advance,
+                )  # fmt: skip
+                yield report
+                continue
             report = evaluate(
                 env_id, policy, episodes=config.eval_episodes, split="test", num_envs=config.num_envs,
                 env_kwargs=envs.kwargs, builder=envs.builder, on_episode=advance,

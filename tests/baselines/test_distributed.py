@@ -15,8 +15,8 @@ from stage import on_stage
 from baselines import loop, vldac
 from baselines.learning.batch import minibatches
 from baselines.models.load import load_family
-from baselines.runs import distributed
-from baselines.runs.distributed import ALONE, World
+from baselines.runs import distributed, joining
+from baselines.runs.distributed import ALONE, World, split
 
 HERE = Path(__file__).parent
 TORCHRUN = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29617"]
@@ -43,30 +43,40 @@ def test_two_processes_sample_and_learn_what_one_does(tmp_path):
         assert max(moved) > 1e-3  # far beyond the tolerance: they did learn
 
 
-def order(learner, world: World = ALONE) -> list[tuple[list[int], int]]:
+def order(learner) -> list[tuple[list[int], int]]:
     """The minibatches of one pass over a rollout of one process."""
     run, (batch, _) = learner.run, learner.collect()
-    found = minibatches(batch.units, learner.config.minibatch, run.envs.count, run.order, world)
+    found = minibatches(batch.units, learner.config.minibatch, run.envs.shares, run.order)
     return [(rows.tolist(), size) for rows, size in found]
 
 
 def test_minibatches_of_all_processes_are_those_of_one():
     parts = order(on_stage(vldac))
     assert sorted(row for rows, _ in parts for row in rows) == list(range(12))
-    halves = [order(on_stage(vldac, num_envs=2), World(rank, 2)) for rank in (0, 1)]
-    for (rows, size), (first, _), (second, _) in zip(parts, *halves, strict=True):
-        # Row t * 2 + n of process r is row t * 4 + 2 r + n of one process.
-        merged = [row // 2 * 4 + row % 2 for row in first] + [row // 2 * 4 + 2 + row % 2 for row in second]
+    learner = on_stage(vldac)
+    shared = []
+    for rank, count in enumerate((2, 1, 1)):
+        learner.run.order.manual_seed(0)
+        found = minibatches([[i] for i in range(3 * count)], 6, split(4, World(rank, 3)), learner.run.order)
+        shared.append([(rows.tolist(), size) for rows, size in found])
+    for (rows, size), *own in zip(parts, *shared, strict=True):
+        # Process 0 has environments 0 and 1, process 1 has 2, process 2 has 3.
+        merged = [
+            row // count * 4 + first + row % count
+            for (part, _), first, count in zip(own, (0, 2, 3), (2, 1, 1), strict=True)
+            for row in part
+        ]
         assert sorted(merged) == sorted(rows)
         assert size == len(rows)
+        assert all(length == size for _, length in own)
 
 
 def test_one_process_needs_no_group_and_changes_nothing():
     x = torch.tensor([1.0, 2.0])
-    assert distributed.join("cpu") == ALONE
+    assert joining.join("cpu") == ALONE
     assert distributed.gather(x, ALONE) is x
     assert distributed.gather_texts("here", ALONE) == ["here"]
-    assert distributed.mean({"a": 1.0}, ALONE) == {"a": 1.0}
+    assert distributed.sum_values([1.0, 2.0], ALONE) == [1.0, 2.0]
     assert distributed.any_of(True, ALONE)
     assert not distributed.any_of(False, ALONE)
 

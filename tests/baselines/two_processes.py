@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from stage import on_stage
 
 from baselines import loop, vldac
-from baselines.runs import distributed
+from baselines.runs import distributed, joining
 
 ENVS = 4
 
@@ -41,9 +41,9 @@ def run(module: Any, world: distributed.World, **options: Any) -> dict[str, torc
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    here = distributed.join("cpu")
+    here = joining.join("cpu")
     rate = {"lr": 0.1, "final_lr": 1.0}
     result = run(vldac, here, minibatch=5, **rate) | run(loop, here, group=2, minibatch=3, **rate)
     if here.first:
         save_file(result, sys.argv[1])
-    distributed.leave()
+    joining.leave()
