@@ -246,14 +246,9 @@ class Run(Generic[C]):
         try:
             yield from self._updates()
         except Exception as error:
-            lost, line = joining.explain_loss(error), explain_system_error(error)
-            if lost is None and line is None:
+            if (line := explain_system_error(error)) is None:
                 raise
-            saved = checkpoints(self.out / "checkpoints")
-            go_on = (
-                f"The newest checkpoint is intact; go on: {self._resume()}" if saved else "Then give the command again."
-            )
-            raise (UserError if lost is None else joining.LostProcessError)(f"{line or lost} {go_on}") from error
+            raise UserError(f"{line} {self._go_on()}") from error
 
     def _updates(self) -> Iterator[Update]:
         c, state = self.config, self.state
@@ -284,9 +279,7 @@ class Run(Generic[C]):
         if self.finished():
             self.evaluate()
             self.save()
-            self.weights.refresh()  # all processes together, which the saving below is not
-            if self.world.first:
-                self.log.say(f"model: {', '.join(map(str, self.save_model()))}")
+            self.log.say(f"model: {', '.join(map(str, self.save_model()))}")
         else:
             self.stopped_by = stop["signal"] or signal.SIGINT
             self.log.say(f"stopped after update {state.update}. Go on: {self._resume()}")
@@ -318,8 +311,10 @@ class Run(Generic[C]):
         self.state.save(self.out / "checkpoints", self.kept)
 
     def save_model(self) -> list[Path]:
-        """Write the trained model, adapters merged, as folders that `--model` and `from_pretrained` read."""
+        """Write the trained model as folders that `--model` and `from_pretrained` read; all processes call this."""
         self.weights.refresh()
+        if not self.world.first:
+            return []
         c, sampler = self.config, self.weights.sampler
         folders = [self.out / "model"] + ([Path(c.export)] if c.export else [])
         limits = Limits(
@@ -350,6 +345,10 @@ class Run(Generic[C]):
         }
         self.log.write({"update": state.update, "env_steps": state.env_steps, **row, **update.seconds, **speed})
 
+    def _go_on(self) -> str:
+        saved = checkpoints(self.out / "checkpoints")
+        return f"The newest checkpoint is intact; go on: {self._resume()}" if saved else "Then give the command again."
+
     def _resume(self) -> str:
         return f"{joining.launcher(self.world)} -m {self.config.command} --resume --out {self.out}"
 
@@ -372,6 +371,8 @@ class Run(Generic[C]):
         self._stack.close()
         if kind is None:
             distributed.wait(self.world)  # the first one writes longer than the others
+        elif error is not None and (line := joining.explain_loss(error)) is not None:
+            raise joining.LostProcessError(f"{line} {self._go_on()}") from error
 
 
 @contextmanager

@@ -105,19 +105,14 @@ class ShardedWeights:
         self.family = self.scorer.family
         self.parameters: list[nn.Parameter] = [p for p in self.family.model.parameters() if p.requires_grad]
         self._whole = dict(engine.family.model.named_parameters())
-        self._stamp = self._versions()
 
     @torch.no_grad()
     def refresh(self) -> None:
-        """Fill the sampler's weights from the parts, if these have changed; all processes together."""
-        stamp = self._versions()
-        if stamp == self._stamp:
-            return
+        """Fill the sampler's weights from the parts; all processes together."""
         for name, part in self.family.model.named_parameters():
             if isinstance(part, DTensor):
                 whole = self._whole[name]
                 whole.copy_(cast(DTensor, part.detach().to(whole.dtype)).full_tensor())
-        self._stamp = stamp
 
     def tensors(self) -> dict[str, Tensor]:
         """The parts of model and reference, and what is not split, once."""
@@ -138,11 +133,6 @@ class ShardedWeights:
         with torch.no_grad():
             for name, tensor in own.items():
                 tensor.copy_(tensors[name])
-
-    def _versions(self) -> list[int]:
-        """Counts of the changes of every part."""
-        with torch.no_grad():
-            return [p.to_local()._version for p in self.parameters if isinstance(p, DTensor)]
 
 
 def _twin(family: Family) -> Family:

@@ -120,12 +120,12 @@ def explain_loss(error: BaseException) -> str | None:
     """Return a line on an error that came because another process ended or is late; `None` for other errors."""
     if isinstance(error, LostProcessError):
         return str(error)
-    known = isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and LOST.search(str(error)))
-    if not known or not dist.is_initialized() or dist.get_world_size() == 1:
+    found = LOST.search(str(error)) if isinstance(error, RuntimeError) else None
+    if not (found or isinstance(error, dist.DistError)) or not dist.is_initialized() or dist.get_world_size() == 1:
         return None
     return (
-        f"Another process of this run has ended or does not answer ({_first_line(error)}); the reason stands in what "
-        "that one printed, or it was killed."
+        f"Another process of this run has ended or does not answer ({found.group() if found else _first_line(error)}); "
+        "why stands in what that one printed, or it was killed."
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 90.0  # seconds
+PATIENCE = 300.0  # seconds; a machine may be busy
 
 
 def free_port() -> int:
