@@ -49,7 +49,7 @@ from .learning.optimizers import Metrics, Optimizers, learning_rate, policy_opti
 from .learning.replay import Replay, State, Transition, columns
 from .learning.run import Run, Update
 from .models.family import Prompt
-from .runs import distributed
+from .runs import joining
 
 Outcome = tuple[float, Prompt | None]
 """What came of a step: the reward as training sees it, and the prompt after it, None where the episode terminated."""
@@ -95,9 +95,9 @@ class Config(RunConfig):
         config.require_at_least(1, "buffer", "critic_steps", "critic_batch")
         config.require_at_least(0, "critic_warmup")
         config.require_share("gamma", "tau")
-        if distributed.announced() > 1:
+        if joining.announced() > 1:
             raise UserError(
-                f"ArCHer keeps its buffer in one process, but {distributed.announced()} were started; "
+                f"ArCHer keeps its buffer in one process, but {joining.announced()} were started; "
                 "start it without torchrun."
             )
         return config
@@ -185,7 +185,7 @@ class ArCHer:
             if c.kl_coef > 0:
                 fresh.ref = log_probs(self.reference, fresh, c)
             for _ in range(c.epochs):
-                for rows, size in minibatches(fresh.units, c.minibatch, run.envs.count, run.order, run.world):
+                for rows, size in minibatches(fresh.units, c.minibatch, run.envs.shares, run.order):
                     self.policy_step(fresh, rows, size, metrics)
         return metrics.means() | {
             "critic/q": float(q.mean()),

@@ -34,6 +34,7 @@ from .learning.command import main
 from .learning.config import RunConfig
 from .learning.optimizers import Metrics, Optimizers, learning_rate, policy_optimizer
 from .learning.run import Run, Update
+from .runs import distributed
 from .runs.folder import share_of
 
 SMALLEST_ADVANTAGE = 0.01  # of LOOP: episodes below it teach nothing
@@ -106,20 +107,19 @@ class LOOP:
         advantage: Callable[[Tensor], Tensor] = losses.leave_one_out,
         smallest_advantage: float = SMALLEST_ADVANTAGE,
     ) -> None:
-        c, count, first = run.config, run.envs.count, run.world.rank * run.envs.count
+        c, count, first = run.config, run.envs.count, run.envs.shares.first
         self.run, self.config, self.weights = run, c, run.weights
         self.advantage, self.smallest_advantage = advantage, smallest_advantage
         self.optimizers = Optimizers(
             {"policy": policy_optimizer(run.weights.parameters, c)}, c.max_grad_norm, run.world
         )
-        share_of(count, c.group, "the environments of a process,", "groups of --group")
 
         def make_env(index: int) -> Any:
             return run.envs.make((first + index) // c.group - first)  # all environments of a group are of one id
 
         self.collector = GroupCollector(
             [make_env(i) for i in range(count)], run.policy, group=c.group, shaper=run.envs.make_shaper(c.gamma),
-            builder=run.envs.builder, remake=make_env, world=run.world,
+            builder=run.envs.builder, remake=make_env, world=run.world, shares=run.envs.shares,
         )  # fmt: skip
 
     def make(self, update: Update) -> None:
@@ -156,9 +156,9 @@ class LOOP:
         used = self.teaches(torch.stack([batch.advantages[unit[0]] for unit in batch.units]))
         metrics.add("rollout/used_episodes", float(used.float().mean()))
         for _ in range(c.epochs):
-            for rows, size in minibatches(batch.units, c.minibatch, run.envs.count, run.order, run.world):
+            for rows, size in minibatches(batch.units, c.minibatch, run.envs.shares, run.order):
                 kept = rows[self.teaches(batch.advantages[rows]).to(rows.device)]  # the order is the host's
-                if len(kept) or run.world.size > 1:
+                if distributed.any_of(len(kept) > 0, run.world):
                     self.policy_step(batch, kept, shares / size, metrics)
         return metrics.means()
 

@@ -161,8 +161,9 @@ class VLDAC:
             flags(rows, "terminated", device), flags(rows, "truncated", device), final_values,
             gamma=c.gamma, lam=c.gae_lambda,
         )  # fmt: skip
+        at = len(rows) * self.run.envs.shares.first
         everywhere = losses.normalise_advantages(distributed.gather(advantages.flatten(), world))
-        batch.advantages = everywhere.view(world.size, -1)[world.rank]
+        batch.advantages = everywhere[at : at + len(batch.samples)]
         batch.returns = returns.flatten()
         metrics["value/explained_variance"] = losses.explained_variance(values.flatten(), batch.returns)
         return batch, metrics
@@ -177,7 +178,7 @@ class VLDAC:
         lr = self.optimizers.set_rate("policy", self.rate(update))
         metrics.add("policy/lr", lr)
         for _ in range(c.epochs):
-            for rows, size in minibatches(batch.units, c.minibatch, run.envs.count, run.order, run.world):
+            for rows, size in minibatches(batch.units, c.minibatch, run.envs.shares, run.order):
                 if c.stop_gradient or lr == 0:
                     self.value_step(batch, rows, size, metrics)
                 if lr > 0:
@@ -199,7 +200,8 @@ class VLDAC:
         """
         loss = losses.value_loss(self.value(batch.hidden[rows]), batch.returns[rows], step_weights(batch, rows, size))
         loss.backward()
-        metrics.add("loss/value", float(loss.detach()) * self.run.world.size)
+        if len(rows):
+            metrics.add("loss/value", float(loss.detach()) / (len(rows) / size))
         self.optimizers.step("value", float(loss.detach()), metrics)
 
     def policy_step(self, batch: Batch, rows: Tensor, size: int, metrics: Metrics) -> None:

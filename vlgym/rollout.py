@@ -202,6 +202,18 @@ class Runner:
                 slot.env.action_space.np_random.bit_generator.state = saved["samples"]
         self._next = state["next"]
 
+    @property
+    def first_episode(self) -> int:
+        """Number of the first episode."""
+        return self._first
+
+    def restart(self, first_episode: int) -> None:
+        """Break off every episode and begin new ones, numbered from `first_episode` on as at the beginning."""
+        self._first = self._next = first_episode
+        for slot in self.slots:
+            slot.episode = -1
+            self._reset(slot)
+
     def close(self) -> None:
         """Close every environment."""
         for slot in self.slots:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ from vlgym.types import StepRecord
 from ..engine.engine import Engine
 from ..engine.policy import Sample, pad_rows
 from ..runs import distributed
-from ..runs.distributed import ALONE, World
+from ..runs.distributed import ALONE, Shares, World
 from .agreement import require_agreement
 from .config import RunConfig
 from .losses import importance_weights
@@ -74,26 +73,36 @@ def pack(records: Sequence[StepRecord], pad_id: int) -> Batch:
 
 
 def minibatches(
-    units: Sequence[list[int]], size: int, num_envs: int, generator: torch.Generator, world: World
+    units: Sequence[list[int]], size: int, shares: Shares, generator: torch.Generator
 ) -> Iterator[tuple[Tensor, int]]:
     """One pass over a rollout in random order: (rows of this process, units of all processes) per gradient step.
 
     Args:
         units: the batch's units.
         size: units per gradient step, over all processes.
-        num_envs: environments of this process.
+        shares: environments of every process.
         generator: of the order; the same in all processes.
-        world: the processes.
     """
-    everyone = num_envs * world.size
-    for part in torch.randperm(len(units) * world.size, generator=generator).split(size):
-        # Global unit g is step g // everyone of environment g % everyone; process r has those from r n to r n + n.
-        own = [g // everyone * num_envs + g % num_envs for g in part.tolist() if g % everyone // num_envs == world.rank]
-        yield torch.tensor([row for unit in own for row in units[unit]], dtype=torch.int64), len(part)
+    everyone, own, first = shares.total, shares.own, shares.first
+    for part in torch.randperm(len(units) * everyone // own, generator=generator).split(size):
+        # Global unit g is step g // everyone of environment g % everyone.
+        mine = [divmod(g, everyone) for g in part.tolist() if first <= g % everyone < first + own]
+        chosen = [step * own + env - first for step, env in mine]
+        yield torch.tensor([row for unit in chosen for row in units[unit]], dtype=torch.int64), len(part)
 
 
 def micro_batches(batch: Batch, rows: Tensor, config: RunConfig) -> list[Tensor]:
-    """Split rows into forward passes: by number, or by tokens with rows of similar length together."""
+    """Split rows into forward passes: by number, or by tokens with rows of similar length together.
+
+    Where weights are split over processes, all of these make equally many passes: those with fewer get empty ones.
+    """
+    parts = _passes(batch, rows, config)
+    if config.sharded:
+        parts += [rows[:0]] * (distributed.most(len(parts), distributed.here()) - len(parts))
+    return parts
+
+
+def _passes(batch: Batch, rows: Tensor, config: RunConfig) -> list[Tensor]:
     if config.micro_tokens is None:
         return list(rows.split(config.micro_batch)) if len(rows) else []
     lengths = [len(batch.samples[i].prompt) + len(batch.samples[i].ids) for i in rows.tolist()]
@@ -158,10 +167,8 @@ def log_prob_gap(engine: Engine, batch: Batch, config: RunConfig, world: World =
         "rollout/logp_diff_p95": float(gap.quantile(0.95)),
         "rollout/logp_diff_max": float(gap.max()),
     }
-    everywhere = distributed.mean(metrics, world)  # over those in which it is a number
-    if distributed.any_of(not math.isfinite(metrics["rollout/logp_diff_mean"]), world):
-        everywhere["rollout/logp_diff_mean"] = math.nan
-    require_agreement(everywhere, config.check, config.dtype)
+    total, count = distributed.sum_values([float(gap.double().sum()), gap.numel()], world)
+    require_agreement({**metrics, "rollout/logp_diff_mean": total / count}, config.check, config.dtype)
     return metrics
 
 

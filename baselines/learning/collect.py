@@ -22,7 +22,8 @@ from vlgym.types import StepRecord
 
 from ..engine.policy import ModelPolicy
 from ..models.family import Prompt
-from ..runs.distributed import ALONE, World
+from ..runs import distributed
+from ..runs.distributed import ALONE, Shares, World
 from .batch import Batch, pack
 from .recording import EpisodeRecorder
 from .rewards import RewardShaper
@@ -168,6 +169,15 @@ class Collector:
         if self.shaper is not None:
             self.shaper.set_state(state["shaper"])
 
+    def rearrange(self, states: Sequence[dict[str, Any]]) -> None:
+        """Go on from the states of another number of processes, with new episodes after all that were begun."""
+        begun = [slot["episode"] for each in states for runner in each["runners"] for slot in runner["slots"]]
+        for runner in self.runners:
+            runner.restart(runner.first_episode + -(-(1 + max(begun)) // runner.stride) * runner.stride)
+        self.open_returns = [0.0] * len(self.open_returns)
+        if self.shaper is not None:
+            self.shaper.merge_states([each["shaper"] for each in states])
+
     def close(self) -> None:
         """Close every environment."""
         for runner in self.runners:
@@ -212,7 +222,8 @@ class GroupCollector:
         shaper: reward shaping.
         builder: prompt layout; by default each environment's own.
         remake: makes environment `i` again (see `Runner`).
-        world: which of the groups' episodes are this process's.
+        world: the processes; they play in step, so that together they sample as one process would.
+        shares: environments of every process; groups are not split.
 
     Attributes:
         recorder: is shown every record, where there is one.
@@ -230,8 +241,10 @@ class GroupCollector:
         builder: PromptBuilder | None = None,
         remake: Callable[[int], gymnasium.Env[Any, Any]] | None = None,
         world: World = ALONE,
+        shares: Shares | None = None,
     ) -> None:
-        self.envs, self.policy, self.group = list(envs), policy, group
+        self.envs, self.policy, self.group = list(envs), policy.in_step(), group
+        self.shares = shares or Shares((len(self.envs),))
         self.shaper, self.builder, self.remake, self.world = shaper, builder, remake, world
         self.next = 0  # number of the first episode of the next rollout, over all processes
         self._failures: list[dict[str, Any]] = []
@@ -248,13 +261,13 @@ class GroupCollector:
         """
         n = len(self.envs)
         runner = Runner(
-            self.envs, split="train", first_episode=self.next + self.world.rank * n, episodes=n, builder=self.builder,
+            self.envs, split="train", first_episode=self.next + self.shares.first, episodes=n, builder=self.builder,
             repeats=self.group, remake=self.remake,
         )  # fmt: skip
-        self.next += n * self.world.size
+        self.next += self.shares.total
         episodes: list[list[StepRecord]] = [[] for _ in range(n)]
         returns = [0.0] * n
-        while not runner.done:
+        while distributed.any_of(not runner.done, self.world):
             active = [slot.index for slot in runner.slots if slot.active]
             row = runner.step(self.policy)
             if self.recorder is not None:
@@ -289,6 +302,12 @@ class GroupCollector:
         self.next = state["next"]
         if self.shaper is not None:
             self.shaper.set_state(state["shaper"])
+
+    def rearrange(self, states: Sequence[dict[str, Any]]) -> None:
+        """Go on from the states of another number of processes: no episode was open, so nothing is lost."""
+        self.next = states[0]["next"]
+        if self.shaper is not None:
+            self.shaper.merge_states([each["shaper"] for each in states])
 
     def close(self) -> None:
         """Close every environment."""

@@ -10,10 +10,11 @@ from typing import TypeVar
 
 import tyro
 
+from vlgym.errors import UserError
 from vlgym.exits import run_command
 from vlgym.terminal import measure_width
 
-from ..runs import distributed
+from ..runs import joining
 from .config import RunConfig
 from .presets import chosen
 from .run import Run
@@ -71,10 +72,19 @@ def main(config: type[C], run: Callable[[C], object], description: str | None) -
     """Run a command, its options first; return when it is done, and else (`--help`, too) end the program with an exit
     status of the table in `vlgym.errors`."""
     done = []
+
+    def work() -> None:
+        try:
+            done.append(run(parse(config, description)))
+        except Exception as error:
+            if (line := joining.explain_loss(error)) is None or isinstance(error, UserError):
+                raise
+            raise joining.LostProcessError(line) from error
+
     try:
-        status = run_command("error", lambda: done.append(run(parse(config, description))))
+        status = run_command("error", work)
     finally:
-        distributed.leave()
+        joining.leave(failed=not done)
     if status or not done or _status(done[0]):
         sys.exit(status or (_status(done[0]) if done else 0))
 

@@ -20,6 +20,7 @@ from ..models.limits import MOST_TEMPERATURE
 from ..models.load import DTYPES
 from ..models.lora import LoraOptions
 from ..runs import folder
+from ..runs.joining import check_processes
 from ..runs.logs import check_tracker
 from ..runs.packages import need_bitsandbytes
 from ..runs.threads import check_device, check_threads
@@ -38,7 +39,7 @@ MOST_ENVS, MOST_SEED = 2**16, 2**62 - 1
 FREE_ON_RESUME = frozenset(
     {
         "out", "resume", "overwrite", "yes", "updates", "env_steps", "save_every", "eval_every", "eval_episodes",
-        "threads", "track", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter",
+        "threads", "track", "process_timeout", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter",
         "record_every", "record_keep", "stop_after", "check",
     }
 )  # fmt: skip
@@ -170,6 +171,13 @@ class RunConfig:
     """
     attention: str = "auto"
     """Attention kernels of the vision tower and of flat scoring: sdpa (auto), flash_attention_2 or eager."""
+    shard: str = "none"
+    """none or full: split weights, gradients and optimizer over the processes of torchrun (FSDP2).
+
+    For all weights of a model that one device does not hold; every process still has one whole copy to sample with.
+    """
+    process_timeout: float = 120.0
+    """Minutes that a process of several waits for another one, for example for its rollout."""
     threads: int = 0
     """CPU threads of torch; 0 leaves torch's choice. Another number may change the last bits."""
     deterministic: bool = True
@@ -187,7 +195,12 @@ class RunConfig:
     @property
     def flat(self) -> bool:
         """Whether replies are scored by the library's forward pass."""
-        return self.scoring == "flat" or (self.scoring == "auto" and self.device != "cpu")
+        return self.scoring == "flat" or (self.scoring == "auto" and (self.device != "cpu" or self.sharded))
+
+    @property
+    def sharded(self) -> bool:
+        """Whether the weights are split over the processes."""
+        return self.shard == "full"
 
     @property
     def ratio_per_step(self) -> bool:
@@ -243,8 +256,11 @@ class RunConfig:
         config.require_one_of("kl_estimator", *get_args(losses.KLEstimator))
         config.require_one_of("dtype", *DTYPES)
         choose_attention(config.attention, model_type="", device=config.device, dtype=dtype)
+        config.require_one_of("shard", "none", "full")
+        check_number("--process-timeout", config.process_timeout, above=0)
         check_threads(config.threads)
         check_device(config.device)
+        check_processes(config.device)
         check_tracker(config.track)
         config.require_one_of("optimizer", "adamw", "adamw8bit")
         config.require_one_of("quantize", "none", "nf4")
@@ -268,6 +284,7 @@ class RunConfig:
             raise UserError("--export-adapter: this run has no adapters. Add, say, --lora.rank 32, or take --export.")
         if config.stop_after and not (config.eval_every and config.eval_episodes):
             raise UserError(f"--stop-after {config.stop_after} counts validations; add, say, --eval-every 10.")
+        check_sharding(config)
         if config.overwrite and config.out is None:
             raise UserError("--overwrite needs the folder of the run that is to be deleted: --overwrite --out runs/...")
         for options in (config.warm, config.lora, config.reward, config.check):
@@ -315,6 +332,17 @@ class RunConfig:
 
 
 C = TypeVar("C", bound=RunConfig)
+
+
+def check_sharding(config: RunConfig) -> None:
+    """Raise `UserError` where --shard full does not go with another option."""
+    for asked, flag, why in (
+        (config.lora.rank, "--lora.rank", "adapters are small, and every process has them whole"),
+        (config.train_vision, "--train-vision", "the vision tower is not split"),
+        (config.scoring == "shared", "--scoring shared", "split weights are scored by the library's forward pass"),
+    ):
+        if config.sharded and asked:
+            raise UserError(f"--shard full does not go with {flag}: {why}. Leave one of them out.")
 
 
 def saved_config(asked: C) -> C:

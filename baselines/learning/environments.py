@@ -10,7 +10,7 @@ from vlgym.parsers import Parser
 from vlgym.prompts import PromptBuilder
 from vlgym.rollout import Runner
 
-from ..runs.distributed import ALONE, World
+from ..runs.distributed import ALONE, World, split_environments
 from ..runs.folder import environment_ids, share_of
 from .config import DEFAULT_ENV, RunConfig
 from .rewards import RewardShaper
@@ -27,10 +27,11 @@ class Environments:
         ids: environment ids, mixed evenly.
         kwargs: constructor arguments of every environment.
         builder: prompt layout; None for each environment's own.
+        shares: how many environments every process has; groups and halves are not split.
         count: environments of this process, in `halves` parts of `each`.
 
     Raises:
-        UserError: an id or an option is wrong, or the environments cannot be split evenly over the processes.
+        UserError: an id or an option is wrong, or there are too few environments for the processes.
     """
 
     def __init__(self, config: RunConfig, world: World = ALONE) -> None:
@@ -38,13 +39,15 @@ class Environments:
         self.ids = environment_ids(config.env or DEFAULT_ENV)
         self.kwargs = config.environment_arguments()
         self.builder = prompt_builder(config.history_turns, config.history_images)
-        self.count = share_of(config.num_envs, world.size)
         self.halves = 2 if config.double_buffer else 1
-        self.each = share_of(self.count, self.halves, "--num-envs", "halves (--double-buffer)")
+        share_of(config.num_envs, self.halves, "--num-envs", "halves (--double-buffer)")
+        self.shares = split_environments(config.num_envs, world, self.halves * getattr(config, "group", 1))
+        self.count = self.shares.own
+        self.each = self.count // self.halves
 
     def make(self, index: int) -> Any:
         """Environment `index` of this process; ids take turns."""
-        return make(self.ids[(self.world.rank * self.count + index) % len(self.ids)], **self.kwargs)
+        return make(self.ids[(self.shares.first + index) % len(self.ids)], **self.kwargs)
 
     def parsers(self) -> tuple[Parser, ...]:
         """What reads the replies, each once; where one of them has what it asked for, a reply is over."""
@@ -62,7 +65,7 @@ class Environments:
             runners.append(
                 Runner(
                     [remake(i) for i in range(self.each)], split="train", builder=self.builder, remake=remake,
-                    first_episode=self.world.rank * self.count + offset, stride=self.config.num_envs,
+                    first_episode=self.shares.first + offset, stride=self.config.num_envs,
                 )
             )  # fmt: skip
         return runners

@@ -239,7 +239,9 @@ def _policy_loss(loss: Tensor, lr: Tensor, ratio: Tensor, mask: Tensor, clip: fl
         ratios = torch.where(mask, ratio, torch.zeros_like(ratio))
         # k3 of KL(old || new) under samples of old: E[r - 1 - log r] >= 0.
         approx_kl = torch.where(mask, ratio - 1 - lr, torch.zeros_like(lr)).sum() / n
-        return PolicyLoss(loss, outside.sum() / n, approx_kl, ratios.sum() / n, ratios.max())
+        return PolicyLoss(
+            loss, outside.sum() / n, approx_kl, ratios.sum() / n, ratios.max() if len(ratios) else n.float()
+        )
 
 
 # -- KL to the reference -----------------------------------------------------------------------------------------------

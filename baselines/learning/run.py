@@ -38,23 +38,26 @@ from ..engine.policy import ModelPolicy
 from ..models import lora
 from ..models.limits import NEW_TOKENS, read_limits
 from ..models.load import load_family
-from ..runs import distributed, folder
+from ..runs import distributed, folder, joining
 from ..runs.checkpoint import checkpoints, load_checkpoint, load_module, load_tensors, module_tensors
 from ..runs.logs import FAILURES_FILE, RunLog, start_tracker
 from ..runs.overwriting import check_folder, prepare_folder
+from ..runs.sharded_checkpoint import read_parts
 from ..runs.signals import interruptible
 from ..runs.threads import set_up_torch
 from .batch import Batch
 from .config import DEFAULT_MODEL, RunConfig, saved_config
 from .environments import Environments
 from .evaluation import draw_run, held_out, in_words
+from .merging import merge_metrics
 from .optimizers import Optimizers
 from .recording import FOLDER as EPISODES
 from .recording import EpisodeRecorder
 from .results import check_targets, save_results
 from .selection import TEST, Selection
+from .sharded import ShardedWeights
 from .state import Kept, Part, Plays, RunState
-from .warm_start import WarmReport, check_oracles, show_check, warm_start
+from .warm_start import WarmReport, check_oracles, share_warm_start, show_check, warm_start
 from .weights import Adapters, AllWeights, Weights, engines
 
 BASE_FILE = "base.safetensors"  # the weights under the adapters, where a warm start made them
@@ -118,12 +121,12 @@ class Run(Generic[C]):
     def __init__(self, config: C, *, keep_reference: bool = False) -> None:
         c = self.config = (saved_config(config) if config.resume else config).resolve()
         set_up_torch(c.threads, c.device, deterministic=c.deterministic)
-        self.world = distributed.join(c.device)
+        self.world = joining.join(c.device, c.process_timeout, sharded=c.sharded)
         self.envs = Environments(c, self.world)
         ids = self.envs.ids
         stem = ids[0].split("/")[-1].rsplit("-v", 1)[0] + ("+" if len(ids) > 1 else "")
         chosen = str(c.out or folder.next_folder(Path("runs"), stem))
-        self.out = Path(distributed.gather_texts(chosen, self.world)[0])
+        self.out = Path(distributed.first_says(chosen, self.world))
         if self.world.first and not c.resume:
             check_folder(self.out, overwrite=c.overwrite, yes=c.yes)
         check_targets(c)
@@ -147,29 +150,34 @@ class Run(Generic[C]):
             if not c.resume:
                 folder.write_json(self.out / folder.RUN_FILE, record)
             self._tracker = start_tracker(c.track, self.out.name, asdict(c))
-        self._checkpoint = load_checkpoint(self.out / "checkpoints", c.device) if c.resume else None
+        self._checkpoint = load_checkpoint(self.out / "checkpoints", joining.own_device(c.device)) if c.resume else None
         warm = WarmReport()
         engine = Engine(family, max_new_tokens=c.max_new_tokens or NEW_TOKENS, parsers=self.envs.parsers())
         if c.resume and c.lora.rank and (self.out / BASE_FILE).is_file():
-            load_module("base", family.model, load_tensors(self.out / BASE_FILE, c.device))
+            load_module("base", family.model, load_tensors(self.out / BASE_FILE, joining.own_device(c.device)))
         elif not c.resume and c.warm.steps:
-            warm = self._warm_start(engine)
+            warm = self._warm_start(engine) if self.world.first else warm
+            warm = share_warm_start(warm, engine, self.world)
         if c.quantize != "none":
-            lora.pack(family, c.device)
+            lora.pack(family, joining.own_device(c.device))
         self.weights: Weights
         keep_reference = keep_reference or c.kl_coef > 0
-        if c.lora.rank:
+        if c.sharded:
+            self.weights = ShardedWeights(engine, self.world, keep_reference=keep_reference)
+        elif c.lora.rank:
             self.weights = Adapters(engine, c.lora, seed=c.seed, keep_reference=keep_reference)
         else:
             self.weights = AllWeights(engine, train_vision=c.train_vision, keep_reference=keep_reference)
         for each in engines(self.weights):  # the reference's, too: equal weights then have no KL
             each.temperature = c.temperature
         if c.recompute:
-            family.recompute_activations()
+            self.weights.family.recompute_activations()
         sampling = torch.Generator().manual_seed(2 * c.seed + 1)
         self.order = torch.Generator().manual_seed(2 * c.seed + 2)
         self.state = RunState(self.weights, {"sampler": sampling, "order": self.order}, warm, self.world)
-        self.policy = ModelPolicy(self.weights.sampler, sampling, name=f"{c.algorithm} ({c.model})", world=self.world)
+        self.policy = ModelPolicy(
+            self.weights.sampler, sampling, name=f"{c.algorithm} ({c.model})", world=self.world, shares=self.envs.shares
+        )
         record["policy"] = self.policy.describe()  # the limits that follow from model and warm start are known now
         if self.world.first and not c.resume:
             folder.write_json(self.out / folder.RUN_FILE, record)
@@ -205,7 +213,7 @@ class Run(Generic[C]):
             print("\nstopped in the warm start, which is saved when it is done; the same command begins it again")
             raise
         print(f"warm start ended after {report.steps} gradient steps, {report.seconds:.0f} s", flush=True)
-        if c.lora.rank and self.world.first:
+        if c.lora.rank:
             base = {name: x.clone() for name, x in module_tensors("base", engine.family.model).items()}
             save_file(base, self.out / BASE_FILE)
         return report
@@ -231,9 +239,13 @@ class Run(Generic[C]):
         if hasattr(collector, "recorder"):
             collector.recorder = self.recorder
         if self._checkpoint is not None:
-            self.state.restore(*self._checkpoint, self.kept)
+            tensors, state = self._checkpoint
+            if self.config.sharded:
+                newest = checkpoints(self.out / "checkpoints")[-1]
+                tensors |= read_parts(newest, self.weights.tensors(), optimizers.named)
+            self.state.restore(tensors, state, self.kept)
             if self.world.first:
-                self.recorder.set_state(self._checkpoint[1].get("recorder"), self.state.update, self.envs)
+                self.recorder.set_state(state.get("recorder"), self.state.update, self.envs)
             self._checkpoint = None
         c = self.config
         self.log = RunLog(
@@ -255,14 +267,14 @@ class Run(Generic[C]):
         except Exception as error:
             if (line := explain_system_error(error)) is None:
                 raise
-            saved = checkpoints(self.out / "checkpoints")
-            go_on = f"The newest checkpoint is intact; go on: {self._resume()}"
-            raise UserError(f"{line} {go_on if saved else 'Then give the command again.'}") from error
+            raise UserError(f"{line} {self._go_on()}") from error
 
     def _updates(self) -> Iterator[Update]:
         c, state = self.config, self.state
         self.log.say(f"run folder: {self.out}")
         self.log.say(c.in_words())
+        if state.rearranged:
+            self.log.say(state.rearranged)
         if state.update == 0:
             self.save()  # the warm start is safe before anything else takes time
             self.evaluate()
@@ -286,8 +298,7 @@ class Run(Generic[C]):
         if self.finished():
             self.evaluate()
             self.save()
-            if self.world.first:
-                self.log.say(f"model: {', '.join(map(str, self.save_model()))}")
+            self.log.say(f"model: {', '.join(map(str, self.save_model()))}")
         else:
             self.stopped_by = stop["signal"] or signal.SIGINT
             self.log.say(f"stopped after update {state.update}. Go on: {self._resume()}")
@@ -307,11 +318,11 @@ class Run(Generic[C]):
         return state.update >= c.updates or (c.env_steps is not None and state.env_steps >= c.env_steps)
 
     def evaluate(self, split: str = TEST) -> list[dict[str, Any]]:
-        """Play held-out episodes of every environment (in the first process), print and record the reports; nothing
-        where that was done after this update. Return the new reports."""
+        """Play held-out episodes of every environment, print and record the reports; nothing where that was done after
+        this update. Return the new reports, the same in all processes."""
         state, new = self.state, []
         done = any((report["update"], report["split"]) == (state.update, split) for report in state.evaluations)
-        if done or not self.config.eval_episodes or not self.world.first:
+        if done or not self.config.eval_episodes:
             return []
         self.weights.refresh()
         for report in held_out(
@@ -320,7 +331,8 @@ class Run(Generic[C]):
             new.append({"update": state.update, "env_steps": state.env_steps, **report.to_dict()})
             self.log.say(in_words(report, state.env_steps))
         state.evaluations += new
-        folder.write_json(self.out / "evaluation.json", state.evaluations)
+        if self.world.first:
+            folder.write_json(self.out / "evaluation.json", state.evaluations)
         return new
 
     def save(self) -> None:
@@ -328,36 +340,41 @@ class Run(Generic[C]):
         self.state.save(self.out / "checkpoints", self.kept)
 
     def save_model(self) -> list[Path]:
-        """Write the trained model, adapters merged, and the adapters if there are any; return the folders."""
-        return list(save_results(self.weights, self.config, self.out))
+        """Write the trained model, adapters merged, and the adapters if there are any; return the folders. All
+        processes call this, the first one writes."""
+        self.weights.refresh()
+        return list(save_results(self.weights, self.config, self.out)) if self.world.first else []
 
     def _record(self, update: Update) -> None:
         """Log an update and count it."""
         if update.result is None:
             raise RuntimeError("The learner ended an update without update.log(batch, metrics).")
-        (batch, metrics), world, state = update.result, self.world, self.state
-        failures = self.kept.collector.failures()
+        (batch, metrics), state = update.result, self.state
+        told = distributed.gather_texts(json.dumps(own := self.kept.collector.failures()), self.world)
+        failures = [failure for text in told for failure in json.loads(text)] if self.world.first else []
         if failures:
             with (self.out / FAILURES_FILE).open("a") as file:
                 file.writelines(json.dumps({"update": update.number, **failure}) + "\n" for failure in failures)
             self.log.say(f"{len(failures)} environment failures, restarted; see {self.out / FAILURES_FILE}")
-        row = distributed.mean(
-            metrics | {"skipped": float(self.kept.optimizers.skips), "env/failures": float(len(failures))}, world
-        )
-        steps = distributed.total(len(batch.samples), world)
+        metrics |= {"skipped": float(self.kept.optimizers.skips), "env/failures": float(len(own))}
+        row, steps, tokens = merge_metrics(metrics, batch, self.world)
         state.update = update.number
         state.env_steps += steps
         seconds = sum(update.seconds.values())
         speed = {
             "speed/env_steps_per_s": steps / seconds,
-            "speed/tokens_per_s": int(batch.mask.sum()) * world.size / seconds,
+            "speed/tokens_per_s": tokens / seconds,
             "speed/peak_memory_gib": peak_memory(batch.old.device) / 2**30,
         }
         self.log.write({"update": state.update, "env_steps": state.env_steps, **row, **update.seconds, **speed})
         self.recorder.end(state.update)
 
+    def _go_on(self) -> str:
+        saved = checkpoints(self.out / "checkpoints")
+        return f"The newest checkpoint is intact; go on: {self._resume()}" if saved else "Then give the command again."
+
     def _resume(self) -> str:
-        return f"python -m {self.config.command} --resume --out {self.out}"
+        return f"{joining.launcher(self.world)} -m {self.config.command} --resume --out {self.out}"
 
     def _advice(self) -> dict[str, str]:
         """What to try where memory runs out."""
@@ -377,7 +394,9 @@ class Run(Generic[C]):
         """Close the log and the environments, and let other processes work in the folder."""
         self._stack.close()
         if kind is None:
-            distributed.wait(self.world)
+            distributed.wait(self.world)  # the first one writes longer than the others
+        elif error is not None and (line := joining.explain_loss(error)) is not None:
+            raise joining.LostProcessError(f"{line} {self._go_on()}") from error
 
 
 @contextmanager

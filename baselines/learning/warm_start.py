@@ -7,10 +7,11 @@ the format and the picture but plays imperfectly.
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,8 @@ from vlgym.types import Reply, Turn
 from ..engine.engine import Engine
 from ..engine.policy import ModelPolicy, pad_rows
 from ..models.family import Family, Prompt
+from ..runs import distributed
+from ..runs.distributed import World
 from .precision import MasterWeights
 
 
@@ -232,6 +235,17 @@ def warm_start(
     masters.release()
     report.seconds = time.perf_counter() - start
     return report
+
+
+def share_warm_start(report: WarmReport, engine: Engine, world: World) -> WarmReport:
+    """Give every process the weights, the reply limit and the report of the first one, which alone made the warm
+    start."""
+    if world.size == 1:
+        return report
+    told = WarmReport(**json.loads(distributed.first_says(json.dumps(asdict(report)), world)))
+    distributed.take_over(engine.family.model.parameters(), world)
+    engine.max_new_tokens = told.max_new_tokens
+    return told
 
 
 def validate(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,14 @@ from .folder import weights_digest
 STATE, TENSORS = "state.json", "tensors.safetensors"
 
 
-def save_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, Any], *, keep: int = 2) -> Path:
+def save_checkpoint(
+    folder: Path,
+    tensors: dict[str, Tensor],
+    state: dict[str, Any],
+    *,
+    keep: int = 2,
+    beside: Callable[[Path], None] | None = None,
+) -> Path:
     """Write `folder/update-NNNNNN` (NNNNNN = `state["update"]`) and remove all but the newest `keep`.
 
     Args:
@@ -34,14 +42,17 @@ def save_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, A
         tensors: named tensors, of any dtype.
         state: JSON-able; must hold `update`.
         keep: how many checkpoints remain.
+        beside: writes what else belongs to it into the folder that it is given, which bears another name as yet.
     """
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"update-{state['update']:06d}"
     _tidy(folder)
-    temporary, replaced = folder / f".{target.name}.part", folder / f".{target.name}.old"
+    temporary, replaced = part_of(folder, state["update"]), folder / f".{target.name}.old"
     temporary.mkdir()
     try:
-        save_file({name: tensor.detach().contiguous().clone() for name, tensor in tensors.items()}, temporary / TENSORS)
+        save_file(own_storage(tensors), temporary / TENSORS)
+        if beside is not None:
+            beside(temporary)
         (temporary / STATE).write_text(json.dumps(state))
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)  # half of one fills a full disk
@@ -54,6 +65,27 @@ def save_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, A
         os.replace(old, hidden := old.with_name(f".{old.name}.gone"))  # a kill leaves no half of it that looks whole
         shutil.rmtree(hidden)
     return target
+
+
+def part_of(folder: Path, update: int) -> Path:
+    """What a checkpoint's folder is called until it is whole."""
+    return folder / f".update-{update:06d}.part"
+
+
+def own_storage(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors as safetensors takes them: contiguous, and none a part of what another one lies in.
+
+    Only such parts are copied, to the host; the rest stays where it is, and the library fetches one after the other.
+    """
+    seen: set[int] = set()
+    ready = {}
+    for name, tensor in tensors.items():
+        plain, storage = tensor.detach(), tensor.untyped_storage()
+        part = storage.nbytes() != plain.numel() * plain.element_size() or storage.data_ptr() in seen
+        if tensor.numel():
+            seen.add(storage.data_ptr())
+        ready[name] = plain.cpu().clone(memory_format=torch.contiguous_format) if part else plain.contiguous()
+    return ready
 
 
 def checkpoints(folder: Path) -> list[Path]:
@@ -115,6 +147,14 @@ def load_module(prefix: str, module: nn.Module, tensors: dict[str, Tensor]) -> N
     """
     own = module_tensors(prefix, module)
     saved = {name: tensor for name, tensor in tensors.items() if name.startswith(f"{prefix}.")}
+    check_same_shapes(own, saved)
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.copy_(saved[name])
+
+
+def check_same_shapes(own: Mapping[str, Tensor], saved: Mapping[str, Tensor]) -> None:
+    """Raise `UserError` unless a checkpoint has the tensors of a model, by name and shape."""
     if weights_digest({n: tuple(t.shape) for n, t in own.items()}) != weights_digest(
         {n: tuple(t.shape) for n, t in saved.items()}
     ):
@@ -122,9 +162,6 @@ def load_module(prefix: str, module: nn.Module, tensors: dict[str, Tensor]) -> N
         raise UserError(
             f"The checkpoint is of another model: {different[0]} differs. Resume with the model that began the run."
         )
-    with torch.no_grad():
-        for name, tensor in own.items():
-            tensor.copy_(saved[name])
 
 
 def optimizer_tensors(prefix: str, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -12,6 +12,7 @@ from baselines.runs.checkpoint import (
     load_optimizer,
     module_tensors,
     optimizer_tensors,
+    own_storage,
     save_checkpoint,
 )
 from vlgym.errors import UserError
@@ -41,6 +42,18 @@ def test_module_and_optimizer_go_on_exactly_where_they_stopped(tmp_path):
         model(x).square().sum().backward()
         opt.step()
     assert all(torch.equal(a, b) for a, b in zip(net.parameters(), other.parameters(), strict=True))
+
+
+def test_saving_copies_only_tensors_that_share_their_memory(tmp_path):
+    x = torch.arange(6.0).view(2, 3)
+    ready = own_storage({"x": x, "again": x, "row": x[1], "turned": x.t().contiguous().t()})
+    assert ready["x"].data_ptr() == x.data_ptr()
+    assert len({tensor.data_ptr() for tensor in ready.values()}) == 4
+    save_checkpoint(tmp_path, {"x": x, "again": x, "row": x[1], "turned": x.t()}, {"update": 1})
+    saved, _ = load_checkpoint(tmp_path)
+    assert saved["turned"].tolist() == x.t().tolist()
+    assert saved["row"].tolist() == [3.0, 4.0, 5.0]
+    assert torch.equal(saved["x"], saved["again"])
 
 
 def test_only_the_newest_checkpoints_remain_and_the_newest_is_loaded(tmp_path):
