@@ -15,6 +15,7 @@ from vlgym.terminal import measure_width
 
 from ..runs import distributed
 from .config import RunConfig
+from .plan import show_plan
 from .presets import chosen
 from .run import Run
 
@@ -72,11 +73,16 @@ def main(config: type[C], run: Callable[[C], object], description: str | None) -
     status of the table in `vlgym.errors`."""
     done = []
     try:
-        status = run_command("error", lambda: done.append(run(parse(config, description))))
+        status = run_command("error", lambda: done.append(_do(run, parse(config, description))))
     finally:
         distributed.leave()
     if status or not done or _status(done[0]):
         sys.exit(status or (_status(done[0]) if done else 0))
+
+
+def _do(run: Callable[[C], object], config: C) -> object:
+    """Run the command, or with --plan say what memory it would take."""
+    return show_plan(config) if isinstance(config, RunConfig) and config.plan else run(config)
 
 
 def _status(result: object) -> int:

@@ -27,12 +27,12 @@ from .warm_start import WarmConfig
 
 DEFAULT_ENV, DEFAULT_MODEL = "vlgym/NumberLine-v0", "tiny"
 
-MOST_ENVS, MOST_SEED = 2**16, 2**62 - 1
+MOST_ENVS, MOST_SEED, MOST_GIB = 2**16, 2**62 - 1, 2**20
 
 FREE_ON_RESUME = frozenset(
     {
         "out", "resume", "overwrite", "yes", "updates", "env_steps", "save_every", "eval_every", "eval_episodes",
-        "threads", "track", "micro_batch", "micro_tokens", "recompute", "export",
+        "threads", "track", "micro_batch", "micro_tokens", "recompute", "export", "fit", "plan", "plan_gib",
     }
 )  # fmt: skip
 
@@ -45,6 +45,8 @@ class RunConfig:
     """Name of the learner, part of a run's record."""
     command: ClassVar[str]
     """The module that `python -m` runs."""
+    keeps_reference: ClassVar[bool] = False
+    """Whether the learner keeps the frozen model even without a KL term."""
 
     env: str | None = None
     """Environment id, or several with commas between (mixed evenly); default vlgym/NumberLine-v0.
@@ -83,6 +85,15 @@ class RunConfig:
     """Fill forward passes up to this many tokens instead, replies of similar length together."""
     recompute: bool = False
     """Gradient checkpointing: less memory and slower updates, the same gradient."""
+    fit: str = "auto"
+    """Before the first rollout, try the costliest pass, and halve it until it fits the device: on, off or auto.
+
+    Auto: on CUDA.
+    """
+    plan: bool = False
+    """Print how much memory the run takes, and whether it fits, and end; needs no weights of the model."""
+    plan_gib: float | None = None
+    """With --plan: memory of the device in GiB; default what the device of this machine has."""
     lr: float | None = None
     """First learning rate of the policy; default 3e-4 for tiny, 1e-6 for published models, 5e-5 for their adapters."""
     final_lr: float = 0.05
@@ -186,7 +197,13 @@ class RunConfig:
         config.require_one_of("kl_estimator", *get_args(losses.KLEstimator))
         config.require_one_of("dtype", *DTYPES)
         check_threads(config.threads)
-        check_device(config.device)
+        if not config.plan:  # a plan may be for another machine
+            check_device(config.device)
+        config.require_one_of("fit", "auto", "on", "off")
+        if config.plan_gib is not None:
+            check_number("--plan-gib", config.plan_gib, most=MOST_GIB, above=0)
+            if not config.plan:
+                raise UserError(f"--plan-gib {config.plan_gib:g} means nothing without --plan; add --plan.")
         check_tracker(config.track)
         if config.train_vision and config.lora.rank:
             raise UserError("--train-vision trains all weights; it does not go with --lora.rank. Leave one out.")

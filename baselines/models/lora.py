@@ -106,7 +106,7 @@ def add_adapters(family: Family, options: LoraOptions, *, seed: int) -> None:
     options.validate()
     if options.rank == 0:
         raise UserError("--lora.rank 0 trains all weights, without adapters; for adapters give, say, --lora.rank 32.")
-    if next(_adapted(family), None) is not None:
+    if next(adapted_layers(family), None) is not None:
         raise ValueError("The model has adapters already.")
     family.model.requires_grad_(False)
     alpha: Any = 2 * options.rank if options.alpha is None else options.alpha
@@ -115,7 +115,7 @@ def add_adapters(family: Family, options: LoraOptions, *, seed: int) -> None:
     inject_adapter_in_model(config, family.language_model, NAME, low_cpu_mem_usage=True)
     del family.language_model.peft_config  # the layers do not need it, and the copies without adapters must not have it
     generator = torch.Generator().manual_seed(seed)
-    for _, layer in _adapted(family):
+    for _, layer in adapted_layers(family):
         layer.cast_input_dtype_enabled = False  # see Factor
         down = Factor(layer.in_features, options.rank, family.device)
         up = Factor(options.rank, layer.out_features, family.device)
@@ -126,7 +126,7 @@ def add_adapters(family: Family, options: LoraOptions, *, seed: int) -> None:
         layer.lora_A[NAME], layer.lora_B[NAME] = down, up
 
 
-def _adapted(family: Family) -> Iterator[tuple[str, Any]]:
+def adapted_layers(family: Family) -> Iterator[tuple[str, Any]]:
     """(path in the language model, layer) of all linear layers with adapters, in the model's order."""
     for path, module in family.language_model.named_modules():
         if isinstance(module, Adapted):
@@ -139,7 +139,7 @@ def adapters(family: Family) -> nn.ModuleDict:
     It is what an optimizer trains and, by `checkpoint.module_tensors` and `load_module`, what a checkpoint holds.
     """
     factors = {}
-    for path, layer in _adapted(family):
+    for path, layer in adapted_layers(family):
         key = path.replace(".", "/")
         factors[f"{key}/A"], factors[f"{key}/B"] = layer.lora_A[NAME], layer.lora_B[NAME]
     return nn.ModuleDict(factors)
@@ -182,7 +182,7 @@ def refresh(merged: Family, family: Family) -> None:
 
     In place, so captured graphs stay valid and an `Engine` notices.
     """
-    for path, layer in _adapted(family):
+    for path, layer in adapted_layers(family):
         base, up, down = layer.base_layer.weight, layer.lora_B[NAME].weight, layer.lora_A[NAME].weight
         total = torch.addmm(base.float(), up, down, alpha=layer.scaling[NAME])
         merged.language_model.get_submodule(path).weight.copy_(total)
@@ -195,7 +195,7 @@ def _rebuilt(family: Family, plain: Callable[[Any], nn.Linear]) -> Family:
     """
     model = family.model
     shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-    shared |= {id(layer): plain(layer) for _, layer in _adapted(family)}
+    shared |= {id(layer): plain(layer) for _, layer in adapted_layers(family)}
     twin = copy.copy(family)
     twin.adopt(copy.deepcopy(model, shared))
     return twin
