@@ -10,7 +10,8 @@ loses between tensors.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
@@ -21,7 +22,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from ..models.cache import Segment
+from ..models.family import Family
 from .scorer import Scorer
+
+FEW = 4  # layers; of deeper models with adapters no more are run
 
 
 class LivingBytes(TorchDispatchMode):
@@ -97,17 +101,36 @@ def update_bytes(scorer: Scorer, rows: int, prompt: int, reply: int, *, flat: bo
         prompt: tokens of each prompt; reply: of each reply.
         flat: scored by the library's forward pass (`Scorer.score_flat`), or with shared prompts (`Scorer.score`).
     """
-    model = scorer.family.model
+    family = scorer.family
+    layers = len(family.decoder.layers)
+    counted = [layers]
+    if layers > FEW and not any(p.requires_grad for p in family.decoder.layers[0].mlp.gate_proj.parameters(False)):
+        counted = [FEW - 1, FEW]  # adapters: what each further layer keeps is the same
 
     def work() -> None:
         logp = (_score_flat if flat else _score_shared)(scorer, rows, prompt, reply)
         logp.sum().backward()
 
+    taken = []
+    for number in counted:
+        try:
+            with _first_layers(family, number), mock.patch.object(F, "scaled_dot_product_attention", _attend):
+                taken.append(peak_bytes(work))
+        finally:
+            family.model.zero_grad(set_to_none=True)
+    return taken[-1] + (layers - counted[-1]) * (taken[-1] - taken[0])
+
+
+@contextmanager
+def _first_layers(family: Family, number: int) -> Iterator[None]:
+    """Leave a model the first layers alone within the block."""
+    model, decoder = family.language_model, family.decoder
+    modules, listed = model.layers, decoder.layers
     try:
-        with mock.patch.object(F, "scaled_dot_product_attention", _attend):  # on this device torch has no fused one
-            return peak_bytes(work)
+        model.layers, decoder.layers = modules[:number], listed[:number]
+        yield
     finally:
-        model.zero_grad(set_to_none=True)
+        model.layers, decoder.layers = modules, listed
 
 
 def _score_flat(scorer: Scorer, rows: int, prompt: int, reply: int) -> Tensor:

@@ -18,6 +18,7 @@ from baselines.learning import fit, presets
 from baselines.learning import run as run_module
 from baselines.learning.memory import GIB, SHARE, rows_of_pass
 from baselines.learning.plan import make_plan, show_plan
+from baselines.learning.warm_start import WarmConfig
 from baselines.learning.weights import engines
 from baselines.learning.worst_case import longest_prompt
 from baselines.models import lora
@@ -228,8 +229,11 @@ def limited(monkeypatch, rows: int) -> list[int]:
     return tried
 
 
+SHORT = {**SMALL, "updates": 1, "eval_episodes": 0, "warm": WarmConfig(steps=0)}
+
+
 def small(tmp_path: Path, name: str, **changes):
-    return vldac.Config(**{**SMALL, "updates": 1, "value_warmup": 0, "out": tmp_path / name, **changes})
+    return vldac.Config(**{**SHORT, "value_warmup": 0, "out": tmp_path / name, **changes})
 
 
 def test_passes_are_halved_until_they_fit(tmp_path, monkeypatch, capsys):
@@ -298,7 +302,7 @@ def test_keys_and_values_of_prompts_are_dropped_before_gradients_and_features_ke
     monkeypatch.setattr(owner, optimizer, step)
     monkeypatch.setattr(Engine, "prefill_cached", noted)
     warm_up = {"critic_warmup": 0} if learner is archer else {"value_warmup": 0} if learner is vldac else {}
-    config = learner.Config(**{**SMALL, "updates": 1, "out": tmp_path / "run", "lr": 1e-3, **more, **warm_up})
+    config = learner.Config(**{**SHORT, "out": tmp_path / "run", "lr": 1e-3, **more, **warm_up})
     learner.train(config)
     assert held
     assert all(entries == 0 for row in held for entries, _ in row)
