@@ -86,7 +86,7 @@ def _fits(weights: Weights, prompt: Prompt, reply: int, rows: int, config: RunCo
     device, fits = weights.family.device, True
     try:
         held = torch.empty(to_come if device.type == "cuda" else 0, dtype=torch.uint8, device=device)
-        _pass(weights.scorer, [_another(prompt, row) for row in range(rows)], reply, config)
+        _pass(weights.scorer, [another(prompt, row) for row in range(rows)], reply, config)
         del held
     except (torch.OutOfMemoryError, MemoryError):
         fits = False
@@ -106,7 +106,7 @@ def _pass(scorer: Engine, prompts: Sequence[Prompt], reply: int, config: RunConf
     run(prompts, ids, torch.ones_like(ids, dtype=torch.bool), train_vision=config.train_vision)[0].mean().backward()
 
 
-def _another(prompt: Prompt, number: int) -> Prompt:
+def another(prompt: Prompt, number: int) -> Prompt:
     """A prompt of the same size that shares nothing with others: other ids from the first on, other pictures."""
     mark = number.to_bytes(8, "big")
 

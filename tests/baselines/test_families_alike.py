@@ -101,7 +101,9 @@ def test_left_and_right_padded_scoring_have_the_same_gradients(family, prompts):
     gradients = []
     for score in (engine.score, engine.score_flat):
         family.model.zero_grad()
-        (score(prompts, ids, mask, train_vision=True) * torch.linspace(-1, 1, ids.shape[1], device=DEVICE)).sum().backward()
+        (
+            score(prompts, ids, mask, train_vision=True) * torch.linspace(-1, 1, ids.shape[1], device=DEVICE)
+        ).sum().backward()
         gradients.append({n: p.grad for n, p in family.model.named_parameters() if p.grad is not None})
     assert gradients[0].keys() == gradients[1].keys()
     for name, gradient in gradients[0].items():
@@ -199,7 +201,9 @@ def test_the_value_ignores_padding_and_reply_and_sends_the_model_no_gradient(fam
 @pytest.mark.on_device
 @torch.no_grad()
 def test_bfloat16_weights_give_float32_log_probs_on_which_sampling_and_scoring_agree(family, prompts, model_folder):
-    coarse = load_family(str(model_folder(family.model.config.model_type)), image_tokens=6, dtype="bfloat16", device=DEVICE)
+    coarse = load_family(
+        str(model_folder(family.model.config.model_type)), image_tokens=6, dtype="bfloat16", device=DEVICE
+    )
     assert {p.dtype for p in coarse.model.parameters()} == {torch.bfloat16}
     engine = Engine(coarse, max_new_tokens=8)
     out = engine.sample(prompts, generator())

@@ -12,6 +12,7 @@ from samples import picture
 from stage import SMALL
 
 from baselines import archer, loop, vldac
+from baselines.engine.batching import common_prefix
 from baselines.engine.dry_run import LivingBytes, peak_bytes, update_bytes
 from baselines.engine.engine import Engine
 from baselines.learning import fit, presets
@@ -78,7 +79,8 @@ def test_a_dry_run_counts_what_a_real_update_takes(name, kind, rank, recompute):
     for i, word in enumerate(["a", "word", "move", "left", "turn"]):  # nothing in common, and not all of one length
         text = {"type": "text", "text": f" {word}" * (90 if i else 80)}
         content = [text, {"type": "image", "image": picture(i, (112, 112))}]
-        prompts.append(engine.family.encode([{"role": "user", "content": content}]))
+        prompts.append(fit.another(engine.family.encode([{"role": "user", "content": content}]), i))
+    assert common_prefix(prompts) == 0
     ids = torch.full((ROWS, REPLY), 40)
     engine.features([image for prompt in prompts for image in prompt.images], train=False)
     shapes = ready(name, kind, META, rank, recompute=recompute)
@@ -115,6 +117,22 @@ def test_the_dry_run_of_a_7b_model_takes_what_was_measured_per_token(shapes_of_7
     assert (three - one) / (2 * 428) < 1.5e6
 
 
+@pytest.mark.parametrize("recompute", [False, True])
+def test_the_first_layers_of_a_deep_model_stand_for_the_others(recompute, monkeypatch):
+    from baselines.engine import dry_run
+
+    net, words = build_tiny(TinyConfig(layers=9))
+    family = FAMILIES["qwen2_vl"][1](net.to(META), words)
+    lora.add_adapters(family, LoraOptions(rank=2), seed=0)
+    if recompute:
+        family.recompute_activations()
+    engine, taken = Engine(family, max_new_tokens=1), []
+    for few in (4, 9):
+        monkeypatch.setattr(dry_run, "FEW", few)
+        taken.append(update_bytes(engine, 3, 50, 20, flat=True))
+    assert taken[0] == pytest.approx(taken[1], rel=0.01)
+
+
 def test_the_tiny_models_plan_has_its_parameters():
     family, own = shape_family("tiny")
     assert own
@@ -143,7 +161,7 @@ def test_a_plan_is_printed_and_nothing_is_trained(capsys, tmp_path, monkeypatch)
 def test_a_published_model_is_planned_without_its_weights(shapes_of_7b, capsys):
     config = presets.apply(vldac.Config(), "paper-miniworld")
     config = replace(
-        config, env="vlgym/OneRoom-v0", model=str(shapes_of_7b), device="cuda", plan=True, plan_gib=80.0,
+        config, env="vlgym/EZPoints-v0", model=str(shapes_of_7b), device="cuda", plan=True, plan_gib=80.0,
         micro_tokens=None, recompute=False,
     )  # fmt: skip
     plan = show_plan(config)
@@ -159,7 +177,7 @@ def test_a_published_model_is_planned_without_its_weights(shapes_of_7b, capsys):
 def test_every_preset_fits_a_7b_model_into_80_gb(name, shapes_of_7b):
     learner = loop if name == "paper-loop" else vldac
     config = replace(
-        presets.apply(learner.Config(), name), env="vlgym/NumberLine-v0", model=str(shapes_of_7b), device="cuda",
+        presets.apply(learner.Config(), name), env="vlgym/EZPoints-v0", model=str(shapes_of_7b), device="cuda",
         plan=True, plan_gib=80.0 / 1.0737,
     )  # fmt: skip
     plan = make_plan(config.resolve())[0]
