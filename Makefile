@@ -29,7 +29,7 @@ command -v c++ >/dev/null || echo 'There is no compiler for the packages built f
 endef
 
 .DELETE_ON_ERROR:  # a half-made .venv does not count as one
-.PHONY: help demo test servers fast lint docs registry system install benchmarks clean
+.PHONY: help demo test servers gpu fast lint docs registry system install benchmarks clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -42,6 +42,9 @@ test: install system  ## install everything and run the whole test suite, regist
 
 servers: $(SERVERS)/.done system  ## test against real model servers on loopback, from an environment of their own
 	OMP_NUM_THREADS=1 $(SERVERS)/bin/python -m pytest tests/servers
+
+gpu: install  ## run everything that needs a GPU, in pieces of under ten minutes, and rewrite its pages; without a GPU every piece is marked as not run
+	$(BIN)/python tests/benchmarks/gpu.py --write
 
 fast: install  ## the core's tests only (under 60 s)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup tests --ignore tests/baselines --ignore tests/servers --ignore tests/test_registry_fresh.py

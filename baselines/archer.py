@@ -48,6 +48,7 @@ from .learning.critics import Critics, follow
 from .learning.optimizers import Metrics, Optimizers, learning_rate, policy_optimizer
 from .learning.replay import Replay, State, Transition, columns
 from .learning.run import Run, Update
+from .learning.weights import engines
 from .models.family import Prompt
 from .runs import joining
 
@@ -64,6 +65,7 @@ class Config(RunConfig):
 
     algorithm: ClassVar[str] = "ArCHer"
     command: ClassVar[str] = "baselines.archer"
+    keeps_reference: ClassVar[bool] = True
 
     buffer: int = 100_000
     """Environment steps that the replay buffer holds."""
@@ -105,7 +107,7 @@ class Config(RunConfig):
 
 def train(config: Config) -> Run[Config]:
     """Train a model, or go on with a run; return the run, closed."""
-    with Run(config, keep_reference=True) as run:
+    with Run(config) as run:
         learner = ArCHer(run)
         run.keep(
             learner.optimizers, learner.collector,
@@ -127,7 +129,7 @@ class ArCHer:
     def __init__(self, run: Run[Config]) -> None:
         c = self.config = run.config
         if run.weights.reference is None:
-            raise ValueError("ArCHer reads features of the frozen reference; make the run with keep_reference=True.")
+            raise ValueError("ArCHer reads features of the frozen reference; set keeps_reference in its configuration.")
         self.run, self.weights, self.reference = run, run.weights, run.weights.reference
         width = run.weights.family.language_model.config.hidden_size
         self.critics, self.targets = (Critics(width, 2 * width, seed=c.seed).to(c.device) for _ in range(2))
@@ -140,7 +142,7 @@ class ArCHer:
 
     def make(self, update: Update) -> None:
         """Make one update: rollout, check of the log-probabilities, buffer, gradient steps."""
-        with update.phase("rollout"):
+        with update.phase("rollout", keep_prompts=True):  # states of the buffer are answered, too
             batch, outcomes, metrics = self.collect()
         with update.phase("check"):
             metrics |= log_prob_gap(self.weights.scorer, batch, self.config, self.run.world)
@@ -172,6 +174,8 @@ class ArCHer:
         rate = learning_rate(c, update, run.state.env_steps, rests=c.critic_warmup)
         metrics.add("policy/lr", self.optimizers.set_rate("policy", rate))
         fresh = self.answer([row.state for row in self.replay.draw(count, run.order)])
+        for engine in engines(self.weights):
+            engine.forget_prompts()
         actions = self.features(fresh)[1]
         self.critic_steps(fresh.hidden, actions, metrics)
         with torch.no_grad():

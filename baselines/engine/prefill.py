@@ -19,6 +19,7 @@ from ..models.cache import ImageTokens, Segment
 from ..models.family import Family, ImageInput, Lru, Prompt
 from .batching import common_prefix, length_buckets
 
+CACHED_PROMPTS, CACHED_IMAGES = 256, 2048
 PREFILL_TOKENS = 2**15  # prompt tokens of one prefill pass while sampling, padding counted
 
 
@@ -40,8 +41,8 @@ class Prefill:
         self,
         family: Family,
         *,
-        cached_prompts: int = 256,
-        cached_images: int = 2048,
+        cached_prompts: int = CACHED_PROMPTS,
+        cached_images: int = CACHED_IMAGES,
         vision_of: Prefill | None = None,
     ) -> None:
         self.family, self.decoder = family, family.decoder
@@ -189,6 +190,10 @@ class Prefill:
         What is computed next then depends on nothing that came before: exact resumption needs that.
         """
         self._features.clear()
+        self._entries.clear()
+
+    def forget_prompts(self) -> None:
+        """Drop the keys and values of every cached prompt: gigabytes that scoring does not need. Images stay."""
         self._entries.clear()
 
     def _forget_stale(self) -> None:

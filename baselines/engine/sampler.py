@@ -20,7 +20,7 @@ from ..models.family import Family, Prompt
 from .eager import EagerDecoding
 from .ends import find_token_end
 from .graphed import GraphedDecoding
-from .prefill import Prefill
+from .prefill import CACHED_IMAGES, CACHED_PROMPTS, Prefill
 
 
 @dataclass
@@ -62,8 +62,8 @@ class Sampler(Prefill):
         *,
         max_new_tokens: int,
         parsers: Sequence[Parser] = (),
-        cached_prompts: int = 256,
-        cached_images: int = 2048,
+        cached_prompts: int = CACHED_PROMPTS,
+        cached_images: int = CACHED_IMAGES,
         vision_of: Prefill | None = None,
         static: bool | Literal["auto"] = "auto",
     ) -> None:

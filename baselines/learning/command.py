@@ -16,6 +16,7 @@ from vlgym.terminal import measure_width
 
 from ..runs import joining
 from .config import RunConfig
+from .plan import show_plan
 from .presets import chosen
 from .run import Run
 
@@ -75,7 +76,7 @@ def main(config: type[C], run: Callable[[C], object], description: str | None) -
 
     def work() -> None:
         try:
-            done.append(run(parse(config, description)))
+            done.append(_do(run, parse(config, description)))
         except Exception as error:
             if (line := joining.explain_loss(error)) is None or isinstance(error, UserError):
                 raise
@@ -87,6 +88,11 @@ def main(config: type[C], run: Callable[[C], object], description: str | None) -
         joining.leave(failed=not done)
     if status or not done or _status(done[0]):
         sys.exit(status or (_status(done[0]) if done else 0))
+
+
+def _do(run: Callable[[C], object], config: C) -> object:
+    """Run the command, or with --plan say what memory it would take."""
+    return show_plan(config) if isinstance(config, RunConfig) and config.plan else run(config)
 
 
 def _status(result: object) -> int:

@@ -34,13 +34,13 @@ DEFAULT_ENV, DEFAULT_MODEL = "vlgym/NumberLine-v0", "tiny"
 
 ADAPTER_RANK = 16  # of published models on CUDA, as in the paper's code; alpha, twice that, is as there, too
 
-MOST_ENVS, MOST_SEED = 2**16, 2**62 - 1
+MOST_ENVS, MOST_SEED, MOST_GIB = 2**16, 2**62 - 1, 2**20
 
 FREE_ON_RESUME = frozenset(
     {
         "out", "resume", "overwrite", "yes", "updates", "env_steps", "save_every", "eval_every", "eval_episodes",
         "threads", "track", "process_timeout", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter",
-        "record_every", "record_keep", "stop_after", "check",
+        "record_every", "record_keep", "stop_after", "check", "fit", "plan", "plan_gib",
     }
 )  # fmt: skip
 
@@ -53,6 +53,8 @@ class RunConfig:
     """Name of the learner, part of a run's record."""
     command: ClassVar[str]
     """The module that `python -m` runs."""
+    keeps_reference: ClassVar[bool] = False
+    """Whether the learner keeps the frozen model even without a KL term."""
 
     env: str | None = None
     """Environment id, or several with commas between (mixed evenly); default vlgym/NumberLine-v0.
@@ -91,6 +93,15 @@ class RunConfig:
     """Fill forward passes up to this many tokens instead, replies of similar length together."""
     recompute: bool = False
     """Gradient checkpointing: less memory and slower updates, the same gradient."""
+    fit: str = "auto"
+    """Before the first rollout, try the costliest pass, and halve it until it fits the device: on, off or auto.
+
+    Auto: on CUDA.
+    """
+    plan: bool = False
+    """Print how much memory the run takes, and whether it fits, and end; needs no weights of the model."""
+    plan_gib: float | None = None
+    """With --plan: memory of the device in GiB; default what the device of this machine has."""
     lr: float | None = None
     """First learning rate of the policy; default 3e-4 for tiny, 1e-6 for published models, 5e-5 for their adapters."""
     optimizer: str = "adamw"
@@ -259,8 +270,14 @@ class RunConfig:
         config.require_one_of("shard", "none", "full")
         check_number("--process-timeout", config.process_timeout, above=0)
         check_threads(config.threads)
-        check_device(config.device)
-        check_processes(config.device)
+        if not config.plan:  # a plan may be for another machine
+            check_device(config.device)
+            check_processes(config.device)
+        config.require_one_of("fit", "auto", "on", "off")
+        if config.plan_gib is not None:
+            check_number("--plan-gib", config.plan_gib, most=MOST_GIB, above=0)
+            if not config.plan:
+                raise UserError(f"--plan-gib {config.plan_gib:g} means nothing without --plan; add --plan.")
         check_tracker(config.track)
         config.require_one_of("optimizer", "adamw", "adamw8bit")
         config.require_one_of("quantize", "none", "nf4")

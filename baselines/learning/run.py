@@ -18,7 +18,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -49,6 +49,7 @@ from .batch import Batch
 from .config import DEFAULT_MODEL, RunConfig, saved_config
 from .environments import Environments
 from .evaluation import draw_run, held_out, in_words
+from .fit import fit_passes
 from .merging import merge_metrics
 from .optimizers import Optimizers
 from .recording import FOLDER as EPISODES
@@ -73,17 +74,21 @@ class Update:
         seconds: of each phase.
     """
 
-    def __init__(self, number: int, advice: Mapping[str, str]) -> None:
-        self.number, self._advice = number, advice
+    def __init__(self, number: int, advice: Mapping[str, str], engines: Sequence[Engine]) -> None:
+        self.number, self._advice, self._engines = number, advice, engines
         self.seconds: dict[str, float] = {}
         self.result: tuple[Batch, dict[str, float]] | None = None
 
     @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Time a block ("rollout", "reference", "check", "update"), and say what to try if memory runs out in it."""
+    def phase(self, name: str, *, keep_prompts: bool = False) -> Iterator[None]:
+        """Time a block ("rollout", "reference", "check", "update"), and say what to try if memory runs out in it. After
+        the rollout the keys and values of its prompts are dropped, unless the learner samples again and keeps them."""
         start = time.perf_counter()
         with memory_advice(self._advice["rollout" if name == "rollout" else "update"]):
             yield
+        if name == "rollout" and not keep_prompts:
+            for engine in self._engines:
+                engine.forget_prompts()
         self.seconds[f"seconds/{name}"] = time.perf_counter() - start
 
     def log(self, batch: Batch, metrics: dict[str, float]) -> None:
@@ -161,7 +166,7 @@ class Run(Generic[C]):
         if c.quantize != "none":
             lora.pack(family, joining.own_device(c.device))
         self.weights: Weights
-        keep_reference = keep_reference or c.kl_coef > 0
+        keep_reference = keep_reference or c.keeps_reference or c.kl_coef > 0
         if c.sharded:
             self.weights = ShardedWeights(engine, self.world, keep_reference=keep_reference)
         elif c.lora.rank:
@@ -174,6 +179,7 @@ class Run(Generic[C]):
             self.weights.family.recompute_activations()
         sampling = torch.Generator().manual_seed(2 * c.seed + 1)
         self.order = torch.Generator().manual_seed(2 * c.seed + 2)
+        c = self.config = fit_passes(c, self.weights, self.envs, self.world)
         self.state = RunState(self.weights, {"sampler": sampling, "order": self.order}, warm, self.world)
         self.policy = ModelPolicy(
             self.weights.sampler, sampling, name=f"{c.algorithm} ({c.model})", world=self.world, shares=self.envs.shares
@@ -287,7 +293,7 @@ class Run(Generic[C]):
             for engine in engines(self.weights):
                 engine.forget()  # an update depends on nothing computed before it, so that resuming is exact
             self.weights.refresh()
-            update = Update(state.update + 1, self._advice())
+            update = Update(state.update + 1, self._advice(), engines(self.weights))
             self.recorder.begin(update.number)
             yield update
             self._record(update)
@@ -379,10 +385,13 @@ class Run(Generic[C]):
     def _advice(self) -> dict[str, str]:
         """What to try where memory runs out."""
         c = self.config
-        smaller = f"go on with less at once: {self._resume()} --micro-batch {max(1, c.micro_batch // 2)}"
+        half = (
+            f"batch {max(1, c.micro_batch // 2)}" if c.micro_tokens is None else f"tokens {max(1, c.micro_tokens // 2)}"
+        )
+        smaller = f"go on with less at once: {self._resume()} --micro-{half}"
         return {
             "rollout": "start again with smaller --num-envs, --image-tokens or --max-new-tokens.",
-            "update": smaller if c.recompute else f"{smaller}, or with --recompute",
+            "update": f"{smaller}." if c.recompute else f"{smaller}, or with --recompute.",
         }
 
     def __enter__(self) -> Self:
@@ -412,7 +421,8 @@ def memory_advice(advice: str) -> Iterator[None]:
         known = isinstance(error, (torch.OutOfMemoryError, MemoryError))
         if known or "can't allocate memory" in str(error) or "not enough memory" in str(error):
             first = str(error).split("\n")[0]
-            raise UserError(f"Out of memory ({first}). The newest checkpoint is intact; {advice}") from error
+            what = "--plan says what takes how much, without training."
+            raise UserError(f"Out of memory ({first}). The newest checkpoint is intact; {advice} {what}") from error
         raise
 
 

@@ -368,6 +368,7 @@ class Float32Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        (x, weight), gradient = ctx.saved_tensors, gradients[0].to(ctx.saved_tensors[1].dtype)
+        x, weight = ctx.saved_tensors  # asked for once: where logits are recomputed, a second time is an error
+        gradient = gradients[0].to(weight.dtype)
         needs_x, needs_weight = ctx.needs_input_grad
         return gradient @ weight if needs_x else None, gradient.t() @ x if needs_weight else None

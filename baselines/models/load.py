@@ -82,8 +82,7 @@ def load_family(
         for parameter in net.parameters():  # the parameters alone: rotation frequencies stay float32
             parameter.data = parameter.data.to(getattr(torch, dtype))
         return TinyQwen2VL(net.to(device), words, image_tokens=image_tokens, system=system)
-    names = [name for name, _ in FAMILIES.values()]
-    listed = f"{', '.join(names[:-1])} or {names[-1]}"
+    listed = list_families()
     hint = f"Choose tiny (built offline), a folder with a config.json, or the Hub name of a {listed} model."
     config, source = find_model(model, hint)
     if config.model_type not in FAMILIES:
@@ -107,6 +106,12 @@ def load_family(
             f"--model {model}: its tokenizer is missing, or that of another model. Save or download the model again."
         )
     return family
+
+
+def list_families() -> str:
+    """The supported families, in words."""
+    names = [name for name, _ in FAMILIES.values()]
+    return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def find_model(model: str, hint: str) -> tuple[Any, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Shared parts of the learner tests: one thread, tiny models, prompts with pictures.
+"""Shared parts of the learner tests: one thread, tiny models, prompts with pictures, the device.
 
 Makes `samples` and the benchmarks importable (importlib mode).
 """
@@ -19,6 +19,8 @@ for folder in (HERE, HERE.parent / "benchmarks"):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
+from devices import CHOSEN, DEVICE  # noqa: E402
+from pretend import accelerator  # noqa: E402
 from publish import build_foreign  # noqa: E402
 from samples import INSTRUCTIONS, messages, picture  # noqa: E402
 
@@ -31,6 +33,24 @@ from baselines.models.tiny import SMALLEST, build_tiny  # noqa: E402
 def _one_thread():
     """More threads than idle cores make a small model several times slower."""
     torch.set_num_threads(1)
+
+
+def pytest_collection_modifyitems(items):
+    """On another device than the CPU, only the tests that follow it."""
+    if CHOSEN != "cpu":
+        for item in items:
+            if item.get_closest_marker("on_device") is None:
+                item.add_marker(pytest.mark.skip(reason="places its tensors itself, or compares bits"))
+
+
+@pytest.fixture(autouse=True)
+def _on_device(request):
+    """A pretended device where one is asked for."""
+    if CHOSEN == "pretend" and request.node.get_closest_marker("on_device"):
+        with accelerator():
+            yield
+    else:
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -57,7 +77,7 @@ def foreign(tmp_path_factory):
 @pytest.fixture
 def family():
     """A fresh tiny family: tests may change its weights."""
-    return load_family("tiny")
+    return load_family("tiny", device=DEVICE)
 
 
 @pytest.fixture

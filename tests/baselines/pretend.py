@@ -159,6 +159,8 @@ class Calls(TorchFunctionMode):
             elif isinstance(value, torch.dtype):
                 rest.append(value)
         kwargs.pop("non_blocking", None)
+        if device is not None and torch.device(device).type == "meta":
+            return tensor.to(*rest, **kwargs, device=device)
         out = tensor.to(*rest, **kwargs) if rest or kwargs else tensor
         if device is None or _names_cuda(device) == bool(self.places[tensor]):
             return out

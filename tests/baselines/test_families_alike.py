@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
+from devices import DEVICE
 from samples import INSTRUCTIONS, messages, picture
 
 from baselines.engine.batching import common_prefix
@@ -17,7 +18,7 @@ from vlgym.errors import UserError
 
 @pytest.fixture(params=list(FAMILIES))
 def family(request, model_folder):
-    return load_family(str(model_folder(request.param)), image_tokens=6)
+    return load_family(str(model_folder(request.param)), image_tokens=6, device=DEVICE)
 
 
 @pytest.fixture
@@ -46,13 +47,13 @@ def generator(seed: int = 0) -> torch.Generator:
 
 def stored(family, n: int) -> tuple[torch.Tensor, torch.Tensor]:
     """The same reply `n` times."""
-    ids = torch.tensor([family.encode_reply("target 3 current 1")] * n)
+    ids = torch.tensor([family.encode_reply("target 3 current 1")] * n, device=DEVICE)
     return ids, torch.ones_like(ids, dtype=torch.bool)
 
 
 def library_log_probs(family, prompt, ids) -> torch.Tensor:
     """Log-probabilities of a reply by the library's model from pixels and ids: its positions, masks and vision."""
-    full = torch.cat([prompt.ids, ids])[None]
+    full = torch.cat([prompt.ids.to(DEVICE), ids])[None]
     types = torch.zeros_like(full, dtype=torch.int32)
     types[0, prompt.image_slots] = 1
     inputs = {"input_ids": full}
@@ -63,7 +64,7 @@ def library_log_probs(family, prompt, ids) -> torch.Tensor:
     elif prompt.images:
         inputs["mm_token_type_ids"] = types
         inputs["pixel_values"] = torch.cat([family.patchify(image) for image in prompt.images])
-        inputs["image_grid_thw"] = torch.tensor([image.grid for image in prompt.images])
+        inputs["image_grid_thw"] = torch.tensor([image.grid for image in prompt.images], device=DEVICE)
     family.model.model.rope_deltas = None  # the library remembers those of its last call
     with torch.no_grad():
         logits = family.model(**inputs).logits[0, len(prompt) - 1 : -1].float()
@@ -71,10 +72,11 @@ def library_log_probs(family, prompt, ids) -> torch.Tensor:
     return torch.log_softmax(logits, -1).gather(-1, ids[:, None])[:, 0]
 
 
-def close(actual, expected, atol: float = 3e-5) -> None:
+def close(actual, expected, atol: float = 3e-5 if DEVICE == "cpu" else 3e-4) -> None:
     torch.testing.assert_close(actual, expected, atol=atol, rtol=0)
 
 
+@pytest.mark.on_device
 def test_sampled_log_probs_equal_the_librarys_teacher_forcing(family, prompts):
     assert common_prefix(prompts) >= 20
     out = Engine(family, max_new_tokens=24).sample(prompts, generator())
@@ -83,6 +85,7 @@ def test_sampled_log_probs_equal_the_librarys_teacher_forcing(family, prompts):
         close(out.logp[i, :n], library_log_probs(family, prompt, out.ids[i, :n]))
 
 
+@pytest.mark.on_device
 @torch.no_grad()
 def test_left_and_right_padded_scoring_both_equal_the_sampled_log_probs(family, prompts):
     engine = Engine(family, max_new_tokens=24)
@@ -91,13 +94,16 @@ def test_left_and_right_padded_scoring_both_equal_the_sampled_log_probs(family, 
     close(engine.score_flat(prompts, out.ids, out.mask), out.logp)
 
 
+@pytest.mark.on_device
 def test_left_and_right_padded_scoring_have_the_same_gradients(family, prompts):
     engine = Engine(family, max_new_tokens=8)
     ids, mask = stored(family, len(prompts))
     gradients = []
     for score in (engine.score, engine.score_flat):
         family.model.zero_grad()
-        (score(prompts, ids, mask, train_vision=True) * torch.linspace(-1, 1, ids.shape[1])).sum().backward()
+        (
+            score(prompts, ids, mask, train_vision=True) * torch.linspace(-1, 1, ids.shape[1], device=DEVICE)
+        ).sum().backward()
         gradients.append({n: p.grad for n, p in family.model.named_parameters() if p.grad is not None})
     assert gradients[0].keys() == gradients[1].keys()
     for name, gradient in gradients[0].items():
@@ -132,6 +138,7 @@ def test_recomputed_activations_give_the_same_gradients_and_keep_less(family, pr
     assert little < 0.6 * much
 
 
+@pytest.mark.on_device
 @torch.no_grad()
 def test_permuting_the_pictures_changes_the_log_probs(family):
     engine = Engine(family, max_new_tokens=8)
@@ -157,6 +164,7 @@ def test_cached_vision_features_give_exactly_the_log_probs_of_live_ones(family, 
         assert p.dim() == 1 or p.grad.abs().sum() > 0
 
 
+@pytest.mark.on_device
 def test_every_special_token_but_the_stops_is_suppressed_and_never_sampled(family, prompts):
     tokens = family.tokenizer.added_tokens_decoder
     special = {i for i, token in tokens.items() if token.special}
@@ -167,10 +175,10 @@ def test_every_special_token_but_the_stops_is_suppressed_and_never_sampled(famil
     engine = Engine(family, max_new_tokens=12)
     with torch.no_grad():  # the model wants nothing else
         logits = family.logits(engine.sample(prompts, generator()).hidden)
-        assert torch.isin(logits.argmax(-1), torch.tensor(family.suppressed)).all()
+        assert torch.isin(logits.argmax(-1), torch.tensor(family.suppressed, device=DEVICE)).all()
     for seed in range(3):
         out = engine.sample(prompts, generator(seed))
-        assert not torch.isin(out.ids[out.mask], torch.tensor(family.suppressed)).any()
+        assert not torch.isin(out.ids[out.mask], torch.tensor(family.suppressed, device=DEVICE)).any()
         assert torch.isfinite(out.logp).all()
 
 
@@ -190,9 +198,12 @@ def test_the_value_ignores_padding_and_reply_and_sends_the_model_no_gradient(fam
     assert head.inner.weight.grad.abs().sum() > 0
 
 
+@pytest.mark.on_device
 @torch.no_grad()
 def test_bfloat16_weights_give_float32_log_probs_on_which_sampling_and_scoring_agree(family, prompts, model_folder):
-    coarse = load_family(str(model_folder(family.model.config.model_type)), image_tokens=6, dtype="bfloat16")
+    coarse = load_family(
+        str(model_folder(family.model.config.model_type)), image_tokens=6, dtype="bfloat16", device=DEVICE
+    )
     assert {p.dtype for p in coarse.model.parameters()} == {torch.bfloat16}
     engine = Engine(coarse, max_new_tokens=8)
     out = engine.sample(prompts, generator())

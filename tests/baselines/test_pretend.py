@@ -8,6 +8,7 @@ import gpu_speed
 import numpy as np
 import pytest
 import torch
+from devices import away_from_the_host
 from pretend import Misplaced, accelerator
 from stage import SMALL
 
@@ -45,6 +46,7 @@ def test_the_pretend_accelerator_is_as_strict_as_a_real_one():
                 mix()
 
 
+@pytest.mark.on_device
 @pytest.mark.parametrize(
     ("learner", "more"),
     [
@@ -58,7 +60,7 @@ def test_the_pretend_accelerator_is_as_strict_as_a_real_one():
 )
 def test_a_run_and_its_continuation_keep_to_one_device(tmp_path, learner, more):
     config = learner.Config(**{**SHORT, "out": tmp_path / "run", **more})
-    with accelerator():
+    with away_from_the_host():
         learner.train(config)
         run = learner.train(replace(config, resume=True, updates=2))
         assert run.state.update == 2
@@ -66,17 +68,18 @@ def test_a_run_and_its_continuation_keep_to_one_device(tmp_path, learner, more):
         assert all(x.is_cuda for network in networks for x in network.parameters())
 
 
+@pytest.mark.on_device
 @pytest.mark.parametrize("name", ["qwen2_5_vl", "qwen3_vl", "gemma3"])
 def test_every_family_keeps_to_one_device(tmp_path, model_folder, name):
     more = {"model": str(model_folder(name)), "out": tmp_path / "run", "value_warmup": 0}
-    with accelerator():
+    with away_from_the_host():
         assert vldac.train(vldac.Config(**{**SHORT, **ADAPTERS, **more})).state.update == 1
 
 
 @pytest.mark.parametrize("part", gpu_speed.PARTS)
 def test_the_gpu_benchmark_keeps_to_one_device(part, monkeypatch):
     monkeypatch.setattr(run_module, "load_family", run_module.load_family)  # the benchmark exchanges it
-    with accelerator():
+    with away_from_the_host():
         bench = gpu_speed.Bench("tiny", torch.device("cuda", 0))
         bench.scale = replace(
             bench.scale, batches=(16,), new_tokens=8, images=2, micro=(2,), num_envs=4, rollout_steps=2, updates=1
