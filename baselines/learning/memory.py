@@ -217,8 +217,8 @@ def _passes(engine: Engine, config: RunConfig, prompt: Prompt, new_tokens: int, 
     items = [
         Item("gradients in float32", 4 * sum(p.numel() for p in trained), "update"),
         Item(
-            f"activations of {rows} x {len(prompt) + new_tokens} tokens, {how}", max(0, whole - _bytes(trained) - 3 * logits),
-            "update",
+            f"activations of {rows} x {len(prompt) + new_tokens} tokens, {how}",
+            max(0, whole - _bytes(trained) - 3 * logits), "update",
         ),
         Item("logits of the update", 3 * logits, "update"),
     ]  # fmt: skip
