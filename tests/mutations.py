@@ -20,6 +20,7 @@ import importlib
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -47,7 +48,7 @@ FIRST = {
 }  # fmt: skip
 """Which of the files is run first, where another would only take time."""
 RESULTS = PAGES / "mutations.json"
-SECONDS = 900  # of one run, after which it counts as caught: it would not have ended
+SECONDS = 600  # of the processor in one run, after which it counts as caught: it would not have ended
 PASSED, FOREIGN = 0, 86
 ASK = """
 import sys, pytest, matplotlib.pyplot, torch.utils.tensorboard
@@ -118,12 +119,11 @@ def changed_copy(changes: Sequence[Mutation]) -> Iterator[Path]:
 
 def run_tests(copy: Path, files: Sequence[str]) -> int:
     """In a process of its own: run test files on a copy; return pytest's status, or `FOREIGN`."""
-    signal.alarm(SECONDS)
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
     os.chdir(copy)
     sys.dont_write_bytecode = True
     sys.path[:] = [str(copy), *(path for path in sys.path if Path(path or ".").resolve() != ROOT)]
     os.environ["PYTHONPATH"] = os.pathsep.join([str(copy), os.environ.get("PYTHONPATH", "")])
-    os.environ["COLUMNS"] = "400"  # pytest cuts the names of errors at the terminal's edge
     output = os.open("output.txt", os.O_WRONLY | os.O_CREAT)
     os.dup2(output, 1)
     os.dup2(output, 2)
@@ -145,13 +145,13 @@ def judge(copy: Path, status: int, seconds: float) -> Result:
     text = (copy / "output.txt").read_text(encoding="utf-8", errors="replace")
     if status == PASSED:
         return Result("", "", seconds)
-    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL):
         return Result("(did not end)", f"more than {SECONDS} s", seconds)
     failed = re.search(r"^(?:FAILED|ERROR) (\S+?\.py)(?:::(.+?))?(?: - (.*))?$", text, re.MULTILINE)
     if os.waitstatus_to_exitcode(status) == FOREIGN or failed is None:
         sys.exit(f"the tests did not run on the copy (status {status}):\n{text[-3000:]}")
-    error = re.match(r"[\w.]+", failed[3] or "")
-    return Result(failed[2] or failed[1], error[0] if error else "", seconds)
+    raised = re.findall(r"^\S+:\d+: (\w+)$", text, re.MULTILINE)
+    return Result(failed[2] or failed[1], raised[-1] if raised else "", seconds)
 
 
 def load_libraries() -> None:
@@ -207,20 +207,26 @@ def write_page(saved: dict[str, Any], write: bool) -> None:
             rows.append([change.name, f"`{change.file}`", "caught" if test else "**not caught**",
                          f"`{test}`" if test else "", error, f"{seconds:.0f}", earlier])  # fmt: skip
     untried = f" ({len(MUTATIONS) - len(rows)} more of the list were not tried)" if len(rows) < len(MUTATIONS) else ""
+    whole = ""
+    if UNCHANGED in found:
+        whole = (
+            f"On the unchanged copy these pass, in {found[UNCHANGED][2]:.0f} CPU seconds beside what loading the "
+            "libraries takes, which is done once for all. "
+        )
     parts = [
-        f"{caught} of {len(rows)} mistakes in the learners{untried} are caught by `tests/baselines/test_direction*.py` alone, "
-        f"each made by itself in a copy of the package. On the unchanged copy the tests pass in "
-        f"{found[UNCHANGED][2]:.0f} CPU seconds, beside those that loading the libraries takes, which is done once. "
-        "`caught by` is the first test that failed, and `error` what it raised; the seconds are those "
+        f"{caught} of {len(rows)} mistakes in the learners{untried} are caught by the tests of direction alone "
+        f"(`tests/baselines/test_direction*.py`), each made by itself in a copy of the package. {whole}`caught by` is the first test that failed and `error` what it raised; the seconds are those "
         "until then.",
     ]
     if before:
-        test = before.get(TOGETHER, [None])[0]
         files = ", ".join(f"`{file}`" for file in SUITES["before"])
         parts.append(
             f"The last column is of the learner tests that there were before ({files}), for the ten changes that a "
-            f"review named. With all ten at once {f'`{test}` fails' if test else 'they all pass'}."
+            "review named."
         )
+    if TOGETHER in before:
+        test = before[TOGETHER][0]
+        parts[-1] += f" With all ten at once {f'`{test}` fails' if test else 'they all pass'}."
     header = ["mistake", "file in `baselines/`", "", "caught by", "error", "CPU s", "by the tests before"]
     body = "\n\n".join([*parts, table(header, rows)])
     finish("mutations", "Mistakes that the tests notice", body, ["torch", "transformers", "pytest"], write,
