@@ -215,8 +215,9 @@ def write_page(saved: dict[str, Any], write: bool) -> None:
         )
     parts = [
         f"{caught} of {len(rows)} mistakes in the learners{untried} are caught by the tests of direction alone "
-        f"(`tests/baselines/test_direction*.py`), each made by itself in a copy of the package. {whole}`caught by` is the first test that failed and `error` what it raised; the seconds are those "
-        "until then.",
+        "(`tests/baselines/test_direction*.py`), each made by itself in a copy of the package. "
+        f"{whole}`caught by` is the first test that failed and `error` what it raised; the seconds are those until "
+        "then."
     ]
     if before:
         files = ", ".join(f"`{file}`" for file in SUITES["before"])
