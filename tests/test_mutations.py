@@ -46,6 +46,13 @@ def test_a_mistake_is_made_in_a_copy_and_not_in_the_working_tree(mutations):
     assert not copy.exists()
 
 
+def test_the_ten_of_the_lists_head_can_be_made_together(mutations):
+    listed = [change for change in mutations.MUTATIONS if change.name in mutations.LISTED]
+    with mutations.changed_copy(listed) as copy:
+        text = (copy / "baselines" / "vldac.py").read_text(encoding="utf-8")
+    assert all(change.new in text for change in listed)
+
+
 def test_a_mistake_that_fits_nowhere_ends_the_script_with_a_clear_line(mutations, tmp_path):
     (tmp_path / "baselines").mkdir()
     (tmp_path / "baselines" / "vldac.py").write_text("a\na\n")

@@ -274,6 +274,20 @@ def test_gradients_are_shortened_to_the_limit_of_their_norm():
     torch.testing.assert_close(b, a * 0.01 / a.norm(), atol=1e-6, rtol=1e-3)
 
 
+def test_the_value_head_moves_the_model_only_where_it_is_asked_to():
+    learner = learner_that_values(vldac)
+    sample = learner.collect()[0].samples[0]
+    states = learner.weights.scorer.score_states([sample.prompt], sample.ids[None], torch.ones(1, len(sample.ids)) > 0)[
+        1
+    ]
+    assert learner.value(states).requires_grad
+    for asked in ({}, {"stop_gradient": True}, {"stop_gradient": False}):
+        gradients = torch.autograd.grad(
+            learner.value(states, **asked).sum(), learner.weights.parameters, retain_graph=True, allow_unused=True
+        )
+        assert any(g is not None for g in gradients) == (asked == {"stop_gradient": False})
+
+
 # ---- RL4VLM ----------------------------------------------------------------------------------------------------------
 
 

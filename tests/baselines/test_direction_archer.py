@@ -70,6 +70,16 @@ def test_the_buffer_holds_every_step_with_the_references_features_its_reward_and
     torch.testing.assert_close(learner.critics.state.mean, means)  # as it was: what was learnt of features stays true
 
 
+def q_of(critics: Any, i: int, state: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
+    """What one of the two Q says of a reply."""
+    return critics.qs[i](torch.cat([critics.state(state), critics.action(action)]))[0]
+
+
+def v_of(critics: Any, i: int, state: torch.Tensor) -> torch.Tensor:
+    """What one of the two V says of a state."""
+    return critics.vs[i](critics.state(state))[0]
+
+
 def test_the_critics_and_their_targets_move_as_by_hand():
     learner = critic(env=ENDS, critic_steps=3, critic_batch=12, tau=0.3, gamma=0.8, critic_lr=1e-2)
     learner.remember(*learner.collect()[:2])
@@ -82,17 +92,16 @@ def test_the_critics_and_their_targets_move_as_by_hand():
     optimizer = torch.optim.AdamW(critics.parameters(), lr=1e-2, weight_decay=0.0)
     for _ in range(3):
         loss = torch.zeros(())
-        seen = learner.replay.draw(12, order)
+        seen = [learner.replay.rows[i] for i in torch.randperm(15, generator=order)[:12].tolist()]
         assert {row.following is None for row in seen} == {True, False}
-        for row in seen:
-            state, action = row.state.feature[None], row.action[None]
-            for i in (0, 1):
-                after = 0.0 if row.following is None else targets.v(row.following.feature[None])[i, 0].detach()
-                loss = loss + (critics.q(state, action)[i, 0] - (row.reward + 0.8 * after)) ** 2 / len(seen)
-        for state, action in zip(states, actions, strict=True):
-            for i in (0, 1):
-                goal = targets.q(state[None], action[None])[i, 0].detach()
-                loss = loss + (critics.v(state[None])[i, 0] - goal) ** 2 / len(states)
+        for i in (0, 1):
+            for row in seen:
+                after = 0.0 if row.following is None else v_of(targets, i, row.following.feature).detach()
+                goal = row.reward + 0.8 * after
+                loss = loss + (q_of(critics, i, row.state.feature, row.action) - goal) ** 2 / len(seen)
+            for state, action in zip(states, actions, strict=True):
+                goal = q_of(targets, i, state, action).detach()
+                loss = loss + (v_of(critics, i, state) - goal) ** 2 / len(states)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -116,13 +125,18 @@ def test_the_actors_gradients_are_those_of_reinforce_with_the_lower_critics_by_h
     make_update(learner, 3)
     (fresh,), reference = answers, small_engine()
     assert len(fresh.samples) == 15
-    assert {sample.prompt.key for sample in fresh.samples} <= learner.replay.states.keys()
+    answered, kept = (
+        [each.prompt.key for each in of] for of in (fresh.samples, [row.state for row in learner.replay.rows])
+    )
+    assert sorted(answered) == sorted(kept)
+    assert answered != kept  # drawn, in an order of its own
     advantages = []
     with torch.no_grad():
         for sample in fresh.samples:
             ids = sample.ids[None]
             state, action = reference.reply_states([sample.prompt], ids, torch.ones_like(ids, dtype=torch.bool))
-            q, v = learner.critics.q(state, action)[:, 0].tolist(), learner.critics.v(state)[:, 0].tolist()
+            q = [float(q_of(learner.critics, i, state[0], action[0])) for i in (0, 1)]
+            v = [float(v_of(learner.critics, i, state[0])) for i in (0, 1)]
             advantages.append(min(q) - min(v))
     if normalise:
         advantages = by_hand.normalised(advantages)

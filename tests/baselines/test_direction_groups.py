@@ -114,21 +114,31 @@ def test_loops_gradients_are_those_of_leave_one_out_by_hand_and_episodes_without
 
 
 def test_grpos_gradients_are_those_of_advantages_over_the_deviation_by_hand_and_the_kl_counts_everywhere():
-    found = watched_groups(grpo, num_envs=15, group=3, minibatch=4, micro_batch=3)
+    found = watched_groups(grpo, num_envs=18, group=3, minibatch=4, micro_batch=3)
     check_rollout(found)
     assert found.learner.config.kl_coef > 0
     advantages = []
     for group in returns_of(found):
         alike = max(group) - min(group) < 1e-6
         advantages += [0.0] * 3 if alike else by_hand.normalised(group)
+    assert 0.0 in advantages
     parts, owner = episode_parts(found, advantages), {i: e for e, unit in enumerate(found.batch.units) for i in unit}
     seen = []
     for rows, gradients in zip(found.rows, found.steps.gradients("policy"), strict=True):
         seen.append(sorted({owner[i] for i in rows}))
         by_hand.close(gradients, sum(parts[e] for e in seen[-1]) / len(seen[-1]), found.learner.weights.parameters)
-    assert [len(episodes) for episodes in seen] == [4, 4, 4, 3] * 2
-    for half in (seen[:4], seen[4:]):
-        assert sorted(e for episodes in half for e in episodes) == list(range(15))
+    assert [len(episodes) for episodes in seen] == [4, 4, 4, 4, 2] * 2
+    for half in (seen[:5], seen[5:]):
+        assert sorted(e for episodes in half for e in episodes) == list(range(18))
+
+
+@pytest.mark.parametrize("module", [loop, archer])
+def test_a_budget_in_environment_steps_sets_the_learning_rate(module):
+    changes = {"critic_steps": 1, "critic_warmup": 0} if module is archer else {**EPISODES, "num_envs": 2, "group": 2}
+    learner = on_stage(module, lr=1e-4, final_lr=0.0, env_steps=100, rollout_steps=1, epochs=1, **changes)
+    for made, share in ((0, 1.0), (50, 0.5), (75, 0.5 - 0.5**1.5)):
+        learner.run.state.env_steps = made
+        assert make_update(learner, 9)[1]["policy/lr"] == pytest.approx(1e-4 * share)
 
 
 def test_every_epoch_of_loop_has_all_steps_at_the_cosines_rate():

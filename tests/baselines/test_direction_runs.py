@@ -62,6 +62,7 @@ def test_every_learner_improves_at_a_bandit_as_held_out_episodes_show(name, tmp_
     rows = read_rows(tmp_path / "run" / "log.jsonl")
     assert [row["update"] for row in rows] == list(range(1, run.config.updates + 1))
     assert rows[-1]["episode/success"] > 0.8
+    assert any(row["loss/kl"] > 0 for row in rows) == (run.config.kl_coef > 0)
     # The merged weights of adapters agree to rounding; weights that are behind by an update would not.
     assert max(row["rollout/logp_diff_max"] for row in rows) < 1e-3
 
@@ -85,7 +86,8 @@ def collect(**changes: Any) -> tuple[list[tuple[str, str]], float]:
 )
 def test_labels_are_the_oracles_except_for_the_share_that_noise_replaced(noise, imitate_noise, wrong):
     labels, replaced = collect(noise=noise, imitate_noise=imitate_noise)
-    assert {arm for arm, _ in labels} == {"+", "-"}
+    # Random actions are of both kinds, whatever the oracle says.
+    assert len(set(labels)) == (4 if wrong else 2)
     assert replaced == pytest.approx(np.mean([arm != label for arm, label in labels]))
     assert replaced == pytest.approx(wrong, abs=0.08)
     assert (replaced == 0) == (wrong == 0)
