@@ -19,6 +19,8 @@ from vlgym.rollout import Runner
 from vlgym.trajectory import TrajectoryWriter
 from vlgym.types import Reply, StepRecord
 
+from ..runs.distributed import World
+from .config import RunConfig
 from .environments import Environments
 
 FOLDER = "episodes"
@@ -130,6 +132,12 @@ class EpisodeRecorder:
                 turns += runner.advance(runner.turns(), [Reply(text, cut=cut)])
             runner.close()
             self._open[name] = [replace(turn, final_messages=None) for turn in turns]
+
+
+def make_recorder(config: RunConfig, out: Path, record: Mapping[str, Any], world: World) -> EpisodeRecorder:
+    """The recorder of a run in `out`, whose record is given; only the first process records."""
+    every = config.record_every if world.first else 0
+    return EpisodeRecorder(out / FOLDER, record, every=every, keep=config.record_keep)
 
 
 def recordings(folder: Path) -> list[Path]:

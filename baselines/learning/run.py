@@ -52,8 +52,7 @@ from .evaluation import draw_run, held_out, in_words
 from .fit import fit_passes
 from .merging import merge_metrics
 from .optimizers import Optimizers
-from .recording import FOLDER as EPISODES
-from .recording import EpisodeRecorder
+from .recording import make_recorder
 from .results import check_targets, save_results
 from .selection import TEST, Selection
 from .sharded import ShardedWeights
@@ -187,9 +186,7 @@ class Run(Generic[C]):
         record["policy"] = self.policy.describe()  # the limits that follow from model and warm start are known now
         if self.world.first and not c.resume:
             folder.write_json(self.out / folder.RUN_FILE, record)
-        self.recorder = EpisodeRecorder(
-            self.out / EPISODES, record, every=c.record_every if self.world.first else 0, keep=c.record_keep
-        )
+        self.recorder = make_recorder(c, self.out, record, self.world)
         self.selection = Selection(self)
 
     def _describe(self) -> dict[str, Any]:
@@ -286,8 +283,7 @@ class Run(Generic[C]):
             self.evaluate()
             self.selection.validate(last=self.all_made())
         elif self.finished():
-            more = "--stop-after" if not self.all_made() else "--updates" if c.env_steps is None else "--env-steps"
-            self.log.say(f"this run ended after {state.update} updates; to go on: {self._resume()} {more} N")
+            self.log.say(self.selection.explain_end(self._resume()))
         stop = self._stack.enter_context(interruptible())
         while not self.finished() and not distributed.any_of(bool(stop["signal"]), self.world):
             for engine in engines(self.weights):

@@ -102,6 +102,14 @@ class Selection:
         updates = {report["update"] for report in self.run.state.evaluations if report["split"] == VAL}
         return sum(best is None or update > best.update for update in updates)
 
+    def explain_end(self, resume: str) -> str:
+        """Why a run that is resumed has nothing to do, and how it goes on; `resume` is the command so far."""
+        c = self.run.config
+        if not self.run.all_made():
+            return f"no better model in {c.stop_after} validations; to wait for more: {resume} --stop-after N"
+        more = "--updates" if c.env_steps is None else "--env-steps"
+        return f"all {self.run.state.update} updates of this run have been made; to add some: {resume} {more} N"
+
     def _consider(self, reports: Sequence[Mapping[str, Any]]) -> bool:
         """Keep the model where it is better than the best so far; return whether it is.
 

@@ -20,7 +20,7 @@ NOWHERE = Path("/dev/null/x")  # cannot be made, by root either
 NUMBERS: tuple[Any, ...] = (-1, 10**30, math.nan)
 TEXTS = {"env_kwargs": ("targt=3",), "options": ("--lr=-1",)}
 """Wrong values of options that are no plain text."""
-ANY_TEXT = {"model"}  # what names no model is another test's (test_models_on_disk.py)
+ANY_TEXT = {"model", "system"}  # what names no model is another test's (test_models_on_disk.py)
 
 
 class WorkBegan(AssertionError):
