@@ -111,7 +111,9 @@ def _grouped(module: Any, lengths: _Lengths) -> Callable[..., Tensor]:
     ) -> Tensor:
         kind = module.config._attn_implementation
         if "flash" in kind:
-            return type(module).forward(module, hidden_states, cu_seqlens, position_embeddings, **kwargs)
+            return type(module).forward(
+                module, hidden_states, cu_seqlens, position_embeddings=position_embeddings, **kwargs
+            )
         assert position_embeddings is not None
         groups = lengths.of(cu_seqlens)
         attend = ALL_ATTENTION_FUNCTIONS.get(kind) or sys.modules[type(module).__module__].eager_attention_forward

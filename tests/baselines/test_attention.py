@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from samples import messages, picture
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from baselines.engine.engine import Engine
 from baselines.models import attention as attention_module
@@ -117,6 +118,22 @@ def test_kernels_that_cannot_run_are_refused_before_any_weight_is_read(options, 
     with pytest.raises(UserError, match=words) as told:
         load_family(str(model_folder("qwen2_5_vl")), **options)
     assert "\n" not in str(told.value)
+
+
+@torch.no_grad()
+def test_flash_attention_is_given_the_lengths_of_all_images_in_one_call_a_layer(model_folder, monkeypatch):
+    family = load_family(str(model_folder("qwen2_vl")), image_tokens=64)
+    calls = []
+
+    def stand_in(module, query, key, value, attention_mask, **options):
+        calls.append((options["cu_seq_lens_q"].tolist(), options["max_length_q"], options["is_causal"]))
+        return torch.zeros_like(query).transpose(1, 2), None
+
+    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS, "flash_attention_2", stand_in)
+    family.model.model.visual.config._attn_implementation_internal = "flash_attention_2"
+    images = [family.prepare_image(picture(n, size)) for n, size in enumerate([(56, 56), (84, 112)])]
+    family.encode_images(images)
+    assert calls == [([0, 16, 64], 48, False)] * 2
 
 
 def test_where_flash_attention_runs_gemma_takes_it_for_its_tower_alone(monkeypatch):
