@@ -4,7 +4,7 @@
 
 Everything is on the tiny model after a warm start on NumberLine, on a CPU with one thread. "Before" is what the
 learners did until float32 masters and sums came; it is made again here, so that both are of one run. Times are ratios
-within a run; no GPU is used. The warm start is kept in `--runs`.
+within a run; no GPU is used. Warm start and finished parts are kept in `--runs`, so it may be stopped at any time.
 """
 
 from __future__ import annotations
@@ -292,8 +292,10 @@ def seconds(model: Path, dtype: str, way: str) -> float:
 def main() -> None:
     """Measure, and write the page."""
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=Path, default=Path("runs/half_precision"), help="folder of the warm start")
-    parser.add_argument("--part", choices=["full", "adapters", "speed"], help="only this part, and no page")
+    parser.add_argument("--runs", type=Path, default=Path("runs/half_precision"), help="folder of what is kept")
+    parser.add_argument(
+        "--part", choices=["full", "adapters", "speed"], help="measure only this part, and write no page"
+    )
     args = parse_write(__doc__ or "", parser)
     torch.set_num_threads(1)
     model = args.runs / "warm"
@@ -301,11 +303,17 @@ def main() -> None:
         shutil.rmtree(model, ignore_errors=True)
         sft.run(sft.Config(out=model, threads=1, warm=WarmConfig(steps=120, target=1.0)))
     parts: dict[str, Callable[[Path], str]] = {"full": write_full, "adapters": write_adapters, "speed": write_speed}
+    texts = []
+    for part, write in parts.items():
+        kept = args.runs / f"{part}.md"
+        if not kept.is_file() and args.part in (None, part):
+            kept.write_text(write(model))
+        texts.append(kept.read_text() if kept.is_file() else f"({part}: not measured yet)")
     if args.part:
-        print(parts[args.part](model))
+        print(texts[list(parts).index(args.part)])
         return
-    body = "\n\n".join(write(model) for write in parts.values())
-    finish("half_precision", "Half precision", body, ["vlgym", "torch", "transformers", "peft"], args.write)
+    packages = ["vlgym", "torch", "transformers", "peft"]
+    finish("half_precision", "Half precision", "\n\n".join(texts), packages, args.write)
 
 
 def write_full(model: Path) -> str:
