@@ -389,7 +389,8 @@ def write_speed(model: Path) -> str:
         "## What sampling costs\n\nMemory of the merged copy, computed from the sizes of the adapted layers, and the "
         "time to sample 32 replies with the tiny model on a CPU, over that of `model`. A CPU makes float32 copies of "
         "the weights for each product of `none` in bfloat16; a GPU does not, and its time is not known yet. float32 "
-        "products do not run on a GPU's 16-bit units.\n\n" + table(header, rows)
+        "products do not run on a GPU's 16-bit units. In float32, `model` and `float32` are the same computation: what "
+        "their times differ by is the noise of the machine.\n\n" + table(header, rows)
     )
 
 
