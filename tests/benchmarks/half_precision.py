@@ -4,7 +4,7 @@
 
 Everything is on the tiny model after a warm start on NumberLine, on a CPU with one thread. "Before" is what the
 learners did until float32 masters and sums came; it is made again here, so that both are of one run. Times are ratios
-within a run; no GPU is used. The warm start is kept in `--runs`.
+within a run; no GPU is used. Warm start and finished parts are kept in `--runs`, so it may be stopped at any time.
 """
 
 from __future__ import annotations
@@ -292,8 +292,10 @@ def seconds(model: Path, dtype: str, way: str) -> float:
 def main() -> None:
     """Measure, and write the page."""
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=Path, default=Path("runs/half_precision"), help="folder of the warm start")
-    parser.add_argument("--part", choices=["full", "adapters", "speed"], help="only this part, and no page")
+    parser.add_argument("--runs", type=Path, default=Path("runs/half_precision"), help="folder of what is kept")
+    parser.add_argument(
+        "--part", choices=["full", "adapters", "speed"], help="measure only this part, and write no page"
+    )
     args = parse_write(__doc__ or "", parser)
     torch.set_num_threads(1)
     model = args.runs / "warm"
@@ -301,11 +303,17 @@ def main() -> None:
         shutil.rmtree(model, ignore_errors=True)
         sft.run(sft.Config(out=model, threads=1, warm=WarmConfig(steps=120, target=1.0)))
     parts: dict[str, Callable[[Path], str]] = {"full": write_full, "adapters": write_adapters, "speed": write_speed}
+    texts = []
+    for part, write in parts.items():
+        kept = args.runs / f"{part}.md"
+        if not kept.is_file() and args.part in (None, part):
+            kept.write_text(write(model))
+        texts.append(kept.read_text() if kept.is_file() else f"({part}: not measured yet)")
     if args.part:
-        print(parts[args.part](model))
+        print(texts[list(parts).index(args.part)])
         return
-    body = "\n\n".join(write(model) for write in parts.values())
-    finish("half_precision", "Half precision", body, ["vlgym", "torch", "transformers", "peft"], args.write)
+    packages = ["vlgym", "torch", "transformers", "peft"]
+    finish("half_precision", "Half precision", "\n\n".join(texts), packages, args.write)
 
 
 def write_full(model: Path) -> str:
@@ -381,7 +389,8 @@ def write_speed(model: Path) -> str:
         "## What sampling costs\n\nMemory of the merged copy, computed from the sizes of the adapted layers, and the "
         "time to sample 32 replies with the tiny model on a CPU, over that of `model`. A CPU makes float32 copies of "
         "the weights for each product of `none` in bfloat16; a GPU does not, and its time is not known yet. float32 "
-        "products do not run on a GPU's 16-bit units.\n\n" + table(header, rows)
+        "products do not run on a GPU's 16-bit units. In float32, `model` and `float32` are the same computation: what "
+        "their times differ by is the noise of the machine.\n\n" + table(header, rows)
     )
 
 
