@@ -72,8 +72,8 @@ class ShardedEngine(Engine):
     def _score_nothing(self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """[0, R] and [0, H] that depend on every weight."""
         tokens = torch.zeros(1, 2, dtype=torch.int64, device=ids.device)
-        none = self.family.flat_hidden(self.embedding(tokens), tokens.expand(3, -1, -1), None)[0, :0]
-        return self.logits(none)[:, :1].expand(0, ids.shape[1]), none
+        none = self.family.flat_hidden(self.embedding(tokens), tokens.expand(3, -1, -1), None)[0, :0].clone()
+        return self.logits(none)[:, :1].repeat(1, ids.shape[1]), none  # FSDP warns of views
 
 
 class _Pass(nn.Module):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 300.0  # seconds; a machine may be busy
+PATIENCE = 600.0  # seconds; a machine may be busy
 
 
 def free_port() -> int:

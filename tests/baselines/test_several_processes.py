@@ -200,7 +200,8 @@ def test_no_part_of_a_checkpoint_is_a_pickle(tmp_path):
 
 def test_every_learner_trains_split_weights_also_where_a_process_has_no_row(tmp_path):
     small = replace(CONFIG, updates=1, eval_episodes=0, minibatch=1, value_warmup=0, shard="full")
-    groups = {**SMALL, **LEAST, "num_envs": 6, "group": 2, "minibatch": 1, "updates": 1, "eval_episodes": 0}
+    groups = {**SMALL, **LEAST, "num_envs": 4, "group": 2, "minibatch": 1, "updates": 1, "eval_episodes": 0}
+    groups["env_kwargs"] = ("max_turns=2",)
 
     def work() -> None:
         rl4vlm.train(replace(rl4vlm.Config(**SMALL), **LEAST, **ONE, out=tmp_path / "rl4vlm"))
