@@ -6,20 +6,19 @@ makes the command line of it; `run.json` stores it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar, get_args
+from typing import Any, ClassVar, Self, get_args
 
 import tyro
 import yaml
 
-from vlgym.errors import UserError, check_choice, check_number, nearest
+from vlgym.errors import UserError, check_choice, check_number
 
 from ..models.attention import choose_attention
 from ..models.limits import MOST_TEMPERATURE
 from ..models.load import DTYPES
 from ..models.lora import LoraOptions
-from ..runs import folder
 from ..runs.joining import check_processes
 from ..runs.logs import check_tracker
 from ..runs.packages import need_bitsandbytes
@@ -35,14 +34,6 @@ DEFAULT_ENV, DEFAULT_MODEL = "vlgym/NumberLine-v0", "tiny"
 ADAPTER_RANK = 16  # of published models on CUDA, as in the paper's code; alpha, twice that, is as there, too
 
 MOST_ENVS, MOST_SEED, MOST_GIB = 2**16, 2**62 - 1, 2**20
-
-FREE_ON_RESUME = frozenset(
-    {
-        "out", "resume", "overwrite", "yes", "updates", "env_steps", "save_every", "eval_every", "eval_episodes",
-        "threads", "track", "process_timeout", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter",
-        "record_every", "record_keep", "stop_after", "check", "fit", "plan", "plan_gib",
-    }
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -312,22 +303,22 @@ class RunConfig:
     def require_positive(self, *names: str) -> None:
         """Raise `UserError` unless the named values are > 0."""
         for name in names:
-            check_number(_flag(name), getattr(self, name), above=0)
+            check_number(flag_of(name), getattr(self, name), above=0)
 
     def require_at_least(self, least: int, *names: str) -> None:
         """Raise `UserError` unless the named values are >= `least`, or None."""
         for name in names:
             if getattr(self, name) is not None:
-                check_number(_flag(name), getattr(self, name), least)
+                check_number(flag_of(name), getattr(self, name), least)
 
     def require_share(self, *names: str) -> None:
         """Raise `UserError` unless the named values are in [0, 1]."""
         for name in names:
-            check_number(_flag(name), getattr(self, name), 0, 1)
+            check_number(flag_of(name), getattr(self, name), 0, 1)
 
     def require_one_of(self, name: str, *choices: str) -> None:
         """Raise `UserError` unless the named value is one of the choices."""
-        check_choice(_flag(name), getattr(self, name), choices)
+        check_choice(flag_of(name), getattr(self, name), choices)
 
     def environment_arguments(self) -> dict[str, Any]:
         """Constructor arguments of the environments.
@@ -348,7 +339,9 @@ class RunConfig:
         return arguments
 
 
-C = TypeVar("C", bound=RunConfig)
+def flag_of(name: str) -> str:
+    """The option of a field, as it is written on a command line."""
+    return f"--{name.replace('_', '-')}"
 
 
 def check_sharding(config: RunConfig) -> None:
@@ -356,71 +349,8 @@ def check_sharding(config: RunConfig) -> None:
     for asked, flag, why in (
         (config.lora.rank, "--lora.rank", "adapters are small, and every process has them whole"),
         (config.train_vision, "--train-vision", "the vision tower is not split"),
+        (config.optimizer == "adamw8bit", "--optimizer adamw8bit", "it cannot step split weights"),
         (config.scoring == "shared", "--scoring shared", "split weights are scored by the library's forward pass"),
     ):
         if config.sharded and asked:
             raise UserError(f"--shard full does not go with {flag}: {why}. Leave one of them out.")
-
-
-def saved_config(asked: C) -> C:
-    """The configuration of the run to resume; what was asked for beyond it must be free to change.
-
-    Raises:
-        UserError: no --out, no run there, or an option that differs from the run's.
-    """
-    if asked.out is None:
-        raise UserError("--resume needs the folder of the run: --resume --out runs/...")
-    if asked.overwrite:
-        raise UserError("--resume goes on with the run in --out, --overwrite deletes it; leave one of them out.")
-    kind, default = type(asked), type(asked)()
-    saved = folder.read_run(asked.out)["config"]
-    unknown = sorted(set(saved) - {item.name for item in fields(kind)} - {"algorithm"})
-    if saved.get("algorithm") == kind.algorithm and unknown:
-        raise UserError(
-            f"The run in {asked.out} has an option that this version does not know, {unknown[0]!r}; "
-            f"resume it with the version that began it.{nearest(unknown[0], [item.name for item in fields(kind)])}"
-        )
-    values: dict[str, Any] = {}
-    for item in fields(kind):
-        standard = getattr(default, item.name)
-        before = _revive(standard, saved.get(item.name, standard))
-        values[item.name] = _resumed(asked.out, item.name, getattr(asked, item.name), standard, before)
-    return replace(kind(**values), out=asked.out, resume=True, overwrite=False)
-
-
-def _resumed(out: Path, name: str, asked: Any, standard: Any, before: Any) -> Any:
-    """The value of an option, or of a group of them, in a resumed run: what is asked for, or else what it was.
-
-    Raises:
-        UserError: it is asked to be another, and is not free to change.
-    """
-    if is_dataclass(before) and not isinstance(before, type):
-        inner = {
-            item.name: _resumed(
-                out, f"{name}.{item.name}", *(getattr(options, item.name) for options in (asked, standard, before))
-            )
-            for item in fields(before)
-        }
-        return replace(before, **inner)
-    if asked == standard:
-        return before
-    if name.split(".")[0] in FREE_ON_RESUME or asked == before:
-        return asked
-    raise UserError(
-        f"The run in {out} has {_flag(name)} {before}, but {asked} was asked for. Leave that option out to go on with "
-        "the run as it was, or start a new run in another --out."
-    )
-
-
-def _revive(standard: Any, saved: Any) -> Any:
-    """A value from JSON as the dataclass had it."""
-    if is_dataclass(standard) and isinstance(saved, dict):
-        kind: Any = type(standard)
-        return kind(**saved)
-    if isinstance(standard, tuple) and isinstance(saved, list):
-        return tuple(saved)
-    return saved
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"

@@ -17,9 +17,10 @@ from vlgym.terminal import open_console, print_rows
 from ..models.family import Prompt
 from ..models.limits import NEW_TOKENS
 from ..models.shapes import shape_family
-from .config import DEFAULT_MODEL, RunConfig, saved_config
+from .config import DEFAULT_MODEL, RunConfig
 from .environments import Environments
 from .memory import GIB, SHARE, MemoryPlan, device_bytes, gib, largest_rows, plan_memory, prepare
+from .resuming import saved_config
 from .worst_case import longest_prompt
 
 

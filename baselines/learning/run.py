@@ -14,12 +14,9 @@ evaluations on held-out episodes, Ctrl-C and exact resuming. What a learner does
 from __future__ import annotations
 
 import json
-import resource
 import signal
-import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -45,8 +42,7 @@ from ..runs.overwriting import check_folder, prepare_folder
 from ..runs.sharded_checkpoint import read_parts
 from ..runs.signals import interruptible
 from ..runs.threads import set_up_torch
-from .batch import Batch
-from .config import DEFAULT_MODEL, RunConfig, saved_config
+from .config import DEFAULT_MODEL, RunConfig
 from .environments import Environments
 from .evaluation import draw_run, held_out, in_words
 from .fit import fit_passes
@@ -54,45 +50,17 @@ from .merging import merge_metrics
 from .optimizers import Optimizers
 from .recording import make_recorder
 from .results import check_targets, save_results
+from .resuming import saved_config
 from .selection import TEST, Selection
 from .sharded import ShardedWeights
 from .state import Kept, Part, Plays, RunState
+from .update import Update, peak_memory
 from .warm_start import WarmReport, check_oracles, share_warm_start, show_check, warm_start
 from .weights import Adapters, AllWeights, Weights, engines
 
 BASE_FILE = "base.safetensors"  # the weights under the adapters, where a warm start made them
 
 C = TypeVar("C", bound=RunConfig)
-
-
-class Update:
-    """One update, while a learner makes it.
-
-    Attributes:
-        number: from 1.
-        seconds: of each phase.
-    """
-
-    def __init__(self, number: int, advice: Mapping[str, str], engines: Sequence[Engine]) -> None:
-        self.number, self._advice, self._engines = number, advice, engines
-        self.seconds: dict[str, float] = {}
-        self.result: tuple[Batch, dict[str, float]] | None = None
-
-    @contextmanager
-    def phase(self, name: str, *, keep_prompts: bool = False) -> Iterator[None]:
-        """Time a block ("rollout", "reference", "check", "update"), and say what to try if memory runs out in it. After
-        the rollout the keys and values of its prompts are dropped, unless the learner samples again and keeps them."""
-        start = time.perf_counter()
-        with memory_advice(self._advice["rollout" if name == "rollout" else "update"]):
-            yield
-        if name == "rollout" and not keep_prompts:
-            for engine in self._engines:
-                engine.forget_prompts()
-        self.seconds[f"seconds/{name}"] = time.perf_counter() - start
-
-    def log(self, batch: Batch, metrics: dict[str, float]) -> None:
-        """Hand over the rollout and the metrics of this update. Once per update, at its end."""
-        self.result = (batch, metrics)
 
 
 class Run(Generic[C]):
@@ -402,29 +370,3 @@ class Run(Generic[C]):
             distributed.wait(self.world)  # the first one writes longer than the others
         elif error is not None and (line := joining.explain_loss(error)) is not None:
             raise joining.LostProcessError(f"{line} {self._go_on()}") from error
-
-
-@contextmanager
-def memory_advice(advice: str) -> Iterator[None]:
-    """Turn running out of memory into an error that says what to try.
-
-    Raises:
-        UserError: memory ran out in the block.
-    """
-    try:
-        yield
-    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-        known = isinstance(error, (torch.OutOfMemoryError, MemoryError))
-        if known or "can't allocate memory" in str(error) or "not enough memory" in str(error):
-            first = str(error).split("\n")[0]
-            what = "--plan says what takes how much, without training."
-            raise UserError(f"Out of memory ({first}). The newest checkpoint is intact; {advice} {what}") from error
-        raise
-
-
-def peak_memory(device: torch.device) -> int:
-    """Most bytes allocated on an accelerator, or by this process, since it began."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024

@@ -9,7 +9,7 @@ import pytest
 
 from baselines.learning import config as config_module
 from baselines.learning.agreement import CheckOptions
-from baselines.learning.config import saved_config
+from baselines.learning.resuming import saved_config
 from baselines.models.lora import LoraOptions
 from baselines.vldac import Config
 from vlgym.errors import UserError

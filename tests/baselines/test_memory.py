@@ -19,6 +19,7 @@ from baselines.learning import fit, presets
 from baselines.learning import run as run_module
 from baselines.learning.memory import GIB, SHARE, rows_of_pass
 from baselines.learning.plan import make_plan, show_plan
+from baselines.learning.update import memory_advice
 from baselines.learning.warm_start import WarmConfig
 from baselines.learning.weights import engines
 from baselines.learning.worst_case import longest_prompt
@@ -339,7 +340,7 @@ def test_share_of_the_device_is_planned_with():
 
 
 def test_running_out_of_memory_names_the_plan():
-    with pytest.raises(UserError, match="--plan says"), run_module.memory_advice("smaller."):
+    with pytest.raises(UserError, match="--plan says"), memory_advice("smaller."):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
 

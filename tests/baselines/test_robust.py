@@ -19,7 +19,7 @@ from stage import SMALL, on_stage
 from baselines import loop, vldac
 from baselines.learning.collect import Collector
 from baselines.learning.environments import Environments
-from baselines.learning.run import memory_advice
+from baselines.learning.update import memory_advice
 from baselines.runs import checkpoint, folder
 from baselines.runs.checkpoint import checkpoints, load_checkpoint, save_checkpoint
 from baselines.vldac import VLDAC, Config

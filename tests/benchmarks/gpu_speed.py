@@ -28,6 +28,7 @@ from transformers import Qwen2VLConfig, Qwen2VLForConditionalGeneration
 
 from baselines.engine.engine import Engine
 from baselines.learning import run as run_module
+from baselines.learning.update import peak_memory
 from baselines.learning.warm_start import WarmConfig
 from baselines.learning.weights import engines
 from baselines.models import lora
@@ -155,7 +156,7 @@ class Bench:
 
     def memory(self) -> float:
         """Most memory so far, in GiB: of the device, or of the process."""
-        return run_module.peak_memory(self.device) / 2**30
+        return peak_memory(self.device) / 2**30
 
     def prompts(self, number: int) -> list[Prompt]:
         """Different pictures of `SIDE` pixels and different texts, each `PROMPT` tokens together: nothing to share."""
