@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from baselines.learning import config as config_module
+from baselines.learning import resuming
 from baselines.learning.agreement import CheckOptions
 from baselines.learning.resuming import saved_config
 from baselines.models.lora import LoraOptions
@@ -67,7 +68,7 @@ def run_of(tmp_path, monkeypatch):
         values = json.loads(json.dumps({"algorithm": "VL-DAC", **asdict(config.resolve())}, default=str))
         for group, name in drop:
             (values[group] if group else values).pop(name)
-        monkeypatch.setattr(config_module.folder, "read_run", lambda out: {"config": values})
+        monkeypatch.setattr(resuming.folder, "read_run", lambda out: {"config": values})
         return Config(out=tmp_path, resume=True)
 
     return record
