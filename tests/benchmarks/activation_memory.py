@@ -162,16 +162,16 @@ def main() -> None:
         [
             "What an update takes beside weights and optimizer: the most bytes of tensors that live at once in a real "
             f"forward and backward pass over {ROWS} replies of {REPLY} tokens to prompts that share nothing (tiny "
-            "models of three layers), and the dry run on the meta device that `--plan` prints, as a share of it. Flat "
-            "is the library's forward pass (the default on CUDA), shared is ours with prompts computed once.",
+            "models of three layers), and the dry run on the meta device that `--plan` prints, as a share of it. "
+            "Flat is the library's forward pass (the default on CUDA), shared is ours with prompts computed once.",
             first,
             "Activations per token of Qwen2-VL-7B in bfloat16 with adapters. Kept: bytes of distinct tensors that "
             "autograd saves in a real forward pass of two layers less those of one, times 28 layers. Dry run: what a "
             "further row of 428 tokens adds to an update, its share of the gradients' and logits' buffers included.",
             second,
             f"The presets on that model and a card of {CARD / 1e9:.0f} GB, of which a tenth is left free: what an "
-            "update took as they were before (`--micro-batch 64`), and takes now (`--micro-tokens`, nothing "
-            "recomputed). The longest prompts are found by playing, their text counted with the tiny models' tokenizer.",
+            "update took as they were before (`--micro-batch 64`), and takes now (`--micro-tokens`, "
+            "nothing recomputed). The longest prompts are found by playing, their text counted with the tiny models' tokenizer.",
             third,
             "No GPU has been measured for this page.",
         ]
