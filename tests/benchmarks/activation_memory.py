@@ -171,7 +171,8 @@ def main() -> None:
             second,
             f"The presets on that model and a card of {CARD / 1e9:.0f} GB, of which a tenth is left free: what an "
             "update took as they were before (`--micro-batch 64`), and takes now (`--micro-tokens`, "
-            "nothing recomputed). The longest prompts are found by playing, their text counted with the tiny models' tokenizer.",
+            "nothing recomputed). "
+            "The longest prompts are found by playing, their text counted with the tiny models' tokenizer.",
             third,
             "No GPU has been measured for this page.",
         ]
