@@ -1,4 +1,4 @@
-"""`vlgym play --replay`: show an episode that was recorded, turn by turn; nothing is played.
+"""`vlgym play --replay FOLDER`: show an episode that was recorded, turn by turn; nothing is played.
 
 It reads any trajectory folder: an evaluation's, a program's own, or what a training run records while it trains.
 """
