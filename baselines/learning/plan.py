@@ -1,7 +1,6 @@
 """`--plan`: how much memory a run would take, as a table, and whether that fits; nothing is trained.
 
-    python -m baselines.vldac --preset paper-miniworld --env vlgym/OneRoom-v0 \\
-        --model Qwen/Qwen2-VL-7B-Instruct --device cuda --plan --plan-gib 80
+python -m baselines.vldac --preset paper-miniworld --model Qwen/Qwen2-VL-7B-Instruct --device cuda --plan
 """
 
 from __future__ import annotations

@@ -324,7 +324,8 @@ def test_on_policy_forgets_all_but_the_newest_rollout(make_learner):
 
 
 def test_several_processes_are_refused_before_any_work(monkeypatch):
-    monkeypatch.setenv("WORLD_SIZE", "2")
+    for name, value in {"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}.items():
+        monkeypatch.setenv(name, value)
     with pytest.raises(UserError, match="without torchrun"):
         archer.Config().resolve()
 

@@ -55,10 +55,11 @@ def test_the_command_of_every_piece_is_accepted_by_its_own_parser(monkeypatch, c
     assert len(lines) == len(gpu.PIECES)
     for line in lines:
         words = [word for word in shlex.split(line) if not word.startswith("VLGYM_TEST_DEVICE=")]
+        words = [word.replace("WORK", str(tmp_path)) for word in words]
         assert words[0] == "python"
         if words[2] == "pytest":
             done = subprocess.run(
-                [sys.executable, *words[1:], "--collect-only", "-p", "no:xdist", "--rootdir", str(ROOT)],
+                [sys.executable, *words[1:], "--collect-only", "-n", "0", "--rootdir", str(ROOT)],
                 cwd=ROOT, capture_output=True, text=True, env=gpu.environment(tmp_path),
             )  # fmt: skip
             assert done.returncode == 0, done.stdout

@@ -120,7 +120,7 @@ def test_a_file_with_something_else_is_refused(tmp_path, text):
 def test_a_run_and_a_warm_start_save_their_limits_with_the_model(tmp_path):
     with Run(replace(NO_WARM_START, out=tmp_path / "run", history_images=2, parser="json")) as run:
         run.save_model()
-    assert read_limits(str(tmp_path / "run" / "model")) == Limits(12, 4, None, 2, "json")
+    assert read_limits(str(tmp_path / "run" / "model")) == Limits(12, 4, None, 2, "json", temperature=1.0)
     warm = WarmConfig(steps=1, samples=16, batch=4, val_episodes=1)
     report = sft.run(sft.Config(out=tmp_path / "warm", image_tokens=4, threads=1, warm=warm))
     assert read_limits(str(tmp_path / "warm")) == Limits(report.max_new_tokens, 4)

@@ -189,8 +189,9 @@ def write(path: Path, results: dict[str, Any]) -> None:
     path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
-def merge(folder: Path, pages: Path = PAGES) -> None:
+def merge(folder: Path, pages: Path | None = None) -> None:
     """Take over the results in a folder, those of both files; what is newer there wins."""
+    pages = pages or PAGES
     write(pages / RESULTS, read(pages / RESULTS) | read(folder / RESULTS))
     speed = read(pages / SPEED)
     for where, parts in read(folder / SPEED).items():
