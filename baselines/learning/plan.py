@@ -1,7 +1,4 @@
-"""`--plan`: how much memory a run would take, as a table, and whether that fits; nothing is trained.
-
-python -m baselines.vldac --preset paper-miniworld --model Qwen/Qwen2-VL-7B-Instruct --device cuda --plan
-"""
+"""`--plan`: how much memory a run would take, as a table, and whether that fits; nothing is trained."""
 
 from __future__ import annotations
 
