@@ -88,6 +88,9 @@ class Operations(TorchDispatchMode):
                 shapes = ", ".join(f"{list(x.shape)} on {'cuda' if places[x] else 'the host'}" for x in group)
                 raise Misplaced(f"{function}: {shapes}")
         out = function(*args, **(kwargs or {}))
+        if name.startswith("_foreach_") and name.endswith("_"):
+            # Below a dispatch mode these do not count up versions, as they do without one: engines would notice no step.
+            torch.autograd.graph.increment_version(_tensors(args[0]))
         if name == "copy_":
             if places[args[0]] is None:
                 places[args[0]] = places[args[1]]
