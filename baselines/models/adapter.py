@@ -7,11 +7,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 from collections.abc import Mapping
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +16,11 @@ import torch
 from peft import LoraConfig, PeftModel
 from safetensors.torch import save_file
 
-from vlgym.errors import UserError, check_writable
+from vlgym.errors import UserError
 
 from . import lora
 from .family import Family
+from .folders import check_replaceable, write_notes, written_whole
 from .limits import FILE
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
@@ -57,19 +55,10 @@ def export_adapter(family: Family, folder: Path, base: str, notes: Mapping[str, 
         target_modules=rf"{re.escape(inside)}\.{lora.TARGETS}",
         task_type="CAUSAL_LM", base_model_name_or_path=base, inference_mode=True,
     )  # fmt: skip
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    part = folder.parent / f".{folder.name}.part"
-    shutil.rmtree(part, ignore_errors=True)
-    try:
+    with written_whole(folder) as part:
         config.save_pretrained(str(part))
         save_file(tensors, part / WEIGHTS, metadata={"format": "pt"})
-        for name, data in (notes or {}).items():
-            (part / name).write_text(json.dumps(data, indent=2, default=str))
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
-    shutil.rmtree(folder, ignore_errors=True)
-    os.replace(part, folder)
+        write_notes(part, notes or {})
     return folder
 
 
@@ -79,14 +68,7 @@ def check_adapter(folder: Path, name: str = "--export-adapter") -> None:
     Raises:
         UserError: it holds something else, or cannot be written to.
     """
-    check_writable(name, folder)
-    held = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    strange = [file for file in held if not any(fnmatch(file, part) for part in ADAPTER_FILES)]
-    if strange or (held and CONFIG not in held) or folder.is_file():
-        raise UserError(
-            f"{name} {folder} holds {', '.join(strange[:3]) or 'files'}, which are no adapter's; choose a new or empty "
-            "folder for the adapters."
-        )
+    check_replaceable(folder, name, ADAPTER_FILES, CONFIG, "adapter")
 
 
 def is_adapter(model: str) -> bool:

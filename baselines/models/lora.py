@@ -19,12 +19,8 @@ model`) lose those steps: docs/benchmarks/half_precision.md has the numbers.
 from __future__ import annotations
 
 import copy
-import json
-import os
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +31,10 @@ from peft.tuners.lora import Linear as LoraLinear
 from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
 
-from vlgym.errors import UserError, check_choice, check_number, check_writable
+from vlgym.errors import UserError, check_choice, check_number
 
 from .family import Family, Float32Product
+from .folders import check_replaceable, write_notes, written_whole
 from .limits import EVALUATION, FILE
 from .processor_files import processor_files
 
@@ -313,19 +310,10 @@ def export_merged(family: Family, folder: Path, notes: Mapping[str, Any] | None 
         UserError: the folder holds something else than a model.
     """
     check_export(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    part = folder.parent / f".{folder.name}.part"
-    shutil.rmtree(part, ignore_errors=True)
-    try:
+    with written_whole(folder) as part:
         merged_copy(family).model.save_pretrained(part)  # without adapters the copy has the model's very weights
         family.tokenizer.save_pretrained(part)
-        for name, data in {**processor_files(family), **(notes or {})}.items():
-            (part / name).write_text(json.dumps(data, indent=2, default=str))
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)  # half of a model fills a full disk
-        raise
-    shutil.rmtree(folder, ignore_errors=True)
-    os.replace(part, folder)
+        write_notes(part, {**processor_files(family), **(notes or {})})
     return folder
 
 
@@ -335,11 +323,4 @@ def check_export(folder: Path, name: str = "--export") -> None:
     Raises:
         UserError: it holds something else, or cannot be written to.
     """
-    check_writable(name, folder)
-    held = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    strange = [file for file in held if not any(fnmatch(file, part) for part in MODEL_FILES)]
-    if strange or (held and "config.json" not in held) or folder.is_file():
-        raise UserError(
-            f"{name} {folder} holds {', '.join(strange[:3]) or 'files'}, which is no model's; choose a new or empty "
-            "folder for the model."
-        )
+    check_replaceable(folder, name, MODEL_FILES, "config.json", "model")

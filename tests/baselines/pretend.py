@@ -89,7 +89,7 @@ class Operations(TorchDispatchMode):
                 raise Misplaced(f"{function}: {shapes}")
         out = function(*args, **(kwargs or {}))
         if name.startswith("_foreach_") and name.endswith("_"):
-            # Below a dispatch mode these do not count up versions, as they do without one: engines would notice no step.
+            # Below a dispatch mode these count up no versions, as they do without one: engines would miss a step.
             torch.autograd.graph.increment_version(_tensors(args[0]))
         if name == "copy_":
             if places[args[0]] is None:

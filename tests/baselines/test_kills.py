@@ -7,15 +7,13 @@ import json
 import os
 import resource
 import signal
-import sys
-import traceback
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from processes import begin, end
 from safetensors.torch import load_file
 from stage import SMALL
 
@@ -34,26 +32,6 @@ MOMENTS = {
     "while the model is exported": ("baselines.models.lora.processor_files", 1, ".model.part"),
 }
 """What is being done: the function, its how manieth call, and what it leaves half done."""
-
-
-def fork(work: Callable[[], Any], log: Path) -> tuple[int, str]:
-    """Do something in a process of its own; return its exit status (a signal's is negative) and what it printed."""
-    child = os.fork()
-    if child == 0:
-        status = 99
-        try:
-            sys.stdout = sys.stderr = log.open("w")
-            work()
-            status = 0
-        except SystemExit as stop:
-            status = int(stop.code or 0)
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.stdout.flush()
-            os._exit(status)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status), log.read_text()
 
 
 def end_at(place: str, count: int, number: signal.Signals) -> None:
@@ -83,7 +61,7 @@ def train_until(out: Path, place: str, count: int, number: signal.Signals, log: 
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.argv", ["vldac"])
-        return fork(work, log)
+        return end(begin(1, work, log), log)[0]
 
 
 def end_of(out: Path):
@@ -158,7 +136,7 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_when_there_is_room(whole, t
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.argv", ["vldac"])
-        status, told = fork(work, tmp_path / "log")
+        [(status, told)] = end(begin(1, work, tmp_path / "log"), tmp_path / "log")
     assert status == 2
     (line,) = [line for line in told.splitlines() if line.startswith("error:")]
     assert line.startswith("error: File too large")
