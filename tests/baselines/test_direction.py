@@ -300,7 +300,7 @@ def test_rl4vlms_gradients_weigh_the_thoughts_and_reach_the_model_from_the_value
         batch.advantages = batch.advantages.where(readable, torch.zeros(()))
 
     update = watched_update(
-        rl4vlm, change=skip_unreadable, thought_weight=weight, clip=0.15, epochs=2, minibatch=8, micro_batch=3
+        rl4vlm, change=skip_unreadable, thought_weight=weight, clip=0.05, epochs=2, minibatch=8, micro_batch=3
     )
     learner, samples = update.learner, update.batch.samples
     check_passes(update.rows["policy"], epochs=2, size=8, count=21)
