@@ -22,7 +22,7 @@ PACKAGED = Path(__file__).with_name("registry.yaml")
 FIGURES = ("return", "se", "success", "episodes")
 """What a floor or a ceiling records: mean return, its standard error, share of successes, number of episodes."""
 
-_ENTRY_KEYS = {"distribution", "spec", "prompt_hash", "parser_hash", "fingerprint", "floor", "ceiling"}
+_ENTRY_KEYS = {"distribution", "spec", "prompt_hash", "parser_hash", "fingerprint", "pictures", "floor", "ceiling"}
 _BY_HAND = {"human"}
 """What an entry may hold beside: numbers of a person, put in by hand and kept while the behaviour is the same."""
 
@@ -54,7 +54,7 @@ def read_registry(path: Path = PACKAGED) -> dict[str, dict[str, Any]]:
                     f"{path.name}: entry {env_id!r}: {key} must be null or hold the numbers {', '.join(FIGURES)}. "
                     "Write it again: vlgym registry write."
                 )
-        for key in ("distribution", "prompt_hash", "parser_hash", "fingerprint"):
+        for key in ("distribution", "prompt_hash", "parser_hash", "fingerprint", "pictures"):
             if not isinstance(entry[key], str):
                 raise RegistryFileError(
                     f"{path.name}: entry {env_id!r}: {key} must be a string. Write it again: vlgym registry write."
@@ -111,20 +111,36 @@ def keep_by_hand(recorded: dict[str, Any] | None, live: dict[str, Any]) -> dict[
 
 
 def find_behaviour_changes(recorded: dict[str, dict[str, Any]], live: dict[str, dict[str, Any]]) -> list[str]:
-    """Return one line for each id of both whose behaviour fingerprint changed, where it was measured."""
-    return [
-        f"{env_id}: the behaviour fingerprint changed from {recorded[env_id]['fingerprint']} to "
-        f"{live[env_id]['fingerprint']}; "
-        "scores may have moved: bump the id's version, then write the file."
-        for env_id in sorted(set(recorded) & set(live))
-        if recorded[env_id]["fingerprint"] != live[env_id].get("fingerprint", recorded[env_id]["fingerprint"])
-    ]
+    """Return one line for each id of both whose behaviour fingerprint changed, or else its pictures, where these were
+    measured."""
+    lines = []
+    for env_id in sorted(set(recorded) & set(live)):
+        old, new = recorded[env_id], live[env_id]
+        if "fingerprint" not in new:
+            continue
+        found: str | None = None
+        if old["fingerprint"] != new["fingerprint"]:
+            found = f"the behaviour fingerprint changed from {old['fingerprint']} to {new['fingerprint']}"
+        elif pictures := _compare_pictures(old["pictures"], new["pictures"]):
+            found = f"the pictures are not those that were recorded: {pictures}"
+        if found:
+            lines.append(f"{env_id}: {found}; scores may have moved: bump the id's version, then write the file.")
+    return lines
+
+
+def _compare_pictures(old: str, new: str) -> str | None:
+    from .pictures import compare_sheets, unpack  # not needed to list environments
+
+    try:
+        return compare_sheets(unpack(old), unpack(new))
+    except ValueError as error:
+        return str(error)
 
 
 def compare_registries(recorded: dict[str, dict[str, Any]], live: dict[str, dict[str, Any]]) -> list[str]:
     """Return one line per difference, empty when the file is fresh.
 
-    A changed fingerprint is called out: scores may have moved, so the id's version must be bumped.
+    A changed fingerprint, and other pictures, are called out: scores may have moved, so the id's version must be bumped.
     """
     problems = []
     for env_id in sorted(set(recorded) | set(live)):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from .errors import SpecError, check_choice, nearest
+from .probes import Probe
 from .seeding import SPLITS
 
 CONTRACT = 1
@@ -58,6 +59,8 @@ class EnvSpec:
         system_requirements: Debian packages needed.
         references: papers and sources.
         contract: contract version that the plugin was written for.
+        truncates_early: whether the environment itself may truncate an episode before `max_turns` (a limit of frames).
+        probes: episodes that reach the rules which random play and the oracle do not; the fingerprint plays them.
     """
 
     id: str
@@ -84,6 +87,8 @@ class EnvSpec:
     system_requirements: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
     contract: int = CONTRACT
+    truncates_early: bool = False
+    probes: tuple[Probe, ...] = ()
 
     def __post_init__(self) -> None:
         match = ID_PATTERN.match(self.id) if isinstance(self.id, str) else None
@@ -130,6 +135,13 @@ class EnvSpec:
             "None or an integer >= 2",
         )
         self._require(_is_int(self.contract), "contract", self.contract, "an integer")
+        early = self.truncates_early
+        self._require(isinstance(early, bool), "truncates_early", early, "True or False")
+        probes = self.probes
+        listed = isinstance(probes, (tuple, list)) and all(isinstance(item, (Probe, Mapping)) for item in probes)
+        self._require(listed, "probes", probes, "a tuple of Probe")
+        read = tuple(item if isinstance(item, Probe) else Probe.from_dict(item) for item in probes)
+        object.__setattr__(self, "probes", read)
         self._require(isinstance(self.kwargs, dict), "kwargs", self.kwargs, "a dict")
         try:
             json.dumps(self.kwargs)
@@ -152,6 +164,7 @@ class EnvSpec:
         for item in fields(self):
             value = getattr(self, item.name)
             plain[item.name] = list(value) if isinstance(value, tuple) else value
+        plain["probes"] = [probe.to_dict() for probe in self.probes]
         return json.loads(json.dumps(plain))
 
     @classmethod
@@ -180,8 +193,13 @@ class EnvSpec:
         return cls(**values)
 
     def digest(self) -> str:
-        """Return a hash of every field: 16 hexadecimal digits."""
-        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:16]
+        """Return a hash of the card: 16 hexadecimal digits. The probes are left out: they say what to look at, not what
+        the environment is; so is what has its default and came into the contract later."""
+        plain = self.to_dict()
+        del plain["probes"]
+        if not self.truncates_early:
+            del plain["truncates_early"]
+        return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
 
     def _require(self, condition: bool, name: str, value: Any, wanted: str) -> None:
         if not condition:

@@ -1,19 +1,13 @@
-"""Checks of the interface: card, spaces, prompt, parsers, vectorisation, splits; fresh results and no side effects.
+"""Checks of the interface: card, spaces, prompt, parsers, vectorisation, splits, and what registry.yaml records.
 
 One function for each property: it returns its evidence in a line, or raises `CheckFailure`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import inspect
-import io
-import os
-import random
-import sys
-import tempfile
 import warnings
-from typing import Any
+from dataclasses import asdict
 
 import gymnasium
 import numpy as np
@@ -29,6 +23,7 @@ from ..reset_options import WRONG_FOR_ALL
 from ..seeding import SPLITS, episode_seed, split_of
 from ..spaces import match_legal
 from .fingerprint import scripted_reply
+from .playing import digest_picture
 from .subject import CheckFailure, Subject, require
 
 CARD_HEADINGS = ("Goal", "Observation", "Actions", "Reward", "Endings", "References")
@@ -112,51 +107,6 @@ def check_prompt(subject: Subject) -> str:
     return f"{checked} texts state all legal actions and the reply format"
 
 
-def check_fresh(subject: Subject) -> str:
-    """Observations and infos of different calls share no memory."""
-    env = subject.make()
-    before, info_before = env.reset(seed=2)
-    kept = before["image"].copy()
-    after, _, _, _, info_after = env.step(env.action_space.sample())
-    require(not np.shares_memory(before["image"], after["image"]), "two images share memory")
-    require(np.array_equal(before["image"], kept), "an earlier image changed when the environment went on")
-    before["image"][:] = 0
-    require(np.array_equal(after["image"], env.image()), "writing into an image changed the environment's own")
-    shared = set(_list_mutable(info_before)) & set(_list_mutable(info_after))
-    require(not shared, f"two infos share a {', a '.join(sorted({_list_mutable(info_before)[key] for key in shared}))}")
-    env.close()
-    return "images and infos are fresh at every call"
-
-
-def check_side_effects(subject: Subject) -> str:
-    """Nothing is printed, and the process-global random generators stay as they were."""
-    python_state, numpy_state = random.getstate(), _numpy_state()
-    written = io.StringIO()
-    with tempfile.TemporaryFile() as captured:
-        saved = os.dup(1)
-        sys.stdout.flush()
-        os.dup2(captured.fileno(), 1)
-        try:
-            # Two nets: sys.stdout need not lead to descriptor 1 (pytest and rich replace it), and C libraries bypass
-            # sys.stdout.
-            with contextlib.redirect_stdout(written):
-                env = subject.make()
-                env.reset(seed=1)
-                for _ in range(3):
-                    if any(env.step(env.action_space.sample())[2:4]):
-                        env.reset(seed=2)
-                env.close()
-        finally:
-            os.dup2(saved, 1)
-            os.close(saved)
-        captured.seek(0)
-        printed = written.getvalue() or captured.read().decode(errors="replace")
-    require(not printed, f"it printed {printed[:80]!r}")
-    require(random.getstate() == python_state, "it drew from the global random module")
-    require(_numpy_state() == numpy_state, "it drew from numpy's global generator")
-    return "silent; global generators untouched"
-
-
 def check_reset_options(subject: Subject) -> str:
     """`reset` refuses an unknown option and a wrong value of each that is declared, and leaves the episode as it was;
     the card names every option."""
@@ -190,12 +140,12 @@ def check_recorded(subject: Subject) -> str:
     if subject.kwargs:
         return "not compared: registry.yaml records the environment without further arguments"
     env = subject.make()
-    live = {"spec": subject.spec, **hash_texts(env), "fingerprint": subject.fingerprint()}
+    live = {"spec": subject.spec, **hash_texts(env), **asdict(subject.behaviour())}
     env.close()
     differences = compare_registries({subject.spec.id: known}, {subject.spec.id: live})
     fix = f"Where that is meant: vlgym registry write --id {subject.spec.id}"
     require(not differences, " ".join([*differences, fix]))
-    return "card, prompt, parser and fingerprint are those of registry.yaml"
+    return "card, prompt, parser, fingerprint and pictures are those of registry.yaml"
 
 
 def check_vector(subject: Subject) -> str:
@@ -250,40 +200,28 @@ def check_vector(subject: Subject) -> str:
 
 
 def check_splits(subject: Subject) -> str:
-    """Seeds of the splits are disjoint, and an episode's generator is made from the whole seed."""
+    """Seeds of the splits are disjoint, an episode's generator is made from the whole seed, and every split has
+    episodes that begin differently.
+
+    Sees: a seed that is shortened or ignored, and a split with one start. Cannot see: two splits that share levels
+    which are drawn in another way.
+    """
     seeds = {split: [episode_seed(subject.spec.id, split, index) for index in range(1000)] for split in SPLITS}
     require(len({seed for values in seeds.values() for seed in values}) == 1000 * len(SPLITS), "seeds overlap")
     env = subject.make()
     for split in subject.spec.splits:
-        for seed in seeds[split][:3]:
+        starts = set()
+        for seed in seeds[split][:8]:
             require(split_of(seed) == split, f"seed {seed} of {split} is taken for one of {split_of(seed)}")
-            env.reset(seed=seed)
+            observation, _ = env.reset(seed=seed)
+            starts.add((observation["text"], digest_picture(observation["image"])))
             expected = np_random(seed)[0].bit_generator.state
             begun = env.get_state()["start"]["rng"]
             require(
                 begun == expected,
                 f"{split} seed {seed}: reset() does not begin with that seed's generator, so splits may mix",
             )
+        require(len(starts) > 1, f"8 seeds of {split} all begin in the same state")
     env.close()
     names = ", ".join(subject.spec.splits)
     return f"1,000 seeds of each split, none shared; episodes of {names} begin with their seed's generator"
-
-
-def _numpy_state() -> tuple[bytes, int]:
-    """Return keys and position of numpy's global generator; a few draws move the position only."""
-    state: Any = np.random.get_state(legacy=False)  # noqa: NPY002 - read, never drawn from
-    return state["state"]["key"].tobytes(), state["state"]["pos"]
-
-
-def _list_mutable(value: Any) -> dict[int, str]:
-    """Return the `id` of every dict, list, set and array within `value`, with its type."""
-    found: dict[int, str] = {}
-    if isinstance(value, (dict, list, set, np.ndarray)):
-        found[id(value)] = type(value).__name__
-    if isinstance(value, dict):
-        for item in value.values():
-            found.update(_list_mutable(item))
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            found.update(_list_mutable(item))
-    return found
