@@ -64,7 +64,7 @@ def _hear(event: str, arguments: tuple[Any, ...]) -> None:
     try:
         if event == "open":
             path, mode, flags = arguments
-            writing = isinstance(flags, int) and flags & _WRITING or isinstance(mode, str) and set(mode) & set("wax+")
+            writing = set(mode) & set("wax+") if isinstance(mode, str) else flags & _WRITING
             if writing and not isinstance(path, int):
                 _note(path)
         elif event in _TARGET:
@@ -95,4 +95,4 @@ def _note_address(host: str) -> None:
 def _allowed_roots() -> tuple[str, ...]:
     home = os.environ.get("HOME") or str(Path("~").expanduser())
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
-    return tuple(os.path.realpath(root) + os.sep for root in (tempfile.gettempdir(), cache)) + ("/proc/",)
+    return ("/proc/", *(os.path.realpath(root) + os.sep for root in (tempfile.gettempdir(), cache)))

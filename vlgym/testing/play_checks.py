@@ -25,7 +25,6 @@ from .playing import (
     first_difference,
     play,
     repeat,
-    seeds_of,
 )
 from .subject import Subject, require
 
@@ -172,7 +171,7 @@ def check_oracle(subject: Subject) -> str:
         report = subject.play(OraclePolicy(fallback=True), split)
         promised = subject.spec.oracle_success
         require(
-            not is_below(report, promised) if split == "test" else report.success >= promised - 1e-9,
+            not is_unlikely(report, promised) if split == "test" else report.success >= promised - 1e-9,
             f"oracle succeeded in {report.success:.3f} of {report.episodes} episodes of {split}, "
             f"the spec promises {promised}",
         )
@@ -192,7 +191,7 @@ def check_floor(subject: Subject) -> str:
         bound = subject.spec.random_success_below
         enough = split == "val" or report.episodes >= 10
         require(
-            not enough or report.success < bound or is_below(report, bound, above=True) is False and split == "test",
+            not enough or report.success < bound or (split == "test" and not is_unlikely(report, bound, above=True)),
             f"random success {report.success:.3f} on {split} is not below {bound}",
         )
         if subject.spec.oracle != "none":
@@ -205,7 +204,7 @@ def check_floor(subject: Subject) -> str:
     return f"random success {'; '.join(parts)}"
 
 
-def is_below(report: Report, share: float, *, above: bool = False) -> bool:
+def is_unlikely(report: Report, share: float, *, above: bool = False) -> bool:
     """Whether so few successes (with `above`: so many) would be rarer than 1 in 1,000 where the true share is
     `share`."""
     n, won = report.episodes, round(report.success * report.episodes)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from itertools import pairwise
 
 import numpy as np
 
@@ -36,7 +37,7 @@ def check_picture(subject: Subject) -> str:
     steps = [
         (now.turn, now.picture != before.picture)
         for episode in sample
-        for before, now in zip(episode, episode[1:], strict=False)
+        for before, now in pairwise(episode)
         if now.acted and not now.ended
     ]
     changed = sum(moved for _, moved in steps)

@@ -18,6 +18,7 @@ import tempfile
 import threading
 import tracemalloc
 import warnings
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,7 @@ def check_resources(subject: Subject) -> str:
     finally:
         if started:
             tracemalloc.stop()
-    grown = [after - before for before, after in zip(sizes[1:], sizes[2:], strict=False)]
+    grown = [after - before for before, after in pairwise(sizes[1:])]
     limit = GROWTH * len(seeds) / ROUND
     require(min(grown) < limit, f"the same {len(seeds)} episodes took {grown[0]} and then {grown[1]} bytes more")
     for name in counts[0]:
