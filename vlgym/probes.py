@@ -13,8 +13,8 @@ from typing import Any
 from .errors import SpecError, nearest
 from .seeding import SPLITS
 
-ORACLE, TO_THE_END, RAW = "@oracle", "@oracle...", "@raw "
-"""Replies that are not an action: the oracle's next one, the oracle's until the episode ends, a text as it stands."""
+ORACLE, TO_THE_END, RAW, LEGAL, EDIT, INTO = "@oracle", "@oracle...", "@raw ", "@legal ", "@edit ", " => "
+"""Replies that are not an action: see `Probe.replies`."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,12 @@ class Probe:
 
     Attributes:
         rule: the rules that it reaches, in words.
-        replies: in order: an action, written in the parser's format; `@oracle`, the oracle's reply; `@oracle...`, the
-            oracle's replies until the episode ends; or `@raw TEXT`, the reply TEXT as it stands.
+        replies: in order, each one of
+            an action, which the parser writes in its format;
+            `@oracle`, the oracle's reply; `@oracle...`, the oracle's replies until the episode ends;
+            `@edit OLD => NEW`, the oracle's reply with every OLD in it replaced by NEW;
+            `@legal N`, the legal action at place N, from 0, or from -1 from the end (modulo their number);
+            `@raw TEXT`, the reply TEXT as it stands.
         options: options of `reset`, JSON-able.
         kwargs: constructor arguments over the spec's own, JSON-able.
         split: split of the seed.
@@ -48,6 +52,10 @@ class Probe:
         texts = isinstance(replies, (tuple, list)) and all(isinstance(reply, str) for reply in replies)
         need(texts, "replies", "a tuple of strings")
         object.__setattr__(self, "replies", tuple(replies))
+        for reply in self.replies:
+            number = reply.removeprefix(LEGAL).lstrip("-").isdigit() or not reply.startswith(LEGAL)
+            whole = number and (INTO in reply or not reply.startswith(EDIT))
+            need(whole, "replies", f"of a kind that there is: {reply!r:.60}")
         need(self.split in SPLITS, "split", f"one of {', '.join(SPLITS)}")
         need(isinstance(self.index, int) and self.index >= 0, "index", "an integer >= 0")
         for name in ("options", "kwargs"):

@@ -5,6 +5,7 @@ Pure data: measuring what stands in it is `vlgym.testing`'s business, and at run
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,7 @@ def write_registry(
     environments = {}
     for env_id in sorted(entries):
         spec = entries[env_id]["spec"].to_dict()
-        del spec["id"]
+        del spec["id"], spec["probes"]  # what was looked at stands in the plugin
         environments[env_id] = {**entries[env_id], "spec": spec}
     body = yaml.safe_dump(
         {"format": FORMAT, "environments": environments, "suites": suites},
@@ -155,9 +156,9 @@ def compare_registries(recorded: dict[str, dict[str, Any]], live: dict[str, dict
         for key in ("distribution", "prompt_hash", "parser_hash", "floor", "ceiling"):
             if key in new and old[key] != new[key]:
                 problems.append(f"{env_id}: {key} is {new[key]!r}, recorded {old[key]!r}.")
-        if old["spec"] != new["spec"]:
+        if replace(old["spec"], probes=()) != replace(new["spec"], probes=()):
             a, b = old["spec"].to_dict(), new["spec"].to_dict()
-            changed = [name for name in b if a.get(name) != b[name]]
+            changed = [name for name in b if a.get(name) != b[name] and name != "probes"]
             problems.append(f"{env_id}: spec field(s) {', '.join(changed)} changed.")
     return problems
 

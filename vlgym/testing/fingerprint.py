@@ -20,7 +20,7 @@ import numpy as np
 
 from ..env import VLEnv
 from ..pictures import MOST, pack, shrink
-from ..probes import ORACLE, RAW, TO_THE_END, Probe
+from ..probes import EDIT, INTO, LEGAL, ORACLE, RAW, TO_THE_END, Probe
 from ..seeding import episode_seed
 from ..spec import EnvSpec
 from ..types import Image
@@ -128,6 +128,12 @@ def _write_replies(env: VLEnv, probe: Probe, rng: np.random.Generator) -> Iterat
         elif reply == TO_THE_END:
             while True:
                 yield env.solve() or GARBAGE
+        elif reply.startswith(EDIT):
+            old, _, new = reply[len(EDIT) :].partition(INTO)
+            yield (env.solve() or GARBAGE).replace(old, new)
+        elif reply.startswith(LEGAL):
+            legal = env.legal_actions()
+            yield env.parser.format([legal[int(reply[len(LEGAL) :]) % len(legal)]]) if legal else GARBAGE
         elif reply.startswith(RAW):
             yield reply[len(RAW) :]
         else:
