@@ -2,10 +2,11 @@
 
     python tests/behaviour_mutations.py [--only REGEX] [--write]
 
-Each mutation is a replacement in one source file. The package is copied into a temporary folder, changed there, and
-measured in a process of its own, against the unchanged package measured in the same way. Nothing is downloaded, and
-the working tree is never touched. `--write` writes docs/benchmarks/behaviour_mutations.md; with `--only` the rows of
-the others are kept. `tests/test_behaviour_mutations.py` runs some of the cheap ones and checks that all still apply.
+Each mutation is a replacement in one source file; the list stands in behaviour_mutations.yaml. The package is copied
+into a temporary folder, changed there, and measured in a process of its own, against the unchanged package measured in
+the same way. Nothing is downloaded, and the working tree is never touched. `--write` writes
+docs/benchmarks/behaviour_mutations.md; with `--only` the rows of the others are kept.
+`tests/test_behaviour_mutations.py` runs some of the cheap ones and checks that all still apply.
 """
 
 from __future__ import annotations
@@ -21,19 +22,12 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks" / "behaviour_mutations.md"
 ROWS = PAGE.with_suffix(".json")
-CARDS, SIGHT, SOKOBAN = (
-    "plugins/cards/src/vlgym_cards",
-    "plugins/sight/src/vlgym_sight",
-    "plugins/sokoban/src/vlgym_sokoban",
-)
-HOUSE, SHOP = "plugins/alfworld/src/vlgym_alfworld", "plugins/webshop/src/vlgym_webshop"
-ROBOT, PITCH, PAGES = (
-    "plugins/miniworld/src/vlgym_miniworld", "plugins/football/src/vlgym_football", "plugins/webui/src/vlgym_webui",
-)  # fmt: skip
-CORE = "vlgym"
+LIST = Path(__file__).with_suffix(".yaml")
 
 MEASURE = """
 import json, sys
@@ -68,123 +62,7 @@ class Mutation:
     unseen: str = ""
 
 
-def _m(folder: str, file: str, env_id: str, what: str, old: str, new: str, unseen: str = "") -> Mutation:
-    return Mutation(what, env_id, f"{folder}/{file}", old, new, unseen)
-
-
-MUTATIONS = (
-    _m(CARDS, "blackjack_rules.py", "Blackjack", "the dealer stands at 16", "DEALER_STANDS = 17", "DEALER_STANDS = 16"),
-    _m(CARDS, "blackjack_rules.py", "Blackjack", "a draw is lost", "return (player.total > score) - (player.total < score)",
-       "return (player.total > score) - (player.total <= score)"),
-    _m(CARDS, "blackjack_rules.py", "Blackjack", "an ace never makes 21", "and total + 10 <= 21", "and total + 10 < 21"),
-    _m(CARDS, "blackjack_rules.py", "Blackjack", "a dealer who is bust wins", "score = 0 if dealer.bust else dealer.total",
-       "score = dealer.total"),
-    _m(CARDS, "blackjack.py", "Blackjack", "a bust costs nothing", 'return Outcome(-1.0, terminated=True, feedback="bust")',
-       'return Outcome(0.0, terminated=True, feedback="bust")'),
-    _m(CARDS, "blackjack.py", "Blackjack", "no king is dealt", "rank = int(rng.integers(1, 14))", "rank = int(rng.integers(1, 13))"),
-    _m(CARDS, "blackjack.py", "Blackjack", "the hidden card is shown", "None if hidden and index == 1 else", "None if False else"),
-    _m(CARDS, "number_line.py", "NumberLine", "a wrong step costs half", 'return Outcome(-1.0, feedback="not nearer")',
-       'return Outcome(-0.5, feedback="not nearer")'),
-    _m(CARDS, "number_line.py", "NumberLine", "success allows a wrong step",
-       '        """Whether the return is positive: target reached, no wrong move."""\n        return self.episode_return > 0',
-       '        """Whether the return is positive: target reached, no wrong move."""\n        return self.episode_return >= 0'),
-    _m(CARDS, "number_line.py", "NumberLine", "equal numbers part otherwise", "(self.target + 1) % self.max_position",
-       "(self.target + 1) % (self.max_position + 1)"),
-    _m(CARDS, "number_line.py", "NumberLine", "another number is drawn", "return _draw(self.target, self.current,",
-       "return _draw(self.target, (self.current + 1) % 6,"),
-    _m(CARDS, "number_line.py", "NumberLine", "the picture is upside down", "self.compat is not None).copy()",
-       "self.compat is not None)[::-1].copy()"),
-    _m(CARDS, "number_line.py", "NumberLine", "the ends do not stop", ", 0), self.max_position)", ", -1), self.max_position + 1)"),
-    _m(CARDS, "formula_game.py", "EZPoints", "a right formula pays 9", "Outcome(10.0 if self.solved", "Outcome(9.0 if self.solved"),
-    _m(CARDS, "formula_game.py", "Points24", "the 21st token is one too many", "full = len(self.formula) >= self.longest",
-       "full = len(self.formula) >= self.longest - 1"),
-    _m(CARDS, "formula_game.py", "Points24", "a 22nd token fits", "full = len(self.formula) >= self.longest",
-       "full = len(self.formula) > self.longest"),
-    _m(CARDS, "formula_game.py", "EZPoints", "a refused number is free",
-       'return Outcome(-1.0, feedback=f"no unused card is worth {action}", illegal=True)',
-       'return Outcome(0.0, feedback=f"no unused card is worth {action}", illegal=True)'),
-    _m(CARDS, "formula_game.py", "Points24", "a card may be left", "        if self.unused():\n            return False\n", ""),
-    _m(CARDS, "formula.py", "Points24", "an open bracket is closed", "if len(levels) > 1:", "if len(levels) > 9:"),
-    _m(CARDS, "formula.py", "Points24", "differences are sums", 'Fraction(1 if operator == "+" else -1)', "Fraction(1)"),
-    _m(CARDS, "cards.py", "EZPoints", "faces count on", "return min(self.rank, 10) if faces_as_ten else self.rank",
-       "return min(self.rank, 11) if faces_as_ten else self.rank"),
-    _m(CARDS, "cards.py", "EZPoints", "queens look like jacks", '12: "Q"', '12: "J"'),
-    _m(CARDS, "art.py", "Blackjack", "hearts are black", '"H": (190, 15, 30)}', '"H": (15, 15, 15)}'),
-    _m(CARDS, "rl4vlm.py", "EZPoints", "the published reader takes 10 for 1", 'remainder = remainder.replace("10", "")',
-       'remainder = remainder + ""'),
-    _m(SIGHT, "question.py", "SeeDigit", "a right answer pays half", "Outcome(float(self.success())", "Outcome(0.5 * float(self.success())"),
-    _m(SIGHT, "letters.py", "SeeDigit", "another digit is drawn",
-       'canvas.text(self.answer, self.looks["x"], self.looks["y"], self.looks["size"], COLOURS[ink])',
-       'canvas.text(str((int(self.answer) + 1) % 10), self.looks["x"], self.looks["y"], self.looks["size"], COLOURS[ink])'),
-    _m(SIGHT, "letters.py", "SeeCard", "spades look like clubs", "canvas.suit(suit, 0.57 + x", 'canvas.suit("clubs" if suit == "spades" else suit, 0.57 + x'),
-    _m(SIGHT, "places.py", "SeeCount", "one disc is missing", "            canvas.disc(x, y, 0.08", "            number and canvas.disc(x, y, 0.08"),
-    _m(SIGHT, "colours.py", "SeeHistory", "the pictures come one too late", "COLOURS[self.shown[self._place]]",
-       "COLOURS[self.shown[max(0, self._place - 1)]]"),
-    _m(SIGHT, "colours.py", "SeeHistory", "the question names another picture", "self.asked_as[self.asked]", "self.asked_as[self.asked - 1]"),
-    _m(SOKOBAN, "board.py", "Sokoban", "a step costs twice as much", "STEP_PENALTY = 0.1", "STEP_PENALTY = 0.2"),
-    _m(SOKOBAN, "board.py", "Sokoban", "a box off its target costs nothing",
-       "reward += BOX_REWARD if self.on_target > before else -BOX_REWARD", "reward += BOX_REWARD if self.on_target > before else 0"),
-    _m(SOKOBAN, "board.py", "Sokoban", "the end pays 9", "FINISH_REWARD = 10.0", "FINISH_REWARD = 9.0"),
-    _m(SOKOBAN, "board.py", "Sokoban", "boxes go into boxes", "if behind not in self.level.walls and behind not in self.boxes:",
-       "if behind not in self.level.walls:"),
-    _m(SOKOBAN, "board.py", "Sokoban", "a move pushes, too", "            elif push:", "            elif True:"),
-    _m(SOKOBAN, "sokoban.py", "Sokoban", "a restart keeps what boxes earned", "            reward += self.board.on_target\n", ""),
-    _m(SOKOBAN, "sokoban.py", "Sokoban", "the limit of steps is one later", "self._steps >= self.max_steps", "self._steps > self.max_steps"),
-    _m(SOKOBAN, "sokoban.py", "Sokoban", "a blocked move is not told", "blocked = move.reward, direction is not None and not move.moved",
-       "blocked = move.reward, False"),
-    _m(SOKOBAN, "score.py", "Sokoban", "a point of reward counts 4", "POINTS_PER_REWARD = 5", "POINTS_PER_REWARD = 4"),
-    _m(SOKOBAN, "painter.py", "Sokoban", "boxes on targets look like boxes", "tiles[board.code(cell)]",
-       "tiles[4 if board.code(cell) == 3 else board.code(cell)]"),
-    _m(HOUSE, "household.py", "ALFWorldLook", "a condition pays 2", "SUBGOAL = 1.0", "SUBGOAL = 2.0"),
-    _m(HOUSE, "rl4vlm.py", "ALFWorldLook", "success pays 40", "WIN = 50.0", "WIN = 40.0"),
-    _m(HOUSE, "rl4vlm.py", "ALFWorldLook", "an unreadable reply is free", "ILLEGAL = 1.0", "ILLEGAL = 0.0"),
-    _m(HOUSE, "tasks.py", "ALFWorldLook", "any lamp will do that is on", "lamp in world.toggled and world.holder.get(lamp) in here",
-       "lamp in world.toggled"),
-    _m(HOUSE, "tasks.py", "ALFWorldLook", "holding the object is not a condition", "return world.held in things, lit", "return lit, lit"),
-    _m(HOUSE, "view.py", "ALFWorldLook", "closed doors are green", "CLOSED: Colour = (150, 66, 20)", "CLOSED: Colour = (20, 160, 50)"),
-    _m(HOUSE, "household.py", "ALFWorldLook", "the test split has seen rooms", 'seen=split != "valid_unseen"', "seen=True"),
-    _m(SHOP, "reward.py", "WebShop", "the price does not count", "price = int(product.price <= goal.price_upper)", "price = 1"),
-    _m(SHOP, "reward.py", "WebShop", "half the type is 0.4", "title > 0.2 else 0.5", "title > 0.2 else 0.4"),
-    _m(SHOP, "reward.py", "WebShop", "options do not count", "(attributes + options + price) / terms", "(attributes + price) / terms"),
-    _m(SHOP, "reward.py", "WebShop", "a name without a common noun is a tenth", "    if title == 0.0:\n        return 0.0", "    if title == 0.0:\n        return 0.1"),
-    _m(SHOP, "session.py", "WebShop", "a search is taken on any page", "return page.kind == SEARCH or (self.search_anywhere and page.kind != DONE)",
-       "return page.kind != DONE"),
-    _m(SHOP, "session.py", "WebShop", "options stay when another product is opened", "asin=name.upper(), options=())", "asin=name.upper())",
-       "the page's options are empty wherever a product is opened"),
-    _m(SHOP, "catalogue/wishes.py", "WebShop", "test goals are val's", 'first = {"test": 0,', 'first = {"test": 40,'),
-    _m(SHOP, "env.py", "WebShop", "the suggested words are missing", 'if self.page.kind == SEARCH else []\n', 'if False else []\n'),
-    _m(ROBOT, "tasks.py", "OneRoomS6Fast", "the robot turns the other way", '"turn left": 0, "turn right": 1', '"turn left": 1, "turn right": 0'),
-    _m(ROBOT, "tasks.py", "OneRoomS6Fast", "the limit is doubled in the reward", "world.max_episode_steps = self.max_turns",
-       "world.max_episode_steps = 2 * self.max_turns"),
-    _m(ROBOT, "tasks.py", "OneRoomS6Fast", "the picture is mirrored", 'self.inner_obs = observation["obs"] if isinstance(observation, dict) else observation',
-       'self.inner_obs = (observation["obs"] if isinstance(observation, dict) else observation)[:, ::-1]'),
-    _m(ROBOT, "objects.py", "CollectHealth", "the dead succeed", "return self.world.health > 0 and", "return"),
-    _m(ROBOT, "objects.py", "PickupObjects", "the score counts double", "return self.world.num_picked_up / self.world.num_objs",
-       "return 2 * self.world.num_picked_up / self.world.num_objs"),
-    _m(PITCH, "reward.py", "Football", "a stolen ball costs more", "parts[\"stolen\"] = STOLEN * now.frame", "parts[\"stolen\"] = -STOLEN * now.frame"),
-    _m(PITCH, "reward.py", "Football", "passes are paid in full each time", "self.pass_scale *= PASS_DECAY", "self.pass_scale *= 1.0"),
-    _m(PITCH, "reward.py", "Football", "a shot has no cap", "min(SHOOT * rate_shot(now), SHOT_CAP)", "SHOOT * rate_shot(now)"),
-    _m(PITCH, "football.py", "Football", "an own goal is a success", "return self.match.now.score[0] > 0", "return sum(self.match.now.score) > 0",
-       "no episode that is played has a goal against"),
-    _m(PAGES, "web_ui.py", "WebUI", "90 percent succeed", "SUCCESS = 95.0", "SUCCESS = 90.0"),
-    _m(PAGES, "web_ui.py", "WebUI", "the reward is a tenth", "(score - before) / 100", "(score - before) / 1000"),
-    _m(PAGES, "aes.py", "WebUI", "all elements weigh the same", "return float(target.area**AREA_EXPONENT)", "return 1.0"),
-    _m(PAGES, "aes.py", "WebUI", "places do not count", "position = 0.5 + 0.5 * cover[0, 0] if cover[0, 0] > 0 else (giou[0, 0] + 1) / 2", "position = 1.0"),
-    _m(CORE, "spaces.py", "NumberLine", "words are matched by case", 'return candidate\n    return None', 'return None\n    return None'),
-    _m(CORE, "env.py", "NumberLine", "an invalid reply takes no turn",
-       '        self.turn += 1\n        return executed, Outcome(reward - self.invalid_penalty, feedback=f"invalid reply: {failure}"), failure',
-       '        return executed, Outcome(reward - self.invalid_penalty, feedback=f"invalid reply: {failure}"), failure'),
-    _m(CORE, "env.py", "ALFWorldLook", "the penalty is added", "return executed, Outcome(reward - self.invalid_penalty,",
-       "return executed, Outcome(reward + self.invalid_penalty,"),
-    _m(CORE, "env.py", "NumberLine", "the limit comes a turn later", "or outcome.truncated or self.turn >= self.max_turns)",
-       "or outcome.truncated or self.turn > self.max_turns)"),
-    _m(CORE, "env.py", "Sokoban", "a Global plan does not end the episode", '(last or outcome.truncated', '(outcome.truncated'),
-    _m(CORE, "parsers/tag.py", "NumberLine", "the first tag counts", "close = closes[-1]", "close = closes[0]"),
-    _m(CORE, "seeding.py", "NumberLine", "all splits have the same episodes", 'f"{env_id}\\n{split}\\n{index}".encode()',
-       'f"{env_id}\\n\\n{index}".encode()'),
-    _m(CORE, "env.py", "NumberLine", "rewards are doubled on the test split", "        self.episode_return += outcome.reward\n",
-       "        self.episode_return += outcome.reward * (2 if self.seed_split == 'test' else 1)\n"),
-)  # fmt: skip
+MUTATIONS = tuple(Mutation(**row) for row in yaml.safe_load(LIST.read_text(encoding="utf-8")))
 
 
 def mutate(mutation: Mutation, folder: Path) -> list[str]:

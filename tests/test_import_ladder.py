@@ -13,7 +13,7 @@ LADDER = (
     ("seeding", "intervals", "terminal", "argument_types", "pictures"),
     ("probes",),
     ("spec", "benchmark_scores", "browser_programs", "exits"),
-    ("spaces", "suites", "reset_options", "arguments", "versions"),
+    ("spaces", "suites", "reset_options", "arguments", "versions", "states"),
     ("shared_text",),
     ("hookspecs",),
     ("plugins", "registry_file", "installing"),
@@ -33,8 +33,8 @@ LADDER = (
 )
 ROW = {part: row for row, parts in enumerate(LADDER) for part in parts}
 FOR_PLUGINS = {
-    "errors", "exits", "types", "seeding", "spec", "probes", "suites", "spaces", "hookspecs", "prompts", "parsers", "rendering",
-    "chromium", "env", "adapter", "wrappers", "testing", "reset_options", "installing",
+    "errors", "exits", "types", "seeding", "spec", "probes", "suites", "spaces", "hookspecs", "prompts", "parsers",
+    "rendering", "chromium", "env", "adapter", "wrappers", "testing", "reset_options", "installing",
 }  # fmt: skip
 NOT_FOR_BASELINES = {"cli", "web", "testing", "plugins", "hookspecs"}
 HEAVY = {"torch", "transformers", "tyro", "tensorboard", "matplotlib"}

@@ -141,7 +141,7 @@ def _compare_pictures(old: str, new: str) -> str | None:
 def compare_registries(recorded: dict[str, dict[str, Any]], live: dict[str, dict[str, Any]]) -> list[str]:
     """Return one line per difference, empty when the file is fresh.
 
-    A changed fingerprint, and other pictures, are called out: scores may have moved, so the id's version must be bumped.
+    A changed fingerprint, and other pictures, are called out: scores may have moved, so the id needs a new version.
     """
     problems = []
     for env_id in sorted(set(recorded) | set(live)):

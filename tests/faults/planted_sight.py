@@ -1,4 +1,4 @@
-"""Faults of pictures, texts, values and of what is done to the process: each class is `Lantern` with one thing wrong."""
+"""Faults of pictures, texts, values, and of what is done to the process: each class is `Lantern` with one fault."""
 
 from __future__ import annotations
 
@@ -371,7 +371,7 @@ class FilesStayOpen(Lantern):
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         super().start(rng, options)
         if len(self.open) < 200:
-            self.open.append(Path(os.devnull).open())
+            self.open.append(os.open(os.devnull, os.O_RDONLY))
 
 
 class ThreadsStay(Lantern):

@@ -12,9 +12,11 @@ from typing import Any
 
 import gymnasium
 
+from ..errors import UserError
 from ..evaluation import Report
 from ..policies import OraclePolicy, RandomPolicy
 from ..seeding import episode_seed
+from ..states import CONTENT, seal
 from .playing import (
     GARBAGE,
     Deadline,
@@ -26,7 +28,7 @@ from .playing import (
     play,
     repeat,
 )
-from .subject import Subject, require
+from .subject import CheckFailure, Subject, require
 
 DEPTHS = (0, 1, 2, 3, 4, 5, 6, 10, 14, 18)
 """Turns after which a state is saved."""
@@ -40,7 +42,7 @@ HISTORY = 40
 HISTORY_TURNS = 600
 """Turns of these episodes, together."""
 
-HISTORY_SECONDS = 15.0
+HISTORY_SECONDS = 8.0
 """After so long there are as many episodes as there are, and at least 12."""
 
 
@@ -97,7 +99,8 @@ def check_state(subject: Subject) -> str:
     goes on identically.
 
     Sees: anything forgotten that shows in picture, text, rewards, flags or info, at each of the first 6 turns and after
-    10, 14 and 18, and in the 12 turns that follow some of them. Cannot see: what was forgotten and never shows.
+    10, 14 and 18, and in the 12 turns that follow some of them; and a state of another environment, of other arguments
+    or damaged that is taken. Cannot see: what was forgotten and never shows.
     """
     env, other = subject.make(), subject.make()
     played, restored, size = 0, 0, 0
@@ -115,11 +118,39 @@ def check_state(subject: Subject) -> str:
         difference = _differing(info, seen[-1].info)
         require(not difference, f"turn {turn}: after set_state info differs in {difference}")
         require(json.dumps(other.get_state()) == text, f"turn {turn}: a state that was restored is saved otherwise")
+        if depth == 4:
+            _require_refusals(subject, other, json.loads(text))
         if depth in GO_ON:
             played += _play_on(env, other, choose_legal(depth + 1, garbage_every=5))
     env.close()
     other.close()
     return f"{restored} states of up to {size} bytes restored; {played} further turns identical"
+
+
+def _require_refusals(subject: Subject, env: Any, state: dict[str, Any]) -> None:
+    """A state of something else, or a damaged one, is refused, and the episode goes on as it was."""
+    arguments = state["env"]["arguments"]
+    content = {name: state[name] for name in CONTENT}
+    wrong = {
+        "nothing": {},
+        "a state without its events": {name: value for name, value in state.items() if name != "events"},
+        "a state with another turn": {**state, "counters": [state["counters"][0] + 1, *state["counters"][1:]]},
+        "a state of another environment": seal(content, "vlgym/Other-v0", arguments),
+        "a state of other arguments": seal(content, subject.spec.id, {**arguments, "max_turns": 3}),
+        "a state without its start": seal({**content, "start": None}, subject.spec.id, arguments),
+        "a state that saves something else": seal({**content, "saved": {"?": 1}}, subject.spec.id, arguments),
+    }
+    before = env.get_state()
+    for name, each in wrong.items():
+        try:
+            env.set_state(each)
+        except UserError as error:
+            require("\n" not in str(error), f"{name} is refused in more than one line")
+        except Exception as error:
+            raise CheckFailure(f"{name} raises {type(error).__name__} instead of UserError: {error}") from error
+        else:
+            raise CheckFailure(f"{name} is restored without a word")
+        require(env.get_state() == before, f"{name} was refused, but changed the running episode")
 
 
 def _reach(subject: Subject, env: Any, depth: int) -> list[Seen]:
