@@ -15,7 +15,7 @@ LADDER = (
     ("spec", "benchmark_scores", "browser_programs", "exits"),
     ("spaces", "suites", "reset_options", "arguments", "versions", "states"),
     ("shared_text",),
-    ("hookspecs",),
+    ("hookspecs", "guard"),
     ("plugins", "registry_file", "installing"),
     ("registry",),
     ("prompts", "parsers", "rendering", "chromium"),

@@ -257,7 +257,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         return self._np_random, self._np_random_seed, self.reset_seed, self.seed_split, self._position()
 
     def _go_back(self, bookmark: tuple[Any, ...]) -> None:
-        """Undo what failed: the episode before is replayed; where there was none, or that fails too, it needs a reset."""
+        """Undo what failed: the episode before is replayed; where there was none, or that fails too, reset is due."""
         self._np_random, self._np_random_seed, self.reset_seed, self.seed_split, state = bookmark
         if state["rng"] is not None:
             self._np_random.bit_generator.state = state["rng"]

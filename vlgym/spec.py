@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from .errors import SpecError, check_choice, nearest
+from .errors import SpecError, check_choice, is_printable, nearest
 from .probes import Probe
 from .seeding import SPLITS
 
@@ -101,6 +101,11 @@ class EnvSpec:
             value = getattr(self, name)
             self._require(isinstance(value, str) and value.strip() != "", name, value, "a non-empty string")
         self._require("\n" not in self.summary, "summary", self.summary, "one line")
+        for name in ("summary", "family", "success_rule", "skills", "references", "system_requirements"):
+            value = getattr(self, name)
+            texts = [value] if isinstance(value, str) else value if isinstance(value, (tuple, list)) else []
+            odd = any(not (is_printable(c) or c == "\n") for text in texts if isinstance(text, str) for c in text)
+            self._require(not odd, name, value, "text without control characters")
         self._require(_is_int(self.max_turns) and self.max_turns >= 1, "max_turns", self.max_turns, "an integer >= 1")
         for name in ("skills", "reply_styles", "planners", "splits", "system_requirements", "references"):
             value = getattr(self, name)

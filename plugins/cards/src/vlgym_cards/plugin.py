@@ -62,6 +62,7 @@ EZ_POINTS = EnvSpec(
         Probe("numbers", ("3", "4"), {"cards": ["H3", "S4"]}),
         Probe("numbers", ("8", "9"), {"cards": ["D8", "C9"]}),
         Probe("published: digits join", ("@raw 1", "@raw 2", "@raw ="), {"cards": ["HA", "S2"]}, {"compat": "rl4vlm"}),
+        Probe("published: 10 is not 1", ('@raw {"action": "10"}',), {"cards": ["HK", "S2"]}, {"compat": "rl4vlm"}),
         Probe("published: = comes too late", ("@raw +",) * 6 + ("@raw =",), kwargs={"compat": "rl4vlm"}),
     ),
 )
