@@ -100,6 +100,7 @@ def measure(env_id: str, first: list[str]) -> tuple[str, str]:
 def judge(mutation: Mutation, usual: tuple[str, str]) -> str:
     """Return what noticed the mutation: `fingerprint`, `pictures`, an error; or an empty string."""
     from vlgym.pictures import compare_sheets, unpack
+    from vlgym.registry import get_registry
 
     with tempfile.TemporaryDirectory() as folder:
         fingerprint, pictures = measure(mutation.env_id, mutate(mutation, Path(folder)))
@@ -107,7 +108,8 @@ def judge(mutation: Mutation, usual: tuple[str, str]) -> str:
         return fingerprint
     if fingerprint != usual[0]:
         return "fingerprint"
-    return "pictures" if compare_sheets(unpack(usual[1]), unpack(pictures)) else ""
+    exact = get_registry().get(f"vlgym/{mutation.env_id}-v0").pictures == "exact"
+    return "pictures" if compare_sheets(unpack(usual[1]), unpack(pictures), exact=exact) else ""
 
 
 def main() -> int:

@@ -87,7 +87,9 @@ def test_plugins_that_print_exit_or_raise_anything_leave_the_output_alone_and_th
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("content", [b"[vlgym\nno = brackets", b"\xff\xfe[vlgym]\n"], ids=["malformed", "not UTF-8"])
+@pytest.mark.parametrize(
+    "content", [b"[vlgym]\nno equals sign\n", b"\xff\xfe[vlgym]\n"], ids=["malformed", "not UTF-8"]
+)
 def test_an_unreadable_list_of_entry_points_of_any_distribution_is_one_line(tmp_path: Path, content: bytes) -> None:
     install_plugin(tmp_path, "good", GOOD)
     broken = tmp_path / "somebody_else-1.0.dist-info"

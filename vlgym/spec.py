@@ -59,6 +59,9 @@ class EnvSpec:
         system_requirements: Debian packages needed.
         references: papers and sources.
         contract: contract version that the plugin was written for.
+        pictures: `exact` where every machine draws the same pixels (code of the package, with fonts of its own), else
+            `similar`: fonts or renderers of the machine draw. It says how strictly pictures are compared with those
+            that registry.yaml records.
         truncates_early: whether the environment itself may truncate an episode before `max_turns` (a limit of frames).
         probes: episodes that reach the rules which random play and the oracle do not; the fingerprint plays them.
     """
@@ -87,6 +90,7 @@ class EnvSpec:
     system_requirements: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
     contract: int = CONTRACT
+    pictures: str = "similar"
     truncates_early: bool = False
     probes: tuple[Probe, ...] = ()
 
@@ -140,6 +144,7 @@ class EnvSpec:
             "None or an integer >= 2",
         )
         self._require(_is_int(self.contract), "contract", self.contract, "an integer")
+        check_choice(f"EnvSpec {self.id!r}: field pictures", self.pictures, ("exact", "similar"), SpecError)
         early = self.truncates_early
         self._require(isinstance(early, bool), "truncates_early", early, "True or False")
         probes = self.probes
@@ -198,10 +203,10 @@ class EnvSpec:
         return cls(**values)
 
     def digest(self) -> str:
-        """Return a hash of the card: 16 hexadecimal digits. The probes are left out: they say what to look at, not what
-        the environment is; so is what has its default and came into the contract later."""
+        """Return a hash of the card: 16 hexadecimal digits. Left out is how it is tested (`probes`, `pictures`), and
+        what came into the contract later, where it has its default."""
         plain = self.to_dict()
-        del plain["probes"]
+        del plain["probes"], plain["pictures"]
         if not self.truncates_early:
             del plain["truncates_early"]
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]

@@ -88,7 +88,8 @@ def list_episodes(spec: EnvSpec) -> Iterator[tuple[Probe, int]]:
     for policy in ("random", "terminate"):
         yield Probe(f"invalid: {policy}", (RAW + GARBAGE,) * 4, kwargs={"invalid_action": policy}, index=3), 4
     if "global" in spec.planners and "online" in spec.planners:
-        yield Probe("global", (TO_THE_END,), kwargs={"planner": "global"}, index=4), 2
+        for reply in (TO_THE_END, f"{LEGAL}0"):
+            yield Probe("global", (reply,), kwargs={"planner": "global"}, index=4), 2
     for probe in spec.probes:
         yield probe, ORACLE_TURNS["test"]
 

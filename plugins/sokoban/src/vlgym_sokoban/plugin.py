@@ -28,6 +28,7 @@ SOKOBAN = EnvSpec(
     history_turns=5,
     history_images=1,
     image_size=(224, 224),
+    pictures="exact",
     random_success_below=0.25,
     references=("MageBench, arXiv 2412.04531", "gym-sokoban 0.0.6"),
     probes=(
