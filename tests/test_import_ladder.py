@@ -10,7 +10,7 @@ from sources import ROOT, imported_modules, list_files, module_name
 
 LADDER = (
     ("errors", "types"),
-    ("seeding", "intervals", "terminal", "argument_types", "pictures"),
+    ("seeding", "intervals", "terminal", "argument_types", "pictures", "limited_yaml"),
     ("probes",),
     ("spec", "benchmark_scores", "browser_programs", "exits"),
     ("spaces", "suites", "reset_options", "arguments", "versions", "states"),
@@ -34,7 +34,7 @@ LADDER = (
 ROW = {part: row for row, parts in enumerate(LADDER) for part in parts}
 FOR_PLUGINS = {
     "errors", "exits", "types", "seeding", "spec", "probes", "suites", "spaces", "hookspecs", "prompts", "parsers",
-    "rendering", "chromium", "env", "adapter", "wrappers", "testing", "reset_options", "installing",
+    "rendering", "limited_yaml", "chromium", "env", "adapter", "wrappers", "testing", "reset_options", "installing",
 }  # fmt: skip
 NOT_FOR_BASELINES = {"cli", "web", "testing", "plugins", "hookspecs"}
 HEAVY = {"torch", "transformers", "tyro", "tensorboard", "matplotlib"}

@@ -86,8 +86,8 @@ def compare_sheets(stored: Sheet, live: Sheet, *, exact: bool) -> str | None:
         number = int(difference.max(axis=1).argmax())
         changed = int((difference.max(axis=1) > EXACT).sum())
         return (
-            f"{changed} of {len(stored)} pictures differ, most of all number {number}, by {difference[number].max()} of "
-            "256 levels in a cell"
+            f"{changed} of {len(stored)} pictures differ, most of all number {number}, by {difference[number].max()} "
+            "of 256 levels in a cell"
         )
     return _compare_drawings(stored, live)
 

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from .errors import RegistryFileError, SpecError
+from .limited_yaml import TooMuchYaml, read_yaml
 from .spec import EnvSpec
 
 BANNER = (
@@ -183,10 +184,10 @@ def _load(path: Path) -> dict[str, Any]:
             f"{path.name} is not a text file in UTF-8. Write it again: vlgym registry write."
         ) from None
     try:
-        data = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # safe: a SafeLoader in both cases
+        data = read_yaml(text)
     except yaml.YAMLError as error:
         where = getattr(error, "problem_mark", None)
-        line = f" at line {where.line + 1}" if where else ""
+        line = f": {error}" if isinstance(error, TooMuchYaml) else f" at line {where.line + 1}" if where else ""
         raise RegistryFileError(f"{path.name} is not valid YAML{line}. Write it again: vlgym registry write.") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("environments"), dict):
         raise RegistryFileError(

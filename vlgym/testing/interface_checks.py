@@ -30,7 +30,11 @@ CARD_HEADINGS = ("Goal", "Observation", "Actions", "Reward", "Endings", "Referen
 
 
 def check_card(subject: Subject) -> str:
-    """The class docstring is a complete card, and the spec's reply styles exist."""
+    """The class docstring is a complete card, and the spec's reply styles exist.
+
+    Sees: missing headings, a prompt of another version than the spec's, parsers that cannot be loaded. Cannot see: a
+    card that says what is not so.
+    """
     env = subject.make()
     doc = inspect.getdoc(type(env)) or ""
     missing = [heading for heading in CARD_HEADINGS if f"{heading}:" not in doc]
@@ -46,7 +50,11 @@ def check_card(subject: Subject) -> str:
 
 
 def check_gymnasium(subject: Subject) -> str:
-    """`gymnasium.utils.env_checker.check_env` passes."""
+    """`gymnasium.utils.env_checker.check_env` passes.
+
+    Sees: results of a wrong form or outside their spaces, a `reset` without seed or options. Cannot see: what only
+    later turns do.
+    """
     env = subject.make(render_mode="rgb_array")
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -60,7 +68,11 @@ def check_gymnasium(subject: Subject) -> str:
 
 
 def check_parsers(subject: Subject) -> str:
-    """Every legal action that occurs in play round-trips through every reply style, with and without thoughts."""
+    """Every legal action that occurs in play round-trips through every reply style, with and without thoughts.
+
+    Sees: an action that a parser of the spec reads as another or not at all, in three episodes of 30 turns. Cannot see:
+    actions that do not occur there.
+    """
     env = subject.make()
     seen: set[str] = set()
     replies = np.random.default_rng(1)
@@ -83,7 +95,11 @@ def check_parsers(subject: Subject) -> str:
 
 
 def check_prompt(subject: Subject) -> str:
-    """The text states every legal action and the reply format, and the observation lies in its space."""
+    """The text states every legal action and the reply format, and the observation lies in its space.
+
+    Sees: a legal action or a format that no model is told of, in 10 turns of each reply style. Cannot see: a text that
+    tells wrong things.
+    """
     checked = 0
     for style in subject.spec.reply_styles:
         env = subject.make(parser=style)
@@ -109,7 +125,11 @@ def check_prompt(subject: Subject) -> str:
 
 def check_reset_options(subject: Subject) -> str:
     """`reset` refuses an unknown option and a wrong value of each that is declared, and leaves the episode as it was;
-    the card names every option."""
+    the card names every option.
+
+    Sees: an option that is ignored, a wrong value that is taken or changes the running episode. Cannot see: a right
+    value that does something else than its card says (`probes` may play it).
+    """
     env = subject.make()
     episode = subject.spec.id, "train", 0
     env.reset(seed=episode_seed(*episode))
@@ -132,7 +152,12 @@ def check_reset_options(subject: Subject) -> str:
 
 
 def check_recorded(subject: Subject) -> str:
-    """Card, prompt, parser and behaviour are those that registry.yaml records of the id, where it knows it."""
+    """Card, prompt, parser, behaviour and pictures are those that registry.yaml records of the id, where it knows it.
+
+    Sees: any change of texts, rewards, flags or info in the episodes that are played (random and the oracle's on every
+    split, replies of every kind in every style, and the spec's probes), and pictures that show something else. Cannot
+    see: a rule that none of these episodes reaches; what was wrong already when it was recorded.
+    """
     registry = get_registry()
     known = registry.known.get(subject.spec.id)
     if known is None:
@@ -149,7 +174,11 @@ def check_recorded(subject: Subject) -> str:
 
 
 def check_vector(subject: Subject) -> str:
-    """Sync and async vectorisation, in both autoreset modes, give what single environments give."""
+    """Sync and async vectorisation, in both autoreset modes, give what single environments give.
+
+    Sees: instances that disturb one another, in one process or across a fork, within 6 turns. Cannot see: more than two
+    at once.
+    """
     steps = 6
     seeds = [episode_seed(subject.spec.id, "train", index) for index in range(2)]
     expected = []
