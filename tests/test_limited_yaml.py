@@ -58,7 +58,7 @@ def test_tags_that_ask_for_objects_are_refused() -> None:
 def test_a_registry_that_is_too_much_is_one_line(tmp_path: Path, text: str) -> None:
     path = tmp_path / "registry.yaml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(RegistryFileError, match="is not valid YAML: (it|the alias)") as caught:
+    with pytest.raises(RegistryFileError, match=r"is not valid YAML: (it|the alias)") as caught:
         read_registry(path)
     assert "\n" not in str(caught.value)
 

@@ -92,13 +92,13 @@ def main() -> None:
             found = compare_sheets(usual, sheet, exact=False)
             rows.append([game, name, f"{own:.1f}", confused, found or "the same things"])
     text = [
-        "Pictures of 16 x 16 grey levels are stored and compared. *Difference* is the largest mean difference of a picture "
-        "from its stored one in grey levels; *confused* counts the pictures that are clearly nearer to the stored "
-        "picture of another one, once what all have in common is taken out. A set shows another content where a quarter "
-        "is confused, where a difference exceeds 18, or where it fits better turned round.",
-        "The card games draw with a font of their own and are compared exactly, so that any of these rows would be a "
-        "change there; this is what the comparison can do where fonts belong to the machine. Whether a single picture "
-        "among many shows another number, it cannot say.",
+        "Pictures of 16 x 16 grey levels are stored and compared. *Difference* is the largest mean difference of a "
+        "picture from its stored one in grey levels; *confused* counts the pictures that are clearly nearer to the "
+        "stored picture of another one, once what all have in common is taken out. A set shows another content where "
+        "a quarter is confused, where a difference exceeds 18, or where it fits better turned round.",
+        "The card games draw with a font of their own and are compared exactly, so that any of these rows would be "
+        "a change there; this is what the comparison can do where fonts belong to the machine. Whether a single "
+        "picture among many shows another number, it cannot say.",
         table(["game", "drawn", "difference", "confused", "verdict"], rows),
     ]
     finish("card_pictures", "Pictures told apart", "\n\n".join(text), ["vlgym", "vlgym-cards", "pillow"], write)
