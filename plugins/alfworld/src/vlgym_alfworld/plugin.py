@@ -23,6 +23,7 @@ _COMMON: dict[str, Any] = {
     "skills": ("reading", "navigation", "planning", "memory"),
     "difficulty": "hard",
     "image_size": (448, 448),
+    "pictures": "exact",
     "oracle": "planner",
     "random_success_below": 0.5,
     "system_requirements": ("gcc", "g++", "make", "cmake"),

@@ -22,6 +22,7 @@ FOOTBALL = EnvSpec(
     history_turns=5,
     history_images=1,
     image_size=(336, 448),
+    pictures="exact",
     oracle="planner",
     oracle_success=0.3,
     random_success_below=0.2,
