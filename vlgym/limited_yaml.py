@@ -63,7 +63,7 @@ def check_yaml(
                 raise TooMuchYaml(f"it has more than the {most_aliases} aliases that are read")
             if any(anchor == event.anchor for anchor, _ in open_nodes):
                 raise TooMuchYaml(f"the alias *{event.anchor:.40} stands within what it means")
-            total += sizes.get(event.anchor, 1)
+            total += sizes.get(str(event.anchor), 1)
         elif isinstance(event, yaml.CollectionStartEvent):
             open_nodes.append((event.anchor, total))
             total += 1
