@@ -2,7 +2,7 @@
 
 A picture becomes 16 x 16 grey levels and 6 x 6 of each colour difference. `compare_sheets` is strict where a spec says
 that the same pixels are drawn everywhere, and else allows for other renderers and fonts. It does not read:
-docs/benchmarks/card_pictures.md says what was measured.
+tests/benchmarks/card_pictures.py measures what it sees.
 """
 
 from __future__ import annotations
