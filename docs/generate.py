@@ -4,6 +4,7 @@ docs/environments.md   from the installed specs and registry.yaml
 docs/cli.md            from the command line's own --help
 docs/hooks.md          from vlgym/hookspecs.py
 docs/errors.md         from vlgym/errors.py
+docs/check.md          from the docstrings of the checks (vlgym/testing/)
 docs/write-a-plugin.md its printed files, from tests/fixtures/
 docs/baselines/*.md    their flags, docstrings and presets, from baselines/ (docs/flags.py)
 docs/FAMILY.md         parts of its card and its options, from the environments' classes (docs/cards.py)
@@ -60,6 +61,7 @@ def generate() -> dict[str, str]:
         "cli.md": write_cli(),
         "hooks.md": write_hooks(),
         "errors.md": write_errors(),
+        "check.md": write_checks(),
         **{name: cards.fill_in(text) for name, text in texts.items() if cards.MARK.search(text)},
         **write_studies(),
         "write-a-plugin.md": fill_in_files((DOCS / "write-a-plugin.md").read_text(encoding="utf-8")),
@@ -138,6 +140,31 @@ def write_cli() -> str:
         text = "\n".join(line.rstrip() for line in result.output.strip("\n").splitlines())
         parts.append(f"## `{' '.join(['vlgym', *call])}`\n\n```text\n{text}\n```\n")
     return "\n".join(parts)
+
+
+def write_checks() -> str:
+    """One section per check of the certificate: what holds, what the check sees, and what it cannot see."""
+    from vlgym.testing import CHECKS
+
+    lines = [
+        BANNER + "# Checks\n",
+        "What `vlgym check ID` tests, in this order, and `vlgym.testing.EnvConformance` under pytest. A certificate is "
+        "evidence, not proof: each section says what its check sees, and what it cannot see. "
+        "[benchmarks/planted_faults.md](benchmarks/planted_faults.md) has the faults that were planted to test the "
+        "checks, [benchmarks/behaviour_mutations.md](benchmarks/behaviour_mutations.md) the broken rules that the "
+        "fingerprint was tested with, and `tests/benchmarks/card_pictures.py` how far pictures "
+        "are told apart.\n",
+    ]
+    for name, check in CHECKS.items():
+        told = inspect.getdoc(check) or ""
+        head, _, rest = told.partition("\n\n")
+        lines.append(f"## `{name}`\n\n{_join(head)}\n")
+        lines += [f"{_join(rest)}\n"] if rest else []
+    return "\n".join(lines)
+
+
+def _join(text: str) -> str:
+    return " ".join(text.split())
 
 
 def write_hooks() -> str:

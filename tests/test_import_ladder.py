@@ -10,11 +10,12 @@ from sources import ROOT, imported_modules, list_files, module_name
 
 LADDER = (
     ("errors", "types"),
-    ("seeding", "intervals", "terminal", "argument_types"),
+    ("seeding", "intervals", "terminal", "argument_types", "pictures", "limited_yaml"),
+    ("probes",),
     ("spec", "benchmark_scores", "browser_programs", "exits"),
-    ("spaces", "suites", "reset_options", "arguments", "versions"),
+    ("spaces", "suites", "reset_options", "arguments", "versions", "states"),
     ("shared_text",),
-    ("hookspecs",),
+    ("hookspecs", "guard"),
     ("plugins", "registry_file", "installing"),
     ("registry",),
     ("prompts", "parsers", "rendering", "chromium"),
@@ -32,8 +33,8 @@ LADDER = (
 )
 ROW = {part: row for row, parts in enumerate(LADDER) for part in parts}
 FOR_PLUGINS = {
-    "errors", "exits", "types", "seeding", "spec", "suites", "spaces", "hookspecs", "prompts", "parsers", "rendering",
-    "chromium", "env", "adapter", "wrappers", "testing", "reset_options", "installing",
+    "errors", "exits", "types", "seeding", "spec", "probes", "suites", "spaces", "hookspecs", "prompts", "parsers",
+    "rendering", "limited_yaml", "chromium", "env", "adapter", "wrappers", "testing", "reset_options", "installing",
 }  # fmt: skip
 NOT_FOR_BASELINES = {"cli", "web", "testing", "plugins", "hookspecs"}
 HEAVY = {"torch", "transformers", "tyro", "tensorboard", "matplotlib"}
@@ -92,7 +93,7 @@ def test_a_plugin_uses_only_what_is_meant_for_plugins_and_no_other_plugin(path: 
 
 @pytest.mark.parametrize("path", [path for path in list_files("plugins") if path.name == "plugin.py"], ids=show)
 def test_a_plugin_module_imports_no_environment_code(path: Path) -> None:
-    assert parts_of(path) <= {"hookspecs", "spec", "suites", "errors"}
+    assert parts_of(path) <= {"hookspecs", "spec", "probes", "suites", "errors"}
 
 
 @pytest.mark.parametrize("path", list_files("baselines"), ids=show)

@@ -68,6 +68,51 @@ def test_a_plugin_that_raises_at_import_is_one_line_on_stderr_and_the_rest_works
     assert done.stderr == "vlgym: plugin bad (vlgym-bad) failed to load: RuntimeError: no engine\n"
 
 
+ALIVE = "import gymnasium, vlgym\nprint(gymnasium.make('fake/Walk-v0').reset(seed=0)[1]['success'])"
+HERE = Path(__file__).parent
+
+
+def test_plugins_that_print_exit_or_raise_anything_leave_the_output_alone_and_the_rest_works(tmp_path: Path) -> None:
+    install_plugin(tmp_path, "base", "class Odd(BaseException): pass\nraise Odd('odd')")
+    install_plugin(tmp_path, "escape", "raise KeyboardInterrupt")
+    install_plugin(tmp_path, "loud", "\n    print('loading')" + GOOD.replace("fake/", "loud/"))
+    install_plugin(
+        tmp_path, "leave", GOOD.replace("return [", "import sys; sys.exit('bye')\n        [").replace("fake", "leave")
+    )
+    install_plugin(tmp_path, "good", GOOD)
+    done = run_python(ALIVE, tmp_path, HERE, switch="base,escape,loud,leave,good")
+    assert (done.returncode, done.stdout) == (0, "False\n")
+    assert sorted(line.split(" failed to load: ")[-1] for line in done.stderr.splitlines()) == [
+        "KeyboardInterrupt", "Odd: odd", "loading", "the module exits at import (bye)"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "content", [b"[vlgym]\nno equals sign\n", b"\xff\xfe[vlgym]\n"], ids=["malformed", "not UTF-8"]
+)
+def test_an_unreadable_list_of_entry_points_of_any_distribution_is_one_line(tmp_path: Path, content: bytes) -> None:
+    install_plugin(tmp_path, "good", GOOD)
+    broken = tmp_path / "somebody_else-1.0.dist-info"
+    broken.mkdir()
+    (broken / "METADATA").write_text("Metadata-Version: 2.1\nName: somebody-\x1b[31melse\nVersion: 1.0\n")
+    (broken / "entry_points.txt").write_bytes(content)
+    done = run_python(ALIVE, tmp_path, HERE)
+    assert done.stdout == "False\n"
+    lines = [line for line in done.stderr.splitlines() if "entry_points.txt" in line]
+    assert len(lines) == 1
+    assert "cannot be read" in lines[0]
+    assert lines[0].isprintable()
+
+
+def test_warnings_as_errors_do_not_end_the_import(tmp_path: Path) -> None:
+    install_plugin(tmp_path, "bad", "raise RuntimeError('no engine')")
+    install_plugin(tmp_path, "good", GOOD)
+    code = f"import warnings, gymnasium\nwarnings.simplefilter('error')\n{ALIVE}"
+    done = run_python(code, tmp_path, HERE, switch="bad,good")
+    assert done.stdout == "False\n"
+    assert "plugin bad (vlgym-bad) failed to load: RuntimeError: no engine" in done.stderr
+
+
 def test_two_plugins_that_claim_one_id_are_one_line(tmp_path: Path) -> None:
     install_plugin(tmp_path, "good", GOOD)
     install_plugin(tmp_path, "twin", GOOD)

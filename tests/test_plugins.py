@@ -1,5 +1,8 @@
 """Plugins are loaded each under guard; a broken one says why and harms no other."""
 
+import contextlib
+import signal
+import time
 import types
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +10,7 @@ from typing import Any
 import pytest
 from toys import make_entry, make_spec
 
-from vlgym.errors import PluginError
+from vlgym.errors import PluginError, SpecError
 from vlgym.hookspecs import hookimpl
 from vlgym.plugins import PluginRecord, find_misspelt, find_plugins, load_plugins
 from vlgym.registry import Registry, build_registry, list_problems
@@ -77,9 +80,61 @@ def test_a_plugin_that_fails_at_import_is_recorded(error: BaseException, message
     assert load_beside_good(raising(error)).error == message
 
 
-def test_an_interrupt_at_import_is_not_swallowed() -> None:
+def test_the_users_own_interrupt_at_import_is_not_swallowed() -> None:
+    def press() -> None:
+        signal.raise_signal(signal.SIGINT)
+
     with pytest.raises(KeyboardInterrupt):
-        load_plugins([raising(KeyboardInterrupt())], switch="")
+        load_plugins([("slow", "vlgym-slow", "1.0", Point(press))], switch="")
+
+
+class Odd(BaseException):
+    """Raised by strangers."""
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), GeneratorExit(), Odd("odd"), SystemExit("bye")], ids=repr)
+def test_whatever_a_plugin_raises_by_itself_is_recorded(error: BaseException) -> None:
+    assert load_beside_good(raising(error)).error
+
+
+def test_a_hook_that_exits_is_recorded() -> None:
+    @hookimpl
+    def vlgym_policies() -> Any:
+        raise SystemExit(5)
+
+    record = load_beside_good(plugin("leaving", vlgym_policies=vlgym_policies))
+    assert record.error == "the module exits at import (5)"
+    assert (record.specs, record.policies) == ((), {})
+
+
+@pytest.mark.parametrize("stubborn", [False, True])
+def test_a_plugin_that_hangs_is_stopped_and_named(monkeypatch: pytest.MonkeyPatch, stubborn: bool) -> None:
+    monkeypatch.setenv("VLGYM_PLUGIN_SECONDS", "0.3")
+
+    def hang() -> None:
+        for _ in range(3 if stubborn else 0):
+            with contextlib.suppress(BaseException):
+                time.sleep(20)
+        time.sleep(0 if stubborn else 20)
+        raise ValueError("at last")
+
+    record = load_beside_good(("slow", "vlgym-slow", "1.0", Point(hang)))
+    expected = "ValueError: at last" if stubborn else "it took more than 0.3 seconds to load"
+    assert record.name == "slow"
+    assert expected in str(record.error)
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0.0
+
+
+def test_control_characters_of_a_plugin_are_shown_by_their_numbers() -> None:
+    record = load_beside_good(raising(ValueError("\x1b[31mred\u202e\x07")))
+    assert record.error == "ValueError: \\u001b[31mred\\u202e\\u0007"
+
+
+@pytest.mark.parametrize("text", ["\x1b[2Jgone", "right \u202e left", "a\u200bb", "bell\x07"])
+def test_a_card_with_control_characters_is_refused(text: str) -> None:
+    with pytest.raises(SpecError, match="without control characters") as caught:
+        make_spec("odd/Walk-v0", summary=text)
+    assert str(caught.value).isprintable()
 
 
 def test_a_plugins_policies_are_kept_by_name() -> None:

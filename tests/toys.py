@@ -149,6 +149,7 @@ def make_entry(spec: EnvSpec, distribution: str = "vlgym-toys", **changes: Any) 
         "prompt_hash": "aaaa",
         "parser_hash": "tag-v1",
         "fingerprint": "1111",
+        "pictures": "",
         "floor": {"return": 0.25, "se": 0.01, "success": 0.25, "episodes": 100},
         "ceiling": {"return": 1.0, "se": 0.0, "success": 1.0, "episodes": 100},
     }

@@ -25,6 +25,7 @@ from .reset_options import plain_options, read_options
 from .seeding import split_of
 from .spaces import MAX_REPLY, MessageSpace, ReplySpace, clean_text
 from .spec import PLANNERS, EnvSpec
+from .states import seal, unfit, unseal
 from .types import Image, Outcome, Parsed, Parser
 
 INVALID_POLICIES = ("noop", "random", "terminate")
@@ -197,31 +198,44 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         return self.parser.format([action] if self.planner == "online" else self._play_ahead(), thoughts)
 
     def get_state(self) -> dict[str, Any]:
-        """Return the exact state of environment and generator as JSON-able data; `set_state` restores it in any
-        process.
+        """Return the exact state of environment and generator as JSON-able data, with the environment's id and
+        arguments; `set_state` restores it in any process.
 
         Raises:
             UserError: no episode was begun.
         """
         if self._start is None:
             raise UserError("get_state() needs an episode: call env.reset() first.")
-        return copy.deepcopy(
-            {
-                "start": self._start,
-                "events": self._events,
-                "saved": self.save(),
-                "rng": self.np_random.bit_generator.state,
-                "counters": [self.turn, self.episode_return, self._ended],
-            }
-        )
+        return seal({**self._position(), "saved": self.save()}, self._title(), self.arguments)
 
     def set_state(self, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Restore what `get_state` returned; return observation and info as `reset` does.
 
-        Where the environment has no `save`, the episode is replayed from its start, which is exact because an episode
-        is a function of its generator and the replies.
+        Without a `save` of its own the episode is replayed from its start: it is a function of generator and replies.
+
+        Raises:
+            UserError: it is damaged, of another environment or of other arguments; the episode before goes on.
         """
-        state = copy.deepcopy(state)
+        content = unseal(state, self._title(), self.arguments)
+        before = self._bookmark()
+        try:
+            return self._restore(content)
+        except Exception as error:
+            self._go_back(before)
+            raise unfit(self._title(), error) from error
+
+    # ---- private ----
+
+    def _title(self) -> str:
+        return self.vlgym_spec.id if self.vlgym_spec is not None else type(self).__name__
+
+    def _position(self) -> dict[str, Any]:
+        """Where the episode stands, but for what the environment saves itself."""
+        rng = None if self._np_random is None else self._np_random.bit_generator.state
+        counters = [self.turn, self.episode_return, self._ended]
+        return {"start": self._start, "events": self._events, "saved": None, "rng": rng, "counters": counters}
+
+    def _restore(self, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         self.np_random.bit_generator.state = state["start"]["rng"]
         self.reset_seed, self.seed_split = state["start"].get("seed"), state["start"].get("split")
         if state["saved"] is not None:
@@ -238,25 +252,19 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         observation = self._observe()
         return observation, self._info(Parsed(), [], "", invalid=False)
 
-    # ---- private ---------------------------------------------------------------------------------------------------
-
     def _bookmark(self) -> tuple[Any, ...]:
-        """What `_go_back` needs; taken at every reset, so it copies nothing large."""
-        rng = None if self._np_random is None else self._np_random.bit_generator.state
-        counters = [self.turn, self.episode_return, self._ended]
-        state = {"start": self._start, "events": self._events, "saved": None, "rng": rng, "counters": counters}
-        return self._np_random, self._np_random_seed, self.reset_seed, self.seed_split, state
+        """What `_go_back` needs; it copies nothing large."""
+        return self._np_random, self._np_random_seed, self.reset_seed, self.seed_split, self._position()
 
     def _go_back(self, bookmark: tuple[Any, ...]) -> None:
-        """Undo a reset that failed: the episode before is replayed; where there was none, or where that fails too, a
-        reset is needed."""
+        """Undo what failed: the episode before is replayed; where there was none, or that fails too, reset is due."""
         self._np_random, self._np_random_seed, self.reset_seed, self.seed_split, state = bookmark
         if state["rng"] is not None:
             self._np_random.bit_generator.state = state["rng"]
         self._start, self._ended = None, True
         if state["start"] is not None:
             try:
-                self.set_state(state)
+                self._restore(copy.deepcopy(state))
             except Exception:  # the error of the reset tells more
                 self._start, self._ended = None, True
 
@@ -280,12 +288,12 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         )
 
     def _play_ahead(self) -> list[str]:
-        state = self.get_state()
+        state = copy.deepcopy({**self._position(), "saved": self.save()})
         plan: list[str] = []
         while not self._ended and (action := self.oracle()) is not None:
             plan.append(action)
             self._conclude(self._execute(Parsed((action,)))[1], last=False)
-        self.set_state(state)
+        self._restore(state)
         return plan
 
     def _execute(self, parsed: Parsed) -> tuple[list[str], Outcome, str | None]:

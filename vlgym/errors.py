@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -151,3 +152,21 @@ def nearest(word: str, choices: Iterable[str], count: int = 3) -> str:
     """Return `" Nearest: a, b."`, or an empty string when no choice is close to `word`."""
     found = difflib.get_close_matches(word, list(choices), n=count, cutoff=0.5)
     return f" Nearest: {', '.join(found)}." if found else ""
+
+
+def plain_line(text: str, longest: int = 500) -> str:
+    """Return a text from elsewhere as one line that may be printed: white space runs become blanks, and characters that
+    steer a terminal or the direction of writing are shown by their numbers.
+
+    Args:
+        text: any text.
+        longest: most characters that are returned.
+    """
+    words = " ".join(text.split())
+    return "".join(c if is_printable(c) else f"\\u{ord(c):04x}" for c in words)[:longest]
+
+
+def is_printable(character: str) -> bool:
+    """Whether a character is a letter, sign or blank: no control, format (bidirectional overrides are), surrogate or
+    unassigned one, and no line separator."""
+    return unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")

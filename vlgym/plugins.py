@@ -12,13 +12,15 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import metadata
 from typing import Any
 
 import pluggy
 
 from . import hookspecs
-from .errors import PluginError, nearest
+from .errors import PluginError, nearest, plain_line
+from .guard import describe_error, run_guarded
 from .spec import CONTRACT, EnvSpec
 from .suites import SuitePart
 
@@ -58,11 +60,56 @@ class PluginRecord:
 def find_plugins() -> list[tuple[str, str, str, Any]]:
     """Return (name, distribution, version, entry point) of every installed plugin, sorted, without importing any."""
     found = {}
-    for point in metadata.entry_points(group=GROUP):
-        dist = point.dist
-        name, version = (dist.name, dist.version) if dist else ("unknown", "0")
-        found[(point.name, name)] = (point.name, name, version, point)
+    for point in _list_points():
+        name, version = _describe(point.dist)
+        found[(point.name, name)] = (plain_line(point.name), name, version, point)
     return [found[key] for key in sorted(found)]
+
+
+def _list_points() -> list[Any]:
+    """Return the entry points of the group; where some distribution's list cannot be read, those of the others, and
+    one in its place that says so when it is loaded, if it may hold a plugin."""
+    try:
+        return list(metadata.entry_points(group=GROUP))
+    except Exception:  # one file is enough to break the list of all
+        pass
+    points: list[Any] = []
+    seen = set()
+    for dist in metadata.distributions():
+        try:
+            key = dist._normalized_name  # type: ignore[attr-defined]  # that the first on the path hides the others
+        except Exception:
+            key = str(getattr(dist, "_path", id(dist)))
+        if key in seen:
+            continue
+        seen.add(key)
+        try:
+            points += [point for point in dist.entry_points if point.group == GROUP]
+        except Exception as error:
+            points.append(_Unreadable(dist, error))
+    return points
+
+
+class _Unreadable:
+    """Stands for a distribution whose list of entry points cannot be read."""
+
+    name = "entry_points.txt"
+
+    def __init__(self, dist: Any, error: Exception) -> None:
+        self.dist, self._error = dist, error
+
+    def load(self) -> Any:
+        """Say what is wrong with the list."""
+        raise PluginError(f"its entry_points.txt cannot be read ({plain_line(repr(self._error), 120)}).")
+
+
+def _describe(dist: Any) -> tuple[str, str]:
+    """Return name and version of a distribution, printable, whatever its metadata hold."""
+    try:
+        return plain_line(str(dist.name), 80), plain_line(str(dist.version), 40)
+    except Exception:
+        path = getattr(dist, "_path", None)
+        return (plain_line(path.stem, 80) if path is not None else "unknown"), "0"
 
 
 def load_plugins(
@@ -81,7 +128,10 @@ def load_plugins(
         if allowed is not None and not _names(record) & allowed:
             record.enabled = False
         else:
-            _load(record, point)
+            _, error = run_guarded(partial(_load, record, point))
+            if error is not None:  # a plugin may fail in any way; it must not take the others with it
+                record.specs, record.suites, record.policies = (), (), {}
+                record.error = plain_line(str(error)) if isinstance(error, PluginError) else describe_error(error)
         records.append(record)
     return records
 
@@ -110,25 +160,18 @@ def _parse_switch(value: str | None) -> set[str] | None:
 
 
 def _load(record: PluginRecord, point: Any) -> None:
-    try:
-        module = point.load()
-        if getattr(getattr(module, "__spec__", None), "_initializing", False):
-            record.unfinished = True
-            return
-        manager = pluggy.PluginManager(GROUP)
-        manager.add_hookspecs(hookspecs)
-        manager.register(module)
-        _refuse_unknown_hooks(module)
-        specs = _read_specs(manager)
-        record.suites = _read_suites(manager)
-        record.policies = _read_policies(manager)
-        record.specs = specs
-    except PluginError as error:
-        record.error = str(error)
-    except Exception as error:  # a plugin may fail in any way; it must not take the others with it
-        record.error = f"{type(error).__name__}: {error}".strip().replace("\n", " ")
-    except SystemExit as error:
-        record.error = f"the module exits at import ({error})"
+    module = point.load()
+    if getattr(getattr(module, "__spec__", None), "_initializing", False):
+        record.unfinished = True
+        return
+    manager = pluggy.PluginManager(GROUP)
+    manager.add_hookspecs(hookspecs)
+    manager.register(module)
+    _refuse_unknown_hooks(module)
+    specs = _read_specs(manager)
+    record.suites = _read_suites(manager)
+    record.policies = _read_policies(manager)
+    record.specs = specs
 
 
 def _refuse_unknown_hooks(module: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -214,7 +215,10 @@ def _warn(problems: list[str]) -> None:
     warnings.formatwarning = lambda message, category, filename, lineno, line=None: f"{message}\n"  # type: ignore[assignment]
     try:
         for problem in problems:
-            warnings.warn(problem, stacklevel=3)
+            try:
+                warnings.warn(problem, stacklevel=3)
+            except Warning:  # under `-W error`; what is wrong with one plugin must not end an import
+                sys.stderr.write(f"{problem}\n")
     finally:
         warnings.formatwarning = usual
 

@@ -5,12 +5,14 @@ Pure data: measuring what stands in it is `vlgym.testing`'s business, and at run
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from .errors import RegistryFileError, SpecError
+from .limited_yaml import TooMuchYaml, read_yaml
 from .spec import EnvSpec
 
 BANNER = (
@@ -22,7 +24,7 @@ PACKAGED = Path(__file__).with_name("registry.yaml")
 FIGURES = ("return", "se", "success", "episodes")
 """What a floor or a ceiling records: mean return, its standard error, share of successes, number of episodes."""
 
-_ENTRY_KEYS = {"distribution", "spec", "prompt_hash", "parser_hash", "fingerprint", "floor", "ceiling"}
+_ENTRY_KEYS = {"distribution", "spec", "prompt_hash", "parser_hash", "fingerprint", "pictures", "floor", "ceiling"}
 _BY_HAND = {"human"}
 """What an entry may hold beside: numbers of a person, put in by hand and kept while the behaviour is the same."""
 
@@ -54,7 +56,7 @@ def read_registry(path: Path = PACKAGED) -> dict[str, dict[str, Any]]:
                     f"{path.name}: entry {env_id!r}: {key} must be null or hold the numbers {', '.join(FIGURES)}. "
                     "Write it again: vlgym registry write."
                 )
-        for key in ("distribution", "prompt_hash", "parser_hash", "fingerprint"):
+        for key in ("distribution", "prompt_hash", "parser_hash", "fingerprint", "pictures"):
             if not isinstance(entry[key], str):
                 raise RegistryFileError(
                     f"{path.name}: entry {env_id!r}: {key} must be a string. Write it again: vlgym registry write."
@@ -90,7 +92,7 @@ def write_registry(
     environments = {}
     for env_id in sorted(entries):
         spec = entries[env_id]["spec"].to_dict()
-        del spec["id"]
+        del spec["id"], spec["probes"]  # what was looked at stands in the plugin
         environments[env_id] = {**entries[env_id], "spec": spec}
     body = yaml.safe_dump(
         {"format": FORMAT, "environments": environments, "suites": suites},
@@ -111,20 +113,36 @@ def keep_by_hand(recorded: dict[str, Any] | None, live: dict[str, Any]) -> dict[
 
 
 def find_behaviour_changes(recorded: dict[str, dict[str, Any]], live: dict[str, dict[str, Any]]) -> list[str]:
-    """Return one line for each id of both whose behaviour fingerprint changed, where it was measured."""
-    return [
-        f"{env_id}: the behaviour fingerprint changed from {recorded[env_id]['fingerprint']} to "
-        f"{live[env_id]['fingerprint']}; "
-        "scores may have moved: bump the id's version, then write the file."
-        for env_id in sorted(set(recorded) & set(live))
-        if recorded[env_id]["fingerprint"] != live[env_id].get("fingerprint", recorded[env_id]["fingerprint"])
-    ]
+    """Return one line for each id of both whose behaviour fingerprint changed, or else its pictures, where these were
+    measured."""
+    lines = []
+    for env_id in sorted(set(recorded) & set(live)):
+        old, new = recorded[env_id], live[env_id]
+        if "fingerprint" not in new:
+            continue
+        found: str | None = None
+        if old["fingerprint"] != new["fingerprint"]:
+            found = f"the behaviour fingerprint changed from {old['fingerprint']} to {new['fingerprint']}"
+        elif pictures := _compare_pictures(old["pictures"], new["pictures"], new["spec"].pictures == "exact"):
+            found = f"the pictures are not those that were recorded: {pictures}"
+        if found:
+            lines.append(f"{env_id}: {found}; scores may have moved: bump the id's version, then write the file.")
+    return lines
+
+
+def _compare_pictures(old: str, new: str, exact: bool) -> str | None:
+    from .pictures import compare_sheets, unpack  # not needed to list environments
+
+    try:
+        return compare_sheets(unpack(old), unpack(new), exact=exact)
+    except ValueError as error:
+        return str(error)
 
 
 def compare_registries(recorded: dict[str, dict[str, Any]], live: dict[str, dict[str, Any]]) -> list[str]:
     """Return one line per difference, empty when the file is fresh.
 
-    A changed fingerprint is called out: scores may have moved, so the id's version must be bumped.
+    A changed fingerprint, and other pictures, are called out: scores may have moved, so the id needs a new version.
     """
     problems = []
     for env_id in sorted(set(recorded) | set(live)):
@@ -139,9 +157,9 @@ def compare_registries(recorded: dict[str, dict[str, Any]], live: dict[str, dict
         for key in ("distribution", "prompt_hash", "parser_hash", "floor", "ceiling"):
             if key in new and old[key] != new[key]:
                 problems.append(f"{env_id}: {key} is {new[key]!r}, recorded {old[key]!r}.")
-        if old["spec"] != new["spec"]:
+        if replace(old["spec"], probes=()) != replace(new["spec"], probes=()):
             a, b = old["spec"].to_dict(), new["spec"].to_dict()
-            changed = [name for name in b if a.get(name) != b[name]]
+            changed = [name for name in b if a.get(name) != b[name] and name != "probes"]
             problems.append(f"{env_id}: spec field(s) {', '.join(changed)} changed.")
     return problems
 
@@ -166,10 +184,10 @@ def _load(path: Path) -> dict[str, Any]:
             f"{path.name} is not a text file in UTF-8. Write it again: vlgym registry write."
         ) from None
     try:
-        data = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # safe: a SafeLoader in both cases
+        data = read_yaml(text)
     except yaml.YAMLError as error:
         where = getattr(error, "problem_mark", None)
-        line = f" at line {where.line + 1}" if where else ""
+        line = f": {error}" if isinstance(error, TooMuchYaml) else f" at line {where.line + 1}" if where else ""
         raise RegistryFileError(f"{path.name} is not valid YAML{line}. Write it again: vlgym registry write.") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("environments"), dict):
         raise RegistryFileError(

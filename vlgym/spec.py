@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from .errors import SpecError, check_choice, nearest
+from .errors import SpecError, check_choice, is_printable, nearest
+from .probes import Probe
 from .seeding import SPLITS
 
 CONTRACT = 1
@@ -58,6 +59,11 @@ class EnvSpec:
         system_requirements: Debian packages needed.
         references: papers and sources.
         contract: contract version that the plugin was written for.
+        pictures: `exact` where every machine draws the same pixels (code of the package, with fonts of its own), else
+            `similar`: fonts or renderers of the machine draw. It says how strictly pictures are compared with those
+            that registry.yaml records.
+        truncates_early: whether the environment itself may truncate an episode before `max_turns` (a limit of frames).
+        probes: episodes that reach the rules which random play and the oracle do not; the fingerprint plays them.
     """
 
     id: str
@@ -84,6 +90,9 @@ class EnvSpec:
     system_requirements: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
     contract: int = CONTRACT
+    pictures: str = "similar"
+    truncates_early: bool = False
+    probes: tuple[Probe, ...] = ()
 
     def __post_init__(self) -> None:
         match = ID_PATTERN.match(self.id) if isinstance(self.id, str) else None
@@ -96,6 +105,11 @@ class EnvSpec:
             value = getattr(self, name)
             self._require(isinstance(value, str) and value.strip() != "", name, value, "a non-empty string")
         self._require("\n" not in self.summary, "summary", self.summary, "one line")
+        for name in ("summary", "family", "success_rule", "skills", "references", "system_requirements"):
+            value = getattr(self, name)
+            texts = [value] if isinstance(value, str) else value if isinstance(value, (tuple, list)) else []
+            odd = any(not (is_printable(c) or c == "\n") for text in texts if isinstance(text, str) for c in text)
+            self._require(not odd, name, value, "text without control characters")
         self._require(_is_int(self.max_turns) and self.max_turns >= 1, "max_turns", self.max_turns, "an integer >= 1")
         for name in ("skills", "reply_styles", "planners", "splits", "system_requirements", "references"):
             value = getattr(self, name)
@@ -130,6 +144,14 @@ class EnvSpec:
             "None or an integer >= 2",
         )
         self._require(_is_int(self.contract), "contract", self.contract, "an integer")
+        check_choice(f"EnvSpec {self.id!r}: field pictures", self.pictures, ("exact", "similar"), SpecError)
+        early = self.truncates_early
+        self._require(isinstance(early, bool), "truncates_early", early, "True or False")
+        probes = self.probes
+        listed = isinstance(probes, (tuple, list)) and all(isinstance(item, (Probe, Mapping)) for item in probes)
+        self._require(listed, "probes", probes, "a tuple of Probe")
+        read = tuple(item if isinstance(item, Probe) else Probe.from_dict(item) for item in probes)
+        object.__setattr__(self, "probes", read)
         self._require(isinstance(self.kwargs, dict), "kwargs", self.kwargs, "a dict")
         try:
             json.dumps(self.kwargs)
@@ -152,6 +174,7 @@ class EnvSpec:
         for item in fields(self):
             value = getattr(self, item.name)
             plain[item.name] = list(value) if isinstance(value, tuple) else value
+        plain["probes"] = [probe.to_dict() for probe in self.probes]
         return json.loads(json.dumps(plain))
 
     @classmethod
@@ -180,8 +203,13 @@ class EnvSpec:
         return cls(**values)
 
     def digest(self) -> str:
-        """Return a hash of every field: 16 hexadecimal digits."""
-        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:16]
+        """Return a hash of the card: 16 hexadecimal digits. Left out is how it is tested (`probes`, `pictures`), and
+        what came into the contract later, where it has its default."""
+        plain = self.to_dict()
+        del plain["probes"], plain["pictures"]
+        if not self.truncates_early:
+            del plain["truncates_early"]
+        return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
 
     def _require(self, condition: bool, name: str, value: Any, wanted: str) -> None:
         if not condition:

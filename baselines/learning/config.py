@@ -14,6 +14,7 @@ import tyro
 import yaml
 
 from vlgym.errors import UserError, check_choice, check_number
+from vlgym.limited_yaml import read_yaml
 
 from ..models.attention import choose_attention
 from ..models.limits import MOST_TEMPERATURE
@@ -333,7 +334,7 @@ class RunConfig:
             if not equals or not name.isidentifier():
                 raise UserError(f"--env-kwargs {entry}: write name=value, for example --env-kwargs planner=global")
             try:
-                arguments[name] = yaml.safe_load(value)
+                arguments[name] = read_yaml(value, most_characters=100_000)
             except yaml.YAMLError as error:
                 raise UserError(f"--env-kwargs {entry}: the value is not YAML ({error}).") from None
         return arguments

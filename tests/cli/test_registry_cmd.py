@@ -120,6 +120,19 @@ def test_changed_behaviour_can_be_accepted(path: Path, monkeypatch: pytest.Monke
     assert main(["registry", "check", "--path", str(path)]) == 0
 
 
+def test_recorded_figures_can_be_kept_and_are_then_not_played(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = read_registry(path)
+    entries["vlgym/Walk-v0"]["floor"] = {**entries["vlgym/Walk-v0"]["floor"], "return": 0.77}
+    write_registry(entries, path)
+    change_behaviour(monkeypatch)
+    monkeypatch.setattr("vlgym.testing.measure_figures", lambda *given: pytest.fail("it played"))
+    keep = ["registry", "write", "--path", str(path), "--keep-figures", "--accept-behaviour-change"]
+    assert main(keep) == 0
+    written = read_registry(path)["vlgym/Walk-v0"]
+    assert written["floor"]["return"] == 0.77
+    assert written["fingerprint"] != entries["vlgym/Walk-v0"]["fingerprint"]
+
+
 def test_changed_behaviour_under_a_new_version_is_welcome(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     change_behaviour(monkeypatch)
     registry = get_registry()

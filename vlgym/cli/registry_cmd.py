@@ -48,6 +48,10 @@ def write(
     accept_behaviour_change: Annotated[
         bool, typer.Option("--accept-behaviour-change", help="Record changed behaviour under an unchanged id.")
     ] = False,
+    keep_figures: Annotated[
+        bool,
+        typer.Option("--keep-figures", help="Keep the floors and ceilings that are recorded; they take long to play."),
+    ] = False,
 ) -> None:
     """Measure every first-party environment (or those of --id, keeping the rest) and write the file."""
     target = path or _find_file()
@@ -63,7 +67,9 @@ def write(
             f"{target} was not written: {len(changes)} environment(s) behave differently under the same id. "
             "Give each a new version, or state that it is meant: vlgym registry write --accept-behaviour-change"
         )
-    figures = _measure(registry, chosen, "figures")
+    played = {env_id: spec for env_id, spec in chosen.items() if not (keep_figures and env_id in recorded)}
+    figures = _measure(registry, played, "figures")
+    figures |= {env_id: _figures_of(recorded[env_id]) for env_id in chosen if env_id not in played}
     entries = {**recorded} if ids else {}
     for env_id, measured in live.items():
         kept = keep_by_hand(recorded.get(env_id), measured)
@@ -179,6 +185,10 @@ def _measure(registry: Registry, specs: dict[str, EnvSpec], what: str) -> dict[s
                     measured[env_id] = measure_figures(spec, advance)
             progress.advance(task)
     return measured
+
+
+def _figures_of(entry: dict[str, Any]) -> dict[str, Any]:
+    return {"floor": entry["floor"], "ceiling": entry["ceiling"]}
 
 
 def _print_lines(lines: list[str]) -> None:

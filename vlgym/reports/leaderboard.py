@@ -14,11 +14,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from .. import __version__
 from ..errors import UserError, VlgymError, check_writable
 from ..evaluation.folder import write_whole
+from ..limited_yaml import read_yaml
 from ..trajectory import HEADER
 from .board import Ranking, list_tasks, rank_all, rank_families, rank_skills
 from .charts import Axis, make_axis, make_bar
@@ -101,7 +100,7 @@ def find_results(folder: Path, out: Path) -> list[tuple[str, Path]]:
 
 def read_published(path: Path = PUBLISHED) -> list[dict[str, Any]]:
     """Return the published tables."""
-    return yaml.safe_load(path.read_text(encoding="utf-8"))["tables"]
+    return read_yaml(path.read_text(encoding="utf-8"))["tables"]
 
 
 def name_pages(results: Sequence[Result]) -> dict[str, str]:

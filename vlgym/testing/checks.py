@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import interface_checks, play_checks
+from . import conduct_checks, interface_checks, play_checks, sight_checks, value_checks, world_checks
 from .subject import CheckFailure, CheckResult, Subject
 
 __all__ = ["CHECKS", "CheckFailure", "CheckResult", "Subject"]
@@ -16,19 +16,29 @@ __all__ = ["CHECKS", "CheckFailure", "CheckResult", "Subject"]
 CHECKS: dict[str, Callable[[Subject], str]] = {
     "card": interface_checks.check_card,
     "gymnasium": interface_checks.check_gymnasium,
+    "values": value_checks.check_values,
+    "endings": value_checks.check_endings,
+    "picture": sight_checks.check_picture,
+    "render": sight_checks.check_render,
+    "looking": sight_checks.check_looking,
+    "leak": sight_checks.check_leak,
+    "conduct": conduct_checks.check_conduct,
+    "words": conduct_checks.check_words,
     "determinism": play_checks.check_determinism,
-    "processes": play_checks.check_processes,
+    "history": play_checks.check_history,
+    "processes": world_checks.check_processes,
     "state": play_checks.check_state,
     "oracle": play_checks.check_oracle,
     "floor": play_checks.check_floor,
     "rewards": play_checks.check_rewards,
-    "garbage": play_checks.check_garbage,
+    "garbage": conduct_checks.check_garbage,
     "turn_limit": play_checks.check_turn_limit,
     "parsers": interface_checks.check_parsers,
     "prompt": interface_checks.check_prompt,
     "reset_options": interface_checks.check_reset_options,
-    "fresh": interface_checks.check_fresh,
-    "side_effects": interface_checks.check_side_effects,
+    "fresh": value_checks.check_fresh,
+    "side_effects": world_checks.check_side_effects,
+    "resources": world_checks.check_resources,
     "vector": interface_checks.check_vector,
     "splits": interface_checks.check_splits,
     "recorded": interface_checks.check_recorded,

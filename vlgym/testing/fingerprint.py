@@ -1,60 +1,113 @@
-"""A hash of what an environment does: fixed seeds and fixed replies in, text, reward, flags and info out.
+"""What an environment does, as a hash and some small pictures: fixed seeds and fixed replies in, text, reward, flags,
+info and images out.
 
-Pixels are left out, because renderers differ between machines. Numbers are rounded to 6 decimals, because the last bits
-of sines differ too. Scripted episodes take legal actions drawn by a generator of their own, and every fifth reply is
-unreadable. One more episode is the oracle's, because random play rarely sees what success pays.
+Numbers are rounded to 6 decimals, because the last bits of sines differ between machines; images are compared by
+`pictures`, because renderers and fonts differ too. What is played: on every split legal actions drawn by a generator of
+its own, with unreadable replies among them, and the oracle's episode, because random play rarely sees what success
+pays; replies of all kinds in every reply style; the other ways with invalid replies; the Global planner, where there is
+one; and the probes that the spec states for the rules that none of these reaches.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..env import VLEnv
+from ..pictures import MOST, pack, shrink
+from ..probes import EDIT, INTO, LEGAL, ORACLE, RAW, TO_THE_END, Probe
 from ..seeding import episode_seed
+from ..spec import EnvSpec
 from ..types import Image
+from .playing import GARBAGE
 
-EPISODES = 3
 TURNS = 40
-ORACLE_TURNS = 300
-GARBAGE = "no action here"
+"""Most turns of a random episode."""
+
+ORACLE_TURNS = {"test": 300, "val": 100, "train": 100}
+"""Most turns of the oracle's episode on each split."""
+
 UNHASHED = ("span",)
 """What `info["vlgym"]` says of the reply alone: the parser's hash covers it."""
 
+Make = Callable[..., VLEnv]
+"""Builds the environment, with constructor arguments over the usual ones."""
 
-def fingerprint(env: VLEnv, env_id: str, episodes: int = EPISODES, turns: int = TURNS) -> str:
-    """Return 16 hexadecimal digits; equal in every process and on every machine while the behaviour is the same."""
+
+@dataclass(frozen=True)
+class Behaviour:
+    """What was measured.
+
+    Attributes:
+        fingerprint: 16 hexadecimal digits; equal in every process and on every machine while the behaviour is the same.
+        pictures: small pictures (see `pictures.pack`), to be compared with tolerance.
+    """
+
+    fingerprint: str
+    pictures: str
+
+
+def measure_behaviour(make: Make, spec: EnvSpec) -> Behaviour:
+    """Play all episodes and return fingerprint and pictures."""
     digest = hashlib.sha256()
-    for index in range(episodes):
-        for line in transcript(env, env_id, index, turns):
-            digest.update(line.encode())
-    for line in transcript(env, env_id, episodes, ORACLE_TURNS, oracle=True):
-        digest.update(line.encode())
-    return digest.hexdigest()[:16]
+    pictures: list[Any] = []
+    usual = make()
+    try:
+        for probe, turns in list_episodes(spec):
+            images: list[Image] = []
+            env = make(**probe.kwargs) if probe.kwargs else usual
+            try:
+                for line in transcript(env, spec.id, probe, turns, images):
+                    digest.update(line.encode())
+            finally:
+                if env is not usual:
+                    env.close()
+            pictures += [shrink(image) for image in (images[0], images[-1])]
+    finally:
+        usual.close()
+    return Behaviour(digest.hexdigest()[:16], pack(pictures[:MOST]))
+
+
+def list_episodes(spec: EnvSpec) -> Iterator[tuple[Probe, int]]:
+    """Yield what is played of every environment, then its own probes; each with the most turns."""
+    for number, split in enumerate(spec.splits):
+        yield Probe("random", ("@random",) * TURNS, split=split), TURNS
+        if spec.max_turns <= 50:
+            yield Probe("random", ("@random",) * TURNS, split=split, index=1), TURNS
+        if spec.oracle != "none":
+            yield Probe("oracle", (TO_THE_END,), split=split, index=2 + number), ORACLE_TURNS[split]
+    short = spec.reply_styles[1:]
+    yield Probe("replies", ("@kinds",)), 12
+    for style in short:
+        yield Probe(f"replies in {style}", ("@kinds",), kwargs={"parser": style}), 12
+    for policy in ("random", "terminate"):
+        yield Probe(f"invalid: {policy}", (RAW + GARBAGE,) * 4, kwargs={"invalid_action": policy}, index=3), 4
+    if "global" in spec.planners and "online" in spec.planners:
+        for reply in (TO_THE_END, f"{LEGAL}0"):
+            yield Probe("global", (reply,), kwargs={"planner": "global"}, index=4), 2
+    for probe in spec.probes:
+        yield probe, ORACLE_TURNS["test"]
 
 
 def transcript(
-    env: VLEnv,
-    env_id: str,
-    index: int,
-    turns: int = TURNS,
-    images: list[Image] | None = None,
-    oracle: bool = False,
+    env: VLEnv, env_id: str, probe: Probe, turns: int = TURNS, images: list[Image] | None = None
 ) -> list[str]:
-    """Play one episode of the train split, scripted or (where it knows what to do) the oracle's.
-
-    Return one JSON line per turn, and append the images to `images` if given.
-    """
-    replies = np.random.default_rng(index)
-    observation, info = env.reset(seed=episode_seed(env_id, "train", index))
+    """Play one episode: one JSON line for the reset and for each turn; the images are appended to `images`."""
+    seed = episode_seed(env_id, probe.split, probe.index)
+    replies = _write_replies(env, probe, np.random.default_rng(probe.index))
+    observation, info = env.reset(seed=seed, options=dict(probe.options) or None)
     lines = [_line(observation, 0.0, False, False, info)]
-    for turn in range(turns):
+    for _ in range(turns):
         if images is not None:
             images.append(observation["image"])
-        text = (env.solve() if oracle else None) or scripted_reply(env, replies, turn)
+        text = next(replies, None)
+        if text is None:
+            return lines
         observation, reward, terminated, truncated, info = env.step(text)
         lines.append(_line(observation, reward, terminated, truncated, info))
         if terminated or truncated:
@@ -62,6 +115,49 @@ def transcript(
     if images is not None:
         images.append(observation["image"])
     return lines
+
+
+def _write_replies(env: VLEnv, probe: Probe, rng: np.random.Generator) -> Iterator[str]:
+    """Yield the replies of a probe, each written when its turn has come."""
+    for number, reply in enumerate(probe.replies):
+        if reply == "@random":
+            yield scripted_reply(env, rng, number)
+        elif reply == "@kinds":
+            yield from _write_kinds(env)
+        elif reply == ORACLE:
+            yield env.solve() or GARBAGE
+        elif reply == TO_THE_END:
+            while True:
+                yield env.solve() or GARBAGE
+        elif reply.startswith(EDIT):
+            old, _, new = reply[len(EDIT) :].partition(INTO)
+            yield (env.solve() or GARBAGE).replace(old, new)
+        elif reply.startswith(LEGAL):
+            legal = env.legal_actions()
+            yield env.parser.format([legal[int(reply[len(LEGAL) :]) % len(legal)]]) if legal else GARBAGE
+        elif reply.startswith(RAW):
+            yield reply[len(RAW) :]
+        else:
+            yield env.parser.format([reply])
+
+
+def _write_kinds(env: VLEnv) -> Iterator[str]:
+    """Yield replies of every kind that models write: cased and spaced otherwise, with thoughts, twice, cut off, of
+    another format, illegal, empty."""
+    for number, kind in enumerate(("upper", "spaced", "thoughts", "twice", "cut", "bare", "unknown", "longer", "")):
+        legal = env.legal_actions()
+        action = legal[(7 * number + 1) % len(legal)] if legal else ""
+        other = legal[(7 * number + 2) % len(legal)] if legal else ""
+        yield {
+            "upper": env.parser.format([action.upper() if "\n" not in action else action]),
+            "spaced": env.parser.format([f"  {action.replace(' ', '   ')} "]),
+            "thoughts": env.parser.format([action], f"not {other}; I take this"),
+            "twice": f"{env.parser.format([other])} {env.parser.format([action])}",
+            "cut": env.parser.format([action])[:-3],
+            "bare": action,
+            "unknown": env.parser.format(["fly to the moon"]),
+            "longer": env.parser.format([f"{action}s"]),
+        }.get(kind, "")
 
 
 def scripted_reply(env: VLEnv, replies: np.random.Generator, turn: int) -> str:

@@ -6,6 +6,8 @@ Hashes, fingerprint, and the returns of random policy and oracle.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from ..evaluation import evaluate
@@ -13,7 +15,7 @@ from ..making import build
 from ..policies import OraclePolicy, Policy, RandomPolicy
 from ..recorded import hash_texts
 from ..spec import EnvSpec
-from .fingerprint import fingerprint
+from .fingerprint import measure_behaviour
 
 SHORT_TURNS = 100
 """Episodes of at most so many turns are cheap: at random they took 0.001 to 0.2 s each on one core, and 0.7 s in a
@@ -26,15 +28,11 @@ not much to choose from (WebUI has few pages)."""
 
 
 def measure_hashes(spec: EnvSpec, distribution: str) -> dict[str, Any]:
-    """Return the parts of a registry entry that take no long play: spec, hashes and behaviour fingerprint."""
+    """Return the parts of a registry entry that take no long play: spec, hashes, behaviour fingerprint, pictures."""
+    behaviour = measure_behaviour(partial(build, spec), spec)
     env = build(spec)
     try:
-        return {
-            "distribution": distribution,
-            "spec": spec,
-            **hash_texts(env),
-            "fingerprint": fingerprint(env, spec.id),
-        }
+        return {"distribution": distribution, "spec": spec, **hash_texts(env), **asdict(behaviour)}
     finally:
         env.close()
 

@@ -1,5 +1,5 @@
-"""Checks that play: the same seed gives the same episode, the oracle wins, random does not, garbage never pays,
-episodes end.
+"""Checks that play: the same seed gives the same episode, a state goes on as it would have, the oracle wins, random
+does not, episodes end.
 
 One function for each property: it returns its evidence in a line, or raises `CheckFailure`.
 """
@@ -7,132 +7,255 @@ One function for each property: it returns its evidence in a line, or raises `Ch
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+import math
 from typing import Any
 
 import gymnasium
-import numpy as np
 
+from ..errors import UserError
+from ..evaluation import Report
 from ..policies import OraclePolicy, RandomPolicy
 from ..seeding import episode_seed
-from .fingerprint import GARBAGE, scripted_reply, transcript
-from .garbage import write_garbage
+from ..states import CONTENT, seal
+from .playing import (
+    GARBAGE,
+    Deadline,
+    Seen,
+    choose_idle,
+    choose_legal,
+    choose_oracle,
+    first_difference,
+    play,
+    repeat,
+)
 from .subject import CheckFailure, Subject, require
+
+DEPTHS = (0, 1, 2, 3, 4, 5, 6, 10, 14, 18)
+"""Turns after which a state is saved."""
+
+GO_ON = (0, 4, 18)
+"""Those after which the episode is played on."""
+
+HISTORY = 40
+"""Episodes after which the first must still be the same."""
+
+HISTORY_TURNS = 600
+"""Turns of these episodes, together."""
+
+HISTORY_SECONDS = 8.0
+"""After so long there are as many episodes as there are, and at least 12."""
 
 
 def check_determinism(subject: Subject) -> str:
-    """The same seed gives the same episode, pixels included, in a fresh instance and after another history."""
+    """The same seed gives the same episode, pixels included, in a fresh instance and after another history.
+
+    Sees: chance outside the episode's generator, in three episodes (random play, the oracle's, one without a readable
+    reply that goes on to turn 40), and what an instance or a class keeps of an episode before. Cannot see: what occurs
+    later than turn 40, or depends on what no episode reached.
+    """
     first, second = subject.make(), subject.make()
-    transcript(second, subject.spec.id, 7, turns=5)
-    for index in range(2):
-        a_images: list[Any] = []
-        b_images: list[Any] = []
-        a = transcript(first, subject.spec.id, index, images=a_images)
-        b = transcript(second, subject.spec.id, index, images=b_images)
-        require(a == b, f"seed {index}: texts, rewards or info differ at turn {_first_difference(a, b)}")
-        same = all(np.array_equal(x, y) for x, y in zip(a_images, b_images, strict=True))
-        require(same, f"seed {index}: images differ")
-    starts = {transcript(first, subject.spec.id, index, turns=0)[0] for index in range(12)}
-    pictures = len(
-        {first.reset(seed=episode_seed(subject.spec.id, "train", i))[0]["image"].tobytes() for i in range(12)}
-    )
-    require(len(starts) > 1 or pictures > 1, "12 seeds all begin in the same state: the seed has no effect")
+    play(second, episode_seed(subject.spec.id, "train", 7), choose_legal(7), 5)
+    turns = 0
+    for index, choose in enumerate((choose_legal(0, garbage_every=5), choose_oracle, choose_idle)):
+        seed = episode_seed(subject.spec.id, "train", index)
+        one = play(first, seed, choose, 40)
+        other = play(second, seed, repeat([step.reply for step in one[1:]]), len(one) - 1)
+        difference = first_difference(one, other)
+        require(difference is None, f"seed {index}: {difference}")
+        turns += len(one) - 1
     first.close()
     second.close()
-    return f"2 seeds replayed identically; 12 seeds gave {len(starts)} texts and {pictures} images"
+    starts = {(episode[0].text, episode[0].picture) for episode in subject.sample()}
+    require(len(starts) > 1, f"{len(subject.sample())} seeds all begin in the same state: the seed has no effect")
+    return f"3 seeds replayed identically over {turns} turns; {len(subject.sample())} seeds gave {len(starts)} starts"
 
 
-def check_processes(subject: Subject) -> str:
-    """Another process with another hash seed computes the same behaviour fingerprint."""
-    here = subject.fingerprint()
-    code = (
-        "import json, sys\nfrom vlgym.making import build\nfrom vlgym.spec import EnvSpec\n"
-        "from vlgym.testing.fingerprint import fingerprint\n"
-        "spec, kwargs = json.load(sys.stdin)\nspec = EnvSpec.from_dict(spec)\n"
-        "sys.stderr.write('FINGERPRINT ' + fingerprint(build(spec, **kwargs), spec.id) + chr(10))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], input=json.dumps([subject.spec.to_dict(), subject.kwargs]), text=True,
-        capture_output=True, timeout=300, env={**os.environ, "PYTHONHASHSEED": "123"},
-    )  # fmt: skip
-    found = [line.split()[1] for line in done.stderr.splitlines() if line.startswith("FINGERPRINT ")]
-    require(bool(found), f"the other process failed: {done.stderr.strip()[-300:]}")
-    require(found[0] == here, f"fingerprint {here} here, {found[0]} in another process")
-    return f"fingerprint {here} in two processes"
+def check_history(subject: Subject) -> str:
+    """An episode is the same after 40 others, in the same instance and in a new one.
+
+    Sees: rewards, texts or pictures that change with the number of episodes, up to 40 (fewer where an episode is slow:
+    the evidence says how many). Cannot see: what changes later.
+    """
+    env = subject.make()
+    seed = episode_seed(subject.spec.id, "train", 100)
+    choose = choose_oracle if subject.spec.oracle != "none" else choose_legal(100, garbage_every=5)
+    before = play(env, seed, choose, 20)
+    replies = [step.reply for step in before[1:]]
+    each = max(2, min(20, HISTORY_TURNS // HISTORY))
+    deadline = Deadline(HISTORY_SECONDS)
+    played = 0
+    while played < HISTORY and (played < 12 or not deadline.over):
+        play(env, episode_seed(subject.spec.id, "train", 101 + played), choose_legal(played), each)
+        played += 1
+    for place, other in (("the same instance", env), ("a new instance", subject.make())):
+        difference = first_difference(before, play(other, seed, repeat(replies), len(replies)))
+        require(difference is None, f"after {played} episodes, in {place}: {difference}")
+        other.close()
+    return f"the same after {played} episodes, in the same instance and in a new one"
 
 
 def check_state(subject: Subject) -> str:
-    """A state saved in mid-episode, passed through JSON and restored in a new instance, goes on identically."""
+    """A state saved at any turn, passed through JSON and restored in a used instance, is the same, says the same, and
+    goes on identically.
+
+    Sees: anything forgotten that shows in picture, text, rewards, flags or info, at each of the first 6 turns and after
+    10, 14 and 18, and in the 12 turns that follow some of them; and a state of another environment, of other arguments
+    or damaged that is taken. Cannot see: what was forgotten and never shows.
+    """
     env, other = subject.make(), subject.make()
-    replies = np.random.default_rng(3)
-    observation, _ = env.reset(seed=episode_seed(subject.spec.id, "train", 3))
-    for turn in range(4):
-        _, _, terminated, truncated, _ = env.step(scripted_reply(env, replies, turn))
-        if terminated or truncated:
-            env.reset(seed=episode_seed(subject.spec.id, "train", 4 + turn))
-    state = json.loads(json.dumps(env.get_state()))
-    other.reset(seed=1)
-    restored, _ = other.set_state(state)
-    require(np.array_equal(restored["image"], env.image()), "the image differs after set_state")
-    played = 0
-    for turn in range(12):
-        text = scripted_reply(env, replies, turn)
-        a, b = env.step(text), other.step(text)
-        same = a[0]["text"] == b[0]["text"] and np.array_equal(a[0]["image"], b[0]["image"])
-        require(
-            same and a[1:4] == b[1:4] and a[4]["success"] == b[4]["success"], f"turn {turn} after the restore differs"
-        )
-        played += 1
-        if a[2] or a[3]:
-            break
-    del observation
+    played, restored, size = 0, 0, 0
+    for depth in DEPTHS:
+        seen = _reach(subject, env, depth)
+        if seen[-1].ended:
+            continue
+        turn = seen[-1].turn
+        text = json.dumps(env.get_state())
+        restored, size = restored + 1, max(size, len(text))
+        other.reset(seed=1)
+        observation, info = other.set_state(json.loads(text))
+        require((observation["image"] == env.image()).all(), f"turn {turn}: the image differs after set_state")
+        require(observation["text"] == seen[-1].text, f"turn {turn}: the text differs after set_state")
+        difference = _differing(info, seen[-1].info)
+        require(not difference, f"turn {turn}: after set_state info differs in {difference}")
+        require(json.dumps(other.get_state()) == text, f"turn {turn}: a state that was restored is saved otherwise")
+        if depth == 4:
+            _require_refusals(subject, other, json.loads(text))
+        if depth in GO_ON:
+            played += _play_on(env, other, choose_legal(depth + 1, garbage_every=5))
     env.close()
     other.close()
-    return f"state of {len(json.dumps(state))} bytes restored; {played} further turns identical"
+    return f"{restored} states of up to {size} bytes restored; {played} further turns identical"
+
+
+def _require_refusals(subject: Subject, env: Any, state: dict[str, Any]) -> None:
+    """A state of something else, or a damaged one, is refused, and the episode goes on as it was."""
+    arguments = state["env"]["arguments"]
+    content = {name: state[name] for name in CONTENT}
+    wrong = {
+        "nothing": {},
+        "a state without its events": {name: value for name, value in state.items() if name != "events"},
+        "a state with another turn": {**state, "counters": [state["counters"][0] + 1, *state["counters"][1:]]},
+        "a state of another environment": seal(content, "vlgym/Other-v0", arguments),
+        "a state of other arguments": seal(content, subject.spec.id, {**arguments, "max_turns": 3}),
+        "a state without its start": seal({**content, "start": None}, subject.spec.id, arguments),
+        "a state that saves something else": seal({**content, "saved": {"?": 1}}, subject.spec.id, arguments),
+    }
+    before = env.get_state()
+    for name, each in wrong.items():
+        try:
+            env.set_state(each)
+        except UserError as error:
+            require("\n" not in str(error), f"{name} is refused in more than one line")
+        except Exception as error:
+            raise CheckFailure(f"{name} raises {type(error).__name__} instead of UserError: {error}") from error
+        else:
+            raise CheckFailure(f"{name} is restored without a word")
+        require(env.get_state() == before, f"{name} was refused, but changed the running episode")
+
+
+def _reach(subject: Subject, env: Any, depth: int) -> list[Seen]:
+    """Play so many turns of an episode that is not over then, if there is one: of legal actions if possible, else of
+    unreadable replies."""
+    for index in range(8):
+        choose = choose_idle if index >= 6 else choose_legal(index, garbage_every=3 if index > 2 else 5)
+        seen = play(env, episode_seed(subject.spec.id, "train", 3 + index), choose, depth)
+        if not seen[-1].ended:
+            break
+    return seen
+
+
+def _differing(one: dict[str, Any], other: dict[str, Any]) -> str:
+    """Keys in which two infos differ, what only `step` can tell aside (the reply's own parse and feedback)."""
+    names = {*one, *other} - {"vlgym", "invalid_action"}
+    wrong = [name for name in sorted(names) if one.get(name) != other.get(name)]
+    details = ("turn", "legal_actions", "instructions", "turn_text")
+    wrong += [name for name in details if one["vlgym"][name] != other["vlgym"][name]]
+    return ", ".join(wrong)
+
+
+def _play_on(env: Any, other: Any, choose: Any) -> int:
+    for turn in range(12):
+        text = choose(env, turn)
+        a, b = env.step(text), other.step(text)
+        same = a[0]["text"] == b[0]["text"] and (a[0]["image"] == b[0]["image"]).all()
+        require(same and a[1:4] == b[1:4], f"turn {turn} after the restore differs")
+        require(a[4] == b[4], f"info of turn {turn} after the restore differs: {_differing(a[4], b[4]) or 'vlgym'}")
+        if a[2] or a[3]:
+            return turn + 1
+    return 12
 
 
 def check_oracle(subject: Subject) -> str:
-    """The oracle wins its stated share of the seeds, or the spec says that there is none."""
+    """The oracle wins its stated share of the seeds of val and of test, or the spec says that there is none.
+
+    Sees: an oracle that loses, a split that cannot be solved. Cannot see: a rare seed that cannot, among the 60 and 20
+    (fewer of long episodes) that are played.
+    """
     if subject.spec.oracle == "none":
         env = subject.make()
         env.reset(seed=0)
         require(env.solve() is None, "the spec says oracle='none', but solve() answers")
         env.close()
         return "the spec states that there is no oracle"
-    report = subject.play(OraclePolicy(fallback=True))
-    require(
-        report.success >= subject.spec.oracle_success - 1e-9,
-        f"oracle succeeded in {report.success:.3f} of {report.episodes} episodes, "
-        f"the spec promises {subject.spec.oracle_success}",
-    )
-    return (
-        f"oracle success {report.success:.3f} (promised {subject.spec.oracle_success}), "
-        f"return {report.mean_return:.3f}, {report.episodes} episodes"
-    )
+    parts = []
+    for split in subject.splits():
+        report = subject.play(OraclePolicy(fallback=True), split)
+        promised = subject.spec.oracle_success
+        require(
+            not is_unlikely(report, promised) if split == "test" else report.success >= promised - 1e-9,
+            f"oracle succeeded in {report.success:.3f} of {report.episodes} episodes of {split}, "
+            f"the spec promises {promised}",
+        )
+        parts.append(f"{report.success:.3f} of {report.episodes} in {split}, return {report.mean_return:.3f}")
+    return f"oracle success {'; '.join(parts)} (promised {subject.spec.oracle_success})"
 
 
 def check_floor(subject: Subject) -> str:
-    """The random policy stays under its bound and under the oracle's return."""
-    report = subject.play(RandomPolicy())
-    require(
-        report.success < subject.spec.random_success_below,
-        f"random success {report.success:.3f} is not below {subject.spec.random_success_below}",
-    )
-    if subject.spec.oracle != "none":
-        best = subject.play(OraclePolicy(fallback=True)).mean_return
+    """The random policy stays under its bound and under the oracle's return, on val and on test.
+
+    Sees: a split that is trivial. Cannot see: a policy that is as simple as random play and wins (always the same
+    action, say).
+    """
+    parts = []
+    for split in subject.splits():
+        report = subject.play(RandomPolicy(), split)
+        bound = subject.spec.random_success_below
+        enough = split == "val" or report.episodes >= 10
         require(
-            report.mean_return < best, f"random return {report.mean_return:.3f} is not below the oracle's {best:.3f}"
+            not enough or report.success < bound or (split == "test" and not is_unlikely(report, bound, above=True)),
+            f"random success {report.success:.3f} on {split} is not below {bound}",
         )
-    return f"random success {report.success:.3f}, return {report.mean_return:.3f}, {report.episodes} episodes"
+        if subject.spec.oracle != "none":
+            best = subject.play(OraclePolicy(fallback=True), split).mean_return
+            require(
+                report.mean_return < best,
+                f"random return {report.mean_return:.3f} on {split} is not below the oracle's {best:.3f}",
+            )
+        parts.append(f"{split} {report.success:.3f}, return {report.mean_return:.3f}, {report.episodes} episodes")
+    return f"random success {'; '.join(parts)}"
+
+
+def is_unlikely(report: Report, share: float, *, above: bool = False) -> bool:
+    """Whether so few successes (with `above`: so many) would be rarer than 1 in 1,000 where the true share is
+    `share`."""
+    n, won = report.episodes, round(report.success * report.episodes)
+    counts = range(won, n + 1) if above else range(won + 1)
+    return sum(math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in counts) < 1e-3
 
 
 def check_rewards(subject: Subject) -> str:
-    """Every observed reward lies in the stated range, and an episode's end is reached."""
-    subject.play(RandomPolicy())
+    """Every observed reward lies in the stated range, and an episode's end is reached.
+
+    Sees: rewards out of range, NaN, and episodes that are too long, in the games of random policy and oracle on val and
+    test. Cannot see: rewards that neither of them earns.
+    """
+    for split in subject.splits():
+        subject.play(RandomPolicy(), split)
+        if subject.spec.oracle != "none":
+            subject.play(OraclePolicy(fallback=True), split)
     low, high = subject.spec.reward_range
     rewards = [record.reward for record in subject.records()]
+    require(not any(math.isnan(reward) for reward in rewards), "a reward is NaN")
     require(
         min(rewards) >= low - 1e-9 and max(rewards) <= high + 1e-9,
         f"rewards {min(rewards)}..{max(rewards)} leave [{low}, {high}]",
@@ -144,31 +267,12 @@ def check_rewards(subject: Subject) -> str:
     return f"{len(rewards)} rewards in [{min(rewards):.3f}, {max(rewards):.3f}]; longest episode {longest} turns"
 
 
-def check_garbage(subject: Subject) -> str:
-    """Unreadable replies never raise, never pay, and never end in success."""
-    env = subject.make()
-    random_source = np.random.default_rng(11)
-    invalid = 0
-    env.reset(seed=episode_seed(subject.spec.id, "val", 0))
-    for number in range(subject.garbage):
-        text = write_garbage(random_source, env.legal_actions())
-        try:
-            _, reward, terminated, truncated, info = env.step(text)
-        except Exception as error:
-            raise CheckFailure(f"reply {text!r:.120} raised {type(error).__name__}: {error}") from error
-        if info["invalid_action"]:
-            invalid += 1
-            require(reward <= 0, f"reply {text!r:.120} was invalid and paid {reward}")
-        if terminated or truncated:
-            env.reset(seed=episode_seed(subject.spec.id, "val", number + 1))
-    env.close()
-    require(invalid > 0.5 * subject.garbage, f"only {invalid} of {subject.garbage} garbage replies counted as invalid")
-    return f"{subject.garbage} garbage replies, {invalid} counted invalid, none raised or paid"
-
-
 def check_turn_limit(subject: Subject) -> str:
     """An episode of unreadable replies is truncated at the turn limit, not terminated; where the environment's
-    `invalid_action` is `terminate`, the first one terminates it."""
+    `invalid_action` is `terminate`, the first one terminates it.
+
+    Sees: an end too early or too late, and a step after it, up to turn 25. Cannot see: limits of another kind.
+    """
     limit = min(subject.spec.max_turns, 25)
     env = subject.make(max_turns=limit)
     at_once = env.invalid_action == "terminate"
@@ -187,8 +291,5 @@ def check_turn_limit(subject: Subject) -> str:
         env.close()
         ended = "terminated by the first unreadable reply" if at_once else f"truncated after exactly {limit} turns"
         return f"{ended}; stepping on raises ResetNeeded"
-    raise CheckFailure("stepping after the end did not raise ResetNeeded")
-
-
-def _first_difference(a: list[str], b: list[str]) -> int:
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    require(False, "stepping after the end did not raise ResetNeeded")
+    return ""

@@ -12,10 +12,23 @@ from ..policies import Policy
 from ..rollout import Runner, run_episodes
 from ..spec import EnvSpec
 from ..types import StepRecord
-from .fingerprint import fingerprint
+from .fingerprint import Behaviour, measure_behaviour
+from .playing import Deadline, Seen, choose_idle, choose_legal, choose_oracle, play, seeds_of
 
-TURN_BUDGET = 1500
-"""Turns that a policy plays for the checks, about: `TURN_BUDGET / max_turns` episodes, at least 5 and at most 60."""
+TURN_BUDGET = {"val": 1000, "test": 300}
+"""Turns that a policy plays on a split for the checks, about: so many episodes as that is of `max_turns`, at least
+`FEWEST` and at most `MOST`."""
+
+FEWEST, MOST = {"val": 4, "test": 2}, {"val": 60, "test": 20}
+
+STARTS = 12
+"""Episodes of the sample that begin with other seeds."""
+
+SAMPLE_TURNS = 24
+"""Most turns of an episode of the sample."""
+
+SAMPLE_SECONDS = 6.0
+"""After so long the sample ends with the episode that it is at, `STARTS` starts apart."""
 
 
 class CheckFailure(AssertionError):
@@ -44,36 +57,59 @@ class Subject:
     spec: EnvSpec
     kwargs: dict[str, Any] = field(default_factory=dict)
     garbage: int = 300
-    _episodes: dict[str, list[list[StepRecord]]] = field(default_factory=dict)
-    _fingerprint: str | None = None
+    _episodes: dict[tuple[str, str], list[list[StepRecord]]] = field(default_factory=dict)
+    _behaviour: Behaviour | None = None
+    _sample: list[list[Seen]] | None = None
 
     def make(self, **kwargs: Any) -> VLEnv:
         """Build a fresh one."""
         return build(self.spec, **{**self.kwargs, **kwargs})
 
-    def play(self, policy: Policy) -> Report:
-        """Play the policy on the val split (once; later calls reuse it)."""
-        if policy.name not in self._episodes:
-            episodes = max(5, min(60, TURN_BUDGET // self.spec.max_turns))
-            runner = Runner([self.make()], split="val", episodes=episodes)
+    def play(self, policy: Policy, split: str = "val") -> Report:
+        """Play the policy on the val or the test split (once; later calls reuse it)."""
+        key = (policy.name, split)
+        if key not in self._episodes:
+            episodes = max(FEWEST[split], min(MOST[split], TURN_BUDGET[split] // self.spec.max_turns))
+            runner = Runner([self.make()], split=split, episodes=episodes)
             try:
                 played = run_episodes(runner, policy)
-                self._episodes[policy.name] = [[without_images(record) for record in episode] for episode in played]
+                self._episodes[key] = [[without_images(record) for record in episode] for episode in played]
             finally:
                 runner.close()
-        return summarize(self.spec.id, policy.name, "val", self._episodes[policy.name])
+        return summarize(self.spec.id, policy.name, split, self._episodes[key])
 
-    def fingerprint(self) -> str:
-        """The behaviour fingerprint (measured once; later calls reuse it)."""
-        if self._fingerprint is None:
-            env = self.make()
-            self._fingerprint = fingerprint(env, self.spec.id)
-            env.close()
-        return self._fingerprint
+    def splits(self) -> list[str]:
+        """The splits that policies are judged on: val and test, where the environment has them."""
+        return [split for split in TURN_BUDGET if split in self.spec.splits]
+
+    def behaviour(self) -> Behaviour:
+        """Fingerprint and pictures (measured once; later calls reuse them)."""
+        if self._behaviour is None:
+            self._behaviour = measure_behaviour(self.make, self.spec)
+        return self._behaviour
 
     def records(self) -> list[StepRecord]:
-        """All turns played so far, without prompts and images."""
+        """All turns played by policies so far, without prompts and images."""
         return [record for episodes in self._episodes.values() for episode in episodes for record in episode]
+
+    def sample(self) -> list[list[Seen]]:
+        """Episodes of the train split, played once: random legal actions with some unreadable replies, the oracle's,
+        and one in which nothing is readable. The oracle is asked at every start, and all the way in its own episodes.
+        """
+        if self._sample is None:
+            env = self.make()
+            deadline = Deadline(SAMPLE_SECONDS)
+            turns = min(SAMPLE_TURNS, self.spec.max_turns)
+            episodes: list[list[Seen]] = []
+            for index, seed in enumerate(seeds_of(self.spec.id, "train", STARTS)):
+                choose = choose_oracle if index % 4 == 1 else choose_legal(index, garbage_every=5)
+                choose = choose_idle if index == 2 else choose
+                always = index % 4 == 1 or self.spec.max_turns <= 50
+                long = 0 if deadline.over and index > 2 else turns
+                episodes.append(play(env, seed, choose, long, ask=always))
+            env.close()
+            self._sample = episodes
+        return self._sample
 
 
 def require(condition: Any, message: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vlgym.hookspecs import hookimpl
+from vlgym.probes import Probe
 from vlgym.spec import EnvSpec
 
 _REFERENCES = (
@@ -22,6 +23,7 @@ _COMMON: dict[str, Any] = {
     "skills": ("reading", "navigation", "planning", "memory"),
     "difficulty": "hard",
     "image_size": (448, 448),
+    "pictures": "exact",
     "oracle": "planner",
     "random_success_below": 0.5,
     "system_requirements": ("gcc", "g++", "make", "cmake"),
@@ -55,6 +57,10 @@ _TASKS = (
         51.0,
     ),
 )
+_PROBES = (
+    Probe("published", ("@oracle", "@raw nothing", "@oracle..."), kwargs={"compat": "rl4vlm"}, index=5),
+    Probe("no text of what is seen", ("@oracle",) * 2, kwargs={"text_observation": False}, index=5),
+)
 
 
 @hookimpl
@@ -66,6 +72,7 @@ def vlgym_envs() -> list[EnvSpec]:
             summary=summary,
             kwargs={"tasks": [task]},
             reward_range=(-1.0, best),
+            probes=_PROBES,
             **_COMMON,
         )
         for name, task, summary, best in _TASKS
@@ -74,6 +81,7 @@ def vlgym_envs() -> list[EnvSpec]:
         id="vlgym/ALFWorld-v0",
         summary="Do household tasks of six types in real room layouts, in words.",
         reward_range=(-1.0, 52.0),
+        probes=tuple(Probe(task, ("@oracle...",), {"task": task}, index=7) for _, task, _, _ in _TASKS),
         **_COMMON,
     )
     return [mixed, *single]

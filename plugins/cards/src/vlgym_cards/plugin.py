@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vlgym.hookspecs import hookimpl
+from vlgym.probes import Probe
 from vlgym.spec import EnvSpec
 
 _RL4VLM = (
@@ -22,8 +23,19 @@ NUMBER_LINE = EnvSpec(
     skills=("reading", "counting"),
     difficulty="easy",
     image_size=(300, 300),
+    pictures="exact",
     random_success_below=0.5,
     references=(_RL4VLM, _VLDAC),
+    probes=(
+        Probe("a wrong step, then the target", ("-", "+", "+"), {"current": 2, "target": 3}),
+        Probe("the lower end stops", ("-", "-", "+", "+"), {"current": 0, "target": 2}),
+        Probe("the upper end stops", ("+", "+", "-"), {"current": 5, "target": 3}),
+        Probe("the turn limit", ("+", "-") * 6, {"current": 3, "target": 5}),
+        *(Probe("start and target fall together", ("+",), index=index) for index in (6, 17, 27, 42)),
+        Probe("two digits", ("@oracle",) * 3, {"current": 7, "target": 12}, {"max_position": 12}),
+        *(Probe("numbers", (), {"current": n, "target": (n + 3) % 6}) for n in range(6)),
+        Probe("published", ('@raw {"action": "+"}', "@raw -", "@raw ?"), kwargs={"compat": "rl4vlm"}, index=3),
+    ),
 )
 
 EZ_POINTS = EnvSpec(
@@ -37,9 +49,28 @@ EZ_POINTS = EnvSpec(
     skills=("reading", "arithmetic", "planning"),
     difficulty="medium",
     image_size=(300, 300),
+    pictures="exact",
     random_success_below=0.1,
     references=(_RL4VLM, _VLDAC),
+    probes=(
+        Probe("a sum, and a sum that is not 12", ("5", "+", "7", "="), {"cards": ["H5", "S7"]}),
+        Probe("a product", ("6", "*", "2", "="), {"cards": ["D2", "C6"]}),
+        Probe("wrong", ("5", "*", "7", "="), {"cards": ["H5", "S7"]}),
+        Probe("a card is left", ("10", "="), {"cards": ["HK", "S2"]}),
+        Probe("faces are ten; a number no card has", ("9", "10", "10", "+", "2", "="), {"cards": ["HQ", "S2"]}),
+        Probe("a token too many", ("+",) * 8, {"cards": ["HJ", "S2"]}),
+        Probe("an ace is one; = comes seventh", ("+", "1", "*", "10", "+", "+", "="), {"cards": ["HA", "SK"]}),
+        Probe("no sign, no joined digits", ("1", "2", "="), {"cards": ["HA", "S2"]}),
+        Probe("numbers", ("3", "4"), {"cards": ["H3", "S4"]}),
+        Probe("numbers", ("8", "9"), {"cards": ["D8", "C9"]}),
+        Probe("published: digits join", ("@raw 1", "@raw 2", "@raw ="), {"cards": ["HA", "S2"]}, {"compat": "rl4vlm"}),
+        Probe("published: 10 is not 1", ('@raw {"action": "10"}',), {"cards": ["HK", "S2"]}, {"compat": "rl4vlm"}),
+        Probe("published: = comes too late", ("@raw +",) * 6 + ("@raw =",), kwargs={"compat": "rl4vlm"}),
+    ),
 )
+
+_LONGEST = (*"(((((((6+6+6+6)))))))=",)
+"""A right formula of 21 tokens, the most that there may be, and what ends it."""
 
 POINTS_24 = EnvSpec(
     id="vlgym/Points24-v0",
@@ -52,9 +83,31 @@ POINTS_24 = EnvSpec(
     skills=("reading", "arithmetic", "planning"),
     difficulty="hard",
     image_size=(300, 300),
+    pictures="exact",
     oracle_success=0.6,  # 73.1 % of the published hands are solvable; the rest is sampling error of a short test
     random_success_below=0.1,
     references=(_RL4VLM,),
+    probes=(
+        Probe("the 21st token is the last before =", _LONGEST, {"cards": ["H6", "S6", "D6", "C6"]}),
+        Probe("a 22nd token", (*_LONGEST[:-1], "+"), {"cards": ["H6", "S6", "D6", "C6"]}),
+        Probe("fractions", (*"8/(3-8/3)=",), {"cards": ["H3", "S3", "D8", "C8"]}),
+        Probe("products before sums", (*"2+2+4*5=",), {"cards": ["H2", "S2", "D4", "C5"]}),
+        Probe("differences from the left", (*"9*4-7-5=",), {"cards": ["H9", "S4", "D7", "C5"]}),
+        Probe("wrong; division by zero", (*"4/(2-2)*8=",), {"cards": ["H4", "S2", "D2", "C8"]}),
+        Probe("a card is left", (*"8*3=",), {"cards": ["H8", "S3", "DA", "CA"]}),
+        Probe("no number runs together", (*"1", "2", *"*2*1="), {"cards": ["HA", "S2", "D2", "CA"]}),
+        Probe("a bracket is open", (*"(8*3*1*1=",), {"cards": ["H8", "S3", "DA", "CA"]}),
+        Probe("a number that no card has", ("7", "10", "7"), {"cards": ["HJ", "SQ", "DK", "CA"]}),
+        Probe("faces count on", ("13", "+", "11"), {"cards": ["HJ", "SK", "DQ", "CA"]}, {"faces_as_ten": False}),
+        Probe("solvable hands only", ("@oracle...",), kwargs={"solvable_only": True}, index=1),
+        Probe("numbers", ("9", "-", "7"), {"cards": ["H9", "S7", "D10", "CQ"]}),
+        Probe(
+            "published: = comes too late",
+            tuple(f"@raw {token}" for token in _LONGEST),
+            {"cards": ["H6", "S6", "D6", "C6"]},
+            {"compat": "rl4vlm"},
+        ),
+    ),
 )
 
 BLACKJACK = EnvSpec(
@@ -68,9 +121,30 @@ BLACKJACK = EnvSpec(
     skills=("reading", "arithmetic", "chance"),
     difficulty="medium",
     image_size=(300, 300),
+    pictures="exact",
     oracle_success=0.25,  # the best policy wins 43.2 % of hands; the rest is sampling error of a short test
     random_success_below=0.5,  # random play wins 28.1 %
     references=(_RL4VLM, "Sutton and Barto, Reinforcement Learning, 2nd edition, example 5.1"),
+    probes=(
+        Probe("the dealer draws at 16", ("stand",), {"player": ["HK", "SQ"], "dealer": ["H10", "S6"]}),
+        Probe("the dealer stands at 17", ("stand",), {"player": ["HK", "S8"], "dealer": ["H10", "S7"]}),
+        Probe("the dealer stands at a soft 17", ("stand",), {"player": ["HK", "S8"], "dealer": ["HA", "S6"]}),
+        Probe("a draw", ("stand",), {"player": ["HK", "SQ"], "dealer": ["HJ", "S10"]}),
+        Probe("a loss", ("stand",), {"player": ["HK", "S8"], "dealer": ["HJ", "S10"]}),
+        Probe("21 goes on and pays no more", ("stand",), {"player": ["HA", "SK"], "dealer": ["HJ", "S9"]}),
+        Probe("a hit at 20", ("hit", "hit"), {"player": ["HK", "SQ"], "dealer": ["H2", "S9"]}, index=1),
+        Probe("soft, then hard", ("hit",) * 4, {"player": ["HA", "S5"], "dealer": ["H2", "S9"]}, index=2),
+        Probe("the dealer draws to the end", ("stand",), {"player": ["H2", "S3"], "dealer": ["H2", "S3"]}, index=3),
+        Probe("two aces", ("hit", "stand"), {"player": ["HA", "SA"], "dealer": ["DA", "CA"]}, index=4),
+        Probe(
+            "nine cards in two rows",
+            ("stand",),
+            {"player": ["HA", "SA", "DA", "CA", "H2", "S2", "D2", "C2", "H3"], "dealer": ["H4", "S10"]},
+        ),
+        Probe("ranks", (), {"player": ["H4", "S5"], "dealer": ["D6", "C3"]}),
+        Probe("ranks", (), {"player": ["D7", "C8"], "dealer": ["H9", "S3"]}),
+        Probe("published", ("@raw hit", '@raw {"action": "stand"}'), kwargs={"compat": "rl4vlm"}, index=5),
+    ),
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vlgym.hookspecs import hookimpl
+from vlgym.probes import Probe
 from vlgym.spec import EnvSpec
 from vlgym.suites import SuitePart
 
@@ -21,6 +22,7 @@ FOOTBALL = EnvSpec(
     history_turns=5,
     history_images=1,
     image_size=(336, 448),
+    pictures="exact",
     oracle="planner",
     oracle_success=0.3,
     random_success_below=0.2,
@@ -34,6 +36,18 @@ FOOTBALL = EnvSpec(
         "MageBench, arXiv 2412.04531",
         "Kurach et al., Google Research Football: A Novel Reinforcement Learning Environment, AAAI 2020 "
         "(gfootball 2.10.2)",
+    ),
+    truncates_early=True,  # after the scenario's frames, of which a reply may play several
+    probes=(
+        Probe("passes", ("right", "short_pass", "right", "short_pass", "high_pass"), {"scenario": "R1_P_1"}),
+        Probe("a shot", ("right", "right", "shot", "shot", "right", "right"), {"scenario": "R9_R_4"}),
+        Probe("the ball is lost", ("left", "left", "left", "left"), {"scenario": "R5_P_1"}),
+        Probe("paid for goals only", ("@oracle...",), {"scenario": "academy_empty_goal"}, {"reward": "scoring"}),
+        Probe(
+            "every reply is one frame", ("right", "sprint", "right", "dribble", "release_sprint", "idle", "sliding"),
+            {"scenario": "R1_P_1"}, {"decision_points": False, "action_set": "19"},
+        ),
+        Probe("published", ("sprint", "dribble", "right"), {"scenario": "R1_P_1"}, {"compat": "magebench"}),
     ),
 )  # fmt: skip
 

@@ -17,6 +17,7 @@ import numpy as np
 import yaml
 
 from vlgym.errors import UserError, nearest
+from vlgym.limited_yaml import check_yaml
 
 from .names import MAGEBENCH, PACKAGE
 
@@ -163,6 +164,7 @@ def parse_scenarios(text: str, source: str) -> dict[str, Scenario]:
         UserError: the text is malformed; the message names line, finding and fix.
     """
     try:
+        check_yaml(text, most_characters=500_000)
         root = yaml.compose(text, Loader=_LOADER)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)

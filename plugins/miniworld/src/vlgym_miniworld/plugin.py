@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from vlgym.hookspecs import hookimpl
+from vlgym.probes import Probe
 from vlgym.spec import EnvSpec
 
 PACKAGES = ("libegl1", "libegl-mesa0", "libgl1", "libgl1-mesa-dri", "libglu1-mesa")
 REFERENCES = ("https://arxiv.org/abs/2306.13831", "https://miniworld.farama.org")
 BOX_RULE = "the robot came near the red box within the limit"
+
+_FORWARD = ("move forward",) * 30
+_PROBES = (
+    Probe("steps and turns", ("turn left", *_FORWARD[:12], "turn right", "turn right", *_FORWARD), index=1),
+    Probe("randomised looks", ("turn left", "move forward", "turn right"), kwargs={"domain_rand": True}, index=2),
+)
 
 _COMMON: dict[str, Any] = {
     "family": "miniworld",
@@ -20,6 +27,7 @@ _COMMON: dict[str, Any] = {
     "oracle_success": 0.98,
     "system_requirements": PACKAGES,
     "references": REFERENCES,
+    "probes": _PROBES,
 }
 
 
@@ -44,6 +52,7 @@ SPECS = (
     _card(
         "Sidewalk", "rooms", "walk along a sidewalk to the red box without stepping into the street", 150, "easy",
         success_rule="the robot came near the red box within the limit without entering the street first",
+        probes=(*_PROBES, *(Probe("into the street", (f"turn {way}",) * 6 + _FORWARD) for way in ("left", "right"))),
     ),
     _card("TMaze", "mazes", "find the red box in one of the arms of a T", 280, "medium"),
     _card("TMazeLeft", "mazes", "find the red box in the left arm of a T", 280, "medium"),
@@ -61,6 +70,10 @@ SPECS = (
         success_rule="the first object touched has the shape of the instructions and the color of the sign",
         skills=("navigation", "3d", "first-person", "reading", "memory"),
         references=("https://arxiv.org/abs/2008.02790", *REFERENCES),
+        probes=tuple(
+            Probe("the nearest thing in some direction", ("turn left",) * turns + ("move forward",) * 12, index=turns)
+            for turns in range(3)
+        ),
     ),
     _card(
         "ThreeRooms", "objects", "find a named thing in three rooms", 400, "medium",
@@ -88,6 +101,7 @@ SPECS = (
         success_rule="the robot is alive after max_turns steps of the world",
         oracle_success=0.8,
         skills=("navigation", "3d", "first-person", "survival"),
+        probes=(*_PROBES, Probe("no kit, no life", ("turn left",) * 60, index=3)),
     ),
 )  # fmt: skip
 

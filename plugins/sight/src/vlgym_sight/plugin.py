@@ -20,6 +20,7 @@ def _probe(title: str, module: str, summary: str, skills: tuple[str, ...], answe
         entry_point=f"vlgym_sight.{module}:{title}",
         summary=summary,
         family="sight",
+        pictures="exact",
         reward_range=(0.0, 1.0),
         success_rule="the right answer is given",
         skills=skills,

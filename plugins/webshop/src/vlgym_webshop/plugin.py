@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vlgym.hookspecs import hookimpl
+from vlgym.probes import Probe
 from vlgym.spec import EnvSpec
 
 WEB_SHOP = EnvSpec(
@@ -23,6 +24,27 @@ WEB_SHOP = EnvSpec(
     references=(
         "Yao et al., WebShop: Towards Scalable Real-World Web Interaction with Grounded Language Agents, NeurIPS 2022",
         "VL-DAC, arXiv 2508.04280",
+    ),
+    probes=(
+        *(Probe("without the options", ("@oracle", "@oracle", "@legal -1"), {"goal": goal}) for goal in (0, 1)),
+        *(Probe("another product", ("@oracle", f"@legal {n + 2}", "@legal -1"), {"goal": 9 * n}) for n in range(6)),
+        Probe(
+            "pages of results, details, and back",
+            (
+                "search[blue]",
+                "click[next >]",
+                "click[< prev]",
+                "@legal 3",
+                "click[description]",
+                "click[< prev]",
+                "click[features]",
+                "click[back to search]",
+                "search[ Soft  RED shoes ]",
+                "search[again]",
+            ),
+            {"goal": 600},
+        ),
+        Probe("a search anywhere", ("search[lamp]", "search[chair]"), {"goal": 1600}, {"search_anywhere": True}),
     ),
 )
 

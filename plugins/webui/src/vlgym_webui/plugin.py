@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vlgym.hookspecs import hookimpl
+from vlgym.probes import Probe
 from vlgym.spec import EnvSpec
 from vlgym.suites import SuitePart
 
@@ -36,6 +37,14 @@ WEB_UI = EnvSpec(
     figure_episodes=100,  # the test split has 6 projects, and a browser draws every page
     system_requirements=("chromium", "chromium-driver", "fonts-liberation", "fonts-dejavu-core"),
     references=("Zhang et al., MageBench: Bridging Large Multimodal Models to Agents, 2024",),
+    probes=(
+        Probe("other colours, other sizes", ("@edit color => hue", "@edit font-size => size"), {"project": "tabs"}),
+        Probe("other places, other words", ("@edit padding => pad", "@edit e => a"), {"project": "profile-card"}),
+        Probe("nearly right", ("@edit border-radius => radius", "@oracle"), {"project": "pricing-table"}),
+        Probe("nearly right", ("@edit font-weight => weight", "@oracle"), {"project": "quiz"}),
+        Probe("no script", ("@edit addEventListener => add",), {"project": "tabs"}),
+        Probe("published", ("@edit color => colour",), {"project": "tabs"}, {"compat": "magebench"}),
+    ),
 )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 
-import yaml
+from vlgym.limited_yaml import read_yaml
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Taxonomy:
 @lru_cache(maxsize=1)
 def load_taxonomy() -> Taxonomy:
     """Return the taxonomy that ships with the package."""
-    data = yaml.safe_load(resources.files(__package__).joinpath("taxonomy.yaml").read_text("utf-8"))
+    data = read_yaml(resources.files(__package__).joinpath("taxonomy.yaml").read_text("utf-8"))
     before, after = data["attributes"]["before"], data["attributes"]["with"]
     kinds = []
     for entry in data["types"]:

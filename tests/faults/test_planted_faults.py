@@ -1,0 +1,71 @@
+"""Planted faults: the check that names a fault catches it, and the correct environment has none."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from faults.lantern import lantern_spec
+from faults.planted_sight import ProcessesStay
+from faults.table import FAULTS, Fault
+from toys import installed
+
+from vlgym.testing import CHECKS, certify
+
+SEEN = [fault for fault in FAULTS if fault.check is not None]
+UNSEEN = [fault for fault in FAULTS if fault.check is None]
+
+
+@pytest.fixture(autouse=True)
+def own_surroundings(toys_importable: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Put back what faults change, and keep their files together."""
+    import sys
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LANTERN", "")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    monkeypatch.setenv("LANTERN_LOG", str(tmp_path / "lantern.log"))
+    yield
+    os.chdir(tmp_path)
+    for process in ProcessesStay.started:
+        process.kill()
+        process.wait()
+    ProcessesStay.started.clear()
+
+
+@pytest.mark.parametrize("name", ["Lantern", "SavedLantern"])
+def test_the_correct_environment_has_every_property(name: str) -> None:
+    spec = lantern_spec(name)
+    with installed(spec):
+        certificate = certify(spec.id)
+    assert [(result.name, result.evidence) for result in certificate.results if not result.passed] == []
+    assert certificate.seconds < 30
+
+
+@pytest.mark.parametrize("fault", SEEN, ids=lambda fault: f"{fault.check}-{fault.name}")
+def test_a_planted_fault_is_caught_by_the_check_that_names_it(fault: Fault) -> None:
+    spec = fault.spec()
+    with installed(spec):
+        result = certify(spec.id, only=[str(fault.check)]).results[0]
+    assert not result.passed, result.evidence
+
+
+@pytest.mark.parametrize("fault", UNSEEN, ids=lambda fault: fault.name)
+def test_a_fault_that_is_said_to_be_unseen_is_still_unseen(fault: Fault) -> None:
+    spec = fault.spec()
+    with installed(spec):
+        certificate = certify(spec.id, only=[name for name in CHECKS if name not in ("processes", "resources")])
+    assert certificate.passed, "a check sees it now: name the check in the table"
+    assert fault.why
+
+
+def test_there_are_at_least_sixty_faults_and_at_most_a_few_unseen() -> None:
+    assert len(FAULTS) >= 60
+    assert len(UNSEEN) <= 3
+    assert {fault.check for fault in SEEN} >= set(CHECKS) - {"card", "prompt", "reset_options", "recorded"}

@@ -1,0 +1,45 @@
+"""A probe is plain data, and checks itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from toys import make_spec
+
+from vlgym.errors import SpecError
+from vlgym.probes import Probe
+from vlgym.spec import EnvSpec
+
+
+def test_a_probe_in_a_spec_survives_the_way_through_plain_data() -> None:
+    probe = Probe("the edge", ["left", "@oracle..."], {"target": 5}, {"max_turns": 4}, "test", 3)  # type: ignore[arg-type]
+    spec = make_spec(probes=(probe,))
+    assert probe.replies == ("left", "@oracle...")
+    assert EnvSpec.from_dict(spec.to_dict()) == spec
+    assert Probe("short").to_dict() == {"rule": "short", "replies": []}
+
+
+def test_the_card_is_the_same_with_other_probes() -> None:
+    assert make_spec().digest() == make_spec(probes=(Probe("edge"),), pictures="exact").digest()
+    assert make_spec().digest() != make_spec(truncates_early=True).digest()
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"rule": ""}, "field rule"),
+        ({"rule": "r", "replies": "left"}, "field replies"),
+        ({"rule": "r", "replies": ["@legal one"]}, "field replies"),
+        ({"rule": "r", "replies": ["@edit a to b"]}, "field replies"),
+        ({"rule": "r", "split": "dev"}, "field split"),
+        ({"rule": "r", "index": -1}, "field index"),
+        ({"rule": "r", "options": [1]}, "field options"),
+        ({"rule": "r", "kwargs": {"a": object()}}, "kwargs must be JSON-able"),
+        ({"rule": "r", "reply": []}, "unknown field 'reply'. Nearest: replies"),
+        ({"replies": []}, "needs the field rule"),
+    ],
+)
+def test_a_probe_that_is_malformed_is_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        Probe.from_dict(fields)

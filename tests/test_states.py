@@ -1,0 +1,101 @@
+"""A saved state says what it is of, and whatever does not fit is refused in one line."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from toys import Walk, make_spec, make_walk
+
+from vlgym.errors import UserError
+from vlgym.states import CONTENT, seal
+
+
+def begun(**kwargs: Any) -> Walk:
+    env = make_walk(**kwargs)
+    env.reset(seed=3)
+    env.step("<action>left</action>")
+    return env
+
+
+def test_a_state_names_its_environment_and_arguments() -> None:
+    state = begun(max_turns=6).get_state()
+    assert state["env"]["id"] == "vlgym/Walk-v0"
+    assert state["env"]["arguments"]["max_turns"] == 6
+    assert json.loads(json.dumps(state)) == json.loads(json.dumps(begun(max_turns=6).get_state()))
+
+
+def test_a_state_of_the_same_environment_is_restored_whatever_its_render_mode() -> None:
+    env = begun()
+    _, info = make_walk(render_mode="rgb_array").set_state(json.loads(json.dumps(env.get_state())))
+    assert info["vlgym"]["turn"] == 1
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda state: None, "This is not a saved state: it is of type NoneType."),
+        (lambda state: [1], "it is of type list"),
+        (lambda state: {**state, "format": 7}, "has the form 7; this vlgym reads form 1"),
+        (lambda state: {name: state[name] for name in state if name != "rng"}, "it lacks rng"),
+        (lambda state: {name: state[name] for name in CONTENT}, "it lacks digest, env, format"),
+        (lambda state: {**state, "counters": [0, 0.0, False]}, "is damaged"),
+        (lambda state: {**state, "digest": "0" * 16}, "is damaged"),
+        (lambda state: {**state, "env": None}, "is damaged"),
+        (lambda state: seal(state_content(state), "vlgym/Coin-v0", state["env"]["arguments"]),
+         "is of vlgym/Coin-v0, and this is vlgym/Walk-v0"),
+        (lambda state: seal(state_content(state), "vlgym/Walk-v0", {**state["env"]["arguments"], "max_turns": 3}),
+         "made with max_turns=3, and this environment has max_turns=8"),
+        (lambda state: seal({**state_content(state), "events": [{}]}, "vlgym/Walk-v0", state["env"]["arguments"]),
+         "cannot be restored: KeyError"),
+        (lambda state: seal({**state_content(state), "rng": {}}, "vlgym/Walk-v0", state["env"]["arguments"]),
+         "cannot be restored"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused_in_one_line_and_the_episode_goes_on(damage: Any, message: str) -> None:
+    env = begun()
+    before = env.get_state()
+    with pytest.raises(UserError) as caught:
+        env.set_state(damage(env.get_state()))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert env.get_state() == before
+    assert env.step("<action>left</action>")[4]["vlgym"]["turn"] == 2
+
+
+def test_a_flipped_letter_anywhere_in_a_state_is_noticed() -> None:
+    env = begun()
+    text = json.dumps(env.get_state())
+    for place in range(0, len(text), 7):
+        if not text[place].isalnum():
+            continue
+        flipped = text[:place] + ("1" if text[place] != "1" else "2") + text[place + 1 :]
+        try:
+            state = json.loads(flipped)
+        except ValueError:
+            continue
+        with pytest.raises(UserError):
+            env.set_state(state)
+
+
+def test_a_state_that_loads_halfway_leaves_the_episode_before() -> None:
+    class Halfway(Walk):
+        def save(self) -> dict[str, Any]:
+            return {"position": self.position}
+
+        def load(self, state: dict[str, Any]) -> None:
+            self.position = 99
+            raise ValueError("no more\nthan half")
+
+    env = Halfway(vlgym_spec=make_spec())
+    env.reset(seed=1)
+    env.step("<action>left</action>")
+    before = env.position
+    with pytest.raises(UserError, match="cannot be restored: ValueError: no more than half"):
+        env.set_state(env.get_state())
+    assert env.position == before
+
+
+def state_content(state: dict[str, Any]) -> dict[str, Any]:
+    return {name: state[name] for name in CONTENT}

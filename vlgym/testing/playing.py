@@ -1,0 +1,186 @@
+"""Play an episode turn by turn and keep what was seen: what the checks look at. It judges nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..env import VLEnv
+from ..seeding import episode_seed
+from ..types import Image
+
+GARBAGE = "no action here"
+"""A reply that no parser reads an action from."""
+
+Choose = Callable[[VLEnv, int], str]
+"""From the environment and the turn to the reply."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One call of `reset` (turn 0) or `step`, as it came out.
+
+    Attributes:
+        turn: number of the call within the episode; 0 is the reset.
+        reply: what was answered; empty at the reset.
+        text: of the observation.
+        picture: digest of the image, 16 hexadecimal digits.
+        reward: as it was returned, whatever its type.
+        terminated: as it was returned.
+        truncated: as it was returned.
+        info: as it was returned.
+        advice: the oracle's action after the call, where it was asked.
+        legal: the legal actions after the call.
+    """
+
+    turn: int
+    reply: str
+    text: str
+    picture: str
+    reward: Any
+    terminated: Any
+    truncated: Any
+    info: dict[str, Any]
+    advice: str | None = None
+    legal: tuple[str, ...] = ()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the episode ended with this call."""
+        return bool(self.terminated or self.truncated)
+
+    @property
+    def acted(self) -> bool:
+        """Whether a legal action was executed by this call."""
+        return bool(self.info["vlgym"]["actions"]) and not self.info["invalid_action"]
+
+    def outcome(self) -> tuple[Any, ...]:
+        """What must be equal where two episodes are the same."""
+        return self.text, self.picture, self.reward, self.terminated, self.truncated, self.info
+
+
+def play(
+    env: VLEnv,
+    seed: int,
+    choose: Choose,
+    turns: int,
+    *,
+    ask: bool = False,
+    watch: Callable[[VLEnv], None] | None = None,
+    options: dict[str, Any] | None = None,
+) -> list[Seen]:
+    """Play one episode, for at most `turns` turns.
+
+    Args:
+        env: a fresh or used environment.
+        seed: of the reset.
+        choose: writes each reply.
+        turns: most turns.
+        ask: also ask the oracle at each turn, and keep its advice.
+        watch: called after the reset and after each step.
+        options: of the reset.
+    """
+    observation, info = env.reset(seed=seed, options=options)
+    seen = [_see(env, 0, "", observation, 0.0, False, False, info, ask)]
+    for turn in range(turns):
+        if watch is not None:
+            watch(env)
+        reply = choose(env, turn)
+        observation, reward, terminated, truncated, info = env.step(reply)
+        ended = bool(terminated or truncated)
+        seen.append(_see(env, turn + 1, reply, observation, reward, terminated, truncated, info, ask and not ended))
+        if ended:
+            break
+    return seen
+
+
+def choose_legal(seed: int, *, garbage_every: int = 0) -> Choose:
+    """Legal actions drawn by a generator of their own; with `garbage_every`, each so-manyth reply is unreadable."""
+    replies = np.random.default_rng(seed)
+
+    def choose(env: VLEnv, turn: int) -> str:
+        legal = env.legal_actions()
+        action = legal[int(replies.integers(len(legal)))] if legal else ""
+        if garbage_every and turn % garbage_every == garbage_every - 1:
+            return GARBAGE
+        return env.parser.format([action])
+
+    return choose
+
+
+def choose_idle(env: VLEnv, turn: int) -> str:
+    """Nothing readable, ever: the episode goes on to its turn limit."""
+    return GARBAGE
+
+
+def choose_oracle(env: VLEnv, turn: int) -> str:
+    """The oracle's reply; a first legal action where it knows none."""
+    reply = env.solve()
+    return env.parser.format(env.legal_actions()[:1]) if reply is None else reply
+
+
+def repeat(replies: Sequence[str]) -> Choose:
+    """These replies, in this order."""
+    return lambda env, turn: replies[turn]
+
+
+def seeds_of(env_id: str, split: str, count: int, first: int = 0) -> list[int]:
+    """The seeds of `count` episodes of a split."""
+    return [episode_seed(env_id, split, first + index) for index in range(count)]
+
+
+def digest_picture(image: Image) -> str:
+    """Return 16 hexadecimal digits that differ where one pixel differs."""
+    data = np.ascontiguousarray(image)
+    return hashlib.sha256(repr(data.shape).encode() + data.tobytes()).hexdigest()[:16]
+
+
+def first_difference(one: Sequence[Seen], other: Sequence[Seen]) -> str | None:
+    """Return where and in what two episodes differ, in words; `None` where they are the same."""
+    names = ("text", "image", "reward", "terminated", "truncated", "info")
+    for a, b in zip(one, other, strict=False):
+        for name, x, y in zip(names, a.outcome(), b.outcome(), strict=True):
+            if not same(x, y):
+                return f"{name} of turn {a.turn}: {_shorten(x)} and {_shorten(y)}"
+    return None if len(one) == len(other) else f"{len(one) - 1} turns and {len(other) - 1} turns"
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are equal, arrays and NaN included."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.array_equal(one, other)
+    return bool(one == other) or (one != one and other != other)
+
+
+class Deadline:
+    """A time limit on play that is long enough already: what is slow is looked at less, and the evidence says so."""
+
+    def __init__(self, seconds: float) -> None:
+        self._until = time.perf_counter() + seconds
+
+    @property
+    def over(self) -> bool:
+        """Whether the time is up."""
+        return time.perf_counter() > self._until
+
+
+def _see(env: VLEnv, turn: int, reply: str, observation: Any, *rest: Any) -> Seen:
+    reward, terminated, truncated, info, ask = rest
+    advice = env.oracle() if ask else None
+    legal = tuple(env.legal_actions())
+    picture = digest_picture(observation["image"])
+    return Seen(turn, reply, observation["text"], picture, reward, terminated, truncated, info, advice, legal)
+
+
+def _shorten(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

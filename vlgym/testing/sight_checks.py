@@ -1,0 +1,166 @@
+"""Checks of what is seen: the picture tells of the state, looking changes nothing, the text does not give the answer
+away.
+
+One function for each property: it returns its evidence in a line, or raises `CheckFailure`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from itertools import pairwise
+
+import numpy as np
+
+from ..env import VLEnv
+from .playing import Seen, choose_legal, digest_picture, first_difference, play, repeat, seeds_of
+from .subject import Subject, require
+
+BUCKETS = ((1, 1), (2, 2), (3, 5), (6, 10), (11, 40))
+"""Turns that are looked at together, from and to."""
+
+ENOUGH = 8
+"""Turns of a bucket, or decisions of an answer, from which a pattern is more than chance."""
+
+
+def check_picture(subject: Subject) -> str:
+    """Pictures differ by seed, follow the actions early and late in an episode, are never blank, and have the size
+    that is asked for.
+
+    Sees: a picture that is constant, frozen at the start or later, one step behind at the first step, blank, or that
+    ignores `image_size`. Cannot see: a picture of something else (`recorded` compares with registry.yaml), or one that
+    leaves out a part of the state.
+    """
+    sample = subject.sample()
+    starts = {episode[0].picture for episode in sample}
+    require(len(starts) > 1, f"{len(sample)} seeds show the same picture at the start")
+    steps = [
+        (now.turn, now.picture != before.picture)
+        for episode in sample
+        for before, now in pairwise(episode)
+        if now.acted and not now.ended
+    ]
+    changed = sum(moved for _, moved in steps)
+    require(changed or len(steps) < ENOUGH, f"the picture changed at none of {len(steps)} executed actions")
+    for first, last in BUCKETS:
+        moves = [moved for turn, moved in steps if first <= turn <= last]
+        rest = [moved for turn, moved in steps if not first <= turn <= last]
+        usual = sum(rest) / len(rest) if rest else 0.0
+        stuck = not any(moves) and (1 - usual) ** len(moves) < 1e-4
+        require(not stuck, f"the picture changed at none of {len(moves)} actions in turns {first} to {last}")
+    env = subject.make()
+    height, width = env.image_size
+    env.reset(seed=1)
+    flat = [env.reset(seed=seed)[0]["image"] for seed in seeds_of(subject.spec.id, "train", 3)]
+    require(any(image.min() != image.max() for image in flat), "the picture is blank")
+    env.close()
+    size = (height * 5 // 4, width * 5 // 4)
+    larger = subject.make(image_size=size)
+    shape = larger.reset(seed=1)[0]["image"].shape
+    larger.close()
+    require(shape == (*size, 3), f"image_size={size} gives a picture of shape {shape}")
+    return f"{len(starts)} pictures at {len(sample)} starts; {changed} of {len(steps)} actions changed the picture"
+
+
+def check_render(subject: Subject) -> str:
+    """`render()` in mode `rgb_array` shows the observation's image.
+
+    Sees: a `render()` that draws another thing, size or moment, in an episode of 8 turns. Cannot see: later turns.
+    """
+    env = subject.make(render_mode="rgb_array")
+    observation, _ = env.reset(seed=seeds_of(subject.spec.id, "train", 1)[0])
+    choose = choose_legal(4)
+    for turn in range(9):
+        frame = env.render()
+        require(
+            isinstance(frame, np.ndarray) and np.array_equal(frame, observation["image"]),
+            f"render() differs from the observation's image at turn {turn}",
+        )
+        if turn == 8:
+            break
+        observation, _, terminated, truncated, _ = env.step(choose(env, turn))
+        if terminated or truncated:
+            break
+    env.close()
+    return f"render() is the observation's image over {turn + 1} turns"
+
+
+def check_looking(subject: Subject) -> str:
+    """Looking changes nothing: image, texts, legal actions, info and state may be asked for at any time, and say the
+    same each time.
+
+    Sees: drawing, listing or saving that moves something, draws from the episode's generator, or answers differently
+    when it is asked again. Cannot see: what happens only later than 16 turns.
+    """
+    plain, watched = subject.make(), subject.make()
+    for index, seed in enumerate(seeds_of(subject.spec.id, "train", 2, first=20)):
+        one = play(plain, seed, choose_legal(index, garbage_every=5), 16)
+        other = play(watched, seed, repeat([seen.reply for seen in one[1:]]), len(one) - 1, watch=_look)
+        difference = first_difference(one, other)
+        require(difference is None, f"an episode that is looked at more often goes otherwise: {difference}")
+    plain.close()
+    watched.close()
+    return "two episodes are the same however often they are looked at"
+
+
+def _look(env: VLEnv) -> None:
+    for _ in range(2):
+        first = digest_picture(env.image()), env.legal_actions(), env.state_text(), env.task()
+        again = digest_picture(env.image()), env.legal_actions(), env.state_text(), env.task()
+        require(first == again, "image, legal actions or texts differ when they are asked for twice")
+        env.success()
+        env.score()
+        env.extra_info()
+        env.render()
+        env.get_state()
+
+
+def check_leak(subject: Subject) -> str:
+    """The text does not give the oracle's next action away, by naming it or by its place in the list.
+
+    Sees: the right action spelled in the text apart from the list of legal actions, or always at the same place of a
+    list that changes. Cannot see: an answer in other words (a place, a code), in the picture's pixels, or in info,
+    which no model is shown.
+    """
+    if subject.spec.oracle == "none":
+        return "the spec states that there is no oracle to compare with"
+    seen = [step for episode in subject.sample() for step in episode if step.advice is not None]
+    told: dict[str, list[bool]] = defaultdict(list)
+    untold: dict[str, list[bool]] = defaultdict(list)
+    answers = {step.advice for step in seen if step.advice is not None}
+    for step in seen:
+        words = _words_of(step)
+        for answer in answers:
+            (told if step.advice == answer else untold)[answer].append(_spells(words, answer))
+    frequent = [answer for answer in answers if len(told[answer]) >= 2]
+    always = [answer for answer in frequent if all(told[answer])]
+    rest = [spelled for answer in always for spelled in untold[answer]]
+    times = sum(len(told[answer]) for answer in always)
+    telling = len(frequent) > 1 and len(always) > 0.6 * len(frequent) and times >= ENOUGH
+    require(
+        not (telling and sum(rest) < 0.75 * len(rest)),
+        f"the text names the oracle's action in all of {times} turns, and another one in {sum(rest)} of {len(rest)} "
+        f"places: {sorted(always)[:3]}",
+    )
+    listed = [step for step in seen if step.advice in step.legal and len(step.legal) > 1]
+    lists = {step.legal for step in listed}
+    places = {step.legal.index(step.advice or "") for step in listed}
+    from_end = {len(step.legal) - step.legal.index(step.advice or "") for step in listed}
+    varied = len(listed) >= ENOUGH and len(lists) > 1 and len({step.advice for step in listed}) > 1
+    require(
+        not (varied and 1 in (len(places), len(from_end))),
+        f"the oracle's action stands at the same place of the list of legal actions in all of {len(listed)} turns",
+    )
+    return f"{len(seen)} turns with {len(answers)} different right actions: neither named nor told by their place"
+
+
+def _words_of(step: Seen) -> str:
+    """The text without its list of legal actions."""
+    text = step.text
+    for separator in (", ", "\n", "; ", " "):
+        text = text.replace(separator.join(step.legal), " ")
+    return text
+
+
+def _spells(text: str, action: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(action)}(?!\w)", text) is not None

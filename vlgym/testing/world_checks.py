@@ -1,0 +1,223 @@
+"""Checks of what an environment does to its process and its machine: nothing is printed, written, changed or left
+behind, and another process at another time sees the same.
+
+One function for each property: it returns its evidence in a line, or raises `CheckFailure`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import tracemalloc
+import warnings
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .audit import listen
+from .playing import Deadline, choose_legal, play, seeds_of
+from .subject import Subject, require
+
+ROUND = 8
+"""Episodes of a round; each round plays the same ones again, so that what a memory keeps of them is there already."""
+
+GROWTH = 40_000
+"""Bytes by which memory may grow from one round to the next, in each of two rounds: a frame of 120 x 112 pixels."""
+
+RESOURCE_SECONDS = 2.0
+"""After so long a round has no more episodes than it has then; there are five rounds."""
+
+
+def check_side_effects(subject: Subject) -> str:
+    """Nothing is printed, no file is written or left, no network is asked; global generators, working directory,
+    environment variables and import path stay as they were.
+
+    Sees: what Python code does to them while an environment is made, played and closed. Cannot see: files written by C
+    code or by other processes, and what happens only at import. Temporary files are allowed while it is open, and the
+    user's cache.
+    """
+    before = _list_globals()
+    written = io.StringIO()
+    with tempfile.TemporaryFile() as captured:
+        saved = os.dup(1)
+        sys.stdout.flush()
+        os.dup2(captured.fileno(), 1)
+        try:
+            # Two nets: sys.stdout need not lead to descriptor 1 (pytest and rich replace it), and C libraries bypass
+            # sys.stdout.
+            with contextlib.redirect_stdout(written), listen() as heard:
+                _play_and_close(subject)
+                with listen() as again:  # what the first round left may be a service of the process, which lives on
+                    _play_and_close(subject)
+        finally:
+            os.dup2(saved, 1)
+            os.close(saved)
+        captured.seek(0)
+        printed = written.getvalue() or captured.read().decode(errors="replace")
+    require(not printed, f"it printed {printed[:80]!r}")
+    after = _list_globals()
+    changed = [name for name in before if before[name] != after[name]]
+    require("the global random module" not in changed, "it drew from the global random module")
+    require("numpy's global generator" not in changed, "it drew from numpy's global generator")
+    require(not changed, f"it changed {', '.join(changed)}")
+    outside = heard.outside()
+    require(not outside, f"it wrote to {', '.join(outside[:3])}")
+    left = again.left()
+    require(not left, f"it left the temporary file(s) {', '.join(left[:3])}")
+    require(not heard.addresses, f"it asked the network for {', '.join(sorted(heard.addresses)[:3])}")
+    return "silent; nothing written, no network; global generators, folder and variables untouched"
+
+
+def check_resources(subject: Subject) -> str:
+    """Playing the same episodes again takes no more memory, files, threads or processes, nor does opening again;
+    closing twice is allowed.
+
+    Sees: what grows with every episode, turn or instance, from about 5 kB an episode. Cannot see: memory of C
+    libraries, and what grows more slowly.
+    """
+    env = subject.make()
+    seeds = seeds_of(subject.spec.id, "train", ROUND, first=200)
+    deadline = Deadline(RESOURCE_SECONDS)
+    turns = min(16, subject.spec.max_turns)
+    for index, seed in enumerate(seeds):
+        play(env, seed, choose_legal(index, garbage_every=5), turns)
+        if deadline.over and index >= 1:
+            seeds = seeds[: index + 1]
+            break
+    started = not tracemalloc.is_tracing()
+    if started:
+        tracemalloc.start()
+    try:
+        sizes, counts = [], []
+        for _ in range(4):
+            for index, seed in enumerate(seeds):
+                play(env, seed, choose_legal(index, garbage_every=5), turns)
+            gc.collect()
+            sizes.append(tracemalloc.get_traced_memory()[0])
+            counts.append(_count_resources())
+    finally:
+        if started:
+            tracemalloc.stop()
+    grown = [after - before for before, after in pairwise(sizes[1:])]
+    limit = GROWTH * len(seeds) / ROUND
+    require(min(grown) < limit, f"the same {len(seeds)} episodes took {grown[0]} and then {grown[1]} bytes more")
+    for name in counts[0]:
+        first, second, third = (count[name] for count in counts[1:])
+        require(not first < second < third, f"the number of {name} grew with every {len(seeds)} episodes: {third}")
+    env.close()
+    env.close()
+    opened = []
+    for seed in seeds[:1] * 4:
+        other = subject.make()
+        play(other, seed, choose_legal(0), 2)
+        other.close()
+        gc.collect()
+        opened.append(_count_resources())
+    for name in opened[0]:
+        first, second, third = (count[name] for count in opened[1:])
+        require(not first < second < third, f"the number of {name} grew with every environment: {third}")
+    return f"{len(seeds)} episodes five times over: {max(grown)} bytes more at most; closed twice"
+
+
+OTHER_PROCESS = """
+import datetime, json, os, sys, time
+shift = 412 * 86400 + 30_000
+real_time, real_ns, real_local, real_gm = time.time, time.time_ns, time.localtime, time.gmtime
+real_strftime = time.strftime
+time.time = lambda: real_time() + shift
+time.time_ns = lambda: real_ns() + shift * 10**9
+time.localtime = lambda *given: real_local(*(given or (time.time(),)))
+time.gmtime = lambda *given: real_gm(*(given or (time.time(),)))
+time.strftime = lambda form, *given: real_strftime(form, *(given or (time.localtime(),)))
+time.ctime = lambda *given: time.asctime(time.localtime(*given))
+class Meta(type):
+    def __instancecheck__(cls, value):
+        return isinstance(value, cls.__mro__[1])
+class Date(datetime.date, metaclass=Meta):
+    @classmethod
+    def today(cls):
+        return real_datetime.fromtimestamp(time.time()).date()
+real_datetime = datetime.datetime
+class DateTime(real_datetime, metaclass=Meta):
+    @classmethod
+    def now(cls, tz=None):
+        return real_datetime.fromtimestamp(time.time(), tz)
+    @classmethod
+    def utcnow(cls):
+        return real_datetime.fromtimestamp(time.time(), datetime.timezone.utc).replace(tzinfo=None)
+    today = now
+datetime.date, datetime.datetime = Date, DateTime
+from vlgym.making import build
+from vlgym.spec import EnvSpec
+from vlgym.testing.fingerprint import measure_behaviour
+spec, kwargs = json.load(sys.stdin)
+spec = EnvSpec.from_dict(spec)
+behaviour = measure_behaviour(lambda **more: build(spec, **{**kwargs, **more}), spec)
+sys.stderr.write('FINGERPRINT ' + behaviour.fingerprint + chr(10))
+sys.stderr.flush()
+"""
+"""What the other process runs: Python's clocks and calendars are set on before anything else is imported."""
+
+
+def check_processes(subject: Subject) -> str:
+    """Another process with another hash seed, more than a year later, in another time zone and as another user,
+    computes the same fingerprint.
+
+    Sees: what depends on hash order, date, time of day, time zone, user name, process number or on how much was played
+    before. Cannot see: a clock that C code reads by itself, or another machine.
+    """
+    here = subject.behaviour().fingerprint
+    environment = {
+        **os.environ, "PYTHONHASHSEED": "123", "TZ": "Pacific/Kiritimati", "USER": "somebody", "LOGNAME": "somebody",
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", OTHER_PROCESS], input=json.dumps([subject.spec.to_dict(), subject.kwargs]), text=True,
+        capture_output=True, timeout=300, env=environment,
+    )  # fmt: skip
+    found = [line.split()[1] for line in done.stderr.splitlines() if line.startswith("FINGERPRINT ")]
+    require(bool(found), f"the other process failed: {done.stderr.strip()[-300:]}")
+    require(found[0] == here, f"fingerprint {here} here, {found[0]} in another process at another time")
+    return f"fingerprint {here} in two processes, a year apart"
+
+
+def _play_and_close(subject: Subject) -> None:
+    env = subject.make()
+    play(env, 1, choose_legal(1, garbage_every=5), 3)
+    play(env, 2, choose_legal(2, garbage_every=5), 12)
+    env.close()
+
+
+def _list_globals() -> dict[str, Any]:
+    state: Any = np.random.get_state(legacy=False)  # noqa: NPY002 - read, never drawn from
+    return {
+        "the global random module": random.getstate(),
+        "numpy's global generator": (state["state"]["key"].tobytes(), state["state"]["pos"]),
+        "the working directory": os.getcwd(),
+        "environment variables": dict(os.environ),
+        "sys.path": list(sys.path),
+        "the recursion limit": sys.getrecursionlimit(),
+        "numpy's error settings": dict(np.geterr()),
+        "the warning filters": list(warnings.filters),
+    }
+
+
+def _count_resources() -> dict[str, int]:
+    """Return how many open files, threads and child processes there are, where the system tells (Linux)."""
+    counts = {"threads": threading.active_count()}
+    folder = Path("/proc/self")
+    if folder.is_dir():
+        counts["open files"] = len(os.listdir(folder / "fd"))
+        with contextlib.suppress(OSError):
+            children = [path.read_text().split() for path in (folder / "task").glob("*/children")]
+            counts["child processes"] = sum(map(len, children))
+    return counts
