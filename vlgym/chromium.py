@@ -24,7 +24,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -41,8 +40,15 @@ try:
     from selenium.webdriver.remote.client_config import ClientConfig
     from selenium.webdriver.remote.webdriver import WebDriver
     from urllib3.exceptions import HTTPError
+
+    from .process_limits import Guard, Limits, kill_tree, list_tree, measure_tree
 except ImportError as error:
     raise NotInstalledError(f"vlgym.chromium needs two packages ({error}): pip install selenium psutil") from error
+
+__all__ = [
+    "ATTEMPTS", "DRIVER_ERRORS", "BrowserError", "BrowserPool", "Chromium", "Guard", "Limits", "kill_tree", "list_tree",
+    "measure_tree",
+]  # fmt: skip
 
 DRIVER_ERRORS = (WebDriverException, HTTPError, OSError)
 """What Selenium raises where the browser or its driver fails, hangs or is gone."""
@@ -51,6 +57,7 @@ ATTEMPTS = 3
 """Starts before a browser is given up: the port that the driver chose may be taken before it listens there."""
 
 _LISTENS_S, _STARTS_S, _WATCH_S = 20.0, 120, 0.1
+_SERVICES = ("--utility-sub-type=network.", "--utility-sub-type=storage.")
 _PREFIX, _NOWHERE = "vlgym-chromium-", "127.0.0.1:9"
 _SWITCHES = (
     "--headless=new",
@@ -135,6 +142,7 @@ class Chromium:
                     with _ended_with_its_browser(self.process.pid) as ended:
                         self.driver = WebDriver(command_executor=connection, options=options)
                     config.timeout = answer_s
+                    self._staff = [member for member in list_tree(self.process.pid)[1:] if _serves_all(member)]
                     return
                 except DRIVER_ERRORS as error:
                     said = next(iter(str(error).strip().splitlines()), type(error).__name__)
@@ -155,6 +163,14 @@ class Chromium:
     def alive(self) -> bool:
         """Whether the driver runs; a browser that died or hangs behind it shows when it is asked."""
         return self.process.poll() is None
+
+    @property
+    def intact(self) -> bool:
+        """Whether none of the processes that all pages share has ended since the start.
+
+        Chromium starts a lost one again and says nothing, but a page that was loading meanwhile may lack a part.
+        """
+        return self.alive and all(map(_is_running, self._staff))
 
     def cdp(self, command: str, **arguments: Any) -> dict[str, Any]:
         """Give a command of the Chrome DevTools Protocol to the open tab; return the answer."""
@@ -291,82 +307,19 @@ class BrowserPool(Generic[Lent]):
                 self.lost += 1
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What one piece of work may use.
-
-    Attributes:
-        wall_s: seconds by the clock.
-        cpu_s: processor seconds of all the browser's processes together.
-        memory_mb: growth of their resident memory in MiB.
-    """
-
-    wall_s: float = 8.0
-    cpu_s: float = 3.0
-    memory_mb: float = 500.0
+def _serves_all(process: psutil.Process) -> bool:
+    """Whether a process is the browser itself, or serves all pages with pictures, network or storage."""
+    with suppress(psutil.Error):
+        words = process.cmdline()
+        kind = next((word[len("--type=") :] for word in words if word.startswith("--type=")), "")
+        return kind in ("", "gpu-process") or any(word.startswith(_SERVICES) for word in words)
+    return False
 
 
-class Guard:
-    """Watches a process and its descendants while a `with` block runs, and kills them when a limit is passed: a hung or
-    greedy page cannot be asked to stop.
-
-    Attributes:
-        reason: `None`, or the limit that was passed: `timeout` or `memory`. The processes are dead then.
-    """
-
-    def __init__(self, pid: int, limits: Limits) -> None:
-        self.pid = pid
-        self.limits = limits
-        self.reason: str | None = None
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> Guard:
-        self._begun = time.monotonic()
-        self._cpu, self._memory = measure_tree(self.pid)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._stop.wait(_WATCH_S):
-            cpu_s, memory_mb = measure_tree(self.pid)
-            if memory_mb - self._memory > self.limits.memory_mb:
-                self.reason = "memory"
-            elif cpu_s - self._cpu > self.limits.cpu_s or time.monotonic() - self._begun > self.limits.wall_s:
-                self.reason = "timeout"
-            if self.reason:
-                kill_tree(self.pid)
-                return
-
-
-def list_tree(pid: int) -> list[psutil.Process]:
-    """Return a process and its descendants; empty where it is gone."""
-    with suppress(psutil.NoSuchProcess):
-        process = psutil.Process(pid)
-        return [process, *process.children(recursive=True)]
-    return []
-
-
-def measure_tree(pid: int) -> tuple[float, float]:
-    """Return processor seconds and resident MiB of a process and its descendants (dead ones count nothing)."""
-    cpu_s = size = 0.0
-    for member in list_tree(pid):
-        with suppress(psutil.Error), member.oneshot():
-            times, memory = member.cpu_times(), member.memory_info()
-            cpu_s += times.user + times.system
-            size += memory.rss
-    return cpu_s, size / 2**20
-
-
-def kill_tree(pid: int) -> None:
-    """End a process and its descendants at once."""
-    for member in list_tree(pid):
-        with suppress(psutil.Error):
-            member.kill()
+def _is_running(process: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 @contextmanager

@@ -108,6 +108,8 @@ class Browser:
             try:
                 with self._pool.borrow() as window:
                     picture = window.photograph(url, viewport, full_page)
+                    if not window.intact:
+                        raise BrowserError("a process of Chromium ended while the page was shown")
                 self.photographs += 1
                 return picture
             except BrowserError as error:

@@ -56,6 +56,8 @@ class Render:
         problems: why interactions failed, by their number from 0: `not_found`, `hidden`, `covered`, or the failure.
         blocked: what the page tried and was refused: `network`, `local_file`, `dialog`, `popup`, `worker`,
             `download`; besides `script_error` and `timer_storm`.
+        lost: whether the browser was lost, and the page need not be the cause: another browser may render it. A page
+            that used more processor time or memory than it may has itself to blame.
     """
 
     tables: tuple[Table | None, ...]
@@ -63,6 +65,7 @@ class Render:
     failure: str | None = None
     problems: dict[int, str] = field(default_factory=dict)
     blocked: dict[str, int] = field(default_factory=dict)
+    lost: bool = False
 
     @property
     def rendered(self) -> bool:
@@ -156,16 +159,18 @@ class Browser(Chromium):
                 self._leave()
             except (*DRIVER_ERRORS, ValueError, KeyError) as error:
                 error_name, stuck = _name_failure(error), True
-        if guard.reason or stuck:
+        blamed = guard.reason is not None and not guard.by_clock
+        lost = not blamed and (stuck or not self.intact)
+        if guard.reason or stuck or lost:
             # What the page itself did is the cause, even if a limit was passed while its tab was being closed.
-            failure = failure or guard.reason or error_name
+            failure = failure or guard.reason or error_name or "crash"
             self.kill()
         if failure:
             for number in range(len(interactions)):
                 if tables[number + 1] is None:
                     problems.setdefault(number, failure)
         counted = {kind: count for kind, count in blocked.items() if count}
-        return Render(tuple(tables), tuple(shots), failure, problems, counted)
+        return Render(tuple(tables), tuple(shots), failure, problems, counted, lost)
 
     # ---- private ---------------------------------------------------------------------------------------------------
 
