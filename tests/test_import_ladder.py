@@ -11,8 +11,8 @@ from sources import ROOT, imported_modules, list_files, module_name
 LADDER = (
     ("errors", "types"),
     ("seeding", "intervals", "terminal", "argument_types"),
-    ("spec", "benchmark_scores", "browser_programs", "exits", "process_limits"),
-    ("spaces", "suites", "reset_options", "arguments", "versions"),
+    ("spec", "benchmark_scores", "browser_programs", "browser_room", "browser_keeper", "exits", "process_limits"),
+    ("spaces", "suites", "reset_options", "arguments", "versions", "browser_connection"),
     ("shared_text",),
     ("hookspecs",),
     ("plugins", "registry_file", "installing"),
@@ -36,7 +36,9 @@ FOR_PLUGINS = {
     "chromium", "env", "adapter", "wrappers", "testing", "reset_options", "installing",
 }  # fmt: skip
 NOT_FOR_BASELINES = {"cli", "web", "testing", "plugins", "hookspecs"}
-BROWSER = {"chromium.py", "browser_programs.py", "process_limits.py"}
+BROWSER = {
+    "chromium.py", "browser_programs.py", "browser_room.py", "browser_connection.py", "process_limits.py",
+}  # fmt: skip
 HEAVY = {"torch", "transformers", "tyro", "tensorboard", "matplotlib"}
 
 

@@ -98,19 +98,15 @@ class Browser(Chromium):
         self._secret = f"v{secrets.token_hex(8)}"
         self._page_script = (_SCRIPTS / "page.js").read_text("utf-8").replace("__NAME__", self._secret)
         self._harness = (_SCRIPTS / "harness.js").read_text("utf-8")
-        self.server = PageServer()
         console = {"goog:loggingPrefs": {"browser": "SEVERE"}}
-        try:
-            super().__init__("webui", proxy=f"127.0.0.1:{self.server.port}", switches=_SWITCHES, capabilities=console)
-        except BaseException:
-            self.server.close()
-            raise
+        super().__init__("webui", proxy=0, switches=_SWITCHES, capabilities=console)
+        self.server = PageServer(self.listeners[-1])
         self._home = self.driver.current_window_handle
 
     def close(self) -> None:
         """End the browser and its server."""
         super().close()
-        if os.getpid() == self.owner:
+        if os.getpid() == self.owner and hasattr(self, "server"):
             self.server.close()
 
     def render(

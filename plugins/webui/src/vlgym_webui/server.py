@@ -11,6 +11,7 @@ import contextlib
 import threading
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socket import socket
 from urllib.parse import unquote, urlsplit
 
 ORIGIN = "http://page.invalid"
@@ -42,13 +43,23 @@ _POLICY = (
 class PageServer:
     """Serves the files of one page at a time.
 
+    Args:
+        listener: the listening socket, which may belong to another network; by default one on any port of 127.0.0.1.
+
     Attributes:
-        port: TCP port on 127.0.0.1.
+        port: its TCP port.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, listener: socket | None = None) -> None:
         self._files: dict[str, bytes] = {}
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._make_handler())
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._make_handler(), bind_and_activate=False)
+        if listener is None:
+            self._server.server_bind()
+            self._server.server_activate()
+        else:
+            self._server.socket.close()
+            self._server.socket = listener
+            self._server.server_address = listener.getsockname()
         self._server.daemon_threads = True
         self.port = int(self._server.server_address[1])
         thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
