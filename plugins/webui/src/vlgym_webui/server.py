@@ -35,7 +35,7 @@ _LOCAL = "'self' data: blob:"
 _POLICY = (
     f"default-src 'none'; style-src {_LOCAL} 'unsafe-inline'; script-src {_LOCAL} 'unsafe-inline' 'unsafe-eval'; "
     f"img-src {_LOCAL}; font-src {_LOCAL}; media-src {_LOCAL}; connect-src 'self'; form-action 'self'; "
-    "frame-src 'none'; worker-src 'none'; object-src 'none'; base-uri 'none'; manifest-src 'none'; webrtc 'block'; "
+    "frame-src 'none'; worker-src 'none'; object-src 'none'; base-uri 'none'; manifest-src 'none'; "
     "sandbox allow-scripts allow-same-origin allow-forms"
 )
 
@@ -48,10 +48,12 @@ class PageServer:
 
     Attributes:
         port: its TCP port.
+        icon_asked: set once the browser has asked for the page's icon.
     """
 
     def __init__(self, listener: socket | None = None) -> None:
         self._files: dict[str, bytes] = {}
+        self.icon_asked = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._make_handler(), bind_and_activate=False)
         if listener is None:
             self._server.server_bind()
@@ -80,6 +82,8 @@ class PageServer:
         if f"{parts.scheme}://{parts.netloc}" != ORIGIN:
             return 403, "text/plain", b""
         path = unquote(parts.path).strip("/") or "index.html"
+        if path == "favicon.ico":
+            self.icon_asked.set()
         body = self._files.get(path)
         if body is None:
             return 404, "text/plain", b""

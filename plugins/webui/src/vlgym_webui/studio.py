@@ -17,6 +17,7 @@ from vlgym.chromium import ATTEMPTS, BrowserPool
 
 from .aes import Report, lose_all, score_pages
 from .browser import POOL, Browser, Render
+from .photographs import Photographs
 from .project import Project
 from .steps import ProjectError
 
@@ -102,7 +103,12 @@ class Studio:
         if "index.html" not in files:
             return Evaluation(lose_all("Ren", len(tables)), "no_html", {}, {}, (None,) * len(tables)), False
         render = self._render(project, files)
-        report = score_pages(tables, render.tables if render.rendered else None, compat=compat)
+        report = score_pages(
+            tables,
+            render.tables if render.rendered else None,
+            compat=compat,
+            agree=None if compat else Photographs(target, render).agree,
+        )
         return Evaluation(report, render.failure, render.problems, render.blocked, render.pictures), render.lost
 
     def _render(self, project: Project, files: Mapping[str, bytes], *, annotated: bool = False) -> Render:
