@@ -25,8 +25,8 @@ class Limits:
         memory_mb: growth of their resident memory in MiB.
     """
 
-    wall_s: float = 8.0
-    cpu_s: float = 3.0
+    wall_s: float = 20.0
+    cpu_s: float = 5.0
     memory_mb: float = 500.0
 
 
