@@ -143,8 +143,6 @@ class Chromium:
             if not (said := self._start(chromedriver.path, options, logs=attempt > 0)):
                 self._config.timeout = answer_s
                 self._staff = [member for member in list_tree(self.process.pid)[1:] if _serves_all(member)]
-                if fresh_tabs:
-                    self._tabs = FreshTabs(self.driver, self.room, answer_s)
                 return
             self.kill()
         self.close()
@@ -237,6 +235,8 @@ class Chromium:
         try:
             with _ended_with_its_browser(self.process.pid) as ended:
                 self.driver = WebDriver(command_executor=connection, options=options)
+            if options.capabilities.get("webSocketUrl"):
+                self._tabs = FreshTabs(self.driver, self.room, _STARTS_S)
         except DRIVER_ERRORS as error:
             if ended.is_set():
                 return f"Chromium ended at once, it said {self._log()[-200:]!r}"

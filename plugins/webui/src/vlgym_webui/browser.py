@@ -129,7 +129,10 @@ class Browser(Chromium):
         wanted = {"goog:loggingPrefs": {"browser": "ALL"}, "pageLoadStrategy": "none"}
         super().__init__("webui", proxy=0, switches=_SWITCHES, capabilities=wanted, fresh_tabs=True)
         self.server = PageServer(self.listeners[-1])
-        self._ask_for_the_icon()
+        try:
+            self._ask_for_the_icon()
+        except DRIVER_ERRORS:
+            self.kill()  # it is found dead at its first page, and replaced
 
     def close(self) -> None:
         """End the browser and its server."""
