@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import conduct_checks, interface_checks, play_checks, sight_checks, value_checks, world_checks
+from . import conduct_checks, interface_checks, parser_time, play_checks, sight_checks, value_checks, world_checks
 from .subject import CheckFailure, CheckResult, Subject
 
 __all__ = ["CHECKS", "CheckFailure", "CheckResult", "Subject"]
@@ -34,6 +34,7 @@ CHECKS: dict[str, Callable[[Subject], str]] = {
     "garbage": conduct_checks.check_garbage,
     "turn_limit": play_checks.check_turn_limit,
     "parsers": interface_checks.check_parsers,
+    "parser_time": parser_time.check_parser_time,
     "prompt": interface_checks.check_prompt,
     "reset_options": interface_checks.check_reset_options,
     "fresh": value_checks.check_fresh,
