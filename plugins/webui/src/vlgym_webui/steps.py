@@ -20,6 +20,7 @@ from typing import Any
 import yaml
 
 from vlgym.errors import UserError, nearest
+from vlgym.limited_yaml import TooMuchYaml, check_yaml
 
 KINDS = ("click", "hover", "type", "wait")
 MOST_INTERACTIONS = 8
@@ -124,9 +125,11 @@ def read_yaml(text: str, file: str) -> Place:
     """Read YAML (or JSON) as nested places, plain values only.
 
     Raises:
-        ProjectError: the syntax is wrong, a tag asks for an object, or a key stands twice.
+        ProjectError: the syntax is wrong, the text is beyond the limits of `vlgym.limited_yaml`, a tag asks for an
+            object, or a key stands twice.
     """
     try:
+        check_yaml(text)
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         if node is None:
             raise ProjectError(f"{file}, line 1: the file is empty; write at least 'title: ...'.")
@@ -138,6 +141,8 @@ def read_yaml(text: str, file: str) -> Place:
             f"{file}, line {line}: not valid YAML: {error.problem or error}. Check indentation, quotes and colons "
             f"there."
         ) from None
+    except TooMuchYaml as error:
+        raise ProjectError(f"{file}: {error}.") from None
     except (yaml.YAMLError, RecursionError) as error:
         raise ProjectError(f"{file}: not valid YAML: {error}. Check that it is plain UTF-8 text.") from None
 
