@@ -121,11 +121,12 @@ def check_words(subject: Subject) -> str:
     thoughts before a legal action, change nothing.
 
     Sees: a magic word that stands in the source of the environment's module or of its parser. Cannot see: one that is
-    computed, read from a file or kept in another module.
+    computed, read from a file or kept in another module; where actions are free text, one with brackets or the like.
     """
     words = list_words(subject.make())
     env = subject.make()
     env.reset(seed=episode_seed(subject.spec.id, "train", 80))
+    open_ended = type(env).match_action is not Game.match_action
     resets = 0
     for word in words:
         _, reward, terminated, truncated, info = env.step(word)
@@ -137,8 +138,9 @@ def check_words(subject: Subject) -> str:
             resets += 1
             env.reset(seed=episode_seed(subject.spec.id, "train", 80 + resets))
         hidden = env.match_action(word)
+        free = open_ended and not _PLAIN.fullmatch(word)  # code or a search: any is an action
         require(
-            hidden is None or hidden in env.legal_actions() or match_legal(word, env.legal_actions()) is not None,
+            free or hidden is None or hidden in env.legal_actions() or match_legal(word, env.legal_actions()) is not None,
             f"the word {word!r} is taken for an action, but is not among the legal actions",
         )
     talking, silent = env, subject.make()
