@@ -120,10 +120,11 @@ def test_the_warm_starts_gradients_are_those_of_the_labels_log_probability_by_ha
     engine = small_engine()
     data, _ = warm_start.collect([ONE], config, 7, {}, engine.family)
     with patch.object(torch.optim, "AdamW", Noted):
-        warm_start.warm_start(engine, [ONE], config, seed=7)
+        report = warm_start.warm_start(engine, [ONE], config, seed=7)
     rates = [1e-9 * (step / 50) * (1 - 0.5 * step / 4) for step in (1, 2, 3, 4)]
     assert [rate for rate, _ in Noted.seen] == pytest.approx(rates)
     order, parameters = torch.Generator().manual_seed(7), list(engine.family.model.parameters())
+    losses = []
     for _, found in Noted.seen:
         rows = torch.randint(len(data), (6,), generator=order).tolist()
         scores = [
@@ -131,9 +132,11 @@ def test_the_warm_starts_gradients_are_those_of_the_labels_log_probability_by_ha
             for prompt, ids in (data[row] for row in rows)
         ]
         loss = -sum(scores) / sum(len(data[row][1]) for row in rows)
+        losses.append(float(loss.detach()))
         gradients = torch.autograd.grad(loss, parameters, retain_graph=True)
         norm = torch.cat([g.flatten() for g in gradients]).norm()
         by_hand.close(found, loss / norm.clamp(min=1.0), parameters)  # shortened to a norm of 1
+    assert report.loss == pytest.approx(np.mean(losses), rel=1e-4)
 
 
 @pytest.mark.parametrize("target", [1.0, 0.6])
