@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
 import vlgym.chromium
+from vlgym.browser_room import Room
 from vlgym.chromium import BrowserError, BrowserPool, Chromium, Guard, Limits, kill_tree, list_tree, measure_tree
 from vlgym.errors import MissingSystemPartError, NotInstalledError
 
@@ -74,6 +78,15 @@ def family() -> Iterator[Callable[[str], subprocess.Popen[str]]]:
     for process in started:
         kill_tree(process.pid)
         process.wait()
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder that every user may use: where we are root, the browser is somebody else."""
+    folder = Path(tempfile.mkdtemp(dir="/tmp"))
+    folder.chmod(0o777)
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture
@@ -236,6 +249,75 @@ def test_closing_ends_all_processes_and_removes_the_profile() -> None:
     assert not browser.profile.exists()
     assert gone(family)
     assert browser.processes() == []
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Chromium]:
+    """A browser for looking at."""
+    browser = Chromium("test", proxy=0)
+    yield browser
+    browser.close()
+
+
+@needs_chromium
+def test_nobody_else_on_the_machine_can_knock_at_the_driver(running: Chromium) -> None:
+    (port,) = re.findall(r"successfully on port (\d+)", (running.profile / "driver.log").read_text())
+    assert running.room.private
+    running.room.connect(int(port)).close()  # we can
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", int(port)), timeout=5)
+
+
+@needs_chromium
+def test_no_process_of_the_browser_listens_where_others_can_connect(running: Chromium) -> None:
+    ours = os.stat("/proc/self/ns/net").st_ino
+    networks = set()
+    for process in running.processes():
+        with suppress(PermissionError):  # those in Chromium's own sandbox hide it, and have less network still
+            networks.add(os.stat(f"/proc/{process}/ns/net").st_ino)
+    assert networks
+    assert ours not in networks
+
+
+@needs_chromium
+def test_the_browser_runs_as_a_user_that_owns_nothing_and_in_its_own_sandbox(running: Chromium) -> None:
+    for process in map(psutil.Process, running.processes()):
+        assert process.uids().real != 0
+        assert set(process.uids()) == set(process.uids()[:1])
+        assert "--no-sandbox" not in process.cmdline()
+
+
+@needs_chromium
+def test_only_the_browser_can_connect_to_its_proxy(running: Chromium) -> None:
+    (listener,) = running.listeners
+    port = listener.getsockname()[1]
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=5)
+    with running.room.connect(port) as inside:
+        inside.send(b"knock")
+        said = b""
+        while said != b"knock":  # Chromium itself may have asked for something before
+            with listener.accept()[0] as outside:
+                said = outside.recv(5)
+
+
+def test_without_a_network_of_its_own_a_driver_is_refused_unless_it_is_allowed(
+    fake_driver: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_driver("exit 1")
+    real = Room.__init__
+
+    def shared(room: Room, *arguments: object) -> None:
+        real(room, *arguments)  # type: ignore[arg-type]
+        room.private = False
+
+    monkeypatch.setattr(Room, "__init__", shared)
+    monkeypatch.setattr(vlgym.chromium, "choose_user", lambda: None)
+    with pytest.raises(MissingSystemPartError, match=r"every user of this machine can command it.*VLGYM_TEST_SANDBOX"):
+        Chromium("test")
+    monkeypatch.setenv("VLGYM_TEST_SANDBOX", "shared")
+    with pytest.raises(MissingSystemPartError, match="does not start"):
+        Chromium("test")
 
 
 @needs_chromium

@@ -11,8 +11,8 @@ from sources import ROOT, imported_modules, list_files, module_name
 LADDER = (
     ("errors", "types"),
     ("seeding", "intervals", "terminal", "argument_types"),
-    ("spec", "benchmark_scores", "browser_programs", "exits"),
-    ("spaces", "suites", "reset_options", "arguments", "versions"),
+    ("spec", "benchmark_scores", "browser_programs", "browser_room", "browser_keeper", "exits", "process_limits"),
+    ("spaces", "suites", "reset_options", "arguments", "versions", "browser_connection"),
     ("shared_text",),
     ("hookspecs",),
     ("plugins", "registry_file", "installing"),
@@ -36,6 +36,9 @@ FOR_PLUGINS = {
     "chromium", "env", "adapter", "wrappers", "testing", "reset_options", "installing",
 }  # fmt: skip
 NOT_FOR_BASELINES = {"cli", "web", "testing", "plugins", "hookspecs"}
+BROWSER = {
+    "chromium.py", "browser_programs.py", "browser_room.py", "browser_connection.py", "process_limits.py",
+}  # fmt: skip
 HEAVY = {"torch", "transformers", "tyro", "tensorboard", "matplotlib"}
 
 
@@ -76,9 +79,10 @@ def test_the_core_never_imports_a_learners_library_nor_what_stands_outside(path:
 
 @pytest.mark.parametrize("path", list_files("vlgym", "baselines"), ids=show)
 def test_only_plugins_use_the_browser_and_its_packages(path: Path) -> None:
-    assert path.name == "chromium.py" or not parts_of(path) & {"chromium", "browser_programs"}
+    browser = path.name in BROWSER
+    assert browser or not parts_of(path) & {Path(name).stem for name in BROWSER}
     roots = {name.split(".")[0] for name in imported_modules(path)}
-    assert path.name == "chromium.py" or not roots & {"selenium", "psutil", "urllib3"}
+    assert browser or not roots & {"selenium", "psutil", "urllib3", "websocket"}
 
 
 @pytest.mark.parametrize("path", list_files("plugins"), ids=show)

@@ -1,8 +1,9 @@
 """A contained headless Chromium for environments that show web pages: how it is started, watched, lent and ended.
 
     class Camera(Chromium): ...
-    POOL = BrowserPool(lambda: Camera("mine", site="127.0.0.1:8000"))
+    POOL = BrowserPool(lambda: Camera("mine", site=8000))
     with POOL.borrow() as camera:
+        serve(camera.listeners[0])  # its own network: nothing else is there
         camera.driver.get("http://127.0.0.1:8000/")
         camera.cdp("Page.captureScreenshot")
 
@@ -10,7 +11,7 @@ It has no network but what its maker names, a profile that is thrown away, and n
 `BrowserPool.borrow` is the one place where a browser is lent for a piece of work, and where a lost one is replaced.
 
 This module knows nothing of pages, servers or pictures. The core never imports it: a plugin that does depends on
-`selenium` and `psutil` itself.
+`selenium` (which brings `websocket-client`) and `psutil` itself.
 """
 
 from __future__ import annotations
@@ -18,40 +19,46 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, suppress
 from multiprocessing.util import Finalize
-from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from .browser_programs import PROGRAMS, find_program
+from .browser_room import Room, choose_user, make_folder
 from .errors import MissingSystemPartError, NotInstalledError, VlgymError
 
 try:
     import psutil
     from selenium.common.exceptions import WebDriverException
     from selenium.webdriver.chrome.options import Options
-    from selenium.webdriver.chrome.remote_connection import ChromeRemoteConnection
     from selenium.webdriver.common.proxy import Proxy, ProxyType
     from selenium.webdriver.remote.client_config import ClientConfig
     from selenium.webdriver.remote.webdriver import WebDriver
     from urllib3.exceptions import HTTPError
-except ImportError as error:
-    raise NotInstalledError(f"vlgym.chromium needs two packages ({error}): pip install selenium psutil") from error
+    from websocket import WebSocketException
 
-DRIVER_ERRORS = (WebDriverException, HTTPError, OSError)
+    from .browser_connection import FreshTabs, RoomConnection
+    from .process_limits import Guard, Limits, kill_tree, list_tree, measure_tree
+except ImportError as error:
+    raise NotInstalledError(f"vlgym.chromium needs packages ({error}): pip install selenium psutil") from error
+
+__all__ = [
+    "ATTEMPTS", "DRIVER_ERRORS", "BrowserError", "BrowserPool", "Chromium", "Guard", "Limits", "kill_tree", "list_tree",
+    "measure_tree",
+]  # fmt: skip
+
+DRIVER_ERRORS = (WebDriverException, WebSocketException, HTTPError, OSError)
 """What Selenium raises where the browser or its driver fails, hangs or is gone."""
 
 ATTEMPTS = 3
 """Starts before a browser is given up: the port that the driver chose may be taken before it listens there."""
 
 _LISTENS_S, _STARTS_S, _WATCH_S = 20.0, 120, 0.1
-_PREFIX, _NOWHERE = "vlgym-chromium-", "127.0.0.1:9"
+_SERVICES = ("--utility-sub-type=network.", "--utility-sub-type=storage.")
+_NOWHERE = "127.0.0.1:9"
 _SWITCHES = (
     "--headless=new",
     "--remote-debugging-pipe",  # no debugging port; and Chromium ends when its driver does
@@ -77,22 +84,29 @@ class BrowserError(VlgymError):
 class Chromium:
     """A running Chromium behind its driver, and everything that belongs to it.
 
+    Both run in a `Room`: nobody else on the machine can command the driver, and neither runs as root.
+
     Args:
-        name: of the plugin. `VLGYM_<NAME>_SANDBOX=off` switches Chromium's own sandbox off.
-        site: `host:port` of the only server that it asks directly; a host alone means all its ports; empty: none.
-        proxy: `host:port` of the proxy for everything else; by default one that does not exist.
+        name: of the plugin. `VLGYM_<NAME>_SANDBOX=off` switches Chromium's own sandbox off, and does without a private
+            network where there can be none; `shared` only the latter.
+        site: port of the only server that it asks directly; `None`: no server.
+        proxy: port of the proxy for everything else, 0 for any free one; by default one that does not exist.
         switches: further command-line switches.
         capabilities: further capabilities of the session.
+        fresh_tabs: whether `fresh_tab` is wanted.
         answer_s: longest time in seconds that it may take over an answer, once it runs.
 
     Attributes:
         driver: the Selenium driver.
-        process: the driver's process, the ancestor of all others.
+        process: the room's process, the ancestor of all others.
         profile: folder of all that it writes.
         owner: id of the process that started it.
+        room: where it runs.
+        listeners: sockets that listen on the ports of site and proxy, where only this browser can connect.
 
     Raises:
-        MissingSystemPartError: Chromium or its driver is missing or does not start.
+        MissingSystemPartError: Chromium or its driver is missing or does not start, or anybody on this machine could
+            command it.
     """
 
     apt: ClassVar[str] = "apt-get install -y chromium chromium-driver fonts-dejavu-core"
@@ -102,53 +116,43 @@ class Chromium:
         self,
         name: str,
         *,
-        site: str = "",
-        proxy: str = _NOWHERE,
+        site: int | None = None,
+        proxy: int | None = None,
         switches: Sequence[str] = (),
         capabilities: Mapping[str, Any] | None = None,
+        fresh_tabs: bool = False,
         answer_s: int = _STARTS_S,
     ) -> None:
         chromium, chromedriver = (find_program(program, self.apt) for program in PROGRAMS)
         self.owner = os.getpid()
-        _sweep_profiles()
-        self.profile = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{self.owner}-"))
-        options = Options()
-        options.binary_location = chromium.path
-        for key, value in (capabilities or {}).items():
-            options.set_capability(key, value)
-        # `<-loopback>` takes away Chromium's own rule that this machine is never asked through a proxy.
-        bypass = f"<-loopback>;{site}" if site else "<-loopback>"
-        for switch in (*_SWITCHES, *switches, f"--proxy-server={proxy}", f"--proxy-bypass-list={bypass}"):
-            options.add_argument(switch)
-        # Chromium's own sandbox does not run as root, nor in containers without user namespaces.
-        sandbox = f"VLGYM_{name.upper()}_SANDBOX"
-        if (hasattr(os, "geteuid") and os.geteuid() == 0) or os.environ.get(sandbox) == "off":
-            options.add_argument("--no-sandbox")
-        direct = Proxy({"proxyType": ProxyType.DIRECT})
+        self.profile, user = make_folder(choose_user())
+        self._sandbox = f"VLGYM_{name.upper()}_SANDBOX"
+        wanted = {**(capabilities or {}), **({"webSocketUrl": True} if fresh_tabs else {})}
+        said = ""
         for attempt in range(ATTEMPTS):
-            options.add_argument(f"--user-data-dir={self.profile / str(attempt)}")
-            self.process = self._launch(chromedriver.path, logs=attempt > 0)
-            if port := self._await_port():
-                config = ClientConfig(f"http://127.0.0.1:{port}", timeout=_STARTS_S, proxy=direct)
-                connection = ChromeRemoteConnection(config.remote_server_addr, client_config=config)
+            with (self.profile / "driver.log").open("w") as log:
                 try:
-                    with _ended_with_its_browser(self.process.pid) as ended:
-                        self.driver = WebDriver(command_executor=connection, options=options)
-                    config.timeout = answer_s
-                    return
-                except DRIVER_ERRORS as error:
-                    said = next(iter(str(error).strip().splitlines()), type(error).__name__)
-                    if ended.is_set():
-                        said = f"Chromium ended at once, it said {self._log()[-200:]!r}"
-            else:
-                said = f"status {self.process.poll()}, it said {self._log()[-200:]!r}"
+                    self.room = Room(self.profile, user, [port for port in (site, proxy) if port is not None], log)
+                except OSError as error:
+                    said = f"{error}, it said {self._log()[-200:]!r}"
+                    continue
+            self.process, self.listeners = self.room.process, self.room.listeners
+            self._check_room(user)
+            options = self._write_options(chromium.path, site, proxy, switches, wanted)
+            options.add_argument(f"--user-data-dir={self.profile / str(attempt)}")
+            if not (said := self._start(chromedriver.path, options, logs=attempt > 0)):
+                self._config.timeout = answer_s
+                self._staff = [member for member in list_tree(self.process.pid)[1:] if _serves_all(member)]
+                return
             self.kill()
         self.close()
         versions = f"Chromium is version {chromium.version}, its driver {chromedriver.version}; they must agree. "
         raise MissingSystemPartError(
             f"Chromium does not start: it or its driver ended, hung or failed {ATTEMPTS} times ({said}). "
-            f"{versions if chromium.version != chromedriver.version else ''}Install it again with `{self.apt}`. In a "
-            f"container without user namespaces also set {sandbox}=off (the container is the sandbox then)."
+            f"{versions if chromium.version != chromedriver.version else ''}"
+            f"{'' if user is None else f'Both ran as user {user}, who must be able to read and run them. '}"
+            f"Install it again with `{self.apt}`. In a "
+            f"container without user namespaces also set {self._sandbox}=off (the container is the sandbox then)."
         )
 
     @property
@@ -156,35 +160,88 @@ class Chromium:
         """Whether the driver runs; a browser that died or hangs behind it shows when it is asked."""
         return self.process.poll() is None
 
+    @property
+    def intact(self) -> bool:
+        """Whether none of the processes that all pages share has ended since the start.
+
+        Chromium starts a lost one again and says nothing, but a page that was loading meanwhile may lack a part.
+        """
+        return self.alive and all(map(_is_running, self._staff))
+
     def cdp(self, command: str, **arguments: Any) -> dict[str, Any]:
         """Give a command of the Chrome DevTools Protocol to the open tab; return the answer."""
         return self.driver.execute("executeCdpCommand", {"cmd": command, "params": arguments})["value"]
 
+    def fresh_tab(self) -> AbstractContextManager[None]:
+        """Make a tab that knows nothing of any other one the open one, and remove it with all that it has stored."""
+        return self._tabs.open()
+
     def processes(self) -> list[int]:
-        """Return the ids of the driver and of everything that it started."""
+        """Return the ids of the room's process, the driver and everything that it started."""
         return [member.pid for member in list_tree(self.process.pid)]
 
     def kill(self) -> None:
         """End all processes at once; a hanging browser would not listen to anything gentler."""
         kill_tree(self.process.pid)
-        self.process.wait()
+        self.room.close()
 
     def close(self) -> None:
         """End the browser and remove its profile; a forked process leaves its parent's browser alone."""
         if os.getpid() == self.owner:
-            self.kill()
+            if hasattr(self, "room"):
+                self.kill()
             shutil.rmtree(self.profile, ignore_errors=True)
 
-    def _launch(self, chromedriver: str, *, logs: bool) -> subprocess.Popen[bytes]:
-        command = [chromedriver, "--port=0", *(["--enable-chrome-logs"] if logs else [])]
-        if shutil.which("setpriv"):  # the kernel then ends it with this process, even a killed one
-            command = ["setpriv", "--pdeathsig", "KILL", *command]
+    def _check_room(self, user: int | None) -> None:
+        """Refuse a driver that anybody on this machine could command, unless it is allowed or runs as nobody."""
+        if self.room.private or user is not None or os.environ.get(self._sandbox) in ("off", "shared"):
+            return
+        self.close()
+        raise MissingSystemPartError(
+            "Chromium's driver would listen where every user of this machine can command it: this system gives "
+            f"programs no network of their own (no user namespaces). Set {self._sandbox}=shared where nobody else has "
+            f"an account, {self._sandbox}=off in a container; or have an administrator allow user namespaces."
+        )
+
+    def _write_options(
+        self, chromium: str, site: int | None, proxy: int | None, switches: Sequence[str], wanted: Mapping[str, Any]
+    ) -> Options:
+        options = Options()
+        options.binary_location = chromium
+        for key, value in wanted.items():
+            options.set_capability(key, value)
+        # `<-loopback>` takes away Chromium's own rule that this machine is never asked through a proxy.
+        bypass = "<-loopback>" if site is None else f"<-loopback>;127.0.0.1:{site}"
+        way_out = _NOWHERE if proxy is None else f"127.0.0.1:{self.listeners[-1].getsockname()[1]}"
+        for switch in (*_SWITCHES, *switches, f"--proxy-server={way_out}", f"--proxy-bypass-list={bypass}"):
+            options.add_argument(switch)
+        # Its own sandbox does not run as root, nor without user namespaces, where root is in a container.
+        off = os.environ.get(self._sandbox) == "off"
+        if off or self.room.user == 0 or (os.geteuid() == 0 and not self.room.namespaces):
+            options.add_argument("--no-sandbox")
+        return options
+
+    def _start(self, chromedriver: str, options: Options, *, logs: bool) -> str:
+        """Start driver and browser; return what went wrong, or an empty string."""
         home, path = str(self.profile), os.environ.get("PATH", os.defpath)
         environment = {"PATH": path, "HOME": home, "TMPDIR": home, "TZ": "UTC", "LANG": "C.UTF-8"}
-        with (self.profile / "driver.log").open("w") as log:
-            none = subprocess.DEVNULL
-            # A group of its own: Ctrl-C in the terminal is not for it. (In a session of its own it would be slower.)
-            return subprocess.Popen(command, stdin=none, stdout=log, stderr=log, process_group=0, env=environment)
+        self.room.launch([chromedriver, "--port=0", *(["--enable-chrome-logs"] if logs else [])], environment)
+        port = self._await_port()
+        if not port:
+            return f"status {self.process.poll()}, it said {self._log()[-200:]!r}"
+        direct = Proxy({"proxyType": ProxyType.DIRECT})
+        self._config = ClientConfig(f"http://127.0.0.1:{port}", timeout=_STARTS_S, proxy=direct)
+        connection = RoomConnection(self.room, self._config)
+        try:
+            with _ended_with_its_browser(self.process.pid) as ended:
+                self.driver = WebDriver(command_executor=connection, options=options)
+            if options.capabilities.get("webSocketUrl"):
+                self._tabs = FreshTabs(self.driver, self.room, _STARTS_S)
+        except DRIVER_ERRORS as error:
+            if ended.is_set():
+                return f"Chromium ended at once, it said {self._log()[-200:]!r}"
+            return next(iter(str(error).strip().splitlines()), type(error).__name__)
+        return ""
 
     def _await_port(self) -> str:
         """Return the port where the driver listens, or an empty string where it ended or hangs."""
@@ -291,96 +348,33 @@ class BrowserPool(Generic[Lent]):
                 self.lost += 1
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What one piece of work may use.
-
-    Attributes:
-        wall_s: seconds by the clock.
-        cpu_s: processor seconds of all the browser's processes together.
-        memory_mb: growth of their resident memory in MiB.
-    """
-
-    wall_s: float = 8.0
-    cpu_s: float = 3.0
-    memory_mb: float = 500.0
+def _serves_all(process: psutil.Process) -> bool:
+    """Whether a process is the browser itself, or serves all pages with pictures, network or storage."""
+    with suppress(psutil.Error):
+        words = process.cmdline()
+        kind = next((word[len("--type=") :] for word in words if word.startswith("--type=")), "")
+        return kind in ("", "gpu-process") or any(word.startswith(_SERVICES) for word in words)
+    return False
 
 
-class Guard:
-    """Watches a process and its descendants while a `with` block runs, and kills them when a limit is passed: a hung or
-    greedy page cannot be asked to stop.
-
-    Attributes:
-        reason: `None`, or the limit that was passed: `timeout` or `memory`. The processes are dead then.
-    """
-
-    def __init__(self, pid: int, limits: Limits) -> None:
-        self.pid = pid
-        self.limits = limits
-        self.reason: str | None = None
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> Guard:
-        self._begun = time.monotonic()
-        self._cpu, self._memory = measure_tree(self.pid)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._stop.wait(_WATCH_S):
-            cpu_s, memory_mb = measure_tree(self.pid)
-            if memory_mb - self._memory > self.limits.memory_mb:
-                self.reason = "memory"
-            elif cpu_s - self._cpu > self.limits.cpu_s or time.monotonic() - self._begun > self.limits.wall_s:
-                self.reason = "timeout"
-            if self.reason:
-                kill_tree(self.pid)
-                return
-
-
-def list_tree(pid: int) -> list[psutil.Process]:
-    """Return a process and its descendants; empty where it is gone."""
-    with suppress(psutil.NoSuchProcess):
-        process = psutil.Process(pid)
-        return [process, *process.children(recursive=True)]
-    return []
-
-
-def measure_tree(pid: int) -> tuple[float, float]:
-    """Return processor seconds and resident MiB of a process and its descendants (dead ones count nothing)."""
-    cpu_s = size = 0.0
-    for member in list_tree(pid):
-        with suppress(psutil.Error), member.oneshot():
-            times, memory = member.cpu_times(), member.memory_info()
-            cpu_s += times.user + times.system
-            size += memory.rss
-    return cpu_s, size / 2**20
-
-
-def kill_tree(pid: int) -> None:
-    """End a process and its descendants at once."""
-    for member in list_tree(pid):
-        with suppress(psutil.Error):
-            member.kill()
+def _is_running(process: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 @contextmanager
-def _ended_with_its_browser(driver: int) -> Iterator[threading.Event]:
-    """Kill a driver when the browser that it starts has ended, and set the event: it would wait for a minute."""
+def _ended_with_its_browser(room: int) -> Iterator[threading.Event]:
+    """Kill a room when the browser that its driver starts has ended, and set the event: it would wait a minute."""
     found, stop = threading.Event(), threading.Event()
 
     def watch() -> None:
         while not stop.wait(_WATCH_S):
-            started = list_tree(driver)[1:]
+            started = list_tree(room)[2:]  # without the room's process and the driver
             with suppress(psutil.NoSuchProcess):  # the driver buries none, so a browser that ended stays a zombie
                 if started and all(process.status() == psutil.STATUS_ZOMBIE for process in started):
                     found.set()
-                    kill_tree(driver)
+                    kill_tree(room)
                     return
 
     thread = threading.Thread(target=watch, daemon=True)
@@ -390,11 +384,3 @@ def _ended_with_its_browser(driver: int) -> Iterator[threading.Event]:
     finally:
         stop.set()
         thread.join()
-
-
-def _sweep_profiles() -> None:
-    """Remove the profiles of processes that were killed before they could."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
-        owner = folder.name[len(_PREFIX) :].split("-")[0]
-        if owner.isdigit() and not psutil.pid_exists(int(owner)):
-            shutil.rmtree(folder, ignore_errors=True)

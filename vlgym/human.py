@@ -14,6 +14,12 @@ from .rendering import encode_png
 from .spaces import match_legal
 from .types import Reply, Turn
 
+END = "."
+"""The line that ends a reply of several lines, as in mail programs."""
+
+HINT = f"Write as many lines as you like; a line with nothing but {END!r} ends the reply."
+"""What a player is told where replies have several lines."""
+
 
 class HumanPolicy:
     """Asks whoever sits at the terminal.
@@ -38,14 +44,16 @@ class HumanPolicy:
 
     def _ask(self, turn: Turn) -> Reply:
         files = self._write_pictures(turn)
+        env = unwrap(turn.env)
+        long = takes_lines(env)
+        hint = f"\n{HINT}" if long else ""
         _say(
-            f"\n--- {turn.part or turn.env_id}, turn {turn.turn + 1} ---\n{write_messages(turn.messages, files)}\n> ",
+            f"\n--- {turn.part or turn.env_id}, turn {turn.turn + 1} ---\n"
+            f"{write_messages(turn.messages, files)}{hint}\n> ",
             "",
         )
-        line = sys.stdin.readline()
-        if not line:
-            raise UserError("The input has ended. What was finished is kept; go on with --resume.")
-        return Reply(complete_reply(unwrap(turn.env), line.rstrip("\r\n")))
+        line = read_line()
+        return Reply(complete_reply(env, read_rest(line) if long else line))
 
     def _write_pictures(self, turn: Turn) -> dict[int, str]:
         self.pictures.mkdir(parents=True, exist_ok=True)
@@ -56,6 +64,31 @@ class HumanPolicy:
             path.write_bytes(encode_png(image))
             files[id(image)] = str(path)
         return files
+
+
+def takes_lines(env: VLEnv) -> bool:
+    """Whether actions have several lines, such as code has, so that a reply does, too."""
+    return any("\n" in action for action in env.legal_actions())
+
+
+def read_line() -> str:
+    """Return the next line of the input, without its end.
+
+    Raises:
+        UserError: the input has ended.
+    """
+    line = sys.stdin.readline()
+    if not line:
+        raise UserError("The input has ended. What was finished is kept; go on with --resume.")
+    return line.rstrip("\r\n")
+
+
+def read_rest(first: str) -> str:
+    """Return a first line and those after it, up to one with nothing but `END`, or up to the end of the input."""
+    lines = [first]
+    while lines[-1] != END and (line := sys.stdin.readline()):
+        lines.append(line.rstrip("\r\n"))
+    return "\n".join(lines[:-1] if lines[-1] == END else lines)
 
 
 def complete_reply(env: VLEnv, text: str) -> str:

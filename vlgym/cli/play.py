@@ -12,7 +12,7 @@ import typer
 
 from ..env import VLEnv
 from ..errors import UserError, check_choice, nearest
-from ..human import complete_reply
+from ..human import HINT, complete_reply, read_rest, takes_lines
 from ..making import make
 from ..policies import OraclePolicy, RandomPolicy
 from ..prompts import PastTurn, PromptBuilder
@@ -124,7 +124,7 @@ def play(
         game.begin()
         _say(f"{env_id}, seed {chosen}, reply style {env.parser.name}. Images: {game.folder}")
         if policy == "human":
-            _say(HELP)
+            _say(f"{HELP}\n{HINT}" if takes_lines(game.env) else HELP)
         _play_on(game, {"human": _ask_human, "random": _ask_random, "oracle": _ask_oracle}[policy])
         _say_end(game)
     finally:
@@ -176,7 +176,7 @@ def _ask_human(game: Game) -> str | None:
         elif command.startswith(":"):
             _say(f"Unknown command {command!r}.{nearest(command, (':oracle', ':prompt', ':help', ':quit'))}\n{HELP}")
         else:
-            return _complete(game, text)
+            return _complete(game, read_rest(text) if takes_lines(game.env) else text)
 
 
 def _complete(game: Game, text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import interface_checks, play_checks
+from . import interface_checks, parser_time, play_checks
 from .subject import CheckFailure, CheckResult, Subject
 
 __all__ = ["CHECKS", "CheckFailure", "CheckResult", "Subject"]
@@ -25,6 +25,7 @@ CHECKS: dict[str, Callable[[Subject], str]] = {
     "garbage": play_checks.check_garbage,
     "turn_limit": play_checks.check_turn_limit,
     "parsers": interface_checks.check_parsers,
+    "parser_time": parser_time.check_parser_time,
     "prompt": interface_checks.check_prompt,
     "reset_options": interface_checks.check_reset_options,
     "fresh": interface_checks.check_fresh,

@@ -70,7 +70,7 @@ def test_each_kind_of_page_is_photographed_at_the_viewport_s_size(services: Serv
 def test_a_page_fetched_into_the_open_document_looks_like_one_navigated_to(services: Services, shop: Shop) -> None:
     fetched = [services.photograph(CONFIG, goal, page, VIEWPORT, False) for goal, page in pages(shop)]
     for (goal, page), picture in zip(pages(shop), fetched, strict=True):
-        fresh = Browser()
+        fresh = Browser(services.serve)
         np.testing.assert_array_equal(fresh.photograph(services.url(CONFIG, goal, page), VIEWPORT), picture)
         assert fresh.driver().current_url == services.url(CONFIG, goal, page)
         fresh.close()
@@ -164,7 +164,7 @@ def test_the_server_answers_not_found_to_what_is_no_page(services: Services, pat
 
 
 def test_a_killed_browser_is_replaced_and_the_same_page_comes_back(services: Services, shop: Shop) -> None:
-    browser = Browser()
+    browser = Browser(services.serve)
     goal, page = pages(shop)[3]
     before = browser.photograph(services.url(CONFIG, goal, pages(shop)[1][1]), VIEWPORT)
     for process in browser.processes()[1:]:
@@ -178,7 +178,7 @@ def test_a_killed_browser_is_replaced_and_the_same_page_comes_back(services: Ser
 
 
 def test_a_killed_driver_is_replaced_and_leaves_no_browser_behind(services: Services, shop: Shop) -> None:
-    browser = Browser()
+    browser = Browser(services.serve)
     browser.photograph(services.url(CONFIG, *pages(shop)[0]), VIEWPORT)
     family = browser.processes()
     os.kill(family[0], signal.SIGKILL)
@@ -189,7 +189,7 @@ def test_a_killed_driver_is_replaced_and_leaves_no_browser_behind(services: Serv
 
 
 def test_a_hanging_browser_is_replaced_after_the_time_limit(services: Services, shop: Shop) -> None:
-    browser = Browser()  # before and after, a browser may take its time on a busy machine
+    browser = Browser(services.serve)  # before and after, a browser may take its time on a busy machine
     browser.photograph(services.url(CONFIG, *pages(shop)[0]), VIEWPORT)
     browser.driver().command_executor.client_config.timeout = 6.0  # type: ignore[union-attr]  # as page_seconds=1 sets it
     family = browser.processes()
@@ -211,16 +211,25 @@ def test_a_page_that_never_ends_is_given_up_after_three_browsers() -> None:
         def log_message(self, *args: object) -> None:
             del args
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Endless)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    browser = Browser(page_seconds=1.0)
+    asked = []
+
+    class Host:
+        port = 4711
+
+        def serve_on(self, listener: socket.socket) -> Callable[[], None]:
+            server = ThreadingHTTPServer(("127.0.0.1", 0), Endless, bind_and_activate=False)
+            server.socket.close()
+            server.socket = listener
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            asked.append(listener)
+            return server.shutdown
+
+    browser = Browser(Host, page_seconds=1.0)
     with pytest.raises(BrowserError, match="failed 3 times"):
-        browser.photograph(f"http://127.0.0.1:{server.server_port}/", VIEWPORT)
-    assert browser.restarts == 3
+        browser.photograph("http://127.0.0.1:4711/", VIEWPORT)
+    assert (browser.restarts, len(asked)) == (3, 3)
     browser.close()
     stop.set()
-    server.shutdown()
-    server.server_close()
 
 
 def soon(holds: Callable[[], bool], seconds: float = 10.0) -> bool:

@@ -55,7 +55,7 @@ def test_the_oracle_wins_in_one_reply_under_both_planners(make_env: Callable[...
     assert (terminated, truncated, info["success"]) == (True, False, True)
     assert reward == pytest.approx(1)
     assert info["score"] == pytest.approx(100)
-    assert info["losses"] == pytest.approx({"Par": 0, "Ren": 0, "Act": 0, "Mat": 0, "Attr": 0}, abs=1e-6)
+    assert info["losses"] == pytest.approx({"Par": 0, "Ren": 0, "Act": 0, "Mat": 0, "Attr": 0, "Vis": 0}, abs=1e-6)
     assert info["interactions"] == ["ok", "ok"]
 
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 from collections.abc import Callable
 from functools import lru_cache
+from socket import socket
 from threading import RLock
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from PIL import Image as PILImage
@@ -21,8 +23,6 @@ from selenium.webdriver.remote.webdriver import WebDriver
 
 from vlgym.chromium import BrowserError, BrowserPool, Chromium
 from vlgym.types import Image
-
-from .site.server import HOST
 
 PAGE_SECONDS = 30.0
 """Longest time that a page may take to load or to be photographed."""
@@ -45,20 +45,28 @@ _FETCH = """fetch(%(url)s, {signal: AbortSignal.timeout(%(limit)d)}).then(answer
 })"""
 
 
+class Host(Protocol):
+    """A server that browsers are shown: `ShopServer` is one."""
+
+    port: int
+
+    def serve_on(self, listener: socket) -> Callable[[], None]:
+        """Serve on a listening socket of a browser's own network; return what stops that."""
+
+
 class Browser:
     """Photographs pages. Safe for threads; not to be carried over a fork.
 
     Args:
+        host: returns the only server that it can reach, when a Chromium starts.
         page_seconds: time limit for each page.
-        site: returns the only place that it can reach, `127.0.0.1:port`, when a Chromium starts; by default all of this
-            machine's own servers.
 
     Attributes:
         photographs: pages that were really loaded (the rest were remembered).
     """
 
-    def __init__(self, page_seconds: float = PAGE_SECONDS, site: Callable[[], str] = lambda: HOST) -> None:
-        self._pool = BrowserPool(lambda: Window(site(), page_seconds))
+    def __init__(self, host: Callable[[], Host], page_seconds: float = PAGE_SECONDS) -> None:
+        self._pool = BrowserPool(lambda: Window(host(), page_seconds))
         self._lock = RLock()
         self._remembered = lru_cache(_REMEMBERED)(self._photograph)
         self.photographs = 0
@@ -108,6 +116,8 @@ class Browser:
             try:
                 with self._pool.borrow() as window:
                     picture = window.photograph(url, viewport, full_page)
+                    if not window.intact:
+                        raise BrowserError("a process of Chromium ended while the page was shown")
                 self.photographs += 1
                 return picture
             except BrowserError as error:
@@ -119,16 +129,26 @@ class Window(Chromium):
     """One running Chromium, with one tab.
 
     Args:
-        site: the only place that it can reach.
+        host: the only server that it can reach.
         page_seconds: time limit for each page.
     """
 
-    def __init__(self, site: str, page_seconds: float) -> None:
-        super().__init__("webshop", site=site, switches=_SWITCHES, answer_s=int(page_seconds + 5))
+    def __init__(self, host: Host, page_seconds: float) -> None:
+        super().__init__("webshop", site=host.port, switches=_SWITCHES, answer_s=int(page_seconds + 5))
+        # In a network that is not its own, the server is there already.
+        self._stops = [host.serve_on(listener) for listener in self.listeners]
         self.driver.set_page_load_timeout(page_seconds)
         self._page_ms = int(page_seconds * 1000)
         self._viewport: tuple[int, int] | None = None
         self._site = ""
+
+    def close(self) -> None:
+        """End it, and what serves it."""
+        super().close()
+        if os.getpid() == self.owner:
+            for stop in self._stops:
+                stop()
+            self._stops = []
 
     def photograph(self, url: str, viewport: tuple[int, int], full_page: bool) -> Image:
         """As `Browser.photograph`, without a second try.

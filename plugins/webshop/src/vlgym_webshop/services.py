@@ -15,7 +15,7 @@ from vlgym.types import Image
 from .browser import Browser
 from .session import Page
 from .shop import Shop, ShopConfig
-from .site.server import HOST, ShopServer
+from .site.server import ShopServer
 
 
 class Services:
@@ -30,7 +30,7 @@ class Services:
         self._users: set[int] = set()
         self._shops: dict[ShopConfig, tuple[str, Shop]] = {}
         self.server: ShopServer | None = None
-        self._browser = Browser(site=lambda: f"{HOST}:{self._serve().port}")
+        self._browser = Browser(self.serve)
 
     def join(self, user: int) -> None:
         """Count an environment (by a number of its own) as a user."""
@@ -55,7 +55,7 @@ class Services:
     def url(self, config: ShopConfig, goal: int, page: Page) -> str:
         """Return the address of a page, starting the server where none runs."""
         with self._lock:
-            shop, server = self.shop(config), self._serve()
+            shop, server = self.shop(config), self.serve()
             server.add(self._shops[config][0], shop)
             return server.url(self._shops[config][0], goal, page)
 
@@ -84,7 +84,8 @@ class Services:
             self.server = None
             self._shops.clear()
 
-    def _serve(self) -> ShopServer:
+    def serve(self) -> ShopServer:
+        """Return the server, starting it where none runs."""
         if self.server is None:
             self.server = ShopServer()
         return self.server

@@ -10,7 +10,7 @@ Nothing here knows a browser.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,8 +25,12 @@ AREA_EXPONENT = 0.8987018465995789
 NO_MATCH = 1e5
 """Cost of a pair that must not be matched."""
 
-LOSSES = ("Par", "Ren", "Act", "Mat", "Attr")
-"""No readable code; page not rendered; interaction failed; element not found; properties of found elements differ."""
+LOSSES = ("Par", "Ren", "Act", "Mat", "Attr", "Vis")
+"""No readable code; page not rendered; interaction failed; element not found; properties of found elements differ;
+found elements are not to be seen (0 in the published form, which looks at no photograph)."""
+
+Agree = Callable[[int, tuple[float, float, float, float], tuple[float, float, float, float]], float]
+"""(number of the page, box of the target, box of the element that was found) -> share in [0, 1]."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,13 @@ class Report:
     pages: tuple[float | None, ...] = ()
 
 
-def score_pages(targets: Sequence[Table], generated: Sequence[Table | None] | None, *, compat: bool = False) -> Report:
+def score_pages(
+    targets: Sequence[Table],
+    generated: Sequence[Table | None] | None,
+    *,
+    compat: bool = False,
+    agree: Agree | None = None,
+) -> Report:
     """Score a generated page against its target.
 
     Args:
@@ -69,6 +79,7 @@ def score_pages(targets: Sequence[Table], generated: Sequence[Table | None] | No
         generated: the same of the generated page; `None` in the place of an interaction that failed, and as a whole
             if the page could not be rendered.
         compat: the published algorithm instead of the corrected one.
+        agree: how far a found element is to be seen in the photograph as its target is; `None`: wholly.
     """
     if generated is None or generated[0] is None:
         return lose_all("Ren", len(targets))
@@ -85,8 +96,10 @@ def score_pages(targets: Sequence[Table], generated: Sequence[Table | None] | No
             continue
         for match in match_elements(wanted, list_candidates(page), compat):
             weights[moment] += match.weight
-            points[moment] += match.score * match.weight
+            seen = 1.0 if agree is None or match.found is None else agree(moment, match.target.box, match.found.box)
+            points[moment] += seen * match.score * match.weight
             lost["Mat" if match.found is None else "Attr"] += (1 - match.score) * match.weight
+            lost["Vis"] += (1 - seen) * match.score * match.weight
     total = float(weights.sum())
     if total == 0:
         return lose_all("Mat", len(targets))

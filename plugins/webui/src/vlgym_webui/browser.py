@@ -1,7 +1,8 @@
 """The browser that renders one page at a time, and survives what pages do.
 
-It has no network but its `PageServer`. Each page gets a new tab, empty storage, and limits. A page that hangs or grows
-takes the browser with it: `alive` is false then, and the pool starts another.
+It has no network but its `PageServer`. Each page gets a browser context of its own, whose clock is virtual: it moves
+when we say so, and stands still while anything is loading. A page that hangs or grows takes the browser with it:
+`alive` is false then, and the pool starts another. Nothing of ours is in the page's reach.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import hashlib
 import json
 import os
 import re
-import secrets
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,13 +35,39 @@ SETTLE_MS = 1000
 MOST_ELEMENTS = 1500
 """Displayed elements that are read; more make the page fail."""
 
+BLOCKED = ("network", "local_file", "dialog", "popup", "worker", "download", "script_error")
+"""What is counted of that which a page tries and is refused."""
+
+MOST_COUNTED = 9999
+"""Largest count of one kind."""
+
+EPOCH_S = 1705320000
+"""What the page's clock shows when its loading begins: 15 January 2024, 12:00:00 UTC, in seconds since 1970."""
+
+_WORLD = "vlgym"
+_MOST_TASKS = 5000
+_POLL_S, _ASKS_S = 0.004, 10.0
+_NO_DOCUMENT = "{now: 0, loaded: false, where: location.origin, counts: {left_page: 0, download: 0}}"
+_REFUSALS = {
+    "dialog": ("'allow-modals' keyword is not set",),
+    "popup": ("'allow-popups' permission is not set", "Blocked opening"),
+    "local_file": ("Not allowed to load local resource",),
+    "worker": ('directive: "worker-src',),
+    "download": ("'allow-downloads'",),
+    "network": ("violates the following Content Security Policy directive",),
+}
+"""Kind -> words of Chromium's log that tell of it; the first kind that fits counts."""
+
 _SCRIPTS = Path(__file__).parent / "scripts"
 _URL = re.compile(r"url\(\"([^\"]*)\"\)")
 _SWITCHES = (
     "--disable-quic", "--disable-background-timer-throttling", "--disable-renderer-backgrounding",
     "--disable-backgrounding-occluded-windows", "--block-new-web-contents", "--deny-permission-prompts",
     "--disable-notifications", "--disable-file-system", "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-    "--renderer-process-limit=4", "--js-flags=--max-old-space-size=256",
+    "--js-flags=--max-old-space-size=256 --random-seed=1705320000", "--blink-settings=imageAnimationPolicy=2",
+    # No stage of drawing waits for a deadline: with the clock at rest it would never come.
+    "--run-all-compositor-stages-before-draw", "--disable-new-content-rendering-timeout", "--disable-checker-imaging",
+    "--disable-threaded-animation", "--disable-threaded-scrolling",
 )  # fmt: skip
 
 
@@ -55,7 +82,10 @@ class Render:
             `left_page`, `too_many_elements`.
         problems: why interactions failed, by their number from 0: `not_found`, `hidden`, `covered`, or the failure.
         blocked: what the page tried and was refused: `network`, `local_file`, `dialog`, `popup`, `worker`,
-            `download`; besides `script_error` and `timer_storm`.
+            `download`; besides `script_error`.
+        views: how far the document was scrolled in each screenshot, x and y in pixels.
+        lost: whether the browser was lost, and the page need not be the cause: another browser may render it. A page
+            that used more processor time or memory than it may has itself to blame.
     """
 
     tables: tuple[Table | None, ...]
@@ -63,6 +93,8 @@ class Render:
     failure: str | None = None
     problems: dict[int, str] = field(default_factory=dict)
     blocked: dict[str, int] = field(default_factory=dict)
+    views: tuple[tuple[float, float], ...] = ()
+    lost: bool = False
 
     @property
     def rendered(self) -> bool:
@@ -92,22 +124,20 @@ class Browser(Chromium):
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
-        self._secret = f"v{secrets.token_hex(8)}"
-        self._page_script = (_SCRIPTS / "page.js").read_text("utf-8").replace("__NAME__", self._secret)
+        self._page_script = (_SCRIPTS / "page.js").read_text("utf-8")
         self._harness = (_SCRIPTS / "harness.js").read_text("utf-8")
-        self.server = PageServer()
-        console = {"goog:loggingPrefs": {"browser": "SEVERE"}}
+        wanted = {"goog:loggingPrefs": {"browser": "ALL"}, "pageLoadStrategy": "none"}
+        super().__init__("webui", proxy=0, switches=_SWITCHES, capabilities=wanted, fresh_tabs=True)
+        self.server = PageServer(self.listeners[-1])
         try:
-            super().__init__("webui", proxy=f"127.0.0.1:{self.server.port}", switches=_SWITCHES, capabilities=console)
-        except BaseException:
-            self.server.close()
-            raise
-        self._home = self.driver.current_window_handle
+            self._ask_for_the_icon()
+        except DRIVER_ERRORS:
+            self.kill()  # it is found dead at its first page, and replaced
 
     def close(self) -> None:
         """End the browser and its server."""
         super().close()
-        if os.getpid() == self.owner:
+        if os.getpid() == self.owner and hasattr(self, "server"):
             self.server.close()
 
     def render(
@@ -133,6 +163,7 @@ class Browser(Chromium):
         moments = 1 + len(interactions)
         tables: list[Table | None] = [None] * moments
         shots: list[bytes | None] = [None] * moments
+        views = [(0.0, 0.0)] * moments
         problems: dict[int, str] = {}
         blocked: dict[str, int] = {}
         failure = error_name = None
@@ -140,62 +171,76 @@ class Browser(Chromium):
         stuck = False
         with Guard(self.process.pid, self.limits) as guard:
             try:
-                try:
-                    blocked = self._open(viewport)
-                    tables[0], shots[0] = self._look(files, annotated, pictures)
-                    for number, interaction in enumerate(interactions):
-                        try:
-                            for step in interaction.steps:
-                                blocked = self._do(step)
-                            tables[number + 1], shots[number + 1] = self._look(files, annotated, pictures)
-                        except StepFailure as problem:
-                            problems[number] = str(problem)
-                except PageFailure as problem:
-                    failure = str(problem)
-                blocked["local_file"] = self._count_local_files()
-                self._leave()
-            except (*DRIVER_ERRORS, ValueError, KeyError) as error:
+                with self.fresh_tab():
+                    try:
+                        self._open(viewport)
+                        tables[0], shots[0], views[0] = self._look(files, annotated, pictures)
+                        for number, interaction in enumerate(interactions):
+                            try:
+                                for step in interaction.steps:
+                                    self._do(step)
+                                seen = self._look(files, annotated, pictures)
+                                tables[number + 1], shots[number + 1], views[number + 1] = seen
+                            except StepFailure as problem:
+                                problems[number] = str(problem)
+                    except PageFailure as problem:
+                        failure = str(problem)
+                    blocked = self._count_blocked()
+            except (*DRIVER_ERRORS, ValueError, KeyError, TypeError) as error:
                 error_name, stuck = _name_failure(error), True
-        if guard.reason or stuck:
+        blamed = guard.reason is not None and not guard.by_clock
+        lost = not blamed and (stuck or not self.intact)
+        if guard.reason or stuck or lost:
             # What the page itself did is the cause, even if a limit was passed while its tab was being closed.
-            failure = failure or guard.reason or error_name
+            failure = failure or guard.reason or error_name or "crash"
             self.kill()
         if failure:
             for number in range(len(interactions)):
                 if tables[number + 1] is None:
                     problems.setdefault(number, failure)
         counted = {kind: count for kind, count in blocked.items() if count}
-        return Render(tuple(tables), tuple(shots), failure, problems, counted)
+        return Render(tuple(tables), tuple(shots), failure, problems, counted, tuple(views), lost)
 
     # ---- private ---------------------------------------------------------------------------------------------------
 
-    def _open(self, viewport: tuple[int, int]) -> dict[str, int]:
-        self.driver.switch_to.new_window("tab")
-        self.cdp("Storage.clearDataForOrigin", origin=ORIGIN, storageTypes="all")
-        self.cdp(
-            "Emulation.setDeviceMetricsOverride",
-            width=viewport[0],
-            height=viewport[1],
-            deviceScaleFactor=1,
-            mobile=False,
-        )
+    def _ask_for_the_icon(self) -> None:
+        """Have Chromium find out that the pages have no icon, which it asks for once, in the middle of the first."""
+        self.server.show({"index.html": b"<!DOCTYPE html><title>-</title>"})
+        self.cdp("Page.navigate", url=f"{ORIGIN}/")
+        self.server.icon_asked.wait(_ASKS_S)
+        self.cdp("Page.navigate", url="about:blank")
+
+    def _open(self, viewport: tuple[int, int]) -> None:
+        size = {"width": viewport[0], "height": viewport[1]}
+        self.cdp("Emulation.setDeviceMetricsOverride", **size, deviceScaleFactor=1, mobile=False)
+        self.cdp("Emulation.setTimezoneOverride", timezoneId="UTC")
+        self.cdp("Emulation.setLocaleOverride", locale="en-US")
+        self.cdp("Emulation.setFocusEmulationEnabled", enabled=True)
         self.cdp("Page.addScriptToEvaluateOnNewDocument", source=self._page_script)
+        self.cdp("Page.addScriptToEvaluateOnNewDocument", source=self._harness, worldName=_WORLD)
+        self.cdp("Animation.enable")
+        self.cdp("Animation.setPlaybackRate", playbackRate=0)
+        self.cdp("Emulation.setVirtualTimePolicy", policy="pause", initialVirtualTime=EPOCH_S)
+        self._now = EPOCH_S * 1000
         self._world: int | None = None
-        self.driver.get(f"{ORIGIN}/")
-        return self._settle(SETTLE_MS)
+        self._downloads = 0
+        self.cdp("Page.navigate", url=f"{ORIGIN}/")
+        self._settle(SETTLE_MS)
 
-    def _count_local_files(self) -> int:
-        """Return how often the browser refused a local file, which it says nowhere but in its log."""
-        entries = self.driver.execute("getLog", {"type": "browser"})["value"]
-        return sum("Not allowed to load local resource" in entry.get("message", "") for entry in entries)
+    def _count_blocked(self) -> dict[str, int]:
+        """Return what the browser refused by itself, which it says nowhere but in its log, and downloads."""
+        counts = dict.fromkeys(BLOCKED, 0)
+        for entry in self.driver.execute("getLog", {"type": "browser"})["value"]:
+            kind = name_refusal(str(entry.get("source", "")), str(entry.get("message", "")))
+            if kind:
+                counts[kind] += 1
+        counts["download"] += self._downloads
+        return {kind: min(count, MOST_COUNTED) for kind, count in counts.items()}
 
-    def _leave(self) -> None:
-        self.driver.close()
-        self.driver.switch_to.window(self._home)
-
-    def _do(self, step: Step) -> dict[str, int]:
+    def _do(self, step: Step) -> None:
         if step.kind == "wait":
-            return self._settle(step.wait_ms)
+            self._settle(step.wait_ms)
+            return
         place = self._ask("locate", step.selector)
         if "problem" in place:
             raise StepFailure(f"{place['problem']}: {step.selector}")
@@ -207,7 +252,7 @@ class Browser(Chromium):
         if step.kind == "type":
             for character in step.text:
                 self._press(character)
-        return self._settle(SETTLE_MS)
+        self._settle(SETTLE_MS)
 
     def _press(self, character: str) -> None:
         if character == "\n":
@@ -219,20 +264,34 @@ class Browser(Chromium):
             "Input.dispatchKeyEvent", type="keyUp", **{name: value for name, value in key.items() if name != "text"}
         )
 
-    def _settle(self, duration_ms: int) -> dict[str, int]:
-        """Move the page's clock on and let everything come to rest; return what was refused so far."""
-        answer = self._evaluate(f"typeof {self._secret} === 'function' ? {self._secret}({duration_ms}) : null", None)
-        if answer is None:
-            raise PageFailure("left_page")
-        try:
-            counts = {str(kind): int(count) for kind, count in json.loads(answer).items()}
-        except (TypeError, ValueError, AttributeError, OverflowError):
-            raise PageFailure("crash") from None  # the page has broken what its own scripts run on
-        if counts.get("left_page"):
-            raise PageFailure("left_page")
-        return counts
+    def _settle(self, duration_ms: int) -> None:
+        """Move the page's clock on and let everything come to rest."""
+        self._now += duration_ms
+        self.cdp(
+            "Emulation.setVirtualTimePolicy",
+            policy="pauseIfNetworkFetchesPending",
+            budget=duration_ms,
+            maxVirtualTimeTaskStarvationCount=_MOST_TASKS,
+        )
+        while not self._has_arrived():
+            time.sleep(_POLL_S)
+        self._ask("rest")
 
-    def _look(self, files: Mapping[str, bytes], annotated: bool, pictures: bool) -> tuple[Table, bytes | None]:
+    def _has_arrived(self) -> bool:
+        """Whether the page is loaded and its clock is where it should be.
+
+        Raises:
+            PageFailure: the page wants to leave.
+        """
+        state = self._ask("state")
+        self._downloads = max(self._downloads, int(state["counts"]["download"]))
+        if state["counts"]["left_page"]:
+            raise PageFailure("left_page")
+        return state["where"] == ORIGIN and state["now"] >= self._now and state["loaded"]
+
+    def _look(
+        self, files: Mapping[str, bytes], annotated: bool, pictures: bool
+    ) -> tuple[Table, bytes | None, tuple[float, float]]:
         seen = self._ask("read", list(CSS_PROPERTIES), MOST_ELEMENTS, annotated)
         if seen["where"] != ORIGIN:
             raise PageFailure("left_page")
@@ -244,27 +303,40 @@ class Browser(Chromium):
         shot = None
         if pictures:
             shot = base64.b64decode(self.cdp("Page.captureScreenshot", format="png", optimizeForSpeed=True)["data"])
-        return read_table(seen["rows"]), shot
+        return read_table(seen["rows"]), shot, (float(seen["view"][0]), float(seen["view"][1]))
 
     def _ask(self, function: str, *arguments: Any) -> Any:
-        """Call a function of `harness.js` in its own world, which is made again where the page has reloaded itself."""
+        """Call a function of `harness.js` in its own world, which is another one where the page has reloaded itself."""
         call = f"vlgymHarness.{function}({', '.join(json.dumps(argument) for argument in arguments)})"
         if self._world is not None:
             with contextlib.suppress(WebDriverException):
                 return self._evaluate(call, self._world)
         frame = self.cdp("Page.getFrameTree")["frameTree"]["frame"]["id"]
-        self._world = int(self.cdp("Page.createIsolatedWorld", frameId=frame, worldName="vlgym")["executionContextId"])
-        return self._evaluate(f"{self._harness};{call}", self._world)
+        made = self.cdp("Page.createIsolatedWorld", frameId=frame, worldName=_WORLD)
+        self._world = int(made["executionContextId"])
+        call = f"typeof vlgymHarness === 'undefined' ? {_NO_DOCUMENT} : {call}"
+        return self._evaluate(call, self._world)
 
-    def _evaluate(self, expression: str, world: int | None) -> Any:
-        where = {} if world is None else {"contextId": world}
-        answer = self.cdp("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True, **where)
+    def _evaluate(self, expression: str, world: int) -> Any:
+        answer = self.cdp(
+            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True, contextId=world
+        )
         if "exceptionDetails" in answer:
             details = json.dumps(answer["exceptionDetails"])
             if "SyntaxError" in details and "querySelector" in details:
                 raise StepFailure("bad_selector")
             raise PageFailure("crash")
         return answer["result"].get("value")
+
+
+def name_refusal(source: str, message: str) -> str | None:
+    """Return which of `BLOCKED` an entry of the browser's log tells of, or `None`. (Pages write to consoles.)"""
+    if source == "console-api":
+        return None
+    for kind, words in _REFUSALS.items():
+        if any(word in message for word in words):
+            return kind
+    return "script_error" if source == "javascript" and "Uncaught" in message else None
 
 
 def name_contents(value: str, files: Mapping[str, bytes]) -> str:

@@ -16,7 +16,8 @@ from vlgym.types import Parsed
 FILE_OF = {"html": "index.html", "css": "style.css", "javascript": "script.js"}
 LANGUAGE_OF = {file: language for language, file in FILE_OF.items()}
 
-_FENCE = re.compile(r"^[ \t>]*(`{3,}|~{3,})[ \t]*([^\n`]*)$", re.MULTILINE)
+# Possessive, and no two neighbours that match the same character: else a fence line is read again and again.
+_FENCE = re.compile(r"^[ \t>]*+(`{3,}+|~{3,}+)([^\n`]*+)$", re.MULTILINE)
 _TAGS = {
     "html": "html", "html5": "html", "htm": "html", "xhtml": "html", "xml": "html", "svg": "html",
     "css": "css", "css3": "css", "scss": "css",

@@ -11,6 +11,7 @@ import contextlib
 import threading
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socket import socket
 from urllib.parse import unquote, urlsplit
 
 ORIGIN = "http://page.invalid"
@@ -34,7 +35,7 @@ _LOCAL = "'self' data: blob:"
 _POLICY = (
     f"default-src 'none'; style-src {_LOCAL} 'unsafe-inline'; script-src {_LOCAL} 'unsafe-inline' 'unsafe-eval'; "
     f"img-src {_LOCAL}; font-src {_LOCAL}; media-src {_LOCAL}; connect-src 'self'; form-action 'self'; "
-    "frame-src 'none'; worker-src 'none'; object-src 'none'; base-uri 'none'; manifest-src 'none'; webrtc 'block'; "
+    "frame-src 'none'; worker-src 'none'; object-src 'none'; base-uri 'none'; manifest-src 'none'; "
     "sandbox allow-scripts allow-same-origin allow-forms"
 )
 
@@ -42,13 +43,25 @@ _POLICY = (
 class PageServer:
     """Serves the files of one page at a time.
 
+    Args:
+        listener: the listening socket, which may belong to another network; by default one on any port of 127.0.0.1.
+
     Attributes:
-        port: TCP port on 127.0.0.1.
+        port: its TCP port.
+        icon_asked: set once the browser has asked for the page's icon.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, listener: socket | None = None) -> None:
         self._files: dict[str, bytes] = {}
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._make_handler())
+        self.icon_asked = threading.Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._make_handler(), bind_and_activate=False)
+        if listener is None:
+            self._server.server_bind()
+            self._server.server_activate()
+        else:
+            self._server.socket.close()
+            self._server.socket = listener
+            self._server.server_address = listener.getsockname()
         self._server.daemon_threads = True
         self.port = int(self._server.server_address[1])
         thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
@@ -69,6 +82,8 @@ class PageServer:
         if f"{parts.scheme}://{parts.netloc}" != ORIGIN:
             return 403, "text/plain", b""
         path = unquote(parts.path).strip("/") or "index.html"
+        if path == "favicon.ico":
+            self.icon_asked.set()
         body = self._files.get(path)
         if body is None:
             return 404, "text/plain", b""

@@ -13,10 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from vlgym.chromium import BrowserPool
+from vlgym.chromium import ATTEMPTS, BrowserPool
 
 from .aes import Report, lose_all, score_pages
 from .browser import POOL, Browser, Render
+from .photographs import Photographs
 from .project import Project
 from .steps import ProjectError
 
@@ -66,7 +67,9 @@ class Studio:
         key = (_fingerprint(project), _digest(files), compat)
         known = self._evaluations.get(key)
         if known is None:
-            known = self._evaluations.put(key, self._evaluate(project, files, compat))
+            known, lost = self._evaluate(project, files, compat)
+            if not lost:  # what three browsers in a row did not survive is tried again when it is asked for again
+                self._evaluations.put(key, known)
         return known
 
     def target(self, project: Project) -> Render:
@@ -77,18 +80,14 @@ class Studio:
         """
         key = (_fingerprint(project),)
         known = self._targets.get(key)
-        for _ in range(3):  # a busy machine may cost a target its time limit; a broken one fails every time
-            if known is not None:
-                break
-            with self.pool.borrow() as browser:
-                render = browser.render(project.files, project.interactions, project.viewport, annotated=True)
-            if render.failure is None:
-                known = self._targets.put(key, render)
-        else:
-            raise ProjectError(
-                f"{project.name}/index.html, line 1: the ground truth itself cannot be rendered ({render.failure}); "
-                f"fix its code."
-            )
+        if known is None:
+            render = self._render(project, project.files, annotated=True)
+            if render.failure is not None:
+                raise ProjectError(
+                    f"{project.name}/index.html, line 1: the ground truth itself cannot be rendered "
+                    f"({render.failure}); fix its code."
+                )
+            known = self._targets.put(key, render)
         for number, problem in known.problems.items():
             raise ProjectError(
                 f"{project.name}/project.yaml: interaction {number + 1} ({project.interactions[number].name!r}) "
@@ -97,15 +96,29 @@ class Studio:
             )
         return known
 
-    def _evaluate(self, project: Project, files: Mapping[str, bytes], compat: bool) -> Evaluation:
+    def _evaluate(self, project: Project, files: Mapping[str, bytes], compat: bool) -> tuple[Evaluation, bool]:
+        """Return what became of the files, and whether the browsers were lost over them."""
         target = self.target(project)
         tables = [table for table in target.tables if table is not None]
         if "index.html" not in files:
-            return Evaluation(lose_all("Ren", len(tables)), "no_html", {}, {}, (None,) * len(tables))
-        with self.pool.borrow() as browser:
-            render = browser.render(files, project.interactions, project.viewport)
-        report = score_pages(tables, render.tables if render.rendered else None, compat=compat)
-        return Evaluation(report, render.failure, render.problems, render.blocked, render.pictures)
+            return Evaluation(lose_all("Ren", len(tables)), "no_html", {}, {}, (None,) * len(tables)), False
+        render = self._render(project, files)
+        report = score_pages(
+            tables,
+            render.tables if render.rendered else None,
+            compat=compat,
+            agree=None if compat else Photographs(target, render).agree,
+        )
+        return Evaluation(report, render.failure, render.problems, render.blocked, render.pictures), render.lost
+
+    def _render(self, project: Project, files: Mapping[str, bytes], *, annotated: bool = False) -> Render:
+        """Render a page, with another browser where one is lost; what no browser survives is the page's own fault."""
+        for _ in range(ATTEMPTS):
+            with self.pool.borrow() as browser:
+                render = browser.render(files, project.interactions, project.viewport, annotated=annotated)
+            if not render.lost:
+                break
+        return render
 
 
 class _Memory(Generic[Item]):

@@ -60,20 +60,20 @@ class WebUI(VLEnv):
         listed legal actions are the smallest such blocks; any other code is as legal.
     Reward: the change of the score by this reply, divided by 100; so the return is the final score / 100.
         Replies without code change nothing: 0, counted as invalid.
-    Score: Atomic Element Similarity in percent (`info["score"]`), of the page as it stands.
+    Score: Atomic Element Similarity in percent (`info["score"]`), of the page as it stands; an element counts only as
+        far as it is to be seen in the photograph.
     Endings: terminated when the score reaches 99.5; truncated after `max_turns` replies: 5 under the Online planner
         (one draft, four refinements), 1 under the Global planner.
     Success: the score is at least 95 (doing nothing at the interactions can still score about 90).
     Info: `project`, `page` (`not_written`, `ok`, or why it was not rendered), `interactions` (`ok` or the problem of
-        each), `losses` (percent lost by kind: Par, Ren, Act, Mat, Attr; with the score they add up to 100), `pages`
+        each), `losses` (percent lost by kind: Par, Ren, Act, Mat, Attr, Vis; they and the score make 100), `pages`
         (AES of each page by itself), `blocked` (what the present page tried and was refused: network, local_file,
-        dialog, popup, worker, download; and script_error, timer_storm), `failures` (what went wrong in this episode,
-        counted).
+        dialog, popup, worker, download; and script_error), `failures` (what went wrong in this episode, counted).
     Splits: train, val and test hold different projects: 20, 4 and 6.
     Oracle: exact; it writes the ground truth's own code.
 
-    Pages run in a contained headless Chromium (no network, no local files, limits on time and memory), with a clock
-    and a random generator that give the same page every time. It is started when the first code is scored.
+    Pages run in a contained headless Chromium (no network, no local files, limits on time and memory), with a virtual
+    clock and a random generator that give the same page every time. It is started when the first code is scored.
 
     References:
         Zhang et al., MageBench: Bridging Large Multimodal Models to Agents, 2024 (protocol and AES).
@@ -81,7 +81,7 @@ class WebUI(VLEnv):
     Args:
         project: name of a shipped project, or path (with a slash) of a project folder; by default the seed draws one
             of the split.
-        compat: `None` (corrected AES) or `"magebench"` (the published algorithm with its mistakes).
+        compat: `None` (corrected AES, of what is seen) or `"magebench"` (the published algorithm with its mistakes).
         pictures: `"all"` moments, or `"first"`: the initial page only, larger.
         parser: by default the code-block parser under both planners.
         **kwargs: of `VLEnv`.

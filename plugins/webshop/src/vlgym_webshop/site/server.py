@@ -7,6 +7,8 @@ Stateless: what a page shows is a function of its address. `python -m vlgym_webs
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from socket import socket
 from threading import Lock, Thread
 from typing import Any
 
@@ -49,15 +51,9 @@ class ShopServer:
     def __init__(self, port: int = 0) -> None:
         self._shops: dict[str, Shop] = {}
         self._lock = Lock()
-        self._server: BaseWSGIServer = make_server(
-            HOST, port, self._make_app(), threaded=True, request_handler=_QuietHandler
-        )
-        self._server.daemon_threads = True  # type: ignore[attr-defined]
-        self.port = int(self._server.server_port)
-        self._thread = Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, name="webshop-server", daemon=True
-        )
-        self._thread.start()
+        self._app = self._make_app()
+        server, self._stop = self._start(port)
+        self.port = int(server.server_port)
 
     def add(self, name: str, shop: Shop) -> None:
         """Serve a shop under a name."""
@@ -68,11 +64,27 @@ class ShopServer:
         """Return the full address of a page."""
         return f"http://{HOST}:{self.port}{write_address(name, goal, page)}"
 
+    def serve_on(self, listener: socket) -> Callable[[], None]:
+        """Serve on a listening socket too, which may belong to another network; return what stops that."""
+        return self._start(self.port, listener)[1]
+
     def close(self) -> None:
         """Stop serving."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(timeout=5)
+        self._stop()
+
+    def _start(self, port: int, listener: socket | None = None) -> tuple[BaseWSGIServer, Callable[[], None]]:
+        descriptor = None if listener is None else listener.fileno()
+        server = make_server(HOST, port, self._app, threaded=True, request_handler=_QuietHandler, fd=descriptor)
+        server.daemon_threads = True  # type: ignore[attr-defined]
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, name="webshop-server", daemon=True)
+        thread.start()
+
+        def stop() -> None:
+            server.shutdown()
+            server.server_close()
+            thread.join(timeout=5)
+
+        return server, stop
 
     def _make_app(self) -> Flask:
         app = Flask(__package__)

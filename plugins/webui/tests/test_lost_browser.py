@@ -1,0 +1,119 @@
+"""A browser that is lost is not the page's fault: another renders the page again, and nothing of the loss stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import psutil
+import pytest
+from vlgym_webui.browser import Browser
+from vlgym_webui.project import load_project
+from vlgym_webui.studio import Evaluation, Studio
+
+from vlgym.chromium import BrowserPool
+
+PROJECT = load_project("tabs")
+_TARGETS = Studio()._targets
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[BrowserPool[Browser]]:
+    """A pool of the tests' own."""
+    pool = BrowserPool(Browser)
+    yield pool
+    pool.close()
+
+
+@pytest.fixture
+def studio(pool: BrowserPool[Browser]) -> Studio:
+    """A studio that remembers nothing but the target, with one warm browser."""
+    studio = Studio(pool)
+    studio._targets = _TARGETS
+    studio.target(PROJECT)
+    return studio
+
+
+def find(browser: Browser, words: str) -> psutil.Process:
+    """Return the process of a browser whose command line holds some words."""
+    for process in map(psutil.Process, browser.processes()):
+        with suppress(psutil.Error):
+            if words in " ".join(process.cmdline()):
+                return process
+    raise LookupError(words)
+
+
+def chromium_of(browser: Browser) -> psutil.Process:
+    return next(process for process in map(psutil.Process, browser.processes()) if process.name().startswith("chromiu"))
+
+
+def seen(evaluation: Evaluation) -> tuple[float, str | None, tuple[bytes | None, ...]]:
+    return evaluation.report.score, evaluation.failure, evaluation.pictures
+
+
+VICTIMS: dict[str, tuple[Callable[[Browser], psutil.Process], int]] = {
+    "Chromium": (chromium_of, signal.SIGKILL),
+    "its driver": (lambda browser: find(browser, "chromedriver --port"), signal.SIGKILL),
+    "its network": (lambda browser: find(browser, "network.mojom"), signal.SIGKILL),
+    "a stopped Chromium": (chromium_of, signal.SIGSTOP),
+}
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_a_browser_lost_between_two_pages_costs_the_second_one_nothing(studio: Studio, victim: str) -> None:
+    find_victim, blow = VICTIMS[victim]
+    with studio.pool.borrow() as browser:
+        find_victim(browser).send_signal(blow)
+    evaluation = studio.evaluate(PROJECT, PROJECT.code())
+    assert (evaluation.report.score, evaluation.failure) == (pytest.approx(100), None)
+
+
+@pytest.mark.parametrize("delay_s", [0.1, 0.4])
+def test_a_driver_lost_while_a_page_is_rendered_changes_nothing(studio: Studio, delay_s: float) -> None:
+    code = {"index.html": "<h1>Words</h1>"}
+    undisturbed = seen(Studio(studio.pool).evaluate(PROJECT, code))
+    with studio.pool.borrow() as browser:
+        driver = find(browser, "chromedriver --port").pid
+    killer = threading.Timer(delay_s, os.kill, (driver, signal.SIGKILL))
+    killer.start()
+    assert seen(studio.evaluate(PROJECT, code)) == undisturbed
+    killer.join()
+
+
+class Mortal(Browser):
+    """A browser whose driver dies whenever it opens a page."""
+
+    def _open(self, viewport: tuple[int, int]) -> dict[str, int]:
+        self.process.kill()
+        self.process.wait()
+        return super()._open(viewport)
+
+
+def test_a_page_that_no_browser_survives_fails_after_three_and_is_not_remembered() -> None:
+    pool: BrowserPool[Browser] = BrowserPool(Mortal)
+    studio = Studio(pool)
+    living = Studio(BrowserPool(Browser))
+    studio._targets = living._targets = _TARGETS
+    try:
+        living.target(PROJECT)
+        evaluation = studio.evaluate(PROJECT, PROJECT.code())
+        assert (evaluation.report.score, evaluation.failure) == (0, "crash")
+        assert (pool.started, pool.lost) == (3, 3)
+        studio.pool = living.pool
+        assert studio.evaluate(PROJECT, PROJECT.code()).report.score == pytest.approx(100)
+    finally:
+        pool.close()
+        living.pool.close()
+
+
+def test_a_page_that_loops_for_ever_is_blamed_at_once(studio: Studio) -> None:
+    started = studio.pool.started
+    begun = time.monotonic()
+    evaluation = studio.evaluate(PROJECT, {"index.html": "<script>for (;;) ;</script>"})
+    assert evaluation.failure == "timeout"
+    assert studio.pool.started <= started + 1
+    assert time.monotonic() - begun < 15

@@ -1,0 +1,83 @@
+"""WebUI: whether a page gives the same bytes in three processes and after other episodes, whatever it tries to see.
+
+    python tests/benchmarks/webui_same_bytes.py --write
+
+The pages are programs made by `plugins/webui/tests/page_programs.py`, which look for clocks, chance, the machine and
+traces of other pages, and write what they see. Each process renders all of them with a browser of its own, in another
+order, with two clicks; element tables, screenshots and counts are compared as bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import random
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from report import finish, parse_write, table
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "plugins" / "webui" / "tests"))
+from page_programs import PROBES, write_program
+
+PROCESSES = 3
+
+
+def render_all(programs: int, order: int) -> dict[str, str]:
+    """Render the programs in a shuffled order; return number -> digest, or `lost` where no browser survived one."""
+    from vlgym_webui.browser import Browser
+    from vlgym_webui.steps import Interaction, Step
+
+    from vlgym.chromium import BrowserPool, Limits
+
+    clicks = tuple(Interaction(name, (Step("click", name),)) for name in ("button", ".go"))
+    pool = BrowserPool(lambda: Browser(Limits(wall_s=100, cpu_s=100)))
+    numbers = list(range(programs))
+    random.Random(order).shuffle(numbers)
+    found = {}
+    for number in numbers:
+        for _ in range(3):
+            with pool.borrow() as browser:
+                render = browser.render(write_program(number), clicks, (640, 480))
+            if not render.lost:
+                break
+        found[str(number)] = "lost" if render.lost else hashlib.sha256(repr(render).encode()).hexdigest()
+    pool.close()
+    return found
+
+
+def main() -> None:
+    """Start the processes and compare what they found."""
+    parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", type=int, default=300)
+    parser.add_argument("--order", type=int, help="render in this order and print digests (what each process does)")
+    chosen = parse_write(__doc__ or "", parser)
+    if chosen.order is not None:
+        print(json.dumps(render_all(chosen.programs, chosen.order)))
+        return
+    found = []
+    for order in range(PROCESSES):
+        command = [sys.executable, __file__, "--programs", str(chosen.programs), "--order", str(order)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found.append(json.loads(done.stdout.splitlines()[-1]))
+    differ = [number for number in found[0] if len({one[number] for one in found}) > 1]
+    lost = sum(digest == "lost" for one in found for digest in one.values())
+    tried: Counter[str] = Counter()
+    for number in differ:
+        script = write_program(int(number))["script.js"].decode()
+        tried.update(probe for probe in PROBES if probe in script)
+    rows = [[chosen.programs, len(PROBES), PROCESSES, len(differ), lost]]
+    body = table(["programs", "ways that they try", "processes", "programs that differ", "renders lost"], rows)
+    if differ:
+        body += f"\n\nPrograms that differ: {', '.join(differ)}. What most of them hold: "
+        body += "; ".join(f"`{probe[:60]}` {count}" for probe, count in tried.most_common(3)) + "."
+    finish("webui_same_bytes", "WebUI: same page, same bytes", body, ["vlgym", "vlgym-webui", "selenium"], chosen.write)
+    if differ:
+        raise SystemExit("the same page gave other bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""A person's replies: a line where actions have one, and as many as they like where actions have several."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from vlgym.cli.app import main
+from vlgym.errors import UserError
+from vlgym.human import END, HINT, read_line, read_rest, takes_lines
+from vlgym.making import make, unwrap
+from vlgym.trajectory import read_trajectories
+
+PAGE = "```html\n<p>one</p>\n\n<p>two</p>\n```\n```css\np { color: red }\n```"
+EVAL = ("eval", "--policy", "human", "--env", "vlgym/WebUI-v0", "--episodes", "1", "--out", "run")
+
+
+def test_code_is_read_up_to_a_line_with_a_dot_and_an_action_is_a_line() -> None:
+    code, line = unwrap(make("vlgym/WebUI-v0")), unwrap(make("vlgym/NumberLine-v0"))
+    code.reset(seed=1)
+    line.reset(seed=1)
+    assert (takes_lines(code), takes_lines(line)) == (True, False)
+
+
+def test_a_reply_of_several_lines_ends_at_the_dot_and_the_next_begins_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{PAGE}\r\n{END}\nnext\n"))
+    assert read_rest(read_line()) == PAGE
+    assert read_rest(read_line()) == "next"
+    with pytest.raises(UserError, match="input has ended"):
+        read_line()
+
+
+def test_a_dot_at_once_is_an_empty_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{END}\n"))
+    assert read_rest(read_line()) == ""
+
+
+def test_a_person_plays_webui_with_code_of_several_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{'<br>' * turn}no code\n{END}\n" for turn in range(5))))
+    assert main(list(EVAL)) == 0
+    (episode,) = read_trajectories(tmp_path / "run")
+    assert [record.reply for record in episode] == [f"{'<br>' * turn}no code" for turn in range(5)]
+    assert HINT in capsys.readouterr().out
+
+
+def test_vlgym_play_takes_several_lines_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"I think.\nStill no code.\n{END}\n:quit\n"))
+    assert main(["play", "vlgym/WebUI-v0", "--seed", "1"]) == 0
+    out = capsys.readouterr().out
+    assert HINT in out
+    assert out.count("parse: no_code_block") == 1

@@ -1,0 +1,157 @@
+"""A room for a browser's programs: a network that nobody else on the machine has, and a user that owns nothing.
+
+A driver of browsers listens on a port and asks nobody who he is: who can reach it can have it start any program. In
+the room it listens where only we can knock. `vlgym.browser_keeper` is the program inside; this module is our side of
+it, and knows nothing of browsers. Linux only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+from typing import IO, Any
+
+PREFIX = "vlgym-chromium-"
+"""How the names of the folders begin."""
+
+_KEEPER = Path(__file__).parent / "browser_keeper.py"
+_ANSWERS_S = 20.0
+_LONGEST = 1 << 16
+_USERS = range(61184, 65520)
+"""Users that no package and no person has: systemd gives them to services for as long as they run."""
+
+
+class Room:
+    """A running keeper.
+
+    Args:
+        folder: where it may write; `make_folder` makes one.
+        user: whose it is, `None` for whoever we are.
+        ports: TCP ports on 127.0.0.1 where we want to listen inside; 0 stands for any free one.
+        log: where the keeper and what it starts write.
+
+    Attributes:
+        process: the keeper, the ancestor of everything in the room.
+        private: whether the network is the room's own. If not, anybody on this machine can reach the driver.
+        user: who the programs run as.
+        namespaces: whether Chromium can build its own sandbox here.
+        listeners: our listening sockets inside, in the order of `ports`; in a network that is not private, those
+            whose port was free.
+
+    Raises:
+        OSError: the keeper does not run.
+    """
+
+    def __init__(self, folder: Path, user: int | None, ports: Sequence[int], log: IO[str]) -> None:
+        self._lock = Lock()
+        self._control, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control.settimeout(_ANSWERS_S)
+        command = [sys.executable, "-I", "-S", str(_KEEPER), str(inside.fileno()), str(os.getpid())]
+        # A group of its own: Ctrl-C in the terminal is not for it. (In a session of its own it would be slower.)
+        with inside:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0, cwd=folder,
+                pass_fds=[inside.fileno()],
+            )  # fmt: skip
+        self.listeners: list[socket.socket] = []
+        try:
+            self._control.send(json.dumps({"user": user, "ports": list(ports)}).encode())
+            said, descriptors, _, _ = socket.recv_fds(self._control, _LONGEST, 16)
+            self.listeners = [socket.socket(fileno=descriptor) for descriptor in descriptors]
+            facts: dict[str, Any] = json.loads(said or b"{}")
+        except (OSError, ValueError) as error:
+            self.close()
+            raise OSError(f"the keeper of the browser's network does not answer: {error}") from error
+        if not facts:
+            self.close()
+            raise OSError("the keeper of the browser's network ended at once")
+        self.private, self.user, self.namespaces = bool(facts["private"]), int(facts["user"]), bool(facts["namespaces"])
+
+    def launch(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Start the program that the room is for; `process` ends when it does, with its exit status."""
+        order = {"command": list(command), "environment": dict(environment)}
+        with suppress(BrokenPipeError, ConnectionError):  # a keeper that ended shows as an ended process
+            self._control.send(json.dumps(order).encode())
+
+    def connect(self, port: int, timeout_s: float | None = None) -> socket.socket:
+        """Return a connection to a port of the room's 127.0.0.1.
+
+        Raises:
+            OSError: nobody listens there, or the room is gone.
+        """
+        try:
+            with self._lock:
+                self._control.send(str(port).encode())
+                said, descriptors, _, _ = socket.recv_fds(self._control, _LONGEST, 4)
+        except OSError as error:  # never a BrokenPipeError: urllib3 takes it for an answer that came early
+            raise ConnectionRefusedError(f"the browser's room is gone: {error}") from error
+        if not descriptors:
+            said = said or b"the browser's room is gone"
+            raise ConnectionRefusedError(f"no connection to the browser's port {port}: {said.decode(errors='replace')}")
+        connection = socket.socket(fileno=descriptors[0])
+        connection.settimeout(timeout_s)
+        return connection
+
+    def close(self) -> None:
+        """End everything in the room, and what listens there."""
+        self._control.close()
+        for listener in self.listeners:
+            listener.close()
+        self.process.kill()
+        self.process.wait()
+
+
+def choose_user() -> int | None:
+    """Return a user with no account and no files, where we may become one; else `None`."""
+    if os.geteuid() != 0:
+        return None
+    while True:
+        user = _USERS[secrets.randbelow(len(_USERS))]
+        try:
+            pwd.getpwuid(user)
+        except KeyError:
+            return user
+
+
+def make_folder(user: int | None) -> tuple[Path, int | None]:
+    """Make a folder for what the programs write; return it and its owner, `None` where that is whoever we are.
+
+    The owner is `user` where root may give the folder away and a folder for temporary files can be entered by all.
+    """
+    sweep_folders()
+    name = f"{PREFIX}{os.getpid()}-"
+    for place in _list_places() if user is not None else ():
+        if all(parent.stat().st_mode & 0o001 for parent in (place, *place.parents)):
+            folder = Path(tempfile.mkdtemp(prefix=name, dir=place))
+            try:
+                os.chown(folder, user or 0, user or 0)
+                return folder, user
+            except OSError:
+                folder.rmdir()
+                break
+    return Path(tempfile.mkdtemp(prefix=name)), None
+
+
+def sweep_folders() -> None:
+    """Remove the folders of processes that were killed before they could."""
+    for place in _list_places():
+        for folder in place.glob(f"{PREFIX}*-*"):
+            owner = folder.name[len(PREFIX) :].split("-")[0]
+            if owner.isdigit() and not Path("/proc", owner).exists():
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _list_places() -> list[Path]:
+    places = (Path(tempfile.gettempdir()).resolve(), Path("/tmp"), Path("/var/tmp"))
+    return [place for place in dict.fromkeys(places) if place.is_dir()]

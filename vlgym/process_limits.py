@@ -1,0 +1,97 @@
+"""What a family of processes may use, and what happens when it uses more.
+
+It knows nothing of browsers. The core never imports it: who does depends on `psutil`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+import psutil
+
+_WATCH_S = 0.1
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one piece of work may use.
+
+    Attributes:
+        wall_s: seconds by the clock.
+        cpu_s: processor seconds of all the browser's processes together.
+        memory_mb: growth of their resident memory in MiB.
+    """
+
+    wall_s: float = 20.0
+    cpu_s: float = 5.0
+    memory_mb: float = 500.0
+
+
+class Guard:
+    """Watches a process and its descendants while a `with` block runs, and kills them when a limit is passed: a hung or
+    greedy page cannot be asked to stop.
+
+    Attributes:
+        reason: `None`, or the limit that was passed: `timeout` or `memory`. The processes are dead then.
+        by_clock: whether it was passed by the clock alone: the processes may have been stopped, or the machine busy.
+    """
+
+    def __init__(self, pid: int, limits: Limits) -> None:
+        self.pid = pid
+        self.limits = limits
+        self.reason: str | None = None
+        self.by_clock = False
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Guard:
+        self._begun = time.monotonic()
+        self._cpu, self._memory = measure_tree(self.pid)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(_WATCH_S):
+            cpu_s, memory_mb = measure_tree(self.pid)
+            if memory_mb - self._memory > self.limits.memory_mb:
+                self.reason = "memory"
+            elif cpu_s - self._cpu > self.limits.cpu_s:
+                self.reason = "timeout"
+            elif time.monotonic() - self._begun > self.limits.wall_s:
+                self.reason, self.by_clock = "timeout", True
+            if self.reason:
+                kill_tree(self.pid)
+                return
+
+
+def list_tree(pid: int) -> list[psutil.Process]:
+    """Return a process and its descendants; empty where it is gone."""
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        return [process, *process.children(recursive=True)]
+    return []
+
+
+def measure_tree(pid: int) -> tuple[float, float]:
+    """Return processor seconds and resident MiB of a process and its descendants (dead ones count nothing)."""
+    cpu_s = size = 0.0
+    for member in list_tree(pid):
+        with suppress(psutil.Error), member.oneshot():
+            times, memory = member.cpu_times(), member.memory_info()
+            cpu_s += times.user + times.system
+            size += memory.rss
+    return cpu_s, size / 2**20
+
+
+def kill_tree(pid: int) -> None:
+    """End a process and its descendants at once."""
+    for member in list_tree(pid):
+        with suppress(psutil.Error):
+            member.kill()
