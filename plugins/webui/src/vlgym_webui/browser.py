@@ -49,11 +49,11 @@ _MOST_TASKS = 5000
 _POLL_S, _ASKS_S = 0.004, 10.0
 _NO_DOCUMENT = "{now: 0, loaded: false, where: location.origin, counts: {left_page: 0, download: 0}}"
 _REFUSALS = {
-    "dialog": ("'allow-modals' keyword is not set",),
-    "popup": ("'allow-popups' permission is not set", "Blocked opening"),
+    "dialog": ("allow-modals",),
+    "popup": ("allow-popups", "Blocked opening"),
     "local_file": ("Not allowed to load local resource",),
     "worker": ('directive: "worker-src',),
-    "download": ("'allow-downloads'",),
+    "download": ("allow-downloads",),
     "network": ("violates the following Content Security Policy directive",),
 }
 """Kind -> words of Chromium's log that tell of it; the first kind that fits counts."""
