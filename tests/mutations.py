@@ -229,6 +229,8 @@ def write_page(saved: dict[str, Any], write: bool) -> None:
         test = before[TOGETHER][0]
         parts[-1] += f" With all ten at once {f'`{test}` fails' if test else 'they all pass'}."
     header = ["mistake", "file in `baselines/`", "", "caught by", "error", "CPU s", "by the tests before"]
+    if not before:
+        header, rows = header[:-1], [row[:-1] for row in rows]
     body = "\n\n".join([*parts, table(header, rows)])
     finish("mutations", "Mistakes that the tests notice", body, ["torch", "transformers", "pytest"], write,
            script="tests/mutations.py")  # fmt: skip
