@@ -65,7 +65,7 @@ def main(control: socket.socket, parent: int) -> int:
 def _serve(control: socket.socket, ending: int, driver: subprocess.Popen[bytes]) -> int:
     ended = os.pidfd_open(driver.pid)
     while True:
-        ready, _, _ = select.select([control, ending, ended], [], [])
+        ready, _, _ = select.select([control.fileno(), ending, ended], [], [])
         if ended in ready:
             return driver.wait()
         if ending in ready:
