@@ -46,6 +46,7 @@ BROKEN: list[tuple[str, str, dict[str, Any], str]] = [
     ("garbage", "Paying", {}, "was invalid and paid 0.5"),
     ("turn_limit", "Impatient", {}, "terminated the episode"),
     ("turn_limit", "Forgiving", {"kwargs": {"invalid_action": "terminate"}}, "did not terminate the episode"),
+    ("parser_time", "Rescanning", {"reply_styles": ("broken_toys:RescanningParser",)}, "a parser must be linear"),
     ("parsers", "Semicolon", {"reply_styles": ("tag", "plan")}, "plan: 'left; slowly' came back as"),
     ("prompt", "Accented", {}, "does not state the legal action(s) ['à gauche']"),
     ("reset_options", "Deaf", {}, "took the option no_such_option=1 without a word"),
@@ -89,9 +90,11 @@ def test_a_check_fails_for_an_environment_that_is_broken_in_that_way(
 @pytest.mark.parametrize(("check", "name", "changes", "evidence"), BROKEN, ids=[f"{row[0]}-{row[1]}" for row in BROKEN])
 def test_no_other_check_fails_for_it(check: str, name: str, changes: dict[str, Any], evidence: str) -> None:
     spec = broken_spec(name, changes)
-    also = {"NoCard": set(), "Lost": set(), "Walk": {"prompt", "parsers"} if "reply_styles" in changes else set()}.get(
-        name, set()
-    )
+    also = {
+        "NoCard": set(),
+        "Lost": set(),
+        "Walk": {"prompt", "parsers", "parser_time"} if "reply_styles" in changes else set(),
+    }.get(name, set())
     others = [other for other in CHECKS if other != check and other not in also]
     with installed(spec):
         certificate = certify(spec.id, only=others)
