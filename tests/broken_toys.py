@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -127,6 +128,22 @@ class TouchyParser(TagParser):
 
 class Touchy(Walk):
     """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; read by a parser that raises."""
+
+
+class RescanningParser(TagParser):
+    """Looks for the end anew after each beginning."""
+
+    name = "rescanning"
+
+    def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
+        for found in re.finditer("<action>", text):
+            text.find("</action>", found.end())
+            text[found.end() :].count("a")
+        return super().parse(text, legal)
+
+
+class Rescanning(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; read by a parser of quadratic time."""
 
 
 class Paying(Walk):

@@ -50,6 +50,7 @@ BROKEN: list[tuple[str, str, dict[str, Any], str]] = [
     ("garbage", "Paying", {}, "was invalid and paid 0.5"),
     ("turn_limit", "Impatient", {}, "terminated the episode"),
     ("turn_limit", "Forgiving", {"kwargs": {"invalid_action": "terminate"}}, "did not terminate the episode"),
+    ("parser_time", "Rescanning", {"reply_styles": ("broken_toys:RescanningParser",)}, "a parser must be linear"),
     ("parsers", "Semicolon", {"reply_styles": ("tag", "plan")}, "plan: 'left; slowly' came back as"),
     ("prompt", "Accented", {}, "does not state the legal action(s) ['à gauche']"),
     ("reset_options", "Deaf", {}, "took the option no_such_option=1 without a word"),

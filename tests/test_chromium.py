@@ -22,6 +22,7 @@ import psutil
 import pytest
 
 import vlgym.chromium
+from vlgym.browser_programs import find_program
 from vlgym.browser_room import Room
 from vlgym.chromium import BrowserError, BrowserPool, Chromium, Guard, Limits, kill_tree, list_tree, measure_tree
 from vlgym.errors import MissingSystemPartError, NotInstalledError
@@ -180,6 +181,24 @@ def test_a_chromium_that_ends_at_its_start_is_given_up_at_once_with_what_it_said
     assert "Chromium is version 1, its driver 1" in str(raised.value)
     assert "must agree" in str(raised.value)
     assert not list(tmp_path.glob("vlgym-chromium-*"))
+
+
+@pytest.mark.parametrize("kills", [2, 3])
+def test_a_program_that_is_killed_while_it_is_asked_for_its_version_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kills: int
+) -> None:
+    program = tmp_path / "chromium"
+    count = tmp_path / "count"
+    program.write_text(
+        f"#!/bin/sh\necho >> {count}\n[ $(wc -l < {count}) -le {kills} ] && kill -9 $$\necho Chromium 156.0\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("VLGYM_CHROMIUM", str(program))
+    if kills == 2:
+        assert find_program("VLGYM_CHROMIUM", "apt").version == 156
+    else:
+        with pytest.raises(MissingSystemPartError, match="ended with status -9"):
+            find_program("VLGYM_CHROMIUM", "apt")
 
 
 def test_missing_packages_are_named_with_the_line_that_installs_them(monkeypatch: pytest.MonkeyPatch) -> None:

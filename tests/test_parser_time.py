@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 import pytest
+from broken_toys import RescanningParser
 
 from vlgym.parsers import PARSERS, TagParser, get_parser
 from vlgym.registry import get_registry
@@ -15,16 +16,6 @@ from vlgym.testing.subject import CheckFailure
 from vlgym.types import Parsed
 
 LEGAL = ("search[red mug]", "click[buy now]")
-
-
-class Rescanning(TagParser):
-    """Looks for the end anew after each beginning."""
-
-    def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
-        for found in re.finditer("<action>", text):
-            text.find("</action>", found.end())
-            text[found.end() :].count("a")
-        return super().parse(text, legal)
 
 
 class Ambiguous(TagParser):
@@ -52,7 +43,7 @@ def test_a_parser_that_ships_is_linear(style: str) -> None:
     assert slowest.linear, slowest
 
 
-@pytest.mark.parametrize("planted", [Rescanning, Ambiguous, Exponential])
+@pytest.mark.parametrize("planted", [RescanningParser, Ambiguous, Exponential])
 def test_a_planted_parser_that_is_not_linear_is_found(planted: type[TagParser]) -> None:
     assert not measure_parser(planted(), LEGAL).linear
 
@@ -65,7 +56,7 @@ def test_strings_have_the_length_that_is_asked_for_and_hold_the_format_s_own_pie
 
 
 def test_a_failure_names_the_style_and_the_string(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parser_time, "get_parser", lambda style: Rescanning())
+    monkeypatch.setattr(parser_time, "get_parser", lambda style: RescanningParser())
     with pytest.raises(CheckFailure, match=r"tag: prefix, repeated piece and end .* must be linear"):
         check_parser_time(Subject(get_registry().get("vlgym/NumberLine-v0"), {}))
 

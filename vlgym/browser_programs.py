@@ -20,6 +20,9 @@ PROGRAMS = {
 """Variable that names a program -> names looked for on the search path where it is not set."""
 
 _ANSWERS_S = 10.0
+_ASKED, _MOST_STATUS = 3, 128
+"""How often a program is asked that a signal ends, from outside; and the last status that tells of no signal."""
+
 _VERSIONS = {"VLGYM_CHROMIUM": r"\b(\d+)\.\d", "VLGYM_CHROMEDRIVER": r"ChromeDriver (\d+)\.\d"}
 
 
@@ -39,8 +42,8 @@ class Program:
 def find_program(variable: str, apt: str) -> Program:
     """Return the program that `$VLGYM_CHROMIUM` or `$VLGYM_CHROMEDRIVER` names, else the first on the search path.
 
-    It is asked for its version, which takes less than 0.1 s: a driver would wait a minute, and say nothing, for a
-    Chromium that cannot run or is another program.
+    It is asked for its version (again, where a signal from outside ends it), which takes less than 0.1 s: a driver
+    would wait a minute, and say nothing, for a Chromium that cannot run or is another program.
 
     Args:
         variable: one of `PROGRAMS`.
@@ -72,9 +75,12 @@ def find_program(variable: str, apt: str) -> Program:
 def _ask_version(path: str) -> tuple[str, str]:
     """Return what a program says to `--version`, and how that failed; an empty string where it did not."""
     try:
-        done = subprocess.run(
-            [path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_ANSWERS_S, check=False
-        )
+        for _ in range(_ASKED):
+            done = subprocess.run(
+                [path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_ANSWERS_S, check=False
+            )
+            if 0 <= done.returncode <= _MOST_STATUS:
+                break
     except subprocess.TimeoutExpired:
         return "", f"gave no answer in {_ANSWERS_S:.0f} s"
     except OSError as error:
