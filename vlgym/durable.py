@@ -52,7 +52,8 @@ def place_folder(part: Path, folder: Path) -> None:
         sync(path)
     sync(part)
     old = old_of(folder)
-    if folder.exists():
+    if replaces := folder.exists():
+        shutil.rmtree(old, ignore_errors=True)
         os.replace(folder, old)
     try:
         os.replace(part, folder)
@@ -60,7 +61,8 @@ def place_folder(part: Path, folder: Path) -> None:
         put_back(folder)
         raise
     sync(folder.parent)
-    shutil.rmtree(old, ignore_errors=True)
+    if replaces:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def put_back(folder: Path) -> None:

@@ -12,7 +12,7 @@ import importlib.util
 import json
 import math
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -152,9 +152,11 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     Raises:
         UserError: a line is damaged; the message names it.
     """
-    rows = []
-    with path.open("rb") if path.exists() else nullcontext([]) as lines:
-        for number, line in enumerate(lines, 1):
+    rows: list[dict[str, Any]] = []
+    if not path.exists():
+        return rows
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
             if is_cut(line):
                 break
             try:
