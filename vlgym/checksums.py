@@ -22,7 +22,8 @@ THREADS = 4
 
 
 def seal(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record as JSON has it, with its checksum last. It is of the values: line breaks and blanks are free."""
+    """Return a record as JSON has it, with its checksum last. It is of the values, however
+    they are written."""
     plain = json.loads(json.dumps(record, default=str))
     plain.pop(FIELD, None)
     return {**plain, FIELD: _crc(plain)}

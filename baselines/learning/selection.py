@@ -71,6 +71,7 @@ class Selection:
         self.run, self.folder = run, run.out / BEST
         if run.world.first:
             put_back(self.folder)
+            _ = self.best  # a damaged note is told of before any work
 
     @property
     def best(self) -> Best | None:

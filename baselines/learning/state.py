@@ -185,7 +185,7 @@ def check_state(state: Mapping[str, Any], folder: Path) -> None:
     wrong += [] if wrong or warm <= state["warm"].keys() else ["warm"]
     if wrong:
         raise UserError(
-            f"The checkpoint {folder} is damaged (state.json: {wrong[0]} is {str(state.get(wrong[0]))[:40]!r}). Remove "
+            f"The checkpoint {folder} is damaged (state.json: {wrong[0]} is {state.get(wrong[0])!r:.40}). Remove "
             "that folder to go on from the one before."
         )
 
