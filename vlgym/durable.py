@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from contextlib import suppress
 from pathlib import Path
 
 _REFUSED = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
@@ -67,9 +66,8 @@ def place_folder(part: Path, folder: Path) -> None:
 
 def put_back(folder: Path) -> None:
     """Undo what a kill left half done between the two steps of `place_folder`."""
-    if not folder.exists():
-        with suppress(FileNotFoundError):
-            os.replace(old_of(folder), folder)
+    if old_of(folder).exists() and not folder.exists():
+        os.replace(old_of(folder), folder)
 
 
 def old_of(folder: Path) -> Path:
