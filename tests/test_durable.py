@@ -173,6 +173,9 @@ def test_a_flipped_bit_in_a_line_is_an_error_that_names_it(folder: Path, read: C
             read(folder)
         assert "\n" not in str(told.value)
         path.write_bytes(whole)
+    flip(path, whole.index(b"crc32"), 0)
+    with pytest.raises(TrajectoryError, match=r"line 1: .*its checksum \(crc32\) is missing"):
+        read(folder)
 
 
 def test_a_flipped_bit_in_run_json_is_an_error(folder: Path) -> None:
