@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 
+from vlgym.checksums import seal
 from vlgym.errors import UserError, check_number
 
 from .engine.engine import Engine
@@ -96,7 +97,7 @@ def run(config: Config) -> WarmReport:
     policy = ModelPolicy(engine, torch.Generator().manual_seed(config.seed), name=config.model)
     record = describe("sft", asdict(config), env_ids, {}, policy=policy)
     limits = Limits(engine.max_new_tokens, family.image_tokens, system=family.system)
-    export_merged(family, config.out, {WARM.mark: {**record, "report": asdict(report)}, **limits.note()})
+    export_merged(family, config.out, {WARM.mark: seal({**record, "report": asdict(report)}), **limits.note()})
     print(f"saved {config.out} after {report.steps} steps and {report.seconds:.0f} s")
     return report
 

@@ -35,7 +35,7 @@ from vlgym.types import StepRecord
 
 from .learning.command import main, parse
 from .runs.checkpoint import checkpoints
-from .runs.folder import claim, encode_json, write_json
+from .runs.folder import claim, encode_json, read_record, write_json
 from .runs.logs import LOG_FILE, read_rows
 from .studies.arms import STUDIES, Arm, Study
 from .studies.report import draw, write_page
@@ -119,7 +119,7 @@ class Runs:
                 arguments = [arm.module, "--resume", "--out", str(out), "--env-steps", steps]
             else:
                 shutil.rmtree(out, ignore_errors=True)
-                limit = json.loads((warm / WARM_REPORT).read_text())["report"]["max_new_tokens"]
+                limit = read_record(warm / WARM_REPORT)["report"]["max_new_tokens"]
                 arguments = [
                     arm.module, "--env", arm.env or study.env, "--model", str(warm), "--seed", str(seed),
                     "--out", str(out), "--max-new-tokens", str(limit), "--updates", "1000000",
@@ -131,7 +131,7 @@ class Runs:
         out.mkdir(parents=True, exist_ok=True)
         if study.judged_on:
             model = out / "model" if arm.module is not None else warm
-            limit = json.loads((warm / WARM_REPORT).read_text())["report"]["max_new_tokens"]
+            limit = read_record(warm / WARM_REPORT)["report"]["max_new_tokens"]
             arguments = [
                 "vlgym", "eval", "--policy", f"hf:{model}", "--env", study.judged_on, "--max-tokens", str(limit),
                 "--out", str(out / JUDGED), "--episodes", str(JUDGED_EPISODES), "--num-envs", "32", "--no-probe",
@@ -154,7 +154,7 @@ def collect(folder: Path, study: Study) -> list[dict[str, Any]]:
             rows = read_rows(out / LOG_FILE)
             curve = [[row.get(name) for name in names] for row in rows]
             evaluation = out / "evaluation.json"
-            evaluations = json.loads(evaluation.read_text()) if evaluation.is_file() else []
+            evaluations = read_record(evaluation) if evaluation.is_file() else []
             judged = judge(out / JUDGED, study.judged_on.split(",")) if study.judged_on else []
             for entry in (*evaluations, *judged):
                 entry.pop("policy", None)  # it names a folder of this machine

@@ -11,6 +11,7 @@ from typing import Any
 
 from toys import installed, make_entry, make_spec, make_walk
 
+from vlgym.checksums import seal, unseal
 from vlgym.evaluation.plan import name_part
 from vlgym.making import make, unwrap
 from vlgym.policies import Policy
@@ -85,7 +86,7 @@ def write_run(
             }  # fmt: skip
             played += finished[:finish]
     head = {
-        "format": 3, "kind": "evaluation", "policy": run["policy"], "split": split, "parts": parts,
+        "format": 4, "kind": "evaluation", "policy": run["policy"], "split": split, "parts": parts,
         "versions": run["versions"], "sessions": [{"command": ["vlgym", "eval"], "started": "2026-01-01T00:00:00"}],
         **({"prices": {"in": prices[0], "out": prices[1]}} if prices else {}), **header,
     }  # fmt: skip
@@ -96,13 +97,13 @@ def write_run(
 
 
 def read_rows(folder: Path) -> list[dict[str, Any]]:
-    """Return the lines of metadata.jsonl."""
-    return [json.loads(line) for line in (folder / "metadata.jsonl").read_text(encoding="utf-8").splitlines()]
+    """Return the lines of metadata.jsonl, without their checksums."""
+    return [unseal(json.loads(line)) for line in (folder / "metadata.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
 def write_rows(folder: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write the lines of metadata.jsonl."""
-    text = "".join(json.dumps(row) + "\n" for row in rows)
+    text = "".join(json.dumps(seal(row)) + "\n" for row in rows)
     (folder / "metadata.jsonl").write_text(text, encoding="utf-8")
 
 
@@ -110,7 +111,8 @@ def change_header(folder: Path, **changes: Any) -> None:
     """Change run.json; `None` takes a key away."""
     path = folder / "run.json"
     header = {**json.loads(path.read_text(encoding="utf-8")), **changes}
-    path.write_text(json.dumps({name: value for name, value in header.items() if value is not None}), encoding="utf-8")
+    kept = {name: value for name, value in header.items() if value is not None}
+    path.write_text(json.dumps(seal(kept)), encoding="utf-8")
 
 
 __all__ = [

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from toys import Coin, make_spec, make_walk
 
+from vlgym.checksums import seal
 from vlgym.errors import TrajectoryError
 from vlgym.parsers import TagParser
 from vlgym.policies import RandomPolicy
@@ -151,7 +152,7 @@ def change_line(folder: Path, number: int, **changes: Any) -> None:
     path = folder / "metadata.jsonl"
     lines = path.read_text().splitlines()
     row = {**json.loads(lines[number - 1]), **changes}
-    lines[number - 1] = json.dumps({key: value for key, value in row.items() if value is not ...})
+    lines[number - 1] = json.dumps(seal({key: value for key, value in row.items() if value is not ...}))
     path.write_text("\n".join(lines) + "\n")
 
 

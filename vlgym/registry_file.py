@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from .durable import write_whole
 from .errors import RegistryFileError, SpecError
 from .limited_yaml import TooMuchYaml, read_yaml
 from .spec import EnvSpec
@@ -100,9 +101,7 @@ def write_registry(
         width=120,
         allow_unicode=True,
     )
-    partial = path.with_suffix(".yaml.partial")
-    partial.write_text(BANNER + body, encoding="utf-8")
-    partial.replace(path)
+    write_whole(path, BANNER + body)
 
 
 def keep_by_hand(recorded: dict[str, Any] | None, live: dict[str, Any]) -> dict[str, Any]:

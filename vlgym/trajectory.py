@@ -4,6 +4,8 @@ read back.
     run.json           what was run: environments with all their arguments, hashes, parser, history; package versions
     metadata.jsonl     one line per turn, an episode's lines together; `file_name` points at the turn's image
     images/*.png       lossless, named by a hash of their pixels: equal ones are stored once
+
+run.json and every line hold a checksum, and a picture has its name: what is damaged is an error when it is read.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -19,6 +22,8 @@ from typing import Any
 import numpy as np
 
 from .arguments import to_plain
+from .checksums import is_cut, seal, unseal
+from .durable import sync, write_whole
 from .env import VLEnv
 from .errors import TrajectoryError
 from .prompts import PromptBuilder
@@ -27,7 +32,9 @@ from .rendering import decode_png, encode_png
 from .types import Image, Message, StepRecord, Usage
 from .versions import find_distribution, list_versions
 
-FORMAT = 3
+FORMAT = 4
+READABLE = (3, 4)
+"""Formats of runs that are read; format 3 had no checksums."""
 SEED_RULE = "vlgym.seeding.episode_seed(environment id, split, episode number)"
 HEADER, METADATA = "run.json", "metadata.jsonl"
 _NAMES = ("name", "version")
@@ -35,6 +42,7 @@ _FIELDS = (
     "env_id", "episode", "seed", "turn", "text", "reply", "actions", "parse", "reward", "terminated", "truncated",
     "invalid", "success", "score",
 )  # fmt: skip
+SYNC_EVERY = 1.0  # seconds
 _SINCE_FORMAT_3 = ("part", "repeat", "cut", "refused", "after")
 
 
@@ -87,7 +95,10 @@ def without_none(value: Any) -> Any:
 
 
 class TrajectoryWriter:
-    """Appends episodes to a folder; each episode is on disk when `write` returns.
+    """Appends episodes to a folder; a kill loses none that `write` has returned from.
+
+    Their lines are flushed to the disk once a second and by `sync`: a machine that loses its power may lose the last
+    second's. Pictures are left to the system, which takes some seconds: there are too many.
 
     Args:
         folder: made if missing; must be empty or hold a run that `run` equals.
@@ -112,7 +123,9 @@ class TrajectoryWriter:
         self._stored: set[str] = set()
         self._names: dict[int, str] = {}  # by `id`, within one episode: a history shows the same arrays again and again
         (self.folder / "images").mkdir(parents=True, exist_ok=True)
-        header.write_text(json.dumps(run, indent=2) + "\n", encoding="utf-8")
+        if not header.exists():
+            write_whole(header, encode_header(run))
+        self._synced = time.monotonic()
 
     def write(self, episode: list[StepRecord]) -> None:
         """Append one episode's records: images first, then the lines that name them."""
@@ -125,16 +138,30 @@ class TrajectoryWriter:
             row["span"] = None if record.span is None else list(record.span)
             row["usage"] = None if record.usage is None else asdict(record.usage)
             row["prompt"] = json.dumps([self._without_images(message) for message in record.messages])
-            lines.append(json.dumps(row))
-        with (self.folder / METADATA).open("a", encoding="utf-8") as file:
-            file.write("".join(line + "\n" for line in lines))
+            lines.append(json.dumps(seal(row)) + "\n")
+        with (self.folder / METADATA).open("ab", buffering=0) as file:
+            end, data = file.tell(), "".join(lines).encode()
+            try:
+                while data:
+                    data = data[file.write(data) :]
+            except OSError:
+                file.truncate(end)  # half of an episode would be taken for damage when more come after it
+                raise
+        if time.monotonic() - self._synced >= SYNC_EVERY:
+            self.sync()
+
+    def sync(self) -> None:
+        """Flush all lines to the disk."""
+        if (self.folder / METADATA).exists():
+            sync(self.folder / METADATA)
+        sync(self.folder)
+        self._synced = time.monotonic()
 
     def _store(self, image: Image) -> str:
         """Write an image, unless an equal one is there, and return its name."""
         if id(image) in self._names:
             return self._names[id(image)]
-        digest = hashlib.sha256(f"{image.shape}".encode() + np.ascontiguousarray(image).tobytes()).hexdigest()[:20]
-        name = self._names[id(image)] = f"images/{digest}.png"
+        name = self._names[id(image)] = f"images/{hash_picture(image)}.png"
         if name not in self._stored:
             path = self.folder / name
             if not path.exists():
@@ -164,31 +191,54 @@ def read_trajectories(
         unfinished: `False` leaves out what a kill leaves at the end: a line without its end, an episode without one.
 
     Raises:
-        TrajectoryError: a line or an image is missing or malformed; the message names the line.
+        TrajectoryError: a line or an image is missing, damaged or malformed; the message names the line.
     """
     folder = Path(folder)
     path = folder / METADATA
-    if not path.exists():
-        raise TrajectoryError(f"{folder} holds no {METADATA}; is it a trajectory folder?")
     episode: list[StepRecord] = []
     read: Callable[[Path], Any] = _read_image if images else _find_image
     known = _Images(folder, read)
-    with path.open(encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            if not (unfinished or line.endswith("\n")):
-                break
-            try:
-                record = _read_record(json.loads(line), known, images)
-            except (ValueError, KeyError, TypeError, OSError) as error:
-                raise TrajectoryError(f"{path}, line {number}: {type(error).__name__}: {error}") from None
-            episode.append(record)
-            if record.terminated or record.truncated:
-                yield episode
-                episode = []
-                if images:
-                    known.clear()
+    for number, _, row in read_lines(folder, unfinished=unfinished):
+        try:
+            record = _read_record(row, known, images)
+        except (ValueError, KeyError, TypeError, OSError) as error:
+            raise TrajectoryError(f"{path}, line {number}: {type(error).__name__}: {error}") from None
+        episode.append(record)
+        if record.terminated or record.truncated:
+            yield episode
+            episode = []
+            if images:
+                known.clear()
     if episode and unfinished:
         yield episode
+
+
+def read_lines(folder: Path, *, unfinished: bool) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    """Yield the lines of a folder: number, the byte after it, and what it says, without its checksum.
+
+    Args:
+        folder: of a `TrajectoryWriter`.
+        unfinished: `False` leaves out the beginning of a line that a kill leaves at the end.
+
+    Raises:
+        TrajectoryError: there are none, or one is damaged; the message names the line.
+    """
+    path = folder / METADATA
+    if not path.exists():
+        raise TrajectoryError(f"{folder} holds no {METADATA}; is it a trajectory folder?")
+    held = read_header(folder)
+    required = is_sealed(held)
+    end = 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            end += len(line)
+            if not unfinished and is_cut(line):
+                break
+            try:
+                row = unseal(json.loads(line.decode("utf-8")), required=required)
+            except (ValueError, RecursionError) as error:
+                raise TrajectoryError(f"{path}, line {number}: {type(error).__name__}: {error}") from None
+            yield number, end, row
 
 
 class _Images(dict[str, Any]):
@@ -204,7 +254,10 @@ class _Images(dict[str, Any]):
 
 
 def _read_image(path: Path) -> Any:
-    return decode_png(path.read_bytes())
+    image = decode_png(path.read_bytes())
+    if hash_picture(image) != path.stem:
+        raise ValueError(f"the picture {path.name} is not the one that was written; it is damaged")
+    return image
 
 
 def _find_image(path: Path) -> Any:
@@ -249,16 +302,33 @@ def describe_env(env: VLEnv, builder: PromptBuilder | None = None) -> dict[str, 
     }
 
 
+def hash_picture(image: Image) -> str:
+    """Return the name of a picture's file, without its suffix."""
+    return hashlib.sha256(f"{image.shape}".encode() + np.ascontiguousarray(image).tobytes()).hexdigest()[:20]
+
+
+def encode_header(run: dict[str, Any]) -> str:
+    """Return the text of a run.json."""
+    return json.dumps(seal(run), indent=2) + "\n"
+
+
+def is_sealed(held: Any) -> bool:
+    """Whether what a run.json says is of a format that has checksums."""
+    number = held.get("format") if isinstance(held, dict) else None
+    return isinstance(number, int) and number > READABLE[0]
+
+
 def read_header(folder: Path) -> Any:
-    """Return what a folder's run.json says.
+    """Return what a folder's run.json says, without its checksum.
 
     Raises:
         TrajectoryError: it cannot be read.
     """
     path = folder / HEADER
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
+        held = json.loads(path.read_text(encoding="utf-8"))
+        return unseal(held, required=is_sealed(held)) if isinstance(held, dict) else held
+    except (ValueError, OSError, RecursionError) as error:
         raise TrajectoryError(
             f"{path} cannot be read ({type(error).__name__}: {error}); choose another folder."
         ) from None

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from vlgym.durable import place_folder
 from vlgym.rollout import Runner
 from vlgym.trajectory import TrajectoryWriter
 from vlgym.types import Reply, StepRecord
@@ -90,7 +91,7 @@ class EpisodeRecorder:
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)  # half of one fills a full disk
             raise
-        os.replace(part, target)
+        place_folder(part, target)
         self._ended = []
         for old in recordings(self.folder)[: -self.keep]:
             _remove(old)

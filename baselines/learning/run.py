@@ -23,7 +23,6 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 import torch
-from safetensors.torch import save_file
 from torch import nn
 
 from vlgym.errors import UserError
@@ -36,7 +35,7 @@ from ..models import lora
 from ..models.limits import NEW_TOKENS, read_limits
 from ..models.load import load_family
 from ..runs import distributed, folder, joining
-from ..runs.checkpoint import checkpoints, load_checkpoint, load_module, load_tensors, module_tensors
+from ..runs.checkpoint import checkpoints, load_checkpoint, load_module, load_tensors, module_tensors, save_tensors
 from ..runs.logs import FAILURES_FILE, RunLog, start_tracker
 from ..runs.overwriting import check_folder, prepare_folder
 from ..runs.sharded_checkpoint import read_parts
@@ -53,7 +52,7 @@ from .results import check_targets, save_results
 from .resuming import saved_config
 from .selection import TEST, Selection
 from .sharded import ShardedWeights
-from .state import Kept, Part, Plays, RunState
+from .state import Kept, Part, Plays, RunState, check_state
 from .update import Update, peak_memory
 from .warm_start import WarmReport, check_oracles, share_warm_start, show_check, warm_start
 from .weights import Adapters, AllWeights, Weights, engines
@@ -120,15 +119,16 @@ class Run(Generic[C]):
                 prepare_folder(self.out, overwrite=c.overwrite)
             self._stack.enter_context(folder.claim(self.out))
             if not c.resume:
-                folder.write_json(self.out / folder.RUN_FILE, record)
+                folder.write_record(self.out / folder.RUN_FILE, record)
             self._tracker = start_tracker(c.track, self.out.name, asdict(c))
-        self._checkpoint = load_checkpoint(self.out / "checkpoints", joining.own_device(c.device)) if c.resume else None
+        self._checkpoint = self._load_checkpoint() if c.resume else None
+        base = self._checkpoint[1].get("base") if self._checkpoint else None
         warm = WarmReport()
         engine = Engine(family, max_new_tokens=c.max_new_tokens or NEW_TOKENS, parsers=self.envs.parsers())
-        if c.resume and c.lora.rank and (self.out / BASE_FILE).is_file():
-            load_module("base", family.model, load_tensors(self.out / BASE_FILE, joining.own_device(c.device)))
+        if base is not None:
+            load_module("base", family.model, load_tensors(self.out / BASE_FILE, base, joining.own_device(c.device)))
         elif not c.resume and c.warm.steps:
-            warm = self._warm_start(engine) if self.world.first else warm
+            warm, base = self._warm_start(engine) if self.world.first else (warm, None)
             warm = share_warm_start(warm, engine, self.world)
         if c.quantize != "none":
             lora.pack(family, joining.own_device(c.device))
@@ -148,12 +148,13 @@ class Run(Generic[C]):
         self.order = torch.Generator().manual_seed(2 * c.seed + 2)
         c = self.config = fit_passes(c, self.weights, self.envs, self.world)
         self.state = RunState(self.weights, {"sampler": sampling, "order": self.order}, warm, self.world)
+        self.state.base = base
         self.policy = ModelPolicy(
             self.weights.sampler, sampling, name=f"{c.algorithm} ({c.model})", world=self.world, shares=self.envs.shares
         )
         record["policy"] = self.policy.describe()  # the limits that follow from model and warm start are known now
         if self.world.first and not c.resume:
-            folder.write_json(self.out / folder.RUN_FILE, record)
+            folder.write_record(self.out / folder.RUN_FILE, record)
         self.recorder = make_recorder(c, self.out, record, self.world)
         self.selection = Selection(self)
 
@@ -170,8 +171,16 @@ class Run(Generic[C]):
             builder=self.envs.builder, episodes=episodes,
         )  # fmt: skip
 
-    def _warm_start(self, engine: Engine) -> WarmReport:
-        c = self.config
+    def _load_checkpoint(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+        tensors, state = load_checkpoint(
+            self.out / "checkpoints", joining.own_device(self.config.device), rank=self.world.rank, size=self.world.size
+        )
+        check_state(state, checkpoints(self.out / "checkpoints")[-1])
+        return tensors, state
+
+    def _warm_start(self, engine: Engine) -> tuple[WarmReport, dict[str, Any] | None]:
+        """Do it; return what was done, and size and checksum of the file with the weights under adapters."""
+        c, saved = self.config, None
         print(
             f"warm start: imitating the oracle, {c.warm.noise:.0%} of its actions replaced by random ones", flush=True
         )
@@ -186,8 +195,8 @@ class Run(Generic[C]):
         print(f"warm start ended after {report.steps} gradient steps, {report.seconds:.0f} s", flush=True)
         if c.lora.rank:
             base = {name: x.clone() for name, x in module_tensors("base", engine.family.model).items()}
-            save_file(base, self.out / BASE_FILE)
-        return report
+            saved = save_tensors(self.out / BASE_FILE, base)
+        return report, saved
 
     def keep(
         self,
@@ -302,11 +311,12 @@ class Run(Generic[C]):
             self.log.say(in_words(report, state.env_steps))
         state.evaluations += new
         if self.world.first:
-            folder.write_json(self.out / "evaluation.json", state.evaluations)
+            folder.write_record(self.out / "evaluation.json", state.evaluations)
         return new
 
     def save(self) -> None:
-        """Write a checkpoint."""
+        """Write a checkpoint; what it relies on is on the disk first."""
+        self.log.sync()
         self.state.save(self.out / "checkpoints", self.kept)
 
     def save_model(self) -> list[Path]:

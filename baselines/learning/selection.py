@@ -7,19 +7,22 @@ played before and after training as in every run, and once more by the model tha
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from vlgym.checksums import seal
+from vlgym.durable import put_back
+from vlgym.errors import UserError
+
 from ..engine.engine import Engine
 from ..models.limits import EVALUATION
 from ..models.load import load_family
 from ..models.lora import export_merged
 from ..runs import distributed
-from ..runs.folder import write_json
+from ..runs.folder import read_record, write_record
 from .evaluation import held_out, in_words
 from .results import BEST, limits_of
 
@@ -66,15 +69,27 @@ class Selection:
 
     def __init__(self, run: Run[Any]) -> None:
         self.run, self.folder = run, run.out / BEST
+        if run.world.first:
+            put_back(self.folder)
+            _ = self.best  # a damaged note is told of before any work
 
     @property
     def best(self) -> Best | None:
-        """The best model so far; None before the first, or where its folder was removed or its note damaged."""
-        try:
-            note = json.loads((self.folder / EVALUATION).read_text())
-            return Best(note["update"], note["env_steps"], note["success"], note["mean_return"], note.get(TEST))
-        except (OSError, ValueError, KeyError, TypeError):
+        """The best model so far; None before the first, or where its folder was removed.
+
+        Raises:
+            UserError: its note is damaged.
+        """
+        path = self.folder / EVALUATION
+        if not path.exists():
             return None
+        try:
+            note = read_record(path)
+            return Best(note["update"], note["env_steps"], note["success"], note["mean_return"], note.get(TEST))
+        except (UserError, KeyError, TypeError) as error:
+            raise UserError(
+                f"{path} is damaged ({error}). Move {self.folder} away to go on without that model."
+            ) from None
 
     def validate(self, *, last: bool) -> None:
         """Where it is due, play validation episodes, keep the model if it is the best so far, and see whether to wait.
@@ -123,7 +138,7 @@ class Selection:
             return False
         run = self.run
         note = {name: value for name, value in asdict(found).items() if value is not None} | {VAL: list(reports)}
-        notes = {**limits_of(run.weights, run.config).note(), EVALUATION: note}
+        notes = {**limits_of(run.weights, run.config).note(), EVALUATION: seal(note)}
         export_merged(run.weights.whole, self.folder, notes)
         return True
 
@@ -144,7 +159,7 @@ class Selection:
             )
             return
         path = self.folder / EVALUATION
-        write_json(path, {**json.loads(path.read_text()), TEST: reports})
+        write_record(path, {**read_record(path), TEST: reports})
         score = sum(report["success"] for report in reports) / len(reports)
         run.log.say(
             f"best model: of update {best.update}, in {self.folder}; success {best.success:.3f} on the validation "

@@ -13,6 +13,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from vlgym.errors import UserError
+
 from ..runs import distributed
 from ..runs.checkpoint import load_module, module_tensors, part_of, save_checkpoint
 from ..runs.distributed import World
@@ -26,6 +28,12 @@ REARRANGED = (
     "{} processes before, {} now: weights, optimizers and random numbers go on as they were; the environments are "
     "shared out anew, and episodes that were open are left for the next ones."
 )
+
+SAVED = {
+    "update": int, "env_steps": int, "max_new_tokens": int, "sampler": str, "order": str, "collectors": list,
+    "learner": dict, "warm": dict, "evaluations": list,
+}  # fmt: skip
+"""What `state.json` of every learner's checkpoint holds, beside other things."""
 
 
 class Plays(Protocol):
@@ -87,6 +95,7 @@ class RunState:
     Attributes:
         update, env_steps: how many have been made.
         evaluations: reports on held-out episodes so far.
+        base: size and checksum of the file with the weights under adapters; None where there is none.
         rearranged: what is to be said where the run had another number of processes before it was resumed; or empty.
     """
 
@@ -98,6 +107,7 @@ class RunState:
         self.weights, self.generators, self.warm, self.world = weights, generators, warm, world
         self.update = self.env_steps = 0
         self.evaluations: list[dict[str, Any]] = []
+        self.base: dict[str, Any] | None = None
 
     def save(self, folder: Path, kept: Kept) -> Path | None:
         """Write a checkpoint after `update` updates (in the first process); return its folder."""
@@ -124,6 +134,7 @@ class RunState:
             "collectors": [json.loads(text) for text in collectors],
             "learner": kept.optimizers.state(),
             "warm": asdict(self.warm),
+            "base": self.base,
             "evaluations": self.evaluations,
             "recorder": kept.recorder.get_state() if kept.recorder is not None else None,
         }
@@ -161,6 +172,22 @@ class RunState:
             generator.set_state(torch.frombuffer(bytearray(base64.b64decode(saved[name])), dtype=torch.uint8))
         self.update, self.env_steps, self.evaluations = state["update"], state["env_steps"], state["evaluations"]
         self.warm = WarmReport(**{f.name: state["warm"][f.name] for f in fields(WarmReport)})
+
+
+def check_state(state: Mapping[str, Any], folder: Path) -> None:
+    """Check that the state of a checkpoint has what every learner's has.
+
+    Raises:
+        UserError: something is missing, or of another type.
+    """
+    warm = {f.name for f in fields(WarmReport)}
+    wrong = [name for name, kind in SAVED.items() if type(state.get(name)) is not kind]
+    wrong += [] if wrong or warm <= state["warm"].keys() else ["warm"]
+    if wrong:
+        raise UserError(
+            f"The checkpoint {folder} is damaged (state.json: {wrong[0]} is {state.get(wrong[0])!r:.40}). Remove "
+            "that folder to go on from the one before."
+        )
 
 
 def _encode(generator: torch.Generator) -> str:

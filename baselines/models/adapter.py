@@ -16,6 +16,7 @@ import torch
 from peft import LoraConfig, PeftModel
 from safetensors.torch import save_file
 
+from vlgym.checksums import CHECKSUMS
 from vlgym.errors import UserError
 
 from . import lora
@@ -24,7 +25,16 @@ from .folders import check_replaceable, write_notes, written_whole
 from .limits import FILE
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-ADAPTER_FILES = (CONFIG, WEIGHTS, FILE, "README.md", "tokenizer*", "special_tokens_map.json", "chat_template.jinja")
+ADAPTER_FILES = (
+    CONFIG,
+    WEIGHTS,
+    FILE,
+    CHECKSUMS,
+    "README.md",
+    "tokenizer*",
+    "special_tokens_map.json",
+    "chat_template.jinja",
+)
 """What an adapter's folder consists of, ours or another program's; an older one is replaced, nothing else is."""
 
 

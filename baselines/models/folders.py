@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,22 +10,44 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from vlgym.checksums import CHECKSUMS, check_files, write_checksums
+from vlgym.durable import place_folder, put_back
 from vlgym.errors import UserError, check_writable
+
+from .limits import EVALUATION
 
 
 @contextmanager
 def written_whole(folder: Path) -> Iterator[Path]:
-    """A folder beside `folder` to write to. At the end it takes the place of `folder`, or of an older one there."""
+    """A folder beside `folder` to write to. At the end it gets its checksums, is flushed to the disk and takes the
+    place of `folder`, or of an older one there."""
     folder.parent.mkdir(parents=True, exist_ok=True)
+    put_back(folder)
     part = folder.parent / f".{folder.name}.part"
     shutil.rmtree(part, ignore_errors=True)
     try:
         yield part
+        write_checksums(part, without=(EVALUATION,))
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)  # half of a model fills a full disk
         raise
-    shutil.rmtree(folder, ignore_errors=True)
-    os.replace(part, folder)
+    place_folder(part, folder)
+
+
+def check_whole(folder: Path) -> None:
+    """Check the files of a folder that was written here; of one without checksums nothing is known.
+
+    Raises:
+        UserError: one is damaged or missing.
+    """
+    if (folder / CHECKSUMS).is_file():
+        try:
+            check_files(folder)
+        except ValueError as error:
+            raise UserError(
+                f"--model {folder} is damaged: {error}. Save the model again; if you changed that file yourself, "
+                f"delete {CHECKSUMS} there."
+            ) from None
 
 
 def write_notes(folder: Path, notes: Mapping[str, Any]) -> None:

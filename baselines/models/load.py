@@ -20,6 +20,7 @@ from vlgym.terminal import is_live, open_console
 from .adapter import find_base, is_adapter, merge_adapter
 from .attention import choose_attention
 from .family import Family
+from .folders import check_whole
 from .gemma import Gemma3
 from .processor import read_processor
 from .qwen import Qwen3VL, QwenVL, TinyQwen2VL
@@ -65,6 +66,8 @@ def load_family(
         UserError: no such model, a damaged one, a family that is not supported, or an unknown dtype.
     """
     check_choice("--dtype", dtype, DTYPES)
+    if model != "tiny":
+        check_whole(Path(model))
     if is_adapter(model):
         family = load_family(
             find_base(model), image_tokens=image_tokens, seed=seed, dtype=dtype, device=device,

@@ -31,6 +31,7 @@ from peft.tuners.lora import Linear as LoraLinear
 from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
 
+from vlgym.checksums import CHECKSUMS
 from vlgym.errors import UserError, check_choice, check_number
 
 from .family import Family, Float32Product
@@ -42,7 +43,7 @@ NAME = "default"  # peft can hold several adapters by name; here there is one
 MODEL_FILES = (
     "config.json", "generation_config.json", "model*.safetensors", "model.safetensors.index.json", "tokenizer*",
     "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "chat_template.jinja",
-    "*processor_config.json", FILE, EVALUATION,
+    "*processor_config.json", FILE, EVALUATION, CHECKSUMS,
 )  # fmt: skip
 """What a saved model consists of; an older one is replaced, nothing else is."""
 MERGES = ("none", "model", "float32")

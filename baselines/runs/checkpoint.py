@@ -1,5 +1,5 @@
 """Checkpoints: tensors in safetensors, everything else in JSON, each written whole or not at all. No pickle, so loading
-one runs no code.
+one runs no code. A list of their files with their checksums is written last, and compared before anything is read.
 
 A checkpoint holds all that the next update depends on: weights, optimizer states, the exact states of the samplers'
 generators, the environments' episodes and the counters. Nothing in the learners reads a global generator, so none is
@@ -20,6 +20,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from vlgym.checksums import check_files, measure_file, write_checksums
+from vlgym.durable import place_file, place_folder, put_back
 from vlgym.errors import UserError
 
 from .folder import weights_digest
@@ -47,20 +49,18 @@ def save_checkpoint(
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"update-{state['update']:06d}"
     _tidy(folder)
-    temporary, replaced = part_of(folder, state["update"]), folder / f".{target.name}.old"
+    temporary = part_of(folder, state["update"])
     temporary.mkdir()
     try:
         save_file(own_storage(tensors), temporary / TENSORS)
         if beside is not None:
             beside(temporary)
         (temporary / STATE).write_text(json.dumps(state))
+        write_checksums(temporary)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)  # half of one fills a full disk
         raise
-    if target.exists():
-        os.replace(target, replaced)
-    os.replace(temporary, target)
-    shutil.rmtree(replaced, ignore_errors=True)
+    place_folder(temporary, target)
     for old in checkpoints(folder)[:-keep]:
         os.replace(old, hidden := old.with_name(f".{old.name}.gone"))  # a kill leaves no half of it that looks whole
         shutil.rmtree(hidden)
@@ -90,11 +90,19 @@ def own_storage(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def checkpoints(folder: Path) -> list[Path]:
     """Complete checkpoints, oldest first."""
-    return sorted(path for path in folder.glob("update-*") if (path / STATE).is_file())
+    return sorted(path for path in folder.glob("update-*") if path.is_dir() and any(path.iterdir()))
 
 
-def load_checkpoint(folder: Path, device: str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read the newest checkpoint.
+def load_checkpoint(
+    folder: Path, device: str = "cpu", *, rank: int = 0, size: int = 1
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read the newest checkpoint, if all its files are what was written.
+
+    Args:
+        folder: the run's checkpoint folder.
+        device: for the tensors.
+        rank: of this process; size: number of processes. Each looks into what it reads whole, and into its share of
+            the files that they read together.
 
     Raises:
         UserError: there is none, or it is damaged.
@@ -107,22 +115,43 @@ def load_checkpoint(folder: Path, device: str = "cpu") -> tuple[dict[str, Tensor
         )
     newest = found[-1]
     try:
-        return load_file(newest / TENSORS, device=device), json.loads((newest / STATE).read_text())
-    except (OSError, ValueError, SafetensorError) as error:
+        check_files(
+            newest, strict=True, only=lambda number, name: name in (STATE, TENSORS) or number % size == rank
+        )  # fmt: skip
+        state = json.loads((newest / STATE).read_bytes())
+        if not isinstance(state, dict) or state.get("update") != int(newest.name.removeprefix("update-")):
+            raise ValueError(f"{STATE} is not of update {newest.name.removeprefix('update-')}")
+        return load_file(newest / TENSORS, device=device), state
+    except (OSError, ValueError, RecursionError, SafetensorError) as error:
         other = f"to go on from {found[-2].name}" if len(found) > 1 else "and begin the run again, with --overwrite"
         raise UserError(f"The checkpoint {newest} is damaged ({error}). Remove that folder {other}.") from None
 
 
-def load_tensors(path: Path, device: str = "cpu") -> dict[str, Tensor]:
+def load_tensors(path: Path, expected: Mapping[str, Any], device: str = "cpu") -> dict[str, Tensor]:
     """Read the tensors of a file.
+
+    Args:
+        path: the file.
+        expected: its size and checksum, as `save_tensors` returned them.
+        device: for the tensors.
 
     Raises:
         UserError: it is missing or damaged.
     """
     try:
+        if measure_file(path) != expected:
+            raise ValueError("it holds other bytes than were written")
         return load_file(path, device=device)
-    except (OSError, SafetensorError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         raise UserError(f"{path} is damaged ({error}). Begin the run again, with --overwrite.") from None
+
+
+def save_tensors(path: Path, tensors: dict[str, Tensor]) -> dict[str, Any]:
+    """Write a file of tensors, whole or not at all; return its size and checksum."""
+    part = path.with_name(f"{path.name}.part")
+    save_file(tensors, part)
+    place_file(part, path)
+    return measure_file(path)
 
 
 # -- modules, optimizers and generators as tensors ---------------------------------------------------------------------
@@ -188,8 +217,6 @@ def load_optimizer(prefix: str, optimizer: torch.optim.Optimizer, tensors: dict[
 def _tidy(folder: Path) -> None:
     """Put a folder in order in which a process was killed at work."""
     for replaced in folder.glob(".*.old"):
-        target = folder / replaced.name.removeprefix(".").removesuffix(".old")
-        if not target.exists():  # killed between moving the old one away and putting the new one there
-            os.replace(replaced, target)
+        put_back(folder / replaced.name.removeprefix(".").removesuffix(".old"))
     for leftover in folder.glob(".*"):
         shutil.rmtree(leftover)

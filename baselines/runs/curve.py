@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .folder import write_whole
+from vlgym.durable import write_whole
 
 SMOOTH = 5  # updates in the running mean
 

@@ -7,16 +7,18 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
 
+from vlgym.checksums import seal, unseal
+from vlgym.durable import write_whole
 from vlgym.errors import UserError
 from vlgym.making import make
 from vlgym.prompts import PromptBuilder
 from vlgym.registry import get_registry
-from vlgym.trajectory import describe_run
+from vlgym.trajectory import describe_run, is_sealed
 
 RUN_FILE = "run.json"
 LOCK_FILE = ".lock"
@@ -83,15 +85,22 @@ def encode_json(data: Any) -> bytes:
     return (json.dumps(data, indent=1, default=str) + "\n").encode()
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all, whenever the process may be killed."""
-    temporary = path.with_name(path.name + ".part")
+def write_record(path: Path, data: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+    """Write an object, or a list of objects, as `write_json` does, each with its checksum."""
+    write_json(path, seal(data) if isinstance(data, Mapping) else [seal(each) for each in data])
+
+
+def read_record(path: Path) -> Any:
+    """Read what `write_record` wrote, without the checksums.
+
+    Raises:
+        UserError: it is damaged.
+    """
     try:
-        temporary.write_bytes(data)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
-    os.replace(temporary, path)
+        data = json.loads(path.read_bytes())
+        return [unseal(each) for each in data] if isinstance(data, list) else unseal(data)
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{path} cannot be read: {error}.") from None
 
 
 def read_run(out: Path) -> dict[str, Any]:
@@ -102,13 +111,15 @@ def read_run(out: Path) -> dict[str, Any]:
     """
     path = out / RUN_FILE
     try:
-        record = json.loads(path.read_text())
+        record = json.loads(path.read_bytes())
+        if isinstance(record, dict):
+            record = unseal(record, required=is_sealed(record))
         if not isinstance(record, dict) or not all(isinstance(record.get(n), dict) for n in ("config", "environments")):
             raise ValueError("it is no record of a run")
         return record
     except FileNotFoundError:
         raise UserError(f"{out} holds no run ({RUN_FILE} is missing); start one without --resume.") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{path} cannot be read: {error}. Start a new run in another --out.") from None
 
 

@@ -18,10 +18,11 @@ from typing import Any
 
 from torch.utils.tensorboard import SummaryWriter
 
+from vlgym.checksums import is_cut, seal, unseal
+from vlgym.durable import sync, write_whole
 from vlgym.errors import UserError, check_choice
 from vlgym.terminal import Advance, counting, is_live, open_console, open_progress
 
-from .folder import write_whole
 from .pace import Pace
 
 LOG_FILE = "log.jsonl"
@@ -80,7 +81,7 @@ class RunLog:
             return
         update = int(row["update"])
         plain = {k: (None if isinstance(v, float) and not math.isfinite(v) else v) for k, v in row.items()}
-        self.file.write(json.dumps(plain) + "\n")
+        self.file.write(json.dumps(seal(plain)) + "\n")
         self.file.flush()
         numbers = {k: v for k, v in plain.items() if isinstance(v, (int, float)) and k != "update"}
         for name, value in numbers.items():
@@ -95,6 +96,15 @@ class RunLog:
             self.progress.update(self.task, completed=completed, total=total, note=text, ends=self.pace.ends())
         elif update % PRINT_EVERY == 0 or update == self.total:
             self.console.print(f"update {update}/{self.total}  {text}", soft_wrap=True)
+
+    def sync(self) -> None:
+        """Flush the rows, and what was written of failures, to the disk: a checkpoint relies on them."""
+        if self.quiet:
+            return
+        for path in (self.path, self.path.with_name(FAILURES_FILE)):
+            if path.exists():
+                sync(path)
+        sync(self.path.parent)
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
@@ -137,21 +147,37 @@ def summary(row: Mapping[str, Any]) -> str:
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a JSONL log; a half-written last line is left out."""
-    rows = []
-    for line in path.read_text().splitlines() if path.exists() else []:
-        try:
-            rows.append(json.loads(line))
-        except ValueError:
-            break
+    """The rows of a JSONL log, without their checksums; a half-written last line is left out.
+
+    Raises:
+        UserError: a line is damaged; the message names it.
+    """
+    rows: list[dict[str, Any]] = []
+    if not path.exists():
+        return rows
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if is_cut(line):
+                break
+            try:
+                rows.append(unseal(json.loads(line.decode())))
+                if not isinstance(rows[-1].get("update"), int):
+                    raise ValueError("it says of no update")
+            except (ValueError, RecursionError) as error:
+                raise UserError(
+                    f"{path}, line {number}: {error}. Nothing was changed. The other lines are whole as far as they "
+                    "were read: remove this one to go on."
+                ) from None
     return rows
 
 
 def forget_later(path: Path, done: int) -> None:
     """Remove the rows of a JSONL file that come after update `done`: they are of a lost future."""
     if path.exists():
-        rows = [row for row in read_rows(path) if row["update"] <= done]
-        write_whole(path, "".join(json.dumps(row) + "\n" for row in rows).encode())
+        rows = read_rows(path)
+        text = "".join(json.dumps(seal(row)) + "\n" for row in rows if row["update"] <= done)
+        if text.encode() != path.read_bytes():
+            write_whole(path, text)
 
 
 def check_tracker(name: str) -> None:

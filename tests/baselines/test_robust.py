@@ -22,6 +22,7 @@ from baselines.learning.environments import Environments
 from baselines.learning.update import memory_advice
 from baselines.runs import checkpoint, folder
 from baselines.runs.checkpoint import checkpoints, load_checkpoint, save_checkpoint
+from baselines.runs.logs import read_rows
 from baselines.vldac import VLDAC, Config
 from vlgym.errors import UserError
 from vlgym.rollout import FAILURES_IN_A_ROW
@@ -49,8 +50,8 @@ def test_a_run_that_is_killed_goes_on_from_its_newest_checkpoint_to_the_same_end
     subprocess.run([*command, "--resume", "--out", str(killed)], cwd=ROOT, check=True, capture_output=True)
     logs = [
         [
-            {name: value for name, value in json.loads(line).items() if not name.startswith(("seconds", "speed"))}
-            for line in (folder / "log.jsonl").read_text().splitlines()
+            {name: value for name, value in row.items() if not name.startswith(("seconds", "speed"))}
+            for row in read_rows(folder / "log.jsonl")
         ]
         for folder in (whole, killed)
     ]

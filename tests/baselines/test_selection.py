@@ -14,6 +14,7 @@ from baselines import loop, vldac
 from baselines.learning import evaluation, selection
 from baselines.learning import run as run_module
 from baselines.runs.checkpoint import checkpoints
+from vlgym.checksums import seal
 from vlgym.errors import UserError
 from vlgym.evaluation import Report
 
@@ -103,7 +104,7 @@ def test_after_a_kill_the_wait_is_counted_from_the_model_that_lies_there(scores,
     told["val"] = [0.1, 0.2]
     run = vldac.train(replace(BASE, updates=1, out=tmp_path / "run"))
     note = best_note(run.out)
-    (run.out / "best" / "evaluation.json").write_text(json.dumps({**note, "update": 2, "success": 0.5}))
+    (run.out / "best" / "evaluation.json").write_text(json.dumps(seal({**note, "update": 2, "success": 0.5})))
     scores[1].clear()
     told["val"] = [0.5, 0.2, 0.2]  # of updates 2, 3 and 4
     again = vldac.train(vldac.Config(out=run.out, resume=True, updates=9, stop_after=2))

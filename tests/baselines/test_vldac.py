@@ -26,6 +26,7 @@ from baselines.learning.optimizers import MAX_SKIPS, Metrics
 from baselines.learning.warm_start import NoisyOracle, WarmConfig, collect, warm_start
 from baselines.models.load import load_family
 from baselines.runs.checkpoint import checkpoints
+from baselines.runs.folder import write_record
 from baselines.runs.logs import RunLog, read_rows
 from baselines.vldac import VLDAC, Config
 from vlgym import make
@@ -181,7 +182,7 @@ def test_a_run_whose_prompts_have_changed_is_not_mixed_with_new_ones(straight, t
     shutil.copytree(straight, copy)
     record = json.loads((copy / "run.json").read_text())
     record["environments"][ENV]["prompt_hash"] = "0" * 16
-    (copy / "run.json").write_text(json.dumps(record))
+    write_record(copy / "run.json", record)
     with pytest.raises(UserError, match="changed since that run began"):
         vldac.train(Config(out=copy, resume=True))
 

@@ -61,12 +61,12 @@ def results(tree: Path, python: str, case: str, out: Path) -> tuple[dict[str, to
         sys.exit(f"{' '.join(command)} in {tree} failed:\n{done.stdout}\n{done.stderr}")
     if module == "vlgym":
         lines = [json.loads(line) for line in (out / "metadata.jsonl").read_text().splitlines()]
-        return {}, [{name: value for name, value in line.items() if name != "usage"} for line in lines]
+        return {}, [{name: value for name, value in line.items() if name not in ("usage", "crc32")} for line in lines]
     if module == "baselines.sft":
         return load_file(out / "model.safetensors"), json.loads((out / "warm.json").read_text())["report"]["success"]
     newest = sorted((out / "checkpoints").glob("update-*"))[-1]
     rows = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
-    plain = [{k: v for k, v in row.items() if not k.startswith(("seconds", "speed"))} for row in rows]
+    plain = [{k: v for k, v in row.items() if not k.startswith(("seconds", "speed", "crc32"))} for row in rows]
     return load_file(newest / "tensors.safetensors"), [plain, json.loads((out / "evaluation.json").read_text())]
 
 

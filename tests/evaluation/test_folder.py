@@ -12,6 +12,7 @@ import pytest
 import toys
 from toys import installed, make_spec
 
+from vlgym.checksums import seal
 from vlgym.errors import TrajectoryError, UserError
 from vlgym.evaluation import run_evaluation
 from vlgym.evaluation.folder import EvaluationFolder, count_finished
@@ -20,7 +21,7 @@ from vlgym.evaluation.plan import Part
 from vlgym.evaluation.run import Unwatched
 from vlgym.policies import RandomPolicy
 from vlgym.prompts import PromptBuilder
-from vlgym.trajectory import read_trajectories
+from vlgym.trajectory import read_header, read_trajectories
 from vlgym.types import Reply, StepRecord, Usage
 
 WALK = make_spec()
@@ -95,7 +96,7 @@ def test_lines_of_an_episode_without_its_end_are_dropped(whole: Any, tmp_path: P
 
 
 def test_an_episode_is_never_written_twice(whole: Any, tmp_path: Path) -> None:
-    held = json.loads((tmp_path / "whole" / "run.json").read_text())
+    held = read_header(tmp_path / "whole")
     held.pop("sessions")
     with EvaluationFolder(tmp_path / "whole", held, session={}, resume=True) as folder:
         assert folder.finished == EVERY
@@ -151,7 +152,8 @@ def test_changed_hashes_and_versions_are_refused(
         specs = [make_spec(summary="Walk away.")]
     else:
         path = tmp_path / "whole" / "run.json"
-        path.write_text(path.read_text().replace('"numpy": "', '"numpy": "1.'))
+        held = json.loads(path.read_text().replace('"numpy": "', '"numpy": "1.'))
+        path.write_text(json.dumps(seal(held)))
     with installed(*specs), pytest.raises(UserError, match=f"Different: .*{named}"):
         run_evaluation(PARTS, RandomPolicy(), tmp_path / "whole", resume=True)
 
@@ -179,7 +181,7 @@ def test_a_run_has_one_split(tmp_path: Path) -> None:
 
 
 def test_two_processes_do_not_write_to_one_folder(whole: Any, tmp_path: Path) -> None:
-    held = json.loads((tmp_path / "whole" / "run.json").read_text())
+    held = read_header(tmp_path / "whole")
     held.pop("sessions")
     with (
         EvaluationFolder(tmp_path / "whole", held, session={}, resume=True),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evaluations import COIN, WALK, read_rows, toys_installed, write_rows, write_run
+from evaluations import COIN, WALK, change_header, read_rows, toys_installed, write_rows, write_run
 from toys import make_walk
 from typer.testing import CliRunner
 
@@ -211,7 +211,7 @@ def test_another_hash_is_refused(tmp_path: Path, runs: list[Path], name: str) ->
     other = write_run(tmp_path / "a", OraclePolicy(), episodes=2)
     header = json.loads((other / "run.json").read_text())
     header["parts"][WALK][name] = "other"
-    (other / "run.json").write_text(json.dumps(header))
+    change_header(other, parts=header["parts"])
     with pytest.raises(UserError, match=f"{WALK} differs in {name}"):
         compare_runs([runs[0], other])
 

@@ -329,7 +329,7 @@ def test_a_malformed_line_in_the_middle_is_one_clear_line(small: Path, line: str
 def test_bytes_that_are_no_text_are_one_clear_line(small: Path) -> None:
     path = small / "metadata.jsonl"
     path.write_bytes(b"\xff\xfe\n" + path.read_bytes())
-    with pytest.raises(TrajectoryError, match=r"metadata\.jsonl cannot be read: UnicodeDecodeError"):
+    with pytest.raises(TrajectoryError, match=r"metadata\.jsonl line 1: UnicodeDecodeError"):
         compute_report(small)
 
 
@@ -351,7 +351,7 @@ def test_a_folder_that_is_no_evaluation_is_one_clear_line(tmp_path: Path, small:
     ("changes", "message"),
     [
         ({"kind": "training"}, "holds a run of kind 'training', no evaluation"),
-        ({"format": 9}, "has format 9; this version reads 3"),
+        ({"format": 9}, "has format 9; this version reads 3 and 4"),
         ({"policy": None}, "'policy' is missing"),
         ({"policy": {"name": 3}}, "policy.name is 3"),
         ({"split": "dev"}, "split is 'dev'"),

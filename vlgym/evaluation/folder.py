@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..arguments import to_plain
+from ..durable import write_whole
 from ..errors import TrajectoryError, UserError, check_writable
 from ..policies import Policy
 from ..prompts import PromptBuilder
@@ -23,8 +24,10 @@ from ..trajectory import (
     SEED_RULE,
     TrajectoryWriter,
     describe_env,
+    encode_header,
     find_differences,
     read_header,
+    read_lines,
     without_none,
 )
 from ..types import StepRecord
@@ -104,10 +107,10 @@ class EvaluationFolder:
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = _lock(folder)
         try:
-            self.finished = _repair(folder / METADATA)
+            self.finished = _repair(folder)
             header = read_header(folder) if begun else {**run, SESSIONS: []}
             header[SESSIONS] = [*header[SESSIONS], session]
-            write_whole(folder / HEADER, json.dumps(header, indent=2) + "\n")
+            write_whole(folder / HEADER, encode_header(header))
             self._writer = TrajectoryWriter(folder, header)
         except BaseException:
             self._lock.close()
@@ -117,10 +120,13 @@ class EvaluationFolder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._lock.close()
+        try:
+            self._writer.sync()
+        finally:
+            self._lock.close()
 
     def write(self, episode: list[StepRecord]) -> None:
-        """Write a finished episode; it is on disk when this returns.
+        """Write a finished episode; no kill loses it when this has returned.
 
         Raises:
             TrajectoryError: it was written before.
@@ -158,7 +164,7 @@ def check_folder(folder: Path, resume: bool) -> bool:
         if not resume:
             raise UserError(f"--out {folder} holds a run already. Go on with it by --resume, or choose another.")
         return True
-    if folder.exists() and any(path.name != LOCK for path in folder.iterdir()):
+    if folder.exists() and any(path.name not in (LOCK, f"{HEADER}.part") for path in folder.iterdir()):
         raise UserError(f"--out {folder} is not empty and holds no {HEADER}; choose another folder.")
     if resume:
         raise UserError(f"--resume: {folder} holds no run yet; leave out --resume to begin one.")
@@ -167,47 +173,33 @@ def check_folder(folder: Path, resume: bool) -> bool:
 
 def count_finished(folder: Path) -> int:
     """Return how many whole episodes a folder holds."""
-    return len(_read_finished(folder / METADATA)[0])
+    return len(_read_finished(folder)[0])
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that, wherever the program is killed, the old one or the new one is there whole.
-
-    Half of a surrogate pair, which JSON may hold and no file can, becomes a question mark.
-    """
-    partial = path.with_name(f"{path.name}.partial")
-    partial.write_bytes(text.encode("utf-8", "replace"))
-    partial.replace(path)
-
-
-def _repair(path: Path) -> set[tuple[str, int]]:
+def _repair(folder: Path) -> set[tuple[str, int]]:
     """Drop what a kill left behind the last whole episode; return the whole ones."""
-    finished, end = _read_finished(path)
+    finished, end = _read_finished(folder)
+    path = folder / METADATA
     if path.exists() and path.stat().st_size > end:
         os.truncate(path, end)
     return finished
 
 
-def _read_finished(path: Path) -> tuple[set[tuple[str, int]], int]:
-    """Return the whole episodes of a file, and the byte after the last of them."""
+def _read_finished(folder: Path) -> tuple[set[tuple[str, int]], int]:
+    """Return the whole episodes of a folder, and the byte after the last of them."""
     finished: set[tuple[str, int]] = set()
-    end = place = 0
-    if not path.exists():
+    end = 0
+    if not (folder / METADATA).exists():
         return finished, 0
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            place += len(line)
-            if not line.endswith(b"\n"):
-                break
-            try:
-                row = json.loads(line)
-                over = row["terminated"] or row["truncated"]
-                name = (row["part"], row["episode"])
-            except (ValueError, KeyError, TypeError) as error:
-                raise TrajectoryError(f"{path}, line {number}: {type(error).__name__}: {error}") from None
+    for number, place, row in read_lines(folder, unfinished=False):
+        try:
+            over = row["terminated"] or row["truncated"]
+            name = (row["part"], row["episode"])
             if over:
                 finished.add(name)
                 end = place
+        except (KeyError, TypeError) as error:
+            raise TrajectoryError(f"{folder / METADATA}, line {number}: {type(error).__name__}: {error}") from None
     return finished, end
 
 

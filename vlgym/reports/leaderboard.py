@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
+from ..durable import write_whole
 from ..errors import UserError, VlgymError, check_writable
-from ..evaluation.folder import write_whole
 from ..limited_yaml import read_yaml
 from ..trajectory import HEADER
 from .board import Ranking, list_tasks, rank_all, rank_families, rank_skills

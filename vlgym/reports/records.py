@@ -17,7 +17,7 @@ from ..evaluation import without_images
 from ..evaluation.plan import PICTURES, name_part
 from ..seeding import SPLITS, episode_seed
 from ..spec import ID_PATTERN, PLANNERS
-from ..trajectory import FORMAT, HEADER, METADATA, read_header, read_trajectories
+from ..trajectory import HEADER, METADATA, READABLE, read_header, read_trajectories
 from ..types import StepRecord
 
 """What the model saw: the pictures of the environment, grey ones, or those of another episode."""
@@ -93,8 +93,9 @@ def read_run(folder: Path | str) -> Run:
             f"{folder} holds {f'a run of kind {kind!r}' if kind else 'trajectories'}, no evaluation; "
             "name the folder that `vlgym eval --out` wrote."
         )
-    if header.get("format") != FORMAT:
-        raise TrajectoryError(f"{folder / HEADER} has format {header.get('format')!r}; this version reads {FORMAT}.")
+    if header.get("format") not in READABLE:
+        known = " and ".join(map(str, READABLE))
+        raise TrajectoryError(f"{folder / HEADER} has format {header.get('format')!r}; this version reads {known}.")
     try:
         policy, split = header["policy"]["name"], header["split"]
         _require(isinstance(policy, str) and policy.isprintable(), "policy.name", policy)

@@ -9,10 +9,13 @@ import base64
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..errors import TrajectoryError
-from ..trajectory import METADATA
+from ..trajectory import METADATA, hash_picture
 from ..types import Message, StepRecord
 from .records import PICTURES, Episode, Run, iterate_episodes
 
@@ -170,6 +173,8 @@ def _read_picture(run: Run, name: str) -> str:
     try:
         with PILImage.open(run.folder / name, formats=["PNG"]) as file:
             picture = file.convert("RGB")
+        if hash_picture(np.asarray(picture)) != Path(name).stem:
+            raise ValueError("it is not the picture that was written")
     except (OSError, ValueError, SyntaxError, PILImage.DecompressionBombError) as error:
         raise TrajectoryError(
             f"{run.folder / METADATA}: picture {name} cannot be read ({type(error).__name__})."

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ..durable import write_whole
 from ..errors import check_writable
-from ..evaluation.folder import write_whole
 from .compute import report_run
 from .needs import need
 from .page import write_page

@@ -1,0 +1,243 @@
+"""Files and folders are on the disk before they replace older ones; damage of a record is an error that names it."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toys import make_walk
+
+from vlgym import durable
+from vlgym.checksums import check_files, is_cut, seal, unseal, write_checksums
+from vlgym.durable import old_of, place_folder, put_back, write_whole
+from vlgym.errors import TrajectoryError
+from vlgym.evaluation.folder import count_finished
+from vlgym.policies import RandomPolicy
+from vlgym.rollout import Runner, run_episodes
+from vlgym.trajectory import METADATA, TrajectoryWriter, describe_run, read_header, read_trajectories
+
+Calls = list[tuple[str, str]]
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    """What was flushed and renamed, in that order."""
+    found: Calls = []
+    fsync, replace = os.fsync, os.replace
+
+    def note_fsync(number: int) -> None:
+        found.append(("fsync", Path(f"/proc/self/fd/{number}").resolve().name))
+        fsync(number)
+
+    def note_replace(a: Path, b: Path) -> None:
+        found.append(("replace", Path(b).name))
+        replace(a, b)
+
+    monkeypatch.setattr(os, "fsync", note_fsync)
+    monkeypatch.setattr(os, "replace", note_replace)
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="names of open files are read from /proc")
+def test_a_file_is_flushed_before_it_replaces_the_old_one_and_its_folder_after(tmp_path: Path, calls: Calls) -> None:
+    for text in ("old", "new"):
+        calls.clear()
+        write_whole(tmp_path / "a", text)
+        assert calls == [("fsync", "a.part"), ("replace", "a"), ("fsync", tmp_path.name)]
+        assert (tmp_path / "a").read_text() == text
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="names of open files are read from /proc")
+def test_all_in_a_folder_is_flushed_before_it_gets_its_name(tmp_path: Path, calls: Calls) -> None:
+    for _ in range(2):
+        part = tmp_path / ".run.part"
+        (part / "inner").mkdir(parents=True)
+        for name in ("a", "inner/b"):
+            (part / name).write_text(name)
+        calls.clear()
+        place_folder(part, tmp_path / "run")
+        at = calls.index(("replace", "run"))
+        assert {name for what, name in calls[:at] if what == "fsync"} == {".run.part", "a", "inner", "b"}
+        assert calls[at + 1 :] == [("fsync", tmp_path.name)]
+        assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_folder_that_was_moved_away_before_a_kill_is_put_back(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    old_of(folder).mkdir()
+    (old_of(folder) / "a").write_text("old")
+    put_back(folder)
+    assert (folder / "a").read_text() == "old"
+    put_back(folder)
+    assert (folder / "a").read_text() == "old"
+
+
+@pytest.mark.parametrize(("number", "fine"), [(errno.EINVAL, True), (errno.ENOTSUP, True), (errno.ENOSPC, False)])
+def test_a_file_system_that_cannot_flush_is_no_error_and_a_full_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, fine: bool
+) -> None:
+    write_whole(tmp_path / "a", "old")
+
+    def refuse(_: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(durable.os, "fsync", refuse)
+    if fine:
+        write_whole(tmp_path / "a", "new")
+    else:
+        with pytest.raises(OSError, match="No space"):
+            write_whole(tmp_path / "a", "new")
+    assert (tmp_path / "a").read_text() == ("new" if fine else "old")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_the_list_of_checksums_is_written_last(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("a")
+    write_checksums(tmp_path)
+    check_files(tmp_path, strict=True)
+    assert json.loads((tmp_path / "checksums.json").read_text())["files"].keys() == {"a"}
+    (tmp_path / "later").write_text("b")
+    with pytest.raises(ValueError, match=r"later is not in checksums\.json"):
+        check_files(tmp_path, strict=True)
+    check_files(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "null", '{"files": 3}', '{"files": {"a": {}}}', "\x00", "[" * 99_999])
+def test_a_list_of_checksums_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "checksums.json").write_text(text)
+    with pytest.raises(ValueError, match=r"checksums\.json"):
+        check_files(tmp_path)
+    try:
+        held = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(held, dict):
+        (tmp_path / "checksums.json").write_text(json.dumps(seal(held)))
+        if held:
+            with pytest.raises(ValueError, match=r"checksums\.json"):
+                check_files(tmp_path)
+
+
+def test_a_record_comes_back_from_its_seal_and_is_refused_without_one() -> None:
+    record = {"b": [1, 2.5, None], "a": {"ü": "\ud800"}}
+    held = json.loads(json.dumps(seal(record)))
+    assert unseal(held) == record
+    assert unseal(dict(reversed(held.items()))) == record
+    assert seal(held) == held
+    assert unseal(record, required=False) == record
+    with pytest.raises(ValueError, match=r"its checksum .* is missing"):
+        unseal(record)
+    with pytest.raises(ValueError, match="damaged"):
+        unseal({**held, "b": [1, 2.5, 0]}, required=False)
+
+
+def test_only_the_beginning_of_a_line_is_taken_for_a_cut_one() -> None:
+    line = json.dumps({"a": "ü", "b": 1}).encode()
+    assert all(is_cut(line[:end]) for end in range(len(line) + 1))
+    assert not is_cut(line + b"\n")
+    assert not is_cut(line + b"\x0b")
+    assert is_cut(b"\x00" * 40), "what some file systems leave after a loss of power"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    runner = Runner([make_walk(), make_walk()], episodes=3)
+    writer = TrajectoryWriter(tmp_path / "run", describe_run([make_walk()]))
+    for episode in run_episodes(runner, RandomPolicy()):
+        writer.write(episode)
+    writer.sync()
+    return tmp_path / "run"
+
+
+def flip(path: Path, place: int, bit: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1 << bit
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("read", [lambda path: list(read_trajectories(path, unfinished=False)), count_finished])
+def test_a_flipped_bit_in_a_line_is_an_error_that_names_it(folder: Path, read: Callable[[Path], Any]) -> None:
+    path = folder / METADATA
+    whole, draw = path.read_bytes(), random.Random(0)
+    places = [draw.randrange(len(whole)) for _ in range(60)] + [n for n, byte in enumerate(whole) if byte == 10]
+    for place in places:
+        flip(path, place, draw.randrange(8))
+        number = whole[: place + 1].count(b"\n") + (whole[place] != 10)
+        with pytest.raises(TrajectoryError, match=rf"metadata\.jsonl, line {number}: ") as told:
+            read(folder)
+        assert "\n" not in str(told.value)
+        path.write_bytes(whole)
+    flip(path, whole.index(b"crc32"), 0)
+    with pytest.raises(TrajectoryError, match=r"line 1: .*its checksum \(crc32\) is missing"):
+        read(folder)
+
+
+def test_a_flipped_bit_in_run_json_is_an_error(folder: Path) -> None:
+    path = folder / "run.json"
+    whole = path.read_bytes()
+    for place in random.Random(0).sample(range(len(whole)), 60):
+        flip(path, place, place % 8)
+        with pytest.raises(TrajectoryError, match=r"run\.json cannot be read"):
+            read_header(folder)
+        path.write_bytes(whole)
+
+
+def test_a_picture_that_is_not_the_one_that_was_written_is_an_error(folder: Path) -> None:
+    pictures = sorted((folder / "images").iterdir())
+    whole = pictures[0].read_bytes()
+    pictures[0].write_bytes(pictures[1].read_bytes())
+    with pytest.raises(TrajectoryError, match=rf"line \d+: ValueError: the picture {pictures[0].name} is not the one"):
+        list(read_trajectories(folder))
+    pictures[0].write_bytes(whole[:-30])
+    with pytest.raises(TrajectoryError, match=r"line \d+: "):
+        list(read_trajectories(folder))
+
+
+def test_a_folder_of_format_3_is_read_without_checksums(folder: Path) -> None:
+    expected = [[record.reply for record in episode] for episode in read_trajectories(folder)]
+    for name in ("run.json", METADATA):
+        rows = [(folder / name).read_text()] if name == "run.json" else (folder / name).read_text().splitlines()
+        plain = [unseal(json.loads(row)) for row in rows]
+        plain = [{**row, "format": 3} if name == "run.json" else row for row in plain]
+        (folder / name).write_text("".join(json.dumps(row) + "\n" for row in plain))
+    assert [[record.reply for record in episode] for episode in read_trajectories(folder)] == expected
+
+
+def test_an_episode_that_finds_no_room_leaves_no_half_of_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = folder / METADATA
+    before, episode = path.read_bytes(), next(read_trajectories(folder))
+    opened = Path.open
+
+    class Full:
+        """A file on a disk with room for a few bytes."""
+
+        def __init__(self, file: Any) -> None:
+            self.file, self.room = file, 50
+
+        def __enter__(self) -> Full:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self.file.close()
+
+        def write(self, data: bytes) -> int:
+            if not self.room:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self.room -= (done := self.file.write(data[: self.room]))
+            return int(done)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.file, name)
+
+    writer = TrajectoryWriter(folder, describe_run([make_walk()]))
+    monkeypatch.setattr(Path, "open", lambda self, *a, **k: Full(opened(self, *a, **k)) if self == path else None)
+    with pytest.raises(OSError, match="No space left"):
+        writer.write(episode)
+    monkeypatch.undo()
+    assert path.read_bytes() == before

@@ -1,0 +1,125 @@
+"""Checksums, by which a damaged file is noticed when it is read: one in each JSON record, and a list of the files of a
+folder.
+
+They find damage by accident. Whoever changes a file on purpose can change its checksum, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+FIELD = "crc32"
+"""The entry of a JSON object that holds the checksum of the others."""
+CHECKSUMS = "checksums.json"
+"""The list of a folder's files."""
+THREADS = 4
+
+
+def seal(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record as JSON has it, with its checksum last. It is of the values, however
+    they are written."""
+    plain = json.loads(json.dumps(record, default=str))
+    plain.pop(FIELD, None)
+    return {**plain, FIELD: _crc(plain)}
+
+
+def unseal(record: Any, *, required: bool = True) -> dict[str, Any]:
+    """Return a record without its checksum.
+
+    Args:
+        record: from JSON.
+        required: it must have one; else it is checked where there is one.
+
+    Raises:
+        ValueError: it is no object, its checksum is missing, or it is of other values.
+    """
+    if not isinstance(record, dict):
+        raise ValueError("it is no JSON object")
+    plain = {name: value for name, value in record.items() if name != FIELD}
+    if FIELD not in record:
+        if required:
+            raise ValueError(f"its checksum ({FIELD}) is missing")
+    elif record[FIELD] != _crc(plain):
+        raise ValueError(f"its values are not those that its checksum ({FIELD}) was made of; it is damaged")
+    return plain
+
+
+def is_cut(line: bytes) -> bool:
+    """Whether a line of JSON is what a kill or a full disk leaves at the end of a file: the beginning of one."""
+    if line.endswith(b"\n"):
+        return False
+    text = line.decode("utf-8", "replace")
+    try:
+        return json.JSONDecoder().raw_decode(text)[1] == len(text)  # more is a line break that was one
+    except (ValueError, RecursionError):
+        return True
+
+
+def measure_file(path: Path) -> dict[str, Any]:
+    """Return the size in bytes and the SHA-256 of a file."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return {"size": file.tell(), "sha256": digest}
+
+
+def write_checksums(folder: Path, without: Collection[str] = ()) -> None:
+    """List size and SHA-256 of every file of a folder in `checksums.json`, which is the last to be written.
+
+    Args:
+        folder: which has no other name yet, and is flushed when it gets one.
+        without: names of files that may change later.
+    """
+    names = [name for name in _list_files(folder) if name not in without]
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = dict(zip(names, pool.map(lambda name: measure_file(folder / name), names), strict=True))
+    (folder / CHECKSUMS).write_text(json.dumps(seal({"files": found}), indent=1) + "\n", encoding="utf-8")
+
+
+def check_files(folder: Path, *, only: Callable[[int, str], bool] | None = None, strict: bool = False) -> None:
+    """Compare a folder's files with its `checksums.json`.
+
+    Args:
+        folder: the folder.
+        only: whether to look into a file, by its number in the list and its name; the others have to be there alone.
+        strict: a file that is not in the list is an error, too.
+
+    Raises:
+        ValueError: a file is missing, or another one than was written; the message begins with its name.
+    """
+    try:
+        listed = unseal(json.loads((folder / CHECKSUMS).read_bytes()))["files"]
+        expected = {name: (entry["size"], entry["sha256"]) for name, entry in listed.items()}
+    except FileNotFoundError:
+        raise ValueError(f"{CHECKSUMS} is missing") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{CHECKSUMS}: {error}") from None
+    there = _list_files(folder)
+    if missing := sorted(expected.keys() - set(there)):
+        raise ValueError(f"{missing[0]} is missing")
+    if strict and (strange := sorted(set(there) - expected.keys())):
+        raise ValueError(f"{strange[0]} is not in {CHECKSUMS}")
+    names = [name for number, name in enumerate(sorted(expected)) if only is None or only(number, name)]
+    with ThreadPoolExecutor(THREADS) as pool:
+        for name, found in zip(names, pool.map(lambda name: measure_file(folder / name), names), strict=True):
+            size, digest = expected[name]
+            if found["size"] != size:
+                raise ValueError(f"{name} has {found['size']} bytes, not {size}")
+            if found["sha256"] != digest:
+                raise ValueError(f"{name} holds other bytes than were written")
+
+
+def _list_files(folder: Path) -> list[str]:
+    """The files below a folder by their names in it, without the list."""
+    found = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    return sorted(name for name in found if name != CHECKSUMS)
+
+
+def _crc(plain: Mapping[str, Any]) -> str:
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return f"{zlib.crc32(text.encode()):08x}"
