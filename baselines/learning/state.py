@@ -31,9 +31,6 @@ REARRANGED = (
 class Plays(Protocol):
     """What collects a learner's rollouts."""
 
-    def failures(self) -> list[dict[str, Any]]:
-        """Failures of environments since the last call."""
-
     def get_state(self) -> dict[str, Any]:
         """JSON-able state."""
 
