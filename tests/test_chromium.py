@@ -242,9 +242,7 @@ def test_the_profile_of_a_killed_process_is_removed_by_the_next_start(
 def test_what_a_killed_process_leaves_of_its_browser_lies_in_one_folder_that_the_next_browser_removes(
     tmp_path: Path,
 ) -> None:
-    code = (
-        "import time; from vlgym.chromium import Chromium; print(Chromium('one').profile, flush=True); time.sleep(60)"
-    )
+    start = "import time; from vlgym.chromium import Chromium; print(Chromium('one').profile, flush=True)"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     killed, living = (
         subprocess.Popen(

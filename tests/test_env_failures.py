@@ -278,8 +278,9 @@ def test_an_environment_that_cannot_be_made_again_is_a_failure_too(break_at: Bre
     assert [each["error"][:12] for each in runner.failures.noted] == ["RuntimeError", "OSError: no ", "OSError: no "]
 
 
+@pytest.mark.parametrize(("method", "count"), [("act", 9), ("start", 5)])
 def test_every_environment_is_closed_even_one_that_raises_when_it_is_closed(
-    break_at: Break, monkeypatch: pytest.MonkeyPatch
+    method: str, count: int, break_at: Break, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, closed = [], []
     original = toys.Walk.__init__
@@ -290,11 +291,11 @@ def test_every_environment_is_closed_even_one_that_raises_when_it_is_closed(
 
     monkeypatch.setattr(toys.Walk, "__init__", lambda self, **kwargs: (made.append(self), original(self, **kwargs))[1])
     monkeypatch.setattr(toys.Walk, "close", close)
-    break_at("act")
+    break_at(method)
     noted: list[Any] = []
     with pytest.raises(FailedError):
         evaluate(WALK.id, RandomPolicy(), episodes=3, num_envs=3, on_failure=noted.append)
-    assert len(made) == 9
+    assert len(made) == count
     assert set(map(id, closed)) == set(map(id, made))
     assert noted[0]["error"] == "RuntimeError: the engine died; close: OSError: it hangs"
     assert close_env(made[0]) == "OSError: it hangs"

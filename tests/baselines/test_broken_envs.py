@@ -117,7 +117,7 @@ class Oracle(RandomPolicy):
         return self
 
 
-@WHERE
+@pytest.mark.parametrize(("method", "call"), [("reset", 1), ("reset", 4), ("step", 1), ("step", 7), ("step", 8)])
 def test_held_out_episodes_that_processes_share_are_played_again(break_at, method, call):
     options: dict[str, Any] = {"episodes": 5, "num_envs": 2, "env_kwargs": {}}
     whole, noted = evaluate(ENV, Oracle(), split="test", **options), []

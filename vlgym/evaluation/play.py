@@ -179,7 +179,6 @@ class Player:
         table.records.append(record)
         if table.runner.done:
             self._tables.remove(table)
-            self.failures.end_row(_seat_of(table.job))
             for runner in (table.runner, table.twin):
                 if runner is not None:
                     self._leave(table.job, runner)
@@ -190,7 +189,7 @@ class Player:
         part = job.part
         seed = episode_seed(part.env_id, part.split, job.number // part.per_seed)
         self.failures.note(
-            _seat_of(job), error, None, env_id=part.env_id, episode=job.number, seed=seed, turn=turn, reply=reply,
+            (part.key, job.number), error, None, env_id=part.env_id, episode=job.number, seed=seed, turn=turn, reply=reply,
             part=part.key,
         )  # fmt: skip
         self._waiting.append(job)
@@ -258,8 +257,3 @@ def _place(job: Job) -> tuple[str, str, str]:
     """What the environments of two jobs must share so that one can serve both."""
     part = job.part
     return (part.env_id, part.planner, repr({**part.arguments, **part.items[part.item_of(job.number)]}))
-
-
-def _seat_of(job: Job) -> tuple[str, int]:
-    """Where failures are in a row."""
-    return job.part.key, job.number
