@@ -189,8 +189,8 @@ class Player:
         part = job.part
         seed = episode_seed(part.env_id, part.split, job.number // part.per_seed)
         self.failures.note(
-            (part.key, job.number), error, None, env_id=part.env_id, episode=job.number, seed=seed, turn=turn, reply=reply,
-            part=part.key,
+            (part.key, job.number), error, None, env_id=part.env_id, episode=job.number, seed=seed, turn=turn,
+            reply=reply, part=part.key,
         )  # fmt: skip
         self._waiting.append(job)
 
