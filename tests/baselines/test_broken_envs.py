@@ -84,6 +84,10 @@ def test_a_recording_goes_on_where_an_environment_breaks_off_its_replay(tmp_path
     break_at(method, call)
     again.set_state(state, 1, learner.run.envs)
     assert again.get_state() == state
+    kept, replayed = (
+        [(turn.turn, turn.text, turn.parse, turn.reward) for turn in each._open[ENV]] for each in (recorder, again)
+    )
+    assert replayed == kept
     assert len(learner.run.envs.failures) == broken
 
 
