@@ -119,7 +119,8 @@ class LOOP:
 
         self.collector = GroupCollector(
             [make_env(i) for i in range(count)], run.policy, group=c.group, shaper=run.envs.make_shaper(c.gamma),
-            builder=run.envs.builder, remake=make_env, world=run.world, shares=run.envs.shares,
+            builder=run.envs.builder, remake=make_env, on_failure=run.envs.failures.append, world=run.world,
+            shares=run.envs.shares,
         )  # fmt: skip
 
     def make(self, update: Update) -> None:

@@ -155,6 +155,16 @@ class Paying(Walk):
         return observation, reward + paid, terminated, truncated, info
 
 
+class PayingPlans(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; nonsense at the end of a plan earns
+    something."""
+
+    def step(self, action: str) -> Any:
+        observation, reward, terminated, truncated, info = super().step(action)
+        paid = 0.5 if info["invalid_action"] and info["vlgym"]["actions"] else 0.0
+        return observation, reward + paid, terminated, truncated, info
+
+
 class Impatient(Walk):
     """Goal: Observation: Actions: Reward: Endings: References: as `Walk`.
 

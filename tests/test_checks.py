@@ -48,6 +48,7 @@ BROKEN: list[tuple[str, str, dict[str, Any], str]] = [
     ("rewards", "Walk", {"kwargs": {"max_turns": 12}}, "an episode took 12 turns, the spec says 8"),
     ("garbage", "Touchy", {"reply_styles": ("broken_toys:TouchyParser",)}, "raised ValueError: I do not like this"),
     ("garbage", "Paying", {}, "was invalid and paid 0.5"),
+    ("garbage", "PayingPlans", {"planners": ("online", "global")}, "ends in nonsense and paid 0.5; its moves pay 0.0"),
     ("turn_limit", "Impatient", {}, "terminated the episode"),
     ("turn_limit", "Forgiving", {"kwargs": {"invalid_action": "terminate"}}, "did not terminate the episode"),
     ("parser_time", "Rescanning", {"reply_styles": ("broken_toys:RescanningParser",)}, "a parser must be linear"),

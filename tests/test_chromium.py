@@ -258,6 +258,37 @@ def test_the_profile_of_a_killed_process_is_removed_by_the_next_start(
 
 
 @needs_chromium
+def test_what_a_killed_process_leaves_of_its_browser_lies_in_one_folder_that_the_next_browser_removes(
+    tmp_path: Path,
+) -> None:
+    start = "import time; from vlgym.chromium import Chromium; print(Chromium('one').profile, flush=True)"
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    killed, living = (
+        subprocess.Popen(
+            [sys.executable, "-c", f"{start}; time.sleep(60)"], stdout=subprocess.PIPE, text=True, env=environment
+        )
+        for _ in range(2)
+    )
+    try:
+        left, used = (Path(process.stdout.readline().strip()) for process in (killed, living) if process.stdout)
+        assert list(left.glob("org.chromium.*"))  # Chromium's own temporary folder
+        children = list_tree(killed.pid)[1:]
+        killed.kill()
+        killed.wait()
+        assert gone([child.pid for child in children])
+        assert left.is_dir()
+        assert {path.name for path in tmp_path.iterdir()} == {left.name, used.name}
+        other = "from vlgym.chromium import Chromium; Chromium('other').close()"
+        subprocess.run([sys.executable, "-c", other], check=True, env=environment, timeout=60)
+        assert [path.name for path in tmp_path.iterdir()] == [used.name]
+        assert living.poll() is None
+    finally:
+        for process in (killed, living):
+            kill_tree(process.pid)
+            process.wait()
+
+
+@needs_chromium
 def test_closing_ends_all_processes_and_removes_the_profile() -> None:
     browser = Chromium("test")
     family = browser.processes()

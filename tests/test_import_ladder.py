@@ -11,6 +11,7 @@ from sources import ROOT, imported_modules, list_files, module_name
 LADDER = (
     ("errors", "types"),
     ("seeding", "intervals", "terminal", "argument_types", "pictures", "limited_yaml", "durable", "checksums"),
+    ("env_failures",),
     ("probes",),
     ("spec", "benchmark_scores", "browser_programs", "browser_room", "browser_keeper", "exits", "process_limits"),
     ("spaces", "suites", "reset_options", "arguments", "versions", "states", "browser_connection"),

@@ -271,7 +271,7 @@ def test_a_broken_environment_is_replaced_and_its_episode_ends_as_truncated() ->
     assert (bad.parse, bad.reward, bad.terminated, bad.truncated, bad.invalid) == ("env_error", 0.0, False, True, False)
     assert bad.final_messages == bad.messages
     assert made == [1]
-    (failure,) = runner.failures
+    (failure,) = runner.failures.noted
     assert (failure["episode"], failure["turn"], failure["reply"]) == (1, 1, RIGHT)
     assert failure["error"] == "ValueError: out of paper"
     assert [slot.episode for slot in runner.slots] == [0, 3]

@@ -48,8 +48,8 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             planner `plan` instead of `tag` or `json`.
         planner: `online`, one action a reply; or `global` (MageBench), one reply that holds the whole plan: it is
             executed, and the episode ends.
-        invalid_action: what an unreadable or illegal reply does: `noop` (default), `random` (a random legal action is
-            executed, as in the papers) or `terminate`.
+        invalid_action: what an unreadable or illegal reply does: `noop` (default), `random` (a random legal action, as
+            in the papers) or `terminate`. A plan's actions before its first illegal one are executed and paid.
         invalid_penalty: subtracted from the reward of an invalid turn (reward units, `>= 0`).
         max_turns: actions until truncation; default from the spec.
         image_size: `(height, width)` in pixels; default from the spec.

@@ -13,14 +13,13 @@ from typing import Any
 
 import gymnasium
 
-from .errors import FailedError, UserError
+from .env_failures import ENV_ERROR, EnvFailures, close_env
+from .errors import UserError
 from .making import unwrap
 from .policies import Policy
 from .prompts import PastTurn, PromptBuilder
 from .seeding import episode_seed
 from .types import Reply, StepRecord, Turn
-
-FAILURES_IN_A_ROW = 3  # of one environment, before its error ends the run
 
 
 @dataclass
@@ -39,7 +38,6 @@ class _Slot:
     history: list[PastTurn] = field(default_factory=list)
     replies: list[str] = field(default_factory=list)
     active: bool = False
-    failures: int = 0  # in a row
 
 
 class Runner:
@@ -59,17 +57,22 @@ class Runner:
         repeats: how many consecutive episode numbers share one seed.
         stride: see above; by default the number of environments. Several runners that share the episodes of one
             training give the number of all their environments.
-        remake: makes environment `i` again. With it, an environment that raises ends its episode as truncated (parse
-            `"env_error"`, reward 0), is noted in `failures` and replaced; `FAILURES_IN_A_ROW` of one environment
-            end the run all the same. Without it, its error is raised.
+        remake: makes environment `i` again. With it, an environment that raises is noted in `failures` and replaced,
+            and its episode ends as truncated (parse `"env_error"`, reward 0). An episode that cannot begin is left
+            out where there is no end of them, else begun again. Without it, the error is raised.
+        again: play every episode again that an environment broke off; its records up to the one with `"env_error"`
+            do not count.
+        failures: notes and counts them (see `vlgym.env_failures`); by default one of its own.
         part: part of the evaluation that the episodes belong to, for the records.
 
     Attributes:
-        failures: one dictionary per failure: `env_id`, `episode`, `seed`, `turn`, `reply` (`None` in a reset), `error`.
+        failures: see above.
         seconds: wall time spent in the environments' steps and resets so far.
 
     Raises:
         UserError: no environments, or one that is not a `VLEnv`.
+        FailedError: an environment failed three times in a row; `step`, `advance`, `set_state` and `restart` raise it,
+            too.
     """
 
     def __init__(
@@ -83,13 +86,15 @@ class Runner:
         repeats: int = 1,
         stride: int | None = None,
         remake: Callable[[int], gymnasium.Env[Any, Any]] | None = None,
+        again: bool = False,
+        failures: EnvFailures | None = None,
         part: str = "",
     ) -> None:
         if not envs:
             raise UserError("A Runner needs at least one environment.")
-        self.split, self.repeats, self.remake, self.part = split, repeats, remake, part
+        self.split, self.repeats, self.remake, self.again, self.part = split, repeats, remake, again, part
         self.stride = len(envs) if stride is None else stride
-        self.failures: list[dict[str, Any]] = []
+        self.failures = failures or EnvFailures()
         self._first = self._next = first_episode
         self._end = None if episodes is None else first_episode + episodes
         self.slots = [
@@ -97,8 +102,12 @@ class Runner:
             for i, env in enumerate(envs)
         ]
         start = time.perf_counter()
-        for slot in self.slots:
-            self._reset(slot)
+        try:
+            for slot in self.slots:
+                self._reset(slot)
+        except BaseException:
+            self.close()
+            raise
         self.seconds = time.perf_counter() - start
 
     @property
@@ -124,7 +133,9 @@ class Runner:
         for slot, turn, reply in zip(active, turns, replies, strict=True):
             record = self._record(slot, turn, reply)
             records.append(record)
-            if record.terminated or record.truncated:
+            if record.parse == ENV_ERROR and self.again:
+                self._start(slot, slot.episode)
+            elif record.terminated or record.truncated:
                 self._reset(slot)
         self.seconds += time.perf_counter() - start
         return records
@@ -142,7 +153,7 @@ class Runner:
             text=before["text"],
             reply=reply.text,
             actions=(),
-            parse="env_error",
+            parse=ENV_ERROR,
             reward=0.0,
             terminated=False,
             truncated=True,
@@ -166,7 +177,8 @@ class Runner:
         record.invalid, record.success = slot.info["invalid_action"], slot.info["success"]
         record.score, record.span = slot.info.get("score"), details["span"]
         record.final_messages = self._turn(slot).messages if record.truncated else None
-        slot.failures = 0
+        if record.terminated or record.truncated:
+            self.failures.end_row(slot.index)
         return record
 
     def get_state(self) -> dict[str, Any]:
@@ -196,9 +208,7 @@ class Runner:
         for slot, saved in zip(self.slots, state["slots"], strict=True):
             slot.active = saved["active"]
             if slot.active:
-                self._begin(slot, saved["episode"])
-                for text in saved["replies"]:
-                    self._act(slot, text)
+                self._start(slot, saved["episode"], saved["replies"])
                 slot.env.action_space.np_random.bit_generator.state = saved["samples"]
         self._next = state["next"]
 
@@ -215,53 +225,49 @@ class Runner:
             self._reset(slot)
 
     def close(self) -> None:
-        """Close every environment."""
+        """Close every environment, whatever one of them raises."""
         for slot in self.slots:
-            slot.env.close()
+            close_env(slot.env)
 
     def _reset(self, slot: _Slot) -> None:
         """Begin the slot's next episode, if there is one."""
+        if self._end is None:
+            slot.active = True
+            episode = self._first + slot.index if slot.episode < 0 else slot.episode + self.stride
+        else:
+            slot.active, episode = self._next < self._end, self._next
+            self._next += slot.active
+        if slot.active:
+            self._start(slot, episode, skip=self.stride if self._end is None and not self.again else 0)
+
+    def _start(self, slot: _Slot, episode: int, replies: Sequence[str] = (), skip: int = 0) -> None:
+        """Begin an episode and play it up to where it stood; where an environment raises, again in a new one, so many
+        episodes on."""
         while True:
-            if self._end is None:
-                slot.active = True
-                episode = self._first + slot.index if slot.episode < 0 else slot.episode + self.stride
-            else:
-                slot.active, episode = self._next < self._end, self._next
-                self._next += slot.active
-            if not slot.active:
-                return
+            text = None
             try:
                 self._begin(slot, episode)
+                for text in replies:
+                    self._act(slot, text)
                 return
             except Exception as error:
-                self._replace(slot, error, None)
+                self._replace(slot, error, text)
+            episode += skip
 
     def _replace(self, slot: _Slot, error: Exception, reply: str | None) -> None:
         """Note a failure of the environment and put a new one in its place; or raise it."""
         if self.remake is None:
             raise error
-        message = f"{type(error).__name__}: {error}"
-        self.failures.append(
-            {
-                "env_id": slot.env_id,
-                "episode": slot.episode,
-                "seed": slot.seed,
-                "turn": slot.turn,
-                "reply": reply,
-                "error": message,
-            }
-        )
-        slot.failures += 1
-        if slot.failures >= FAILURES_IN_A_ROW:
-            raise FailedError(
-                f"{slot.env_id} failed {slot.failures} times in a row, last with {message} in episode {slot.episode} "
-                f"(seed {slot.seed}). Play it alone: vlgym play {slot.env_id} --seed {slot.seed}"
-            ) from error
-        try:
-            slot.env.close()
-        except Exception as failure:  # a broken environment may not even close
-            self.failures[-1]["error"] += f"; close: {type(failure).__name__}: {failure}"
-        slot.env = self.remake(slot.index)
+        while True:
+            self.failures.note(
+                slot.index, error, slot.env, env_id=slot.env_id, episode=slot.episode, seed=slot.seed, turn=slot.turn,
+                reply=reply, part=self.part,
+            )  # fmt: skip
+            try:
+                slot.env = self.remake(slot.index)
+                return
+            except Exception as failure:
+                error = failure
 
     def _begin(self, slot: _Slot, episode: int) -> None:
         slot.episode, slot.turn, slot.history, slot.replies = episode, 0, [], []
@@ -306,11 +312,15 @@ def check_replies(replies: Sequence[Reply], count: int, name: str) -> None:
 
 
 def run_episodes(runner: Runner, policy: Policy) -> Iterator[list[StepRecord]]:
-    """Step until every episode has ended; yield each episode's records as it ends."""
+    """Step until every episode has ended; yield each episode's records as it ends, without those of an episode that is
+    played again."""
     open_episodes: dict[tuple[str, int], list[StepRecord]] = {}
     while not runner.done:
         for record in runner.step(policy):
             key = (record.env_id, record.episode)
+            if record.parse == ENV_ERROR and runner.again:
+                open_episodes.pop(key, None)
+                continue
             open_episodes.setdefault(key, []).append(record)
             if record.terminated or record.truncated:
                 yield open_episodes.pop(key)

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from vlgym.env_failures import EnvFailures, Failure, close_env
 from vlgym.prompts import PromptBuilder
 from vlgym.rollout import Runner
 from vlgym.types import StepRecord
@@ -146,13 +147,6 @@ class Collector:
                     self.open_returns[n] = 0.0
         return episode_metrics(ended)
 
-    def failures(self) -> list[dict[str, Any]]:
-        """Failures of environments since the last call."""
-        found = [failure for runner in self.runners for failure in runner.failures]
-        for runner in self.runners:
-            runner.failures.clear()
-        return found
-
     def get_state(self) -> dict[str, Any]:
         """JSON-able state of the environments, of the open episodes' returns and of the reward shaping."""
         return {
@@ -222,6 +216,7 @@ class GroupCollector:
         shaper: reward shaping.
         builder: prompt layout; by default each environment's own.
         remake: makes environment `i` again (see `Runner`).
+        on_failure: called with each failure of an environment.
         world: the processes; they play in step, so that together they sample as one process would.
         shares: environments of every process; groups are not split.
 
@@ -240,6 +235,7 @@ class GroupCollector:
         shaper: RewardShaper | None = None,
         builder: PromptBuilder | None = None,
         remake: Callable[[int], gymnasium.Env[Any, Any]] | None = None,
+        on_failure: Callable[[Failure], object] | None = None,
         world: World = ALONE,
         shares: Shares | None = None,
     ) -> None:
@@ -247,7 +243,7 @@ class GroupCollector:
         self.shares = shares or Shares((len(self.envs),))
         self.shaper, self.builder, self.remake, self.world = shaper, builder, remake, world
         self.next = 0  # number of the first episode of the next rollout, over all processes
-        self._failures: list[dict[str, Any]] = []
+        self.failures = EnvFailures(on_failure)  # of all rollouts: one has an episode of each environment
 
     def play(self, gamma: float) -> tuple[Batch, Tensor, dict[str, float]]:
         """Play one episode in every environment.
@@ -262,24 +258,25 @@ class GroupCollector:
         n = len(self.envs)
         runner = Runner(
             self.envs, split="train", first_episode=self.next + self.shares.first, episodes=n, builder=self.builder,
-            repeats=self.group, remake=self.remake,
+            repeats=self.group, remake=self.remake, failures=self.failures,
         )  # fmt: skip
         self.next += self.shares.total
         episodes: list[list[StepRecord]] = [[] for _ in range(n)]
         returns = [0.0] * n
-        while distributed.any_of(not runner.done, self.world):
-            active = [slot.index for slot in runner.slots if slot.active]
-            row = runner.step(self.policy)
-            if self.recorder is not None:
-                self.recorder.see(zip(active, row, strict=True))
-            for slot, record in zip(active, row, strict=True):
-                reward = record.reward
-                if self.shaper is not None:
-                    (reward,) = self.shaper.shape([record], [len(record.extra.ids)], [slot])
-                returns[slot] += gamma ** len(episodes[slot]) * reward
-                episodes[slot].append(record)
-        self.envs = [slot.env for slot in runner.slots]
-        self._failures += runner.failures
+        try:
+            while distributed.any_of(not runner.done, self.world):
+                active = [slot.index for slot in runner.slots if slot.active]
+                row = runner.step(self.policy)
+                if self.recorder is not None:
+                    self.recorder.see(zip(active, row, strict=True))
+                for slot, record in zip(active, row, strict=True):
+                    reward = record.reward
+                    if self.shaper is not None:
+                        (reward,) = self.shaper.shape([record], [len(record.extra.ids)], [slot])
+                    returns[slot] += gamma ** len(episodes[slot]) * reward
+                    episodes[slot].append(record)
+        finally:
+            self.envs = [slot.env for slot in runner.slots]  # some may be new ones
         records = [record for episode in episodes for record in episode]
         batch = pack(records, self.policy.engine.family.pad_id)
         ends = np.cumsum([len(episode) for episode in episodes]).tolist()
@@ -287,11 +284,6 @@ class GroupCollector:
         ended = [(episode[-1].success, sum(r.reward for r in episode)) for episode in episodes]
         metrics = episode_metrics(ended) | rollout_metrics(records, batch) | {"seconds/env": runner.seconds}
         return batch, torch.tensor(returns, device=batch.old.device).view(-1, self.group), metrics
-
-    def failures(self) -> list[dict[str, Any]]:
-        """Failures of environments since the last call."""
-        found, self._failures = self._failures, []
-        return found
 
     def get_state(self) -> dict[str, Any]:
         """JSON-able state; between rollouts no episode is open."""
@@ -312,4 +304,4 @@ class GroupCollector:
     def close(self) -> None:
         """Close every environment."""
         for env in self.envs:
-            env.close()
+            close_env(env)

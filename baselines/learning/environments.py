@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from vlgym.env_failures import EnvFailures, Failure
 from vlgym.making import make
 from vlgym.parsers import Parser
 from vlgym.prompts import PromptBuilder
@@ -29,6 +30,7 @@ class Environments:
         builder: prompt layout; None for each environment's own.
         shares: how many environments every process has; groups and halves are not split.
         count: environments of this process, in `halves` parts of `each`.
+        failures: of environments in this process that the run has not written down yet; whatever plays adds to it.
 
     Raises:
         UserError: an id or an option is wrong, or there are too few environments for the processes.
@@ -36,6 +38,7 @@ class Environments:
 
     def __init__(self, config: RunConfig, world: World = ALONE) -> None:
         self.config, self.world = config, world
+        self.failures: list[Failure] = []
         self.ids = environment_ids(config.env or DEFAULT_ENV)
         self.kwargs = config.environment_arguments()
         self.builder = prompt_builder(config.history_turns, config.history_images)
@@ -65,6 +68,7 @@ class Environments:
             runners.append(
                 Runner(
                     [remake(i) for i in range(self.each)], split="train", builder=self.builder, remake=remake,
+                    failures=EnvFailures(self.failures.append),
                     first_episode=self.shares.first + offset, stride=self.config.num_envs,
                 )
             )  # fmt: skip

@@ -47,7 +47,10 @@ def fit_passes(config: C, weights: Weights, envs: Environments, world: World) ->
     if config.fit == "off" or (config.fit == "auto" and config.device == "cpu") or config.sharded:
         return config  # split weights: a process whose memory runs out in a pass would leave the others waiting
     reply = config.max_new_tokens or weights.scorer.max_new_tokens or NEW_TOKENS
-    prompt = longest_prompt(envs.ids, weights.family, new_tokens=reply, env_kwargs=envs.kwargs, builder=envs.builder)
+    prompt = longest_prompt(
+        envs.ids, weights.family, new_tokens=reply, env_kwargs=envs.kwargs, builder=envs.builder,
+        on_failure=envs.failures.append,
+    )  # fmt: skip
     items = standing_items(weights.family, config, prompt, reply)
     to_come = sum(item.size for item in items if item.phase == "always" and not item.there)
     length = len(prompt) + reply

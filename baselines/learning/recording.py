@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from vlgym.durable import place_folder
+from vlgym.env_failures import ENV_ERROR, EnvFailures
 from vlgym.rollout import Runner
 from vlgym.trajectory import TrajectoryWriter
 from vlgym.types import Reply, StepRecord
@@ -126,13 +127,23 @@ class EpisodeRecorder:
             return
         self._slots, self._wanted = dict(state["slots"]), set(state["wanted"])
         for name, opened in state["open"].items():
-            env = envs.make(self._slots[name])
-            runner = Runner([env], split="train", first_episode=opened["episode"], builder=envs.builder)
-            turns: list[StepRecord] = []
-            for text, cut in opened["replies"]:
-                turns += runner.advance(runner.turns(), [Reply(text, cut=cut)])
+            self._open[name] = self._play_up(self._slots[name], opened, envs)
+
+    def _play_up(self, slot: int, opened: Mapping[str, Any], envs: Environments) -> list[StepRecord]:
+        """The turns of an open episode, from its first one again where an environment raises."""
+        runner = Runner(
+            [envs.make(slot)], split="train", first_episode=opened["episode"], builder=envs.builder,
+            remake=lambda _: envs.make(slot), again=True, failures=EnvFailures(envs.failures.append),
+        )  # fmt: skip
+        turns: list[StepRecord] = []
+        try:
+            while len(turns) < len(opened["replies"]):
+                text, cut = opened["replies"][len(turns)]
+                (turn,) = runner.advance(runner.turns(), [Reply(text, cut=cut)])
+                turns = [] if turn.parse == ENV_ERROR else [*turns, replace(turn, final_messages=None)]
+        finally:
             runner.close()
-            self._open[name] = [replace(turn, final_messages=None) for turn in turns]
+        return turns
 
 
 def make_recorder(config: RunConfig, out: Path, record: Mapping[str, Any], world: World) -> EpisodeRecorder:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -25,6 +25,7 @@ from typing import Any, Generic, Self, TypeVar
 import torch
 from torch import nn
 
+from vlgym.env_failures import Failure
 from vlgym.errors import UserError
 from vlgym.exits import explain_system_error
 from vlgym.trajectory import SEED_RULE
@@ -188,10 +189,13 @@ class Run(Generic[C]):
             report = warm_start(
                 engine, self.envs.ids, c.warm, seed=c.seed, env_kwargs=self.envs.kwargs,
                 max_new_tokens=c.max_new_tokens, on_check=show_check, builder=self.envs.builder,
+                on_failure=self.envs.failures.append,
             )  # fmt: skip
         except KeyboardInterrupt:
             print("\nstopped in the warm start, which is saved when it is done; the same command begins it again")
             raise
+        finally:
+            self._write_failures(self._take_failures(), 0)
         print(f"warm start ended after {report.steps} gradient steps, {report.seconds:.0f} s", flush=True)
         if c.lora.rank:
             base = {name: x.clone() for name, x in module_tensors("base", engine.family.model).items()}
@@ -309,6 +313,7 @@ class Run(Generic[C]):
         ):
             new.append({"update": state.update, "env_steps": state.env_steps, **report.to_dict()})
             self.log.say(in_words(report, state.env_steps))
+        self._gather_failures(state.update)
         state.evaluations += new
         if self.world.first:
             folder.write_record(self.out / "evaluation.json", state.evaluations)
@@ -330,13 +335,8 @@ class Run(Generic[C]):
         if update.result is None:
             raise RuntimeError("The learner ended an update without update.log(batch, metrics).")
         (batch, metrics), state = update.result, self.state
-        told = distributed.gather_texts(json.dumps(own := self.kept.collector.failures()), self.world)
-        failures = [failure for text in told for failure in json.loads(text)] if self.world.first else []
-        if failures:
-            with (self.out / FAILURES_FILE).open("a") as file:
-                file.writelines(json.dumps({"update": update.number, **failure}) + "\n" for failure in failures)
-            self.log.say(f"{len(failures)} environment failures, restarted; see {self.out / FAILURES_FILE}")
-        metrics |= {"skipped": float(self.kept.optimizers.skips), "env/failures": float(len(own))}
+        failures = float(self._gather_failures(update.number))
+        metrics |= {"skipped": float(self.kept.optimizers.skips), "env/failures": failures}
         row, steps, tokens = merge_metrics(metrics, batch, self.world)
         state.update = update.number
         state.env_steps += steps
@@ -348,6 +348,26 @@ class Run(Generic[C]):
         }
         self.log.write({"update": state.update, "env_steps": state.env_steps, **row, **update.seconds, **speed})
         self.recorder.end(state.update)
+
+    def _gather_failures(self, update: int) -> int:
+        """Write down which environments failed in all processes since the last time; return how many in this one. All
+        processes call this."""
+        told = distributed.gather_texts(json.dumps(own := self._take_failures()), self.world)
+        failures = [failure for text in told for failure in json.loads(text)] if self.world.first else []
+        self._write_failures(failures, update)
+        if failures:
+            self.log.say(f"{len(failures)} environment failures, restarted; see {self.out / FAILURES_FILE}")
+        return len(own)
+
+    def _take_failures(self) -> list[Failure]:
+        taken = list(self.envs.failures)
+        self.envs.failures.clear()
+        return taken
+
+    def _write_failures(self, failures: Sequence[Failure], update: int) -> None:
+        if failures:
+            with (self.out / FAILURES_FILE).open("a") as file:
+                file.writelines(json.dumps({"update": update, **failure}) + "\n" for failure in failures)
 
     def _go_on(self) -> str:
         saved = checkpoints(self.out / "checkpoints")
@@ -375,6 +395,7 @@ class Run(Generic[C]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close the log and the environments, and let other processes work in the folder."""
+        self._write_failures(self._take_failures(), self.state.update + (not self.finished()))
         self._stack.close()
         if kind is None:
             distributed.wait(self.world)  # the first one writes longer than the others

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from vlgym.env import VLEnv
+from vlgym.env_failures import ENV_ERROR, EnvFailures, Failure, warn
 from vlgym.evaluation.held_out import SAME_BOUNDS, Report, summarize
 from vlgym.making import make
 from vlgym.prompts import PromptBuilder
@@ -38,15 +40,14 @@ class SharedRunner(Runner):
     Args:
         envs: this process's.
         shares: how many every process has.
-        episodes, split, builder: as in `Runner`; the first episode is number 0.
+        **options: as in `Runner`; the first episode is number 0, and one that an environment breaks off is played
+            again.
     """
 
-    def __init__(
-        self, envs: Sequence[Any], shares: Shares, *, episodes: int, split: str, builder: PromptBuilder | None
-    ) -> None:
+    def __init__(self, envs: Sequence[Any], shares: Shares, **options: Any) -> None:
         self.shares = shares
         self.ended: list[int] = []  # numbers of the environments, over all processes, since the last `hand_out`
-        super().__init__(envs, split=split, episodes=episodes, builder=builder)
+        super().__init__(envs, again=True, **options)
 
     def hand_out(self, numbers: dict[int, int]) -> None:
         """Begin new episodes.
@@ -57,13 +58,13 @@ class SharedRunner(Runner):
         for slot in self.slots:
             if (number := numbers.get(self.shares.first + slot.index)) is not None:
                 slot.active = True
-                self._begin(slot, number)
+                self._start(slot, number)
         self.ended = []
 
     def _reset(self, slot: Any) -> None:
         if slot.episode < 0:  # the first one
             slot.active = True
-            self._begin(slot, self.shares.first + slot.index)
+            self._start(slot, self.shares.first + slot.index)
         else:
             slot.active = False
             self.ended.append(self.shares.first + slot.index)
@@ -80,6 +81,7 @@ def evaluate_shared(
     env_kwargs: dict[str, Any],
     builder: PromptBuilder | None = None,
     on_end: Callable[[], object] = lambda: None,
+    on_failure: Callable[[Failure], object] = warn,
 ) -> Report:
     """What `vlgym.evaluation.evaluate` reports, by all processes together; every one of them calls this.
 
@@ -93,10 +95,17 @@ def evaluate_shared(
         env_kwargs: arguments for the environment.
         builder: prompt layout; the environment's own by default.
         on_end: called for each episode that has ended, in whichever process.
+        on_failure: called with each failure of an environment of this process (see `vlgym.evaluation.evaluate`).
     """
     shares = split(min(num_envs, episodes), world)
-    envs = [make(env_id, **env_kwargs) for _ in range(shares.own)]
-    runner = SharedRunner(envs, shares, episodes=episodes, split=split_name, builder=builder) if envs else None
+
+    def make_env(index: int) -> VLEnv:
+        return make(env_id, **env_kwargs)
+
+    runner = SharedRunner(
+        [make_env(i) for i in range(shares.own)], shares, episodes=episodes, split=split_name, builder=builder,
+        remake=make_env, failures=EnvFailures(on_failure),
+    ) if shares.own else None  # fmt: skip
     policy, records, following, going = policy.in_step(), [], shares.total, shares.total
     try:
         while going:
@@ -116,7 +125,10 @@ def evaluate_shared(
             runner.close()
     finished: dict[int, list[StepRecord]] = {}
     for fields in _everywhere(records, world):
-        finished.setdefault(fields["episode"], []).append(_record(fields))
+        if fields["parse"] == ENV_ERROR:  # it was played again
+            finished.pop(fields["episode"], None)
+        else:
+            finished.setdefault(fields["episode"], []).append(_record(fields))
     changed = bool(set(env_kwargs) - SAME_BOUNDS)
     return summarize(env_id, policy.name, split_name, [finished[i] for i in sorted(finished)], changed=changed)
 

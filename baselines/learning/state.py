@@ -39,9 +39,6 @@ SAVED = {
 class Plays(Protocol):
     """What collects a learner's rollouts."""
 
-    def failures(self) -> list[dict[str, Any]]:
-        """Failures of environments since the last call."""
-
     def get_state(self) -> dict[str, Any]:
         """JSON-able state."""
 

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from vlgym.env import VLEnv
+from vlgym.env_failures import ENV_ERROR, EnvFailures, Failure, warn
 from vlgym.errors import UserError, check_number
 from vlgym.evaluation import evaluate
 from vlgym.making import make, unwrap
@@ -141,18 +143,25 @@ def collect(
     env_kwargs: dict[str, Any],
     family: Family,
     builder: PromptBuilder | None = None,
+    on_failure: Callable[[Failure], object] = warn,
 ) -> tuple[list[tuple[Prompt, torch.Tensor]], float]:
     """Play the noisy oracle; return (prompt, reply ids) pairs and the share of labels that differ from the oracle's."""
-    envs = [make(env_id, **env_kwargs) for env_id in env_ids for _ in range(max(1, 16 // len(env_ids)))]
+    ids = [env_id for env_id in env_ids for _ in range(max(1, 16 // len(env_ids)))]
+
+    def make_env(index: int) -> VLEnv:
+        return make(ids[index], **env_kwargs)
+
     runner = Runner(
-        envs, split="train", first_episode=1_000_000 + seed * 100_000, builder=builder
-    )  # apart from RL's own training episodes
+        [make_env(i) for i in range(len(ids))], split="train", builder=builder, remake=make_env,
+        first_episode=1_000_000 + seed * 100_000,  # apart from RL's own training episodes
+        failures=EnvFailures(on_failure),
+    )  # fmt: skip
     policy = NoisyOracle(config.noise, np.random.default_rng([seed, 1]), imitate_noise=config.imitate_noise)
     data: list[tuple[Prompt, torch.Tensor]] = []
     try:
         while len(data) < config.samples:
             for record in runner.step(policy):
-                if record.extra is not None:
+                if record.extra is not None and record.parse != ENV_ERROR:
                     data.append((family.encode(record.messages), torch.tensor(family.encode_reply(record.extra))))
     finally:
         runner.close()
@@ -169,6 +178,7 @@ def warm_start(
     max_new_tokens: int | None = None,
     on_check: Callable[[int, float, Check], None] | None = None,
     builder: PromptBuilder | None = None,
+    on_failure: Callable[[Failure], object] = warn,
 ) -> WarmReport:
     """Train the whole model, vision tower included, on noisy oracle turns until the validation target or the last step.
 
@@ -181,6 +191,7 @@ def warm_start(
         max_new_tokens: limit of the replies; None sets the engine's to half as much again as the oracle's longest.
         on_check: called with (step, mean loss since the last check, validation).
         builder: prompt layout; by default each environment's own.
+        on_failure: called with each failure of an environment, which is replaced.
 
     Raises:
         UserError: an environment has no oracle, or a configured value is out of its range.
@@ -193,7 +204,7 @@ def warm_start(
     check_oracles(env_ids)
     start = time.perf_counter()
     family = engine.family
-    data, report.labels_replaced = collect(env_ids, config, seed, env_kwargs or {}, family, builder)
+    data, report.labels_replaced = collect(env_ids, config, seed, env_kwargs or {}, family, builder, on_failure)
     report.samples = len(data)
     report.longest_reply = max(len(ids) for _, ids in data)
     if max_new_tokens is None:
@@ -225,7 +236,7 @@ def warm_start(
         report.steps = step
         if step % config.check_every == 0 or step == steps:
             report.loss, losses = float(np.mean(losses)), []
-            check = validate(engine, env_ids, config.val_episodes, seed, env_kwargs or {}, builder)
+            check = validate(engine, env_ids, config.val_episodes, seed, env_kwargs or {}, builder, on_failure)
             report.success.append((step, check.success))
             if on_check is not None:
                 on_check(step, report.loss, check)
@@ -255,14 +266,18 @@ def validate(
     seed: int,
     env_kwargs: dict[str, Any],
     builder: PromptBuilder | None = None,
+    on_failure: Callable[[Failure], object] = warn,
 ) -> Check:
     """A few validation episodes per environment, sampled at temperature 1; means over environments."""
     policy = ModelPolicy(engine, torch.Generator().manual_seed(seed))
     each = max(1, episodes // len(env_ids))
     reports = [
-        evaluate(env_id, policy, episodes=each, split="val", num_envs=32, env_kwargs=env_kwargs, builder=builder)
+        evaluate(
+            env_id, policy, episodes=each, split="val", num_envs=32, env_kwargs=env_kwargs, builder=builder,
+            on_failure=on_failure,
+        )
         for env_id in env_ids
-    ]
+    ]  # fmt: skip
     return Check(*(float(np.mean([getattr(r, name) for r in reports])) for name in Check._fields))
 
 

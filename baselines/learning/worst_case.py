@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from vlgym.env import VLEnv
+from vlgym.env_failures import EnvFailures, Failure, warn
 from vlgym.making import make
 from vlgym.prompts import PromptBuilder
 from vlgym.rollout import Runner
@@ -23,6 +25,7 @@ def longest_prompt(
     new_tokens: int,
     env_kwargs: Mapping[str, Any] | None = None,
     builder: PromptBuilder | None = None,
+    on_failure: Callable[[Failure], object] = warn,
 ) -> Prompt:
     """Play some turns of each environment with legal actions after texts of full length; return the longest prompt.
 
@@ -34,23 +37,29 @@ def longest_prompt(
         new_tokens: longest reply.
         env_kwargs: constructor arguments of the environments.
         builder: prompt layout; None for each environment's own.
+        on_failure: called with each failure of an environment, which is replaced.
     """
     longest: Prompt | None = None
     for env_id in env_ids:
-        env = make(env_id, **(env_kwargs or {}))
+
+        def make_env(index: int, env_id: str = env_id) -> VLEnv:
+            return make(env_id, **(env_kwargs or {}))
+
+        runner = Runner(
+            [make_env(0)], split="train", builder=builder, remake=make_env, again=True,
+            failures=EnvFailures(on_failure),
+        )  # fmt: skip
         try:
-            env.action_space.seed(0)
-            runner = Runner([env], split="train", builder=builder)
             for _ in range(1 + min(MOST_TURNS, runner.slots[0].builder.history_turns + FURTHER_TURNS)):
                 turns = runner.turns()
                 prompt = family.encode(turns[0].messages)
                 if longest is None or len(prompt) > len(longest):
                     longest = prompt
-                action = env.action_space.sample()
+                action = turns[0].env.action_space.sample()
                 room = new_tokens - len(family.encode_reply(action))
                 runner.advance(turns, [Reply(" a" * max(0, room) + action)])
         finally:
-            env.close()
+            runner.close()
     if longest is None:
         raise ValueError("There is no environment.")
     return longest

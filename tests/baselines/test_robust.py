@@ -24,8 +24,8 @@ from baselines.runs import checkpoint, folder
 from baselines.runs.checkpoint import checkpoints, load_checkpoint, save_checkpoint
 from baselines.runs.logs import read_rows
 from baselines.vldac import VLDAC, Config
+from vlgym.env_failures import FAILURES_IN_A_ROW
 from vlgym.errors import UserError
-from vlgym.rollout import FAILURES_IN_A_ROW
 
 ROOT = Path(__file__).parents[2]
 OPTIONS = [
@@ -111,13 +111,12 @@ def test_an_environment_that_raises_is_noted_and_restarted_and_the_batch_is_whol
     break_env(broken, 2)
     batch, _ = learner.collect()
     assert len(batch.samples) == 9
-    (failure,) = learner.collector.failures()
+    (failure,) = learner.run.envs.failures
     assert (failure["env_id"], failure["episode"], failure["turn"]) == ("vlgym/NumberLine-v0", 1, 1)
     assert failure["error"] == "RuntimeError: the engine fell over"
     assert failure["reply"] == learner.weights.family.decode(batch.samples[4].ids.tolist())
     assert runner.slots[1].env is not broken
     assert runner.slots[1].episode == 1 + 3
-    assert learner.collector.failures() == []
     assert all(value == value for value in learner.learn(batch, 10).values())
 
 
@@ -138,9 +137,9 @@ def test_groups_survive_a_broken_environment_too():
     assert len(batch.units) == 4
     assert len(batch.units[2]) == 1
     assert row["episode/count"] == 4
-    assert len(learner.collector.failures()) == 1
+    assert len(learner.run.envs.failures) == 1
     learner.collect()
-    assert learner.collector.failures() == []
+    assert len(learner.run.envs.failures) == 1
 
 
 def test_an_environment_that_never_works_ends_the_run_with_its_error():

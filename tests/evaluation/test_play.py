@@ -233,12 +233,13 @@ def test_an_episode_that_its_environment_breaks_off_is_played_again(monkeypatch:
         return original(self, action)
 
     monkeypatch.setattr(toys.Walk, "act", act)
-    lines: list[str] = []
-    played = play([Part(WALK.id, episodes=4)], on_failure=lines.append, num_envs=2)
+    noted: list[Any] = []
+    played = play([Part(WALK.id, episodes=4)], on_failure=noted.append, num_envs=2)
     assert [e[0].episode for e in played] == [0, 1, 2, 3]
     assert all(record.parse == "ok" for episode in played for record in episode)
-    assert len(lines) == 1
-    assert "the engine died" in lines[0]
+    (failure,) = noted
+    assert (failure["env_id"], failure["turn"], failure["error"]) == (WALK.id, 1, "RuntimeError: the engine died")
+    assert failure["seed"] == episode_seed(WALK.id, "test", failure["episode"])
 
 
 def test_an_environment_that_always_fails_ends_the_play(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,5 +247,5 @@ def test_an_environment_that_always_fails_ends_the_play(monkeypatch: pytest.Monk
         raise RuntimeError("the engine died")
 
     monkeypatch.setattr(toys.Walk, "act", act)
-    with pytest.raises(FailedError, match=r"failed 3 times in the same episode.*RuntimeError: the engine died"):
+    with pytest.raises(FailedError, match=r"failed 3 times in a row, last with RuntimeError: the engine died"):
         play([Part(WALK.id, episodes=4)])

@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from ..arguments import to_plain
 from ..durable import write_whole
+from ..env_failures import Failure
 from ..errors import TrajectoryError, UserError, check_writable
 from ..policies import Policy
 from ..prompts import PromptBuilder
@@ -37,6 +38,8 @@ from .plan import Part
 KIND = "evaluation"
 SESSIONS = "sessions"
 LOCK = ".lock"
+FAILURES = "failures.jsonl"
+"""A line for each failure of an environment (see `vlgym.env_failures`)."""
 
 
 def describe_evaluation(
@@ -136,6 +139,11 @@ class EvaluationFolder:
             raise TrajectoryError(f"Episode {place[1]} of {place[0]} was played twice.")
         self._writer.write(episode)
         self.finished.add(place)
+
+    def note(self, failure: Failure) -> None:
+        """Write down that an environment failed."""
+        with (self.folder / FAILURES).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(failure) + "\n")
 
     def _check_same(self, run: dict[str, Any]) -> None:
         held = read_header(self.folder)

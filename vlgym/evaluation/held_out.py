@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ..env import VLEnv
+from ..env_failures import EnvFailures, Failure, warn
 from ..errors import check_choice, check_number
 from ..intervals import Mean, place_interval, wilson_interval
 from ..making import make
@@ -122,6 +124,7 @@ def evaluate(
     env_kwargs: dict[str, Any] | None = None,
     builder: PromptBuilder | None = None,
     on_episode: Callable[[list[StepRecord]], None] | None = None,
+    on_failure: Callable[[Failure], object] | None = None,
 ) -> Report:
     """Play `episodes` episodes of a split and return their report.
 
@@ -135,15 +138,24 @@ def evaluate(
         env_kwargs: arguments for the environment.
         builder: prompt layout; the environment's own by default.
         on_episode: called with each finished episode (to write trajectories, to move a progress bar).
+        on_failure: called with each failure of an environment, which is replaced; the episode is played again (see
+            `vlgym.env_failures`). By default a warning says it.
 
     Raises:
         UserError: the id cannot be made, or an argument is out of range.
+        FailedError: an environment failed three times in a row.
     """
     for name, value in (("episodes", episodes), ("num_envs", num_envs)):
         check_number(name, value, 1)
     check_choice("split", split, SPLITS)
-    envs = [make(env_id, **(env_kwargs or {})) for _ in range(min(num_envs, episodes))]
-    runner = Runner(envs, split=split, first_episode=first_episode, episodes=episodes, builder=builder)
+
+    def make_env(index: int) -> VLEnv:
+        return make(env_id, **(env_kwargs or {}))
+
+    runner = Runner(
+        [make_env(i) for i in range(min(num_envs, episodes))], split=split, first_episode=first_episode,
+        episodes=episodes, builder=builder, remake=make_env, again=True, failures=EnvFailures(on_failure or warn),
+    )  # fmt: skip
     finished = []
     try:
         for episode in run_episodes(runner, policy):

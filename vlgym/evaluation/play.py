@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from ..env import VLEnv
-from ..errors import FailedError, UserError
+from ..env_failures import EnvFailures, Failure, close_env
 from ..making import unwrap
 from ..parsers import find_end
 from ..policies import AskingPolicy, Policy
 from ..prompts import PromptBuilder
-from ..rollout import FAILURES_IN_A_ROW, Runner
+from ..rollout import Runner
+from ..seeding import episode_seed
 from ..types import Message, Parser, Reply, StepRecord, Turn
 from .plan import GREY, SHUFFLED, Job
 
@@ -51,10 +52,10 @@ class Player:
         num_envs: most episodes at once.
         on_episode: called with each finished episode's records.
         on_reply: called with each reply and the key of its part; what it raises ends the play.
-        on_failure: called with a line for each episode that an environment broke off; it is played again.
+        on_failure: called with each failure of an environment; its episode is played again (see `vlgym.env_failures`).
 
     Raises:
-        FailedError: an environment broke one episode off again and again.
+        FailedError: an environment broke one episode off three times.
     """
 
     def __init__(
@@ -66,14 +67,13 @@ class Player:
         num_envs: int = 8,
         on_episode: Callable[[list[StepRecord]], None] = lambda episode: None,
         on_reply: Callable[[Reply, str], None] = lambda reply, part: None,
-        on_failure: Callable[[str], None] = lambda line: None,
+        on_failure: Callable[[Failure], object] = lambda failure: None,
     ) -> None:
         self.policy, self.builders, self.num_envs = policy, builders or {}, num_envs
-        self.on_episode, self.on_reply, self.on_failure = on_episode, on_reply, on_failure
+        self.on_episode, self.on_reply, self.failures = on_episode, on_reply, EnvFailures(on_failure)
         self._waiting = list(reversed(jobs))
         self._tables: list[_Table] = []
         self._idle: dict[tuple[Any, ...], list[VLEnv]] = {}
-        self._failures: dict[tuple[str, int], int] = {}
 
     def play(self) -> None:
         """Play until every job is done. However it ends, every environment is closed."""
@@ -87,7 +87,7 @@ class Player:
                 self._close(table)
             for envs in self._idle.values():
                 for env in envs:
-                    _close_env(env)
+                    close_env(env)
 
     def _play_together(self) -> None:
         while self._fill():
@@ -119,8 +119,6 @@ class Player:
             job = self._waiting.pop()
             try:
                 self._tables.append(self._begin(job))
-            except UserError:
-                raise
             except Exception as error:
                 self._break_off(job, error)
         return bool(self._tables)
@@ -150,7 +148,7 @@ class Player:
                 builder=self.builders.get(part.key),
             )  # fmt: skip
         except BaseException:
-            _close_env(env)
+            close_env(env)
             raise
 
     def _ask(self, table: _Table) -> Turn:
@@ -167,20 +165,18 @@ class Player:
     def _answer(self, table: _Table, reply: Reply) -> None:
         turn, table.turn = self._ask(table), None
         reply, after = end_reply(unwrap(turn.env).parser, reply)
+        self.on_reply(reply, table.job.part.key)
         try:
             record = table.runner.advance([turn], [reply], self.policy.name)[0]
             if table.twin is not None and not table.twin.done:
                 table.twin.advance(table.twin.turns(), [reply], self.policy.name)
-        except UserError:
-            raise
         except Exception as error:
             self._tables.remove(table)
             self._close(table)
-            self._break_off(table.job, error)
+            self._break_off(table.job, error, turn.turn, reply.text)
             return
         record.final_messages, record.after = None, after
         table.records.append(record)
-        self.on_reply(reply, table.job.part.key)
         if table.runner.done:
             self._tables.remove(table)
             for runner in (table.runner, table.twin):
@@ -188,14 +184,14 @@ class Player:
                     self._leave(table.job, runner)
             self.on_episode(table.records)
 
-    def _break_off(self, job: Job, error: Exception) -> None:
-        """An environment raised: its episode does not count, and is played again."""
-        place = (job.part.key, job.number)
-        self._failures[place] = count = self._failures.get(place, 0) + 1
-        line = f"{job.part.key}, episode {job.number}: {type(error).__name__}: {error}"
-        if count >= FAILURES_IN_A_ROW:
-            raise FailedError(f"An environment failed {count} times in the same episode. {line}") from error
-        self.on_failure(line)
+    def _break_off(self, job: Job, error: Exception, turn: int = 0, reply: str | None = None) -> None:
+        """An environment raised, and is closed: its episode does not count, and is played again."""
+        part = job.part
+        seed = episode_seed(part.env_id, part.split, job.number // part.per_seed)
+        self.failures.note(
+            (part.key, job.number), error, None, env_id=part.env_id, episode=job.number, seed=seed, turn=turn,
+            reply=reply, part=part.key,
+        )  # fmt: skip
         self._waiting.append(job)
 
     def _leave(self, job: Job, runner: Runner) -> None:
@@ -204,13 +200,13 @@ class Player:
     def _close_one_idle(self) -> None:
         for envs in self._idle.values():
             if envs:
-                _close_env(envs.pop())
+                close_env(envs.pop())
                 return
 
     def _close(self, table: _Table) -> None:
         for runner in (table.runner, table.twin):
             if runner is not None:
-                _close_env(runner.slots[0].env)
+                close_env(runner.slots[0].env)
 
 
 def _pass_on(answers: queue.SimpleQueue[Any], table: _Table, future: Future[Reply]) -> None:
@@ -261,8 +257,3 @@ def _place(job: Job) -> tuple[str, str, str]:
     """What the environments of two jobs must share so that one can serve both."""
     part = job.part
     return (part.env_id, part.planner, repr({**part.arguments, **part.items[part.item_of(job.number)]}))
-
-
-def _close_env(env: Any) -> None:
-    with suppress(Exception):  # a broken environment may not even close
-        env.close()

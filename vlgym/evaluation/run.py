@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..env_failures import Failure, in_words
 from ..errors import UserError
 from ..policies import Policy
 from ..prompts import PromptBuilder
@@ -112,9 +113,13 @@ def run_evaluation(
             folder.write(episode)
             watcher.finish(episode)
 
+        def note(failure: Failure) -> None:
+            folder.note(failure)
+            watcher.say(in_words(failure))
+
         player = Player(
             list_jobs(parts, folder.finished), policy, builders=builders, on_episode=finish, on_reply=count,
-            on_failure=watcher.say, num_envs=num_envs or int(getattr(policy, "concurrency", NUM_ENVS)),
+            on_failure=note, num_envs=num_envs or int(getattr(policy, "concurrency", NUM_ENVS)),
         )  # fmt: skip
         try:
             player.play()

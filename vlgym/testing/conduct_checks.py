@@ -81,10 +81,12 @@ def _ask_twice(env: VLEnv) -> None:
 
 def check_garbage(subject: Subject) -> str:
     """Unreadable replies never raise, never pay, never end in success and, where the environment's `invalid_action` is
-    `noop`, move nothing; an action that does not exist is not legal.
+    `noop`, move nothing; an action that does not exist is not legal. Under the Global planner nonsense at the end of a
+    plan adds nothing to what the moves before it pay.
 
     Sees: all that for 300 replies of the kinds models write when they fail, for nonsense in the right format, and for
-    legal actions with letters added. Cannot see: one magic sentence (`words` tries those in the source).
+    legal actions with letters added, one action a reply; and three plans of two moves that end in nonsense. Cannot see:
+    one magic sentence (`words` tries those in the source), and what longer plans pay.
     """
     env = subject.make()
     random_source = np.random.default_rng(11)
@@ -113,7 +115,37 @@ def check_garbage(subject: Subject) -> str:
     _, reward, _, _, info = env.step(env.parser.format([NONSENSE[0]]))
     require(info["invalid_action"] and reward <= 0, f"the action {NONSENSE[0]!r} was executed or paid")
     env.close()
-    return f"{subject.garbage} garbage replies, {invalid} counted invalid, none raised, paid or moved anything"
+    plans = _try_half_plans(subject)
+    also = f"; {plans} plans that end in nonsense paid what their moves pay" if plans else ""
+    return f"{subject.garbage} garbage replies, {invalid} counted invalid, none raised, paid or moved anything{also}"
+
+
+def _try_half_plans(subject: Subject) -> int:
+    """Compare plans that end in nonsense with the same plans without it; return how many could be compared."""
+    if "global" not in subject.spec.planners:
+        return 0
+    env, tried = subject.make(planner="global"), 0
+    random_source = np.random.default_rng(12)
+    for seed in seeds_of(subject.spec.id, "train", 3, first=120):
+        env.reset(seed=seed)
+        legal = env.legal_actions()
+        moves = [legal[int(i)] for i in random_source.integers(len(legal), size=2)]
+        spoilt = env.parser.format([*moves, NONSENSE[0]])
+        if env.parser.parse(spoilt, legal).actions != (*moves, NONSENSE[0]):
+            continue  # one action a reply, such as the code of a page
+        _, due, over, _, info = env.step(env.parser.format(moves))
+        if over or info["invalid_action"] or env.turn >= env.max_turns or env.invalid_action != "noop":
+            continue
+        env.reset(seed=seed)
+        _, paid, _, _, info = env.step(spoilt)
+        due -= env.invalid_penalty
+        require(info["invalid_action"], f"the plan {spoilt!r:.120} ends in nonsense and is not counted as invalid")
+        require(
+            abs(paid - due) < 1e-9, f"the plan {spoilt!r:.120} ends in nonsense and paid {paid}; its moves pay {due}"
+        )
+        tried += 1
+    env.close()
+    return tried
 
 
 def check_words(subject: Subject) -> str:
