@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -37,7 +37,7 @@ from ..models.limits import NEW_TOKENS, read_limits
 from ..models.load import load_family
 from ..runs import distributed, folder, joining
 from ..runs.checkpoint import checkpoints, load_checkpoint, load_module, load_tensors, module_tensors, save_tensors
-from ..runs.logs import FAILURES_FILE, RunLog, start_tracker
+from ..runs.logs import FAILURES_FILE, RunLog, note_failures, start_tracker
 from ..runs.overwriting import check_folder, prepare_folder
 from ..runs.sharded_checkpoint import read_parts
 from ..runs.signals import interruptible
@@ -195,7 +195,7 @@ class Run(Generic[C]):
             print("\nstopped in the warm start, which is saved when it is done; the same command begins it again")
             raise
         finally:
-            self._write_failures(self._take_failures(), 0)
+            note_failures(self.out, self._take_failures(), 0)
         print(f"warm start ended after {report.steps} gradient steps, {report.seconds:.0f} s", flush=True)
         if c.lora.rank:
             base = {name: x.clone() for name, x in module_tensors("base", engine.family.model).items()}
@@ -354,7 +354,7 @@ class Run(Generic[C]):
         processes call this."""
         told = distributed.gather_texts(json.dumps(own := self._take_failures()), self.world)
         failures = [failure for text in told for failure in json.loads(text)] if self.world.first else []
-        self._write_failures(failures, update)
+        note_failures(self.out, failures, update)
         if failures:
             self.log.say(f"{len(failures)} environment failures, restarted; see {self.out / FAILURES_FILE}")
         return len(own)
@@ -363,11 +363,6 @@ class Run(Generic[C]):
         taken = list(self.envs.failures)
         self.envs.failures.clear()
         return taken
-
-    def _write_failures(self, failures: Sequence[Failure], update: int) -> None:
-        if failures:
-            with (self.out / FAILURES_FILE).open("a") as file:
-                file.writelines(json.dumps({"update": update, **failure}) + "\n" for failure in failures)
 
     def _go_on(self) -> str:
         saved = checkpoints(self.out / "checkpoints")
@@ -395,7 +390,7 @@ class Run(Generic[C]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close the log and the environments, and let other processes work in the folder."""
-        self._write_failures(self._take_failures(), self.state.update + (not self.finished()))
+        note_failures(self.out, self._take_failures(), self.state.update + (not self.finished()))
         self._stack.close()
         if kind is None:
             distributed.wait(self.world)  # the first one writes longer than the others

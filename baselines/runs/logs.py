@@ -11,7 +11,7 @@ import importlib
 import importlib.util
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,13 @@ LOG_FILE = "log.jsonl"
 FAILURES_FILE = "failures.jsonl"  # environments that raised, one line each
 PRINT_EVERY = 5  # updates between lines where the output is not a terminal
 TRACKERS = ("none", "wandb", "trackio")
+
+
+def note_failures(out: Path, failures: Sequence[Mapping[str, Any]], update: int) -> None:
+    """Write down in a run's folder which environments failed, and in which update."""
+    if failures:
+        with (out / FAILURES_FILE).open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(seal({"update": update, **failure})) + "\n" for failure in failures)
 
 
 class RunLog:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..arguments import to_plain
+from ..checksums import seal
 from ..durable import write_whole
 from ..env_failures import Failure
 from ..errors import TrajectoryError, UserError, check_writable
@@ -143,7 +144,7 @@ class EvaluationFolder:
     def note(self, failure: Failure) -> None:
         """Write down that an environment failed."""
         with (self.folder / FAILURES).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(failure) + "\n")
+            file.write(json.dumps(seal(failure)) + "\n")
 
     def _check_same(self, run: dict[str, Any]) -> None:
         held = read_header(self.folder)

@@ -172,7 +172,10 @@ def check_words(subject: Subject) -> str:
         hidden = env.match_action(word)
         free = open_ended and not _PLAIN.fullmatch(word)  # code or a search: any is an action
         require(
-            free or hidden is None or hidden in env.legal_actions() or match_legal(word, env.legal_actions()) is not None,
+            free
+            or hidden is None
+            or hidden in env.legal_actions()
+            or match_legal(word, env.legal_actions()) is not None,
             f"the word {word!r} is taken for an action, but is not among the legal actions",
         )
     talking, silent = env, subject.make()
