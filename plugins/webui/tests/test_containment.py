@@ -98,8 +98,9 @@ def test_a_storm_of_alerts_shows_none_and_is_counted(attack: Callable[..., Rende
     assert result.blocked == {"dialog": 5001}  # nobody said yes to the question
 
 
-def test_an_endless_storm_of_alerts_is_a_timeout(attack: Callable[..., Render]) -> None:
-    assert attack("while (true) alert(1);").failure == "timeout"
+def test_an_endless_storm_of_alerts_ends_at_a_limit(attack: Callable[..., Render]) -> None:
+    # Each alert is a line in Chromium's log: memory or time is over first, as the machine is.
+    assert attack("while (true) alert(1);").failure in ("memory", "timeout")
 
 
 @pytest.mark.parametrize(
