@@ -217,7 +217,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             UserError: it is damaged, of another environment or of other arguments; the episode before goes on.
         """
         content = unseal(state, self._title(), self.arguments)
-        before = self._bookmark()
+        before = self._bookmark(whole=self._start is not None)
         try:
             return self._restore(content)
         except Exception as error:
@@ -252,12 +252,14 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         observation = self._observe()
         return observation, self._info(Parsed(), [], "", invalid=False)
 
-    def _bookmark(self) -> tuple[Any, ...]:
-        """What `_go_back` needs; it copies nothing large."""
-        return self._np_random, self._np_random_seed, self.reset_seed, self.seed_split, self._position()
+    def _bookmark(self, *, whole: bool = False) -> tuple[Any, ...]:
+        """What `_go_back` needs; it copies nothing large, unless the state is to come back whole, to the last bit."""
+        position = {**self._position(), "saved": self.save()} if whole else self._position()
+        return self._np_random, self._np_random_seed, self.reset_seed, self.seed_split, position
 
     def _go_back(self, bookmark: tuple[Any, ...]) -> None:
-        """Undo what failed: the episode before is replayed; where there was none, or that fails too, reset is due."""
+        """Undo what failed: the episode before is restored, or replayed; where there was none, or that fails too, reset
+        is due."""
         self._np_random, self._np_random_seed, self.reset_seed, self.seed_split, state = bookmark
         if state["rng"] is not None:
             self._np_random.bit_generator.state = state["rng"]

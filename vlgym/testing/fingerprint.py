@@ -52,13 +52,21 @@ class Behaviour:
     pictures: str
 
 
-def measure_behaviour(make: Make, spec: EnvSpec) -> Behaviour:
-    """Play all episodes and return fingerprint and pictures."""
+def measure_behaviour(make: Make, spec: EnvSpec, *, variants: bool = True) -> Behaviour:
+    """Play all episodes and return fingerprint and pictures.
+
+    Args:
+        make: builds the environment.
+        spec: its card.
+        variants: whether the spec's probes with arguments of their own are played, which may not go with others.
+    """
     digest = hashlib.sha256()
     pictures: list[Any] = []
     usual = make()
     try:
         for probe, turns in list_episodes(spec):
+            if probe in spec.probes and probe.kwargs and not variants:
+                continue
             images: list[Image] = []
             env = make(**probe.kwargs) if probe.kwargs else usual
             try:

@@ -85,7 +85,7 @@ class Subject:
     def behaviour(self) -> Behaviour:
         """Fingerprint and pictures (measured once; later calls reuse them)."""
         if self._behaviour is None:
-            self._behaviour = measure_behaviour(self.make, self.spec)
+            self._behaviour = measure_behaviour(self.make, self.spec, variants=not self.kwargs)
         return self._behaviour
 
     def records(self) -> list[StepRecord]:

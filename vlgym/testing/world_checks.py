@@ -162,7 +162,7 @@ from vlgym.spec import EnvSpec
 from vlgym.testing.fingerprint import measure_behaviour
 spec, kwargs = json.load(sys.stdin)
 spec = EnvSpec.from_dict(spec)
-behaviour = measure_behaviour(lambda **more: build(spec, **{**kwargs, **more}), spec)
+behaviour = measure_behaviour(lambda **more: build(spec, **{**kwargs, **more}), spec, variants=not kwargs)
 sys.stderr.write('FINGERPRINT ' + behaviour.fingerprint + chr(10))
 sys.stderr.flush()
 """
