@@ -349,11 +349,11 @@ class BrowserPool(Generic[Lent]):
 
 
 def _serves_all(process: psutil.Process) -> bool:
-    """Whether a process is the browser itself, or serves all pages with pictures, network or storage."""
+    """Whether a process is the browser itself, or serves all pages with pictures, network, storage or new renderers."""
     with suppress(psutil.Error):
         words = process.cmdline()
         kind = next((word[len("--type=") :] for word in words if word.startswith("--type=")), "")
-        return kind in ("", "gpu-process") or any(word.startswith(_SERVICES) for word in words)
+        return kind in ("", "gpu-process", "zygote") or any(word.startswith(_SERVICES) for word in words)
     return False
 
 
