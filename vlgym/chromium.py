@@ -162,7 +162,7 @@ class Chromium:
 
     @property
     def intact(self) -> bool:
-        """Whether none of the processes that all pages share has ended since the start.
+        """Whether none of the processes that all pages share has ended, or been stopped, since the start.
 
         Chromium starts a lost one again and says nothing, but a page that was loading meanwhile may lack a part.
         """
@@ -359,7 +359,7 @@ def _serves_all(process: psutil.Process) -> bool:
 
 def _is_running(process: psutil.Process) -> bool:
     with suppress(psutil.Error):
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return process.is_running() and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_STOPPED)
     return False
 
 
