@@ -162,7 +162,7 @@ class Chromium:
 
     @property
     def intact(self) -> bool:
-        """Whether none of the processes that all pages share has ended since the start.
+        """Whether none of the processes that all pages share has ended, or been stopped, since the start.
 
         Chromium starts a lost one again and says nothing, but a page that was loading meanwhile may lack a part.
         """
@@ -349,17 +349,17 @@ class BrowserPool(Generic[Lent]):
 
 
 def _serves_all(process: psutil.Process) -> bool:
-    """Whether a process is the browser itself, or serves all pages with pictures, network or storage."""
+    """Whether a process is the browser itself, or serves all pages with pictures, network, storage or new renderers."""
     with suppress(psutil.Error):
         words = process.cmdline()
         kind = next((word[len("--type=") :] for word in words if word.startswith("--type=")), "")
-        return kind in ("", "gpu-process") or any(word.startswith(_SERVICES) for word in words)
+        return kind in ("", "gpu-process", "zygote") or any(word.startswith(_SERVICES) for word in words)
     return False
 
 
 def _is_running(process: psutil.Process) -> bool:
     with suppress(psutil.Error):
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return process.is_running() and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_STOPPED)
     return False
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -37,11 +38,19 @@ class Guard:
     Attributes:
         reason: `None`, or the limit that was passed: `timeout` or `memory`. The processes are dead then.
         by_clock: whether it was passed by the clock alone: the processes may have been stopped, or the machine busy.
+        whole: what `whole()` said just before they were killed: what is left of a family may go round and round.
+
+    Args:
+        pid: the process.
+        limits: what it may use.
+        whole: says whether all processes are there that should be.
     """
 
-    def __init__(self, pid: int, limits: Limits) -> None:
+    def __init__(self, pid: int, limits: Limits, whole: Callable[[], bool] = lambda: True) -> None:
         self.pid = pid
         self.limits = limits
+        self.whole = True
+        self._ask_whole = whole
         self.reason: str | None = None
         self.by_clock = False
         self._stop = threading.Event()
@@ -67,6 +76,7 @@ class Guard:
             elif time.monotonic() - self._begun > self.limits.wall_s:
                 self.reason, self.by_clock = "timeout", True
             if self.reason:
+                self.whole = self._ask_whole()
                 kill_tree(self.pid)
                 return
 

@@ -99,6 +99,16 @@ def name_process(process: psutil.Process) -> str:
     return ""
 
 
+def name_difference(expected: Episode, told: Episode) -> str:
+    """Return the first turn in which two episodes differ, and how."""
+    names = ("picture", "text", "reward", "terminated", "truncated", "info")
+    for turn, (one, other) in enumerate(zip(expected, told, strict=False)):
+        for name, usual, found in zip(names, one, other, strict=True):
+            if usual != found:
+                return f"turn {turn}, {name}: {usual!r:.400} became {found!r:.400}"
+    return f"{len(expected)} turns became {len(told)}"
+
+
 def make_webui() -> tuple[Any, Callable[[], None], list[str]]:
     """Return an environment, what makes it forget, and replies of one episode."""
     from vlgym_webui.code_parser import write_action
@@ -147,7 +157,10 @@ def disturb(make: Callable[[], tuple[Any, Callable[[], None], list[str]]], kills
         chance = random.Random(seed)
         while sum(blows.values()) < kills:
             with Killer(chance, max(0.2, calm_s), min(2, kills - sum(blows.values()))) as killer:
-                different += play(env, forget, replies) != expected
+                told = play(env, forget, replies)
+            if told != expected:
+                different += 1
+                print(f"differs after {killer.done}: {name_difference(expected, told)}", flush=True)
             episodes += 1
             blows.update(f"{kind} {'stopped' if blow == signal.SIGSTOP else 'killed'}" for kind, blow in killer.done)
         return {"episodes": episodes, "different": different, "blows": blows, "turns": len(expected)}

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 
 import psutil
@@ -19,14 +19,6 @@ from vlgym.chromium import BrowserPool
 
 PROJECT = load_project("tabs")
 _TARGETS = Studio()._targets
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[BrowserPool[Browser]]:
-    """A pool of the tests' own."""
-    pool = BrowserPool(Browser)
-    yield pool
-    pool.close()
 
 
 @pytest.fixture
@@ -59,6 +51,7 @@ VICTIMS: dict[str, tuple[Callable[[Browser], psutil.Process], int]] = {
     "Chromium": (chromium_of, signal.SIGKILL),
     "its driver": (lambda browser: find(browser, "chromedriver --port"), signal.SIGKILL),
     "its network": (lambda browser: find(browser, "network.mojom"), signal.SIGKILL),
+    "what starts renderers": (lambda browser: find(browser, "--type=zygote --enable"), signal.SIGKILL),
     "a stopped Chromium": (chromium_of, signal.SIGSTOP),
 }
 

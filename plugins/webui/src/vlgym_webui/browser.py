@@ -169,7 +169,7 @@ class Browser(Chromium):
         failure = error_name = None
         self.server.show(files)
         stuck = False
-        with Guard(self.process.pid, self.limits) as guard:
+        with Guard(self.process.pid, self.limits, lambda: self.intact) as guard:
             try:
                 with self.fresh_tab():
                     try:
@@ -188,7 +188,7 @@ class Browser(Chromium):
                     blocked = self._count_blocked()
             except (*DRIVER_ERRORS, ValueError, KeyError, TypeError) as error:
                 error_name, stuck = _name_failure(error), True
-        blamed = guard.reason is not None and not guard.by_clock
+        blamed = guard.reason is not None and not guard.by_clock and guard.whole
         lost = not blamed and (stuck or not self.intact)
         if guard.reason or stuck or lost:
             # What the page itself did is the cause, even if a limit was passed while its tab was being closed.
