@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hostile import GROUND, NETWORK
 from vlgym_webui.browser import MOST_COUNTED, Browser, Render
 from vlgym_webui.steps import Interaction, Step
 
@@ -115,28 +116,7 @@ def test_an_endless_storm_of_alerts_ends_at_the_limit_that_it_passes(limits: Lim
         browser.close()
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        "fetch('http://127.0.0.1:PORT/').then(r => r.text()).then(t => document.body.append(t))",
-        "fetch('https://127.0.0.1:PORT/')",
-        "const x = new XMLHttpRequest(); x.open('GET', 'http://localhost:PORT/'); x.send()",
-        "new WebSocket('ws://127.0.0.1:PORT/')",
-        "new EventSource('http://127.0.0.1:PORT/')",
-        "navigator.sendBeacon('http://127.0.0.1:PORT/', 'secret')",
-        "const i = new Image(); i.src = 'http://127.0.0.1:PORT/a.png'; document.body.append(i)",
-        "const i = document.createElement('iframe'); i.src = 'http://127.0.0.1:PORT/'; document.body.append(i)",
-        "const s = document.createElement('script'); s.src = 'http://127.0.0.1:PORT/a.js'; document.body.append(s)",
-        "fetch('http://example.com/')",
-        "document.body.innerHTML = '<style>@import url(http://127.0.0.1:PORT/a.css)</style>'",
-        "document.body.innerHTML = '<form action=http://127.0.0.1:PORT/></form>'; document.forms[0].submit()",
-        "document.body.innerHTML = '<iframe srcdoc=\"<img src=http://127.0.0.1:PORT/>\"></iframe>'",
-        "document.body.innerHTML = '<a ping=http://127.0.0.1:PORT/ href=#>x</a>'; document.links[0].click()",
-        "document.body.innerHTML = '<object data=http://127.0.0.1:PORT/></object>'",
-        "fetch('file:///etc/hostname').then(r => r.text()).then(t => document.body.append(t))",
-        "const i = document.createElement('iframe'); i.src = 'file:///etc/hostname'; document.body.append(i)",
-    ],
-)
+@pytest.mark.parametrize("script", NETWORK.values(), ids=NETWORK)
 def test_the_network_and_local_files_are_out_of_reach(
     attack: Callable[..., Render], listener: Listener, script: str
 ) -> None:
@@ -322,21 +302,7 @@ def test_a_page_cannot_lie_about_its_elements(render: Callable[..., Render]) -> 
     assert element.styles["color"] == "rgb(0, 0, 0)"
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        "window.close()",
-        "document.documentElement.remove()",
-        "document.write('<p>over</p>'); document.close()",
-        "JSON.stringify = () => '{\"network\": 1e999}'; Map.prototype.delete = null; Promise = null",
-        "document.body.innerHTML = '<form><input name=placeholder><input name=innerText><input name=value></form>'",
-        "document.body.innerHTML = '<img name=body><img name=querySelectorAll><img name=documentElement>'",
-        "Object.defineProperty(Object.prototype, 'then', {get() { throw 1; }})",
-        "window.setTimeout = window.requestAnimationFrame = null; Date.now = null; performance.now = null",
-        "document.open(); document.body",
-        "throw new Error('x')",
-    ],
-)
+@pytest.mark.parametrize("script", GROUND.values(), ids=GROUND)
 def test_a_page_that_breaks_its_own_ground_hurts_only_itself(attack: Callable[..., Render], script: str) -> None:
     result = attack(script)
     assert result.failure in (None, "crash", "left_page", "timeout")
