@@ -1,19 +1,22 @@
-"""Hostile pages: what they try has no effect, is counted, is over within ten seconds, and leaves the pool healthy."""
+"""Hostile pages: what they try has no effect, is counted, is over within the time that a page may take, and leaves the pool healthy."""
 
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hostile import GROUND, NETWORK
 from vlgym_webui.browser import MOST_COUNTED, Browser, Render
 from vlgym_webui.steps import Interaction, Step
 
 from vlgym.chromium import BrowserPool, Limits
+
+sys.path.insert(0, str(Path(__file__).parent))
+from hostile import GROUND, NETWORK
 
 BODY = "<h1>still here</h1>"
 
@@ -46,14 +49,14 @@ def listener() -> Iterator[Listener]:
 
 @pytest.fixture
 def attack(render: Callable[..., Render], pool: BrowserPool[Browser]) -> Iterator[Callable[..., Render]]:
-    """Render a hostile page within ten seconds; afterwards the pool must render a harmless one."""
+    """Render a hostile page within its limit by the clock; afterwards the pool must render a harmless one."""
 
     def run(script: str, *interactions: Interaction, body: str = BODY) -> Render:
         with pool.borrow():
             pass  # starts a browser where an earlier attack has ended the last one
         begun = time.monotonic()
         result = render(body, script, *interactions)
-        assert time.monotonic() - begun < 10
+        assert time.monotonic() - begun < Limits().wall_s + 5  # to end the browser takes time, too
         return result
 
     yield run
