@@ -1,4 +1,5 @@
-"""Hostile pages: what they try has no effect, is counted, is over within the time that a page may take, and leaves the pool healthy."""
+"""Hostile pages: what they try has no effect, is counted, is over in the time that a page may take, and leaves the pool
+healthy."""
 
 from __future__ import annotations
 
