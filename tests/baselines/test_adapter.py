@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
+from safetensors.torch import load_file
 from samples import messages, picture
 from stage import SMALL
 from transformers import AutoModelForImageTextToText
@@ -133,6 +134,16 @@ def test_damaged_adapters_are_refused_in_one_line(name, model_folder, tmp_path):
     with pytest.raises(UserError, match="adapter") as error:
         load_family(str(folder))
     assert "\n" not in str(error.value)
+
+
+def test_adapters_in_a_pickle_are_refused_and_their_tensors_are_not_read(model_folder, tmp_path):
+    base = str(model_folder("qwen2_vl"))
+    folder = export_adapter(learnt(load_family(base), LoraOptions(rank=2)), tmp_path / "adapter", base)
+    torch.save(load_file(folder / WEIGHTS), folder / "adapter_model.bin")
+    for name in (WEIGHTS, "checksums.json"):  # which adapters from elsewhere have not
+        (folder / name).unlink()
+    with pytest.raises(UserError, match=rf"{WEIGHTS} is missing\. Save the adapters again, as safetensors"):
+        load_family(str(folder))
 
 
 def test_adapters_are_written_over_older_ones_and_over_nothing_else(model_folder, tmp_path):

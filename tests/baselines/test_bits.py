@@ -55,6 +55,26 @@ def test_packed_weights_without_adapters_are_refused():
         replace(RUN, quantize="nf4").resolve()
 
 
+# The 16 levels of NF4, as shares of a block's largest weight (Dettmers et al., 2023, appendix E), to four digits.
+NF4 = (
+    -1.0, -0.6962, -0.5251, -0.3949, -0.2844, -0.1848, -0.0911, 0.0,
+    0.0796, 0.1609, 0.2461, 0.3379, 0.4407, 0.5626, 0.7230, 1.0,
+)  # fmt: skip
+
+
+@real
+def test_packed_weights_have_the_levels_of_nf4_in_half_a_byte_and_constants_of_one():
+    family = packed("tiny")
+    layer = next(module for module in family.language_model.modules() if type(module).__name__ == "FrozenLinear")
+    blocks = layer.unpack().reshape(-1, 64)
+    shares = blocks / blocks.abs().amax(dim=1, keepdim=True)
+    near = (shares.unsqueeze(-1) - torch.tensor(NF4)).abs().amin(dim=-1)
+    assert near.max() < 1e-3
+    state = layer.weight.quant_state
+    assert layer.weight.data.nbytes == blocks.numel() / 2
+    assert state.absmax.dtype == torch.uint8  # the constants are quantised, too
+
+
 # ---- moments of 8 bits -----------------------------------------------------------------------------------------------
 
 

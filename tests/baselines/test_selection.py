@@ -42,6 +42,20 @@ def scores(monkeypatch):
     return told, played
 
 
+def test_of_several_environments_the_mean_of_all_counts(monkeypatch, tmp_path):
+    """The last validation is better in the first environment and worse in the mean."""
+    told = iter([(0.0, 0.0), (0.2, 0.8), (0.4, 0.5)])
+
+    def held_out(sampler, envs, config, log, *, name, split="test", world=None):
+        for number, success in enumerate(next(told) if split == "val" else (0.0, 0.0)):
+            yield Report(f"vlgym/{number}-v0", name, split, 3, success, 0.0, 1.0, 2 * success, 0.1, 2.0, 0.0, 0.0)
+
+    monkeypatch.setattr(run_module, "held_out", held_out)
+    monkeypatch.setattr(selection, "held_out", held_out)
+    note = best_note(vldac.train(replace(BASE, updates=2, out=tmp_path / "run")).out)
+    assert (note["update"], note["success"], note["mean_return"]) == (1, 0.5, 1.0)
+
+
 def best_note(out):
     return json.loads((out / "best" / "evaluation.json").read_text())
 
