@@ -199,6 +199,31 @@ def test_a_blob_is_read_whole_and_always_in_the_same_time_of_the_page(unhurried:
     assert [texts(unhurried.render({"index.html": page.encode()})) for _ in range(2)] == [wanted, wanted]
 
 
+def test_a_script_cannot_fetch_the_files_of_its_own_page(unhurried: Browser) -> None:
+    """When they arrive is left to chance, which the page would see."""
+    script = """
+      const told = [], heading = document.querySelector('h1');
+      const tell = (word) => { told.push(word); heading.textContent = told.sort().join(', '); };
+      fetch('data.txt').then(() => tell('fetched'), (error) => tell('fetch ' + error.name));
+      const now = new XMLHttpRequest();
+      now.open('GET', 'data.txt', false);
+      try { now.send(); tell('read at once'); } catch (error) { tell('at once ' + error.name); }
+      const later = new XMLHttpRequest();
+      later.onload = () => tell('read later');
+      later.onerror = () => tell('later refused');
+      later.open('GET', 'data.txt');
+      later.send();
+      const source = new EventSource('data.txt');
+      source.onopen = () => tell('opened');
+      source.onerror = () => { source.close(); tell('source refused'); };
+    """
+    page = f"<!DOCTYPE html><html><body>{BODY}<script>{script}</script></body></html>"
+    result = unhurried.render({"index.html": page.encode(), "data.txt": b"data"})
+    assert result.failure is None
+    assert texts(result) == ["at once NetworkError, fetch TypeError, later refused, source refused"]
+    assert result.blocked["network"] >= 4
+
+
 def test_moving_about_in_the_page_itself_loses_nothing(unhurried: Browser) -> None:
     page = (
         f"<!DOCTYPE html><html><body>{BODY}<script>location.hash = 'part'; history.pushState(0, '', '/other');"

@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from vlgym_webui.browser import Browser, Render
+from vlgym_webui.server import PageServer
 from vlgym_webui.steps import Interaction, Step
 
 from vlgym.chromium import Limits
@@ -47,6 +50,31 @@ def test_programs_that_look_for_clock_and_chance_see_the_same_in_every_browser_a
     first = {number: see(one, number) for number in NUMBERS}
     again = {number: see(other, number) for number in mixed}
     assert [number for number in NUMBERS if first[number] != again[number]] == []
+
+
+def test_the_icon_is_asked_for_once_and_before_the_first_page_however_late_it_is_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever a page loads, its clock stands still for, and then moves by 10 ms."""
+    asked = []
+    answer = PageServer.answer
+
+    def answer_late(server: PageServer, address: str) -> tuple[int, str, bytes]:
+        asked.append(urlsplit(address).path)
+        if asked[-1] == "/favicon.ico":
+            time.sleep(2)
+        return answer(server, address)
+
+    monkeypatch.setattr(PageServer, "answer", answer_late)
+    browser = Browser(Limits(wall_s=100, cpu_s=100))
+    try:
+        assert asked.count("/favicon.ico") == 1
+        asked.clear()
+        for _ in range(3):
+            assert browser.render({"index.html": b"<!DOCTYPE html><p>page"}).failure is None
+        assert asked == ["/"] * 3
+    finally:
+        browser.close()
 
 
 class LateFrames(Browser):

@@ -47,6 +47,7 @@ EPOCH_S = 1705320000
 _WORLD = "vlgym"
 _MOST_TASKS = 5000
 _POLL_S, _ASKS_S = 0.004, 10.0
+_ANOTHER_ANSWER = "new Promise(done => { const image = new Image(); image.onerror = done; image.src = 'later' })"
 _NO_DOCUMENT = "{now: 0, loaded: false, where: location.origin, counts: {left_page: 0, download: 0}}"
 _REFUSALS = {
     "dialog": ("allow-modals",),
@@ -207,8 +208,9 @@ class Browser(Chromium):
         """Have Chromium find out that the pages have no icon, which it asks for once, in the middle of the first."""
         self.server.show({"index.html": b"<!DOCTYPE html><title>-</title>"})
         self.cdp("Page.navigate", url=f"{ORIGIN}/")
-        # The tab stays there: to leave would end the download, and the first page would ask again.
-        self.server.icon_asked.wait(_ASKS_S)
+        # To leave before the answer has arrived would end the download, and a later page would ask again.
+        if self.server.icon_answered.wait(_ASKS_S):
+            self.cdp("Runtime.evaluate", expression=_ANOTHER_ANSWER, awaitPromise=True)
 
     def _open(self, viewport: tuple[int, int]) -> None:
         size = {"width": viewport[0], "height": viewport[1]}

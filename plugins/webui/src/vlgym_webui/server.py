@@ -48,12 +48,12 @@ class PageServer:
 
     Attributes:
         port: its TCP port.
-        icon_asked: set once the browser has asked for the page's icon.
+        icon_answered: set once the browser has asked for the page's icon and been answered.
     """
 
     def __init__(self, listener: socket | None = None) -> None:
         self._files: dict[str, bytes] = {}
-        self.icon_asked = threading.Event()
+        self.icon_answered = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._make_handler(), bind_and_activate=False)
         if listener is None:
             self._server.server_bind()
@@ -82,8 +82,6 @@ class PageServer:
         if f"{parts.scheme}://{parts.netloc}" != ORIGIN:
             return 403, "text/plain", b""
         path = unquote(parts.path).strip("/") or "index.html"
-        if path == "favicon.ico":
-            self.icon_asked.set()
         body = self._files.get(path)
         if body is None:
             return 404, "text/plain", b""
@@ -112,6 +110,8 @@ class PageServer:
                 self.end_headers()
                 if self.command != "HEAD":
                     self.wfile.write(body)
+                if urlsplit(self.path).path == "/favicon.ico":
+                    server.icon_answered.set()
 
             do_HEAD = do_GET
 
