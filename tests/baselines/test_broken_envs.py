@@ -52,9 +52,11 @@ def break_at(monkeypatch):
 @WHERE
 def test_every_group_has_its_episodes_whatever_breaks(break_at, method, call):
     learner = on_stage(loop, num_envs=4, group=2)
+    before = list(learner.collector.envs)
     break_at(method, call)
     batch, row = learner.collect()
     assert row["episode/count"] == 4
+    assert [a is b for a, b in zip(before, learner.collector.envs, strict=True)].count(False) == 1  # the next has it
     seeds = {failure["seed"] for failure in learner.run.envs.failures}
     assert len(seeds) == 1
     assert all(batch.units)

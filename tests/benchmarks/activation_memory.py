@@ -9,6 +9,7 @@ figures compare with a GPU's allocator is a piece of `gpu.py`.
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,6 +37,7 @@ from baselines.models.tokenizer import build_tokenizer
 
 ROWS, REPLY = 5, 20
 CARD = 80e9  # bytes
+KEYS = r"keys and values of \d+ prompts"
 ENVS = {
     "paper-miniworld": "vlgym/OneRoom-v0", "paper-loop": "vlgym/OneRoom-v0", "paper-alfworld": "vlgym/ALFWorld-v0",
     "paper-webshop": "vlgym/WebShop-v0",
@@ -134,7 +136,8 @@ def plan_presets() -> list[list[str]]:
                 plan = make_plan(way.resolve())[0]
                 taken = f"{plan.rows} x {plan.prompt + plan.reply} tokens: {plan.total('update') / GIB:.1f}"
                 cells.append(f"{taken}, {'fits' if plan.fits else 'does not fit'}")
-            rows.append([*cells, f"{plan.total('rollout') / GIB:.1f}"])
+            prompts = sum(item.size for item in plan.items if re.fullmatch(KEYS, item.name))
+            rows.append([*cells, f"{plan.total('rollout') / GIB:.1f}", f"{prompts / GIB:.1f}"])
     return rows
 
 
@@ -158,7 +161,8 @@ def main() -> None:
         [(f"rank {rank}", f"{kept:.2f}", f"{dry:.2f}") for rank, kept, dry in ranks],
     )
     third = table(
-        ("preset", "environment", "update before (micro-batch 64), GiB", "update now, GiB", "rollout, GiB"),
+        ("preset", "environment", "update before (micro-batch 64), GiB", "update now, GiB", "rollout, GiB",
+         "dropped after it, GiB"),
         plan_presets(),
     )
     body = "\n\n".join(
@@ -176,7 +180,8 @@ def main() -> None:
             "update took as they were before (`--micro-batch 64`), and takes now (`--micro-tokens`, nothing "
             "recomputed). The longest prompts are found by playing; text is counted with the tiny models' tokenizer, "
             "which makes several times as many tokens of it as a published one: so the rows of ALFWorld and WebShop, "
-            "whose prompts are mostly text, are upper bounds.",
+            "whose prompts are mostly text, are upper bounds. Dropped after the rollout are the keys and values of its "
+            "prompts, which stayed through the update before; ArCHer's stay until the states of its buffer are answered.",
             third,
             "No GPU has been measured for this page.",
         ]
