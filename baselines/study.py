@@ -123,7 +123,7 @@ class Runs:
                 arguments = [
                     arm.module, "--env", arm.env or study.env, "--model", str(warm), "--seed", str(seed),
                     "--out", str(out), "--max-new-tokens", str(limit), "--updates", "1000000",
-                    "--env-steps", steps, "--threads", "1",
+                    "--env-steps", steps, "--threads", "1", *([] if study.starts(arm) else ["--no-eval-before"]),
                     *study.options, *arm.options, *options,
                 ]  # fmt: skip
             if not self.call(arguments, log) or not (out / "model" / "config.json").is_file():
@@ -155,6 +155,11 @@ def collect(folder: Path, study: Study) -> list[dict[str, Any]]:
             curve = [[row.get(name) for name in names] for row in rows]
             evaluation = out / "evaluation.json"
             evaluations = read_record(evaluation) if evaluation.is_file() else []
+            if evaluations and evaluations[0]["update"]:
+                start = find_start(folder, seed, {row["env_id"] for row in evaluations})
+                if not start:
+                    continue
+                evaluations = [*start, *evaluations]
             judged = judge(out / JUDGED, study.judged_on.split(",")) if study.judged_on else []
             for entry in (*evaluations, *judged):
                 entry.pop("policy", None)  # it names a folder of this machine
@@ -166,6 +171,15 @@ def collect(folder: Path, study: Study) -> list[dict[str, Any]]:
                 }
             )  # fmt: skip
     return found
+
+
+def find_start(folder: Path, seed: int, env_ids: set[str]) -> list[dict[str, Any]]:
+    """What the warm start of a seed reaches on held-out episodes, which one run measures for all; empty till it has."""
+    for path in sorted((folder / "runs").glob(f"*-{seed}/evaluation.json")):
+        rows = [row for row in read_record(path) if row["update"] == 0]
+        if {row["env_id"] for row in rows} == env_ids:
+            return rows
+    return []
 
 
 def judge(folder: Path, env_ids: Sequence[str]) -> list[dict[str, Any]]:

@@ -151,6 +151,8 @@ class RunConfig:
     """Step one half of the environments while the model answers the other half."""
     eval_episodes: int = 200
     """Held-out episodes (split test) per environment, before and after; 0 for none."""
+    eval_before: bool = True
+    """Play them before the training, too; --no-eval-before where it is known how good the model is."""
     eval_every: int = 0
     """Updates between validations (split val), by which the best model is chosen and kept in best/; 0 for none."""
     stop_after: int = 0

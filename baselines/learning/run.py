@@ -261,7 +261,8 @@ class Run(Generic[C]):
             self.log.say(state.rearranged)
         if state.update == 0:
             self.save()  # the warm start is safe before anything else takes time
-            self.evaluate()
+            if c.eval_before:
+                self.evaluate()
             self.selection.validate(last=self.all_made())
         elif self.finished():
             self.log.say(self.selection.explain_end(self._resume()))

@@ -55,6 +55,11 @@ class Study:
     judged_on: str | None = None
     bin: int = 512
 
+    def starts(self, arm: Arm) -> bool:
+        """Whether a run of this arm plays held-out episodes before its training, too: the first arm does for all that
+        train on the same environments, because they begin as the same model."""
+        return arm == next(each for each in self.arms if each.module is not None and each.env == arm.env)
+
 
 def _rl4vlm(weight: float, label: str | None = None, changes: tuple[str, ...] = ()) -> Arm:
     return Arm(label or f"RL4VLM {weight:g}", "baselines.rl4vlm", ("--thought-weight", f"{weight:g}", *changes))

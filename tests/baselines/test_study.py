@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 from stage import ENV
 
-from baselines import sft, study
+from baselines import sft, study, vldac
 from baselines.learning.warm_start import WarmConfig
-from baselines.runs.folder import check_same
+from baselines.runs.folder import check_same, read_record, write_json, write_record
 from baselines.studies import arms, report
 from vlgym.errors import UserError
 
@@ -123,8 +123,9 @@ def test_a_study_runs_reports_and_keeps_what_is_done(tmp_path, small, monkeypatc
     runs = json.loads((folder / "runs.json").read_text())
     assert [(run["arm"], run["seed"]) for run in runs] == [("VL-DAC", 0), ("LOOP", 0)]
     assert all(run["curve"][-1][0] >= 16 and len(run["evaluations"]) == 2 for run in runs)
-    first = [run["evaluations"][0]["success"] for run in runs]
-    assert first[0] == first[1]  # one warm start for all arms
+    assert runs[0]["evaluations"][0] == runs[1]["evaluations"][0]  # one warm start for all arms, judged once
+    assert [run["evaluations"][0]["update"] for run in runs] == [0, 0]
+    assert ["--no-eval-before" in a for a in calls[1:]] == [False, True]
     calls.clear()
     (folder / "runs" / "loop-0" / "done.json").unlink()
     study.run(study.Config("small", out=tmp_path, workers=1))
@@ -156,6 +157,43 @@ def test_a_transfer_study_judges_every_model_on_every_environment(tmp_path, smal
     assert "policy" not in runs[0]["judged"][0]
     assert runs[0]["curve"] == []
     assert f"| trained on | {ENV} | vlgym/Blackjack-v0 | mean |" in (folder / "small.md").read_text()
+
+
+def test_only_the_first_arm_of_an_environment_is_judged_before_its_training():
+    one, other, alone = arms.VLDAC, arms.LOOP, arms.Arm("alone", "baselines.vldac", env="vlgym/Blackjack-v0")
+    item = replace(arms.STUDIES["numberline"], arms=(arms.Arm("warm start only", None), one, alone, other))
+    assert [item.starts(arm) for arm in (one, alone, other)] == [True, True, False]
+
+
+def test_a_run_counts_when_its_start_has_been_judged(tmp_path, small):
+    row = {"update": 2, "env_id": ENV, "success": 0.5}
+    for slug in ("vl-dac", "loop"):
+        out = tmp_path / "runs" / f"{slug}-0"
+        out.mkdir(parents=True)
+        write_record(out / "evaluation.json", [row])
+        write_json(out / study.DONE, {})
+        (out / "log.jsonl").write_text("")
+    assert study.collect(tmp_path, small) == []
+    first = tmp_path / "runs" / "vl-dac-0" / "evaluation.json"
+    write_record(first, [{**row, "update": 0, "success": 0.25}, row])
+    assert [[e["success"] for e in run["evaluations"]] for run in study.collect(tmp_path, small)] == [[0.25, 0.5]] * 2
+    write_record(first, [{**row, "update": 0, "env_id": "vlgym/Other-v0"}, row])
+    assert [run["arm"] for run in study.collect(tmp_path, small)] == ["VL-DAC"]
+
+
+def test_to_judge_the_start_or_not_changes_no_bit_of_the_training(tmp_path):
+    warm = WarmConfig(steps=1, samples=32, batch=4, val_episodes=2)
+    models = []
+    for before in (True, False):
+        config = vldac.Config(
+            env=ENV, out=tmp_path / str(before), image_tokens=4, threads=1, warm=warm, num_envs=4, rollout_steps=2,
+            minibatch=8, updates=2, value_warmup=0, eval_episodes=4, eval_before=before, max_new_tokens=12, lr=1e-3,
+        )  # fmt: skip
+        vldac.run(config)
+        rows = read_record(tmp_path / str(before) / "evaluation.json")
+        assert [row["update"] for row in rows] == ([0, 2] if before else [2])
+        models.append((tmp_path / str(before) / "model" / "model.safetensors").read_bytes())
+    assert models[0] == models[1]
 
 
 def test_a_failed_run_is_named_with_its_log(tmp_path, small, monkeypatch):

@@ -161,8 +161,14 @@ def main() -> None:
         [(f"rank {rank}", f"{kept:.2f}", f"{dry:.2f}") for rank, kept, dry in ranks],
     )
     third = table(
-        ("preset", "environment", "update before (micro-batch 64), GiB", "update now, GiB", "rollout, GiB",
-         "dropped after it, GiB"),
+        (
+            "preset",
+            "environment",
+            "update before (micro-batch 64), GiB",
+            "update now, GiB",
+            "rollout, GiB",
+            "dropped after it, GiB",
+        ),
         plan_presets(),
     )
     body = "\n\n".join(
