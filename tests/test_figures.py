@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 from test_docs import PAGES, ROOT, load
@@ -79,7 +81,19 @@ def test_no_line_begins_with_a_mark_because_markdown_would_end_the_paragraph_the
     assert [found for found in lines if re.match(r"\s*(?:- )?<!-- = (?!ends )", found[1])] == []
 
 
-def test_figures_are_taken_from_tables_and_raw_runs() -> None:
+def test_figures_are_taken_from_tables_and_raw_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = {"RL4VLM 0.1": (0.5, 0.25), "RL4VLM 0.3": (0.5, 0.5), "VL-DAC": (0.5, 0.75)}
+    runs = [
+        {
+            "arm": arm, "seed": seed,
+            "evaluations": [{"update": 0, "success": first}, {"update": 11 + seed, "success": last + seed / 100}],
+        }
+        for arm, (first, last) in ends.items()
+        for seed in (1, 0, 2)
+    ]  # fmt: skip
+    (tmp_path / "studies").mkdir()
+    (tmp_path / "studies" / "small.json").write_text(json.dumps(runs))
+    monkeypatch.setattr(FIGURES, "DOCS", tmp_path)
     header = "| x | y |\n|---|---|\n"
     pages = {"t.md": f"# A\n\n{header}| a | **1,234** [1, 2] |\n| ab | 0.046 |\n\n## B c\n\n{header}| a | -7 |\n"}
     page = "<!-- = NAME -->old<!-- . -->"
@@ -89,9 +103,10 @@ def test_figures_are_taken_from_tables_and_raw_runs() -> None:
         "cell t.md | ab | y | %": "5 %",
         "most t.md | y": "1,234",
         "least t.md#a | y | ab": "0.046",
-        "below oneroom-fast | RL4VLM": "10 of 12",
-        "updates oneroom | LOOP + KL": "11 to 14",
-        "each oneroom | VL-DAC | after": "0.83, 0.88 and 0.91",
+        "below small | RL4VLM": "3 of 6",
+        "updates small | VL-DAC": "11 to 13",
+        "each small | VL-DAC | after": "0.75, 0.76 and 0.77",
+        "each small | VL-DAC | before": "0.50, 0.50 and 0.50",
         "parameters": "1,392,736",
     }.items():
         assert FIGURES.fill_in(page.replace("NAME", words), pages.get) == f"<!-- = {words} -->{shown}<!-- . -->"
