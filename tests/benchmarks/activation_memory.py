@@ -187,7 +187,7 @@ def main() -> None:
             "recomputed). The longest prompts are found by playing; text is counted with the tiny models' tokenizer, "
             "which makes several times as many tokens of it as a published one: so the rows of ALFWorld and WebShop, "
             "whose prompts are mostly text, are upper bounds. Dropped after the rollout are the keys and values of its "
-            "prompts, which stayed through the update before; ArCHer's stay until the states of its buffer are answered.",
+            "prompts, which stayed through the update before; ArCHer's stay until its buffer's states are answered.",
             third,
             "No GPU has been measured for this page.",
         ]
