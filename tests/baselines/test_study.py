@@ -189,7 +189,7 @@ def test_to_judge_the_start_or_not_changes_no_bit_of_the_training(tmp_path):
             env=ENV, out=tmp_path / str(before), image_tokens=4, threads=1, warm=warm, num_envs=4, rollout_steps=2,
             minibatch=8, updates=2, value_warmup=0, eval_episodes=4, eval_before=before, max_new_tokens=12, lr=1e-3,
         )  # fmt: skip
-        vldac.run(config)
+        vldac.train(config)
         rows = read_record(tmp_path / str(before) / "evaluation.json")
         assert [row["update"] for row in rows] == ([0, 2] if before else [2])
         models.append((tmp_path / str(before) / "model" / "model.safetensors").read_bytes())

@@ -100,9 +100,8 @@ def main() -> None:
             numbers = "equal" if equal else "other"
             only = f"; in one only: {', '.join(alone)}" if alone else ""
             verdict = "the same" if same else "DIFFERENT"
-            print(
-                f"{case:28s} {verdict}: {len(shared) - len(moved)} of {len(shared)} tensors equal, {numbers} numbers{only}"
-            )
+            tensors = f"{len(shared) - len(moved)} of {len(shared)} tensors equal"
+            print(f"{case:28s} {verdict}: {tensors}, {numbers} numbers{only}")
     sys.exit(f"{different} of the cases differ" if different else 0)
 
 
