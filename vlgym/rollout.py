@@ -290,7 +290,10 @@ class Runner:
         messages = slot.builder.build(
             details["instructions"], details["turn_text"], slot.observation["image"], slot.history
         )
-        return Turn(messages, slot.env, slot.env_id, slot.seed, slot.turn, slot.episode % self.repeats, self.part)
+        return Turn(
+            messages, slot.env, slot.env_id, slot.seed, slot.turn, slot.episode % self.repeats, self.part,
+            slot.observation["text"], tuple(details["legal_actions"]),
+        )  # fmt: skip
 
 
 def check_replies(replies: Sequence[Reply], count: int, name: str) -> None:

@@ -87,6 +87,8 @@ class Turn:
         turn: index of the turn within the episode, from 0.
         repeat: which playing of this seed it is, from 0.
         part: part of the evaluation that the episode belongs to; elsewhere empty.
+        text: the observation's text.
+        legal: the legal actions.
     """
 
     messages: list[Message]
@@ -96,6 +98,8 @@ class Turn:
     turn: int = 0
     repeat: int = 0
     part: str = ""
+    text: str = ""
+    legal: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

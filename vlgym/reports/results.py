@@ -220,15 +220,18 @@ def _check_part(part: Part, row: Mapping[str, Any]) -> None:
     if not agrees:
         raise ValueError(f"success of {part.key}")
     bounds, mean = find_bounds(part), _number(row["return"]["mean"])
-    for name in ("floor", "ceiling"):
+    for name in ("floor", "ceiling", *(["blind"] if "blind" in row else [])):  # older reports know of no blind floor
         if row.get(name) != bounds.get(name):
             raise ValueError(f"{name} of {part.key} is {row.get(name)}, registry.yaml's is {bounds.get(name)}")
-    if row.get("normalized") is None:
-        return
-    place = _value(row["normalized"], "mean")
-    least, most = (bounds[name]["return"] for name in ("floor", "ceiling"))
-    if not _close(place.mean, (mean - least) / (most - least)):
-        raise ValueError(f"normalized score of {part.key}")
+    for score, least, words in (("normalized", "floor", "normalized score"), ("sight_score", "blind", "sight score")):
+        if row.get(score) is not None:
+            low, high = (bounds[name]["return"] for name in (least, "ceiling"))
+            _check_place(part, _value(row[score], "mean"), words, (mean - low) / (high - low))
+
+
+def _check_place(part: Part, place: Value, words: str, mean: float) -> None:
+    if not _close(place.mean, mean):
+        raise ValueError(f"{words} of {part.key}")
     if (
         place.low is not None
         and place.high is not None

@@ -1,0 +1,76 @@
+"""The check of what can be won without the picture. It warns; whether the picture must matter is for the author to
+say.
+"""
+
+from __future__ import annotations
+
+from ..blind import Searcher
+from ..blind_gap import WARN_ABOVE, share_of_way
+from ..blind_policies import BlindPolicy, load_players
+from ..evaluation import Report, summarize, without_images
+from ..policies import OraclePolicy, Policy, RandomPolicy
+from ..rollout import Runner, run_episodes
+from .blind_floor import choosing_split, find_best, find_constants, make_constant
+from .playing import Deadline
+from .subject import CheckWarning, Subject
+
+CHOOSING_TURNS = 300
+"""Turns, about, for which each constant action is tried before the best ones are judged."""
+
+CHOOSING_SECONDS = 6.0
+"""After so long no other constant action is tried, though at least two are."""
+
+
+def check_blind(subject: Subject) -> str:
+    """Policies that see only the text and the legal actions stay under a third of the way from random play to the
+    oracle, in return and in success; where one does not, the certificate warns.
+
+    Sees: what the best constant action wins (chosen on train, judged on val), and a searcher that goes round the legal
+    actions and prefers those whose words stand in the text; and a blind player of the spec that cannot be imported.
+    Cannot see: what a policy written for the environment wins (`EnvSpec.blind`, which registry.yaml measures), and a
+    few episodes say little of long ones.
+    """
+    load_players(subject.spec)
+    if subject.spec.oracle == "none":
+        return "the spec states that there is no oracle to measure the way to"
+    split = subject.splits()[0] if subject.splits() else choosing_split(subject.spec)
+    floor, ceiling = (subject.play(policy, split) for policy in (RandomPolicy(), OraclePolicy(fallback=True)))
+    policies = [*_choose_constants(subject), BlindPolicy(Searcher.name, Searcher)]
+    reports = [subject.play(policy, split) for policy in policies]
+    ways = [_find_way(report, floor, ceiling) for report in reports]
+    most = max(range(len(ways)), key=ways.__getitem__)
+    report = reports[most]
+    evidence = (
+        f"without the picture {report.policy!r} reaches {ways[most]:.2f} of the way from random play to the oracle: "
+        f"success {report.success:.3f}, return {report.mean_return:.3f} over {report.episodes} episodes of {split}"
+    )
+    if ways[most] > WARN_ABOVE:
+        raise CheckWarning(f"{evidence}; above {WARN_ABOVE:.2f} the text or the rules give too much away")
+    return evidence
+
+
+def _find_way(report: Report, floor: Report, ceiling: Report) -> float:
+    ways = (
+        share_of_way(report.mean_return, floor.mean_return, ceiling.mean_return),
+        share_of_way(report.success, floor.success, ceiling.success),
+    )
+    return max((way for way in ways if way is not None), default=0.0)
+
+
+def _choose_constants(subject: Subject) -> list[Policy]:
+    split = "train" if "train" in subject.spec.splits else choosing_split(subject.spec)
+    episodes = max(2, min(20, CHOOSING_TURNS // subject.spec.max_turns))
+    deadline = Deadline(CHOOSING_SECONDS)
+    policies: list[Policy] = []
+    reports = []
+    for action in find_constants(subject.spec, subject.make):
+        if deadline.over and len(policies) > 1:
+            break
+        policies.append(make_constant(action))
+        runner = Runner([subject.make()], split=split, episodes=episodes)
+        try:
+            played = [[without_images(record) for record in episode] for episode in run_episodes(runner, policies[-1])]
+        finally:
+            runner.close()
+        reports.append(summarize(subject.spec.id, policies[-1].name, split, played))
+    return list(dict.fromkeys(find_best(policies, reports))) if policies else []
