@@ -17,27 +17,33 @@ NOT_MEASURED = "not measured"
 """What is shown for a blind floor that nobody measured: never a number."""
 
 
-def share_of_way(value: float, floor: float, ceiling: float) -> float | None:
-    """Return how far `value` lies on the way from `floor` to `ceiling`; `None` where that is no way up."""
-    return (value - floor) / (ceiling - floor) if ceiling > floor else None
+def find_share(blind: Mapping[str, Any], floor: Mapping[str, Any], ceiling: Mapping[str, Any]) -> float | None:
+    """Return the share of the way from floor to ceiling that blind policies reach, in success or in return, whichever
+    is more, and at least 0.
+
+    A return counts from 0 on: where random play pays fines, not to be fined is not to see.
+
+    Args:
+        blind: `return` and `success`; the same of the others.
+        floor: of random play.
+        ceiling: of the oracle.
+
+    Returns:
+        `None` where floor and ceiling leave no way.
+    """
+    ways = [
+        (blind[name] - start) / (ceiling[name] - start)
+        for name, start in (("success", floor["success"]), ("return", max(0.0, floor["return"])))
+        if ceiling[name] > start
+    ]
+    return max(0.0, *ways) if ways else None
 
 
 def find_blind_share(entry: Mapping[str, Any] | None) -> float | None:
-    """Return the share of the way from floor to ceiling that the blind policies reach, in return or in success,
-    whichever is more, and at least 0.
-
-    Args:
-        entry: as `vlgym.registry_file.read_registry` returns it.
-
-    Returns:
-        `None` where one of the three was not measured, or floor and ceiling leave no way.
-    """
+    """Return `find_share` of an entry, as `vlgym.registry_file.read_registry` returns it; `None` where one of the three
+    was not measured."""
     floor, blind, ceiling = (entry.get(name) if entry else None for name in ("floor", "blind", "ceiling"))
-    if not (floor and blind and ceiling):
-        return None
-    ways = [share_of_way(blind[name], floor[name], ceiling[name]) for name in ("return", "success")]
-    known = [way for way in ways if way is not None]
-    return max(0.0, *known) if known else None
+    return find_share(blind, floor, ceiling) if floor and blind and ceiling else None
 
 
 def rate_difficulty(stated: str, blind_share: float | None) -> str:

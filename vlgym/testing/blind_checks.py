@@ -5,7 +5,7 @@ say.
 from __future__ import annotations
 
 from ..blind import Searcher
-from ..blind_gap import WARN_ABOVE, share_of_way
+from ..blind_gap import WARN_ABOVE, find_share
 from ..blind_policies import BlindPolicy, load_players
 from ..evaluation import Report, summarize, without_images
 from ..policies import OraclePolicy, Policy, RandomPolicy
@@ -23,7 +23,7 @@ CHOOSING_SECONDS = 6.0
 
 def check_blind(subject: Subject) -> str:
     """Policies that see only the text and the legal actions stay under a third of the way from random play to the
-    oracle, in return and in success; where one does not, the certificate warns.
+    oracle, in success and in returns above 0; where one does not, the certificate warns.
 
     Sees: what the best constant action wins (chosen on train, judged on val), and a searcher that goes round the legal
     actions and prefers those whose words stand in the text; and a blind player of the spec that cannot be imported.
@@ -50,11 +50,8 @@ def check_blind(subject: Subject) -> str:
 
 
 def _find_way(report: Report, floor: Report, ceiling: Report) -> float:
-    ways = (
-        share_of_way(report.mean_return, floor.mean_return, ceiling.mean_return),
-        share_of_way(report.success, floor.success, ceiling.success),
-    )
-    return max((way for way in ways if way is not None), default=0.0)
+    figures = ({"return": each.mean_return, "success": each.success} for each in (report, floor, ceiling))
+    return find_share(*figures) or 0.0
 
 
 def _choose_constants(subject: Subject) -> list[Policy]:

@@ -28,6 +28,7 @@ _COMMON: dict[str, Any] = {
     "random_success_below": 0.5,
     "system_requirements": ("gcc", "g++", "make", "cmake"),
     "references": _REFERENCES,
+    "blind": ("vlgym_alfworld.blind:Searcher",),
 }
 _TASKS = (
     ("Pick", "pick_and_place_simple", "Find an object in a house and put it where the task says.", 51.0),

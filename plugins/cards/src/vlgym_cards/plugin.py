@@ -26,6 +26,7 @@ NUMBER_LINE = EnvSpec(
     pictures="exact",
     random_success_below=0.5,
     references=(_RL4VLM, _VLDAC),
+    blind=("vlgym_cards.blind:NumberLineScript",),
     probes=(
         Probe("a wrong step, then the target", ("-", "+", "+"), {"current": 2, "target": 3}),
         Probe("the lower end stops", ("-", "-", "+", "+"), {"current": 0, "target": 2}),
@@ -52,6 +53,7 @@ EZ_POINTS = EnvSpec(
     pictures="exact",
     random_success_below=0.1,
     references=(_RL4VLM, _VLDAC),
+    blind=("vlgym_cards.blind:EZPointsTries",),
     probes=(
         Probe("a sum, and a sum that is not 12", ("5", "+", "7", "="), {"cards": ["H5", "S7"]}),
         Probe("a product", ("6", "*", "2", "="), {"cards": ["D2", "C6"]}),
@@ -87,6 +89,7 @@ POINTS_24 = EnvSpec(
     oracle_success=0.6,  # 73.1 % of the published hands are solvable; the rest is sampling error of a short test
     random_success_below=0.1,
     references=(_RL4VLM,),
+    blind=("vlgym_cards.blind:Points24Tries",),
     probes=(
         Probe("the 21st token is the last before =", _LONGEST, {"cards": ["H6", "S6", "D6", "C6"]}),
         Probe("a 22nd token", (*_LONGEST[:-1], "+"), {"cards": ["H6", "S6", "D6", "C6"]}),

@@ -28,6 +28,7 @@ _COMMON: dict[str, Any] = {
     "system_requirements": PACKAGES,
     "references": REFERENCES,
     "probes": _PROBES,
+    "blind": ("vlgym_miniworld.blind:Wanderer",),
 }
 
 

@@ -20,6 +20,7 @@ WEB_SHOP = EnvSpec(
     history_images=2,
     image_size=(672, 896),
     random_success_below=0.25,  # 3.8 % of the 500 test goals; a short test samples 30
+    blind=("vlgym_webshop.blind:Shopper",),
     system_requirements=("chromium", "chromium-driver", "fonts-dejavu-core"),
     references=(
         "Yao et al., WebShop: Towards Scalable Real-World Web Interaction with Grounded Language Agents, NeurIPS 2022",

@@ -35,6 +35,7 @@ WEB_UI = EnvSpec(
     oracle="exact",
     random_success_below=0.01,
     figure_episodes=100,  # the test split has 6 projects, and a browser draws every page
+    blind=("vlgym_webui.blind:PageWriter",),
     system_requirements=("chromium", "chromium-driver", "fonts-liberation", "fonts-dejavu-core"),
     references=("Zhang et al., MageBench: Bridging Large Multimodal Models to Agents, 2024",),
     probes=(
