@@ -69,6 +69,7 @@ class EnvSpec:
         probes: episodes that reach the rules which random play and the oracle do not; the fingerprint plays them.
         blind: blind players of this environment (`vlgym.blind.BlindPlayer`), each `package.module:Class`; beside the
             generic ones they find what can be won without the picture.
+        replaced_by: id of a newer version, where this one is kept for comparison only.
     """
 
     id: str
@@ -99,6 +100,7 @@ class EnvSpec:
     truncates_early: bool = False
     probes: tuple[Probe, ...] = ()
     blind: tuple[str, ...] = ()
+    replaced_by: str = ""
 
     def __post_init__(self) -> None:
         match = ID_PATTERN.match(self.id) if isinstance(self.id, str) else None
@@ -161,6 +163,11 @@ class EnvSpec:
         named = isinstance(self.blind, (tuple, list)) and all(
             isinstance(place, str) and _ENTRY_PATTERN.match(place) for place in self.blind
         )
+        newer = self.replaced_by
+        self._require(
+            newer == "" or (isinstance(newer, str) and ID_PATTERN.match(newer) is not None and newer != self.id),
+            "replaced_by", newer, "empty or the id of another version",
+        )  # fmt: skip
         self._require(named, "blind", self.blind, "a tuple of strings package.module:Class")
         object.__setattr__(self, "blind", tuple(self.blind))
         self._require(isinstance(self.kwargs, dict), "kwargs", self.kwargs, "a dict")
@@ -221,6 +228,7 @@ class EnvSpec:
             del plain[name]
         if not self.truncates_early:
             del plain["truncates_early"]
+        del plain["replaced_by"]  # that there is a newer version changes nothing in this one
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
 
     def _require(self, condition: bool, name: str, value: Any, wanted: str) -> None:

@@ -163,7 +163,10 @@ def _name_owner(entry: Entry) -> str:
 
 
 def _say_last(entry: Entry) -> str:
-    return entry.spec.summary if entry.installed and entry.spec is not None else f"not installed: {entry.remedy}"
+    if not entry.installed or entry.spec is None:
+        return f"not installed: {entry.remedy}"
+    newer = entry.spec.replaced_by
+    return f"(kept for comparison, see {newer}) {entry.spec.summary}" if newer else entry.spec.summary
 
 
 def _describe(registry: Registry, entry: Entry) -> dict[str, Any]:
