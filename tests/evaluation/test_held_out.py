@@ -7,7 +7,7 @@ import pytest
 from toys import installed, make_entry, make_spec
 
 from vlgym.errors import UnknownEnvError, UserError
-from vlgym.evaluation import evaluate, normalized_score, summarize
+from vlgym.evaluation import evaluate, normalized_score, sight_score, summarize
 from vlgym.intervals import wilson_interval
 from vlgym.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
 from vlgym.types import StepRecord
@@ -68,6 +68,18 @@ def test_the_normalized_score_lies_between_floor_and_ceiling_of_the_registry() -
     with installed(known={spec.id: make_entry(spec, ceiling=make_entry(spec)["floor"])}):
         assert normalized_score(spec.id, 1.0) is None
     assert normalized_score("no/Such-v0", 1.0) is None
+
+
+def test_the_sight_score_lies_between_blind_floor_and_ceiling_and_is_none_where_that_was_not_measured() -> None:
+    spec = make_spec()
+    blind = {**make_entry(spec)["floor"], "return": 0.5, "policy": "searcher", "success_policy": "searcher"}
+    with installed(known={spec.id: make_entry(spec, blind=blind)}):
+        assert [sight_score(spec.id, value) for value in (0.25, 0.5, 1.0)] == pytest.approx([-0.5, 0.0, 1.0])
+        report = summarize(spec.id, "me", "val", [[record(0.75)]])
+        assert (report.sight_score, report.normalized) == (pytest.approx(0.5), pytest.approx(2 / 3))
+        assert summarize(spec.id, "me", "val", [[record(0.75)]], changed=True).sight_score is None
+    with installed(known={spec.id: make_entry(spec)}):
+        assert sight_score(spec.id, 1.0) is None
 
 
 def test_the_normalized_score_comes_with_its_interval() -> None:

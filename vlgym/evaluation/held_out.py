@@ -49,6 +49,8 @@ class Report:
         normalized_low: lower end of the 95 % interval of `normalized`, which holds the uncertainty of the mean return,
             of the floor and of the ceiling (`intervals.place_interval`).
         normalized_high: upper end.
+        sight_score: `(mean_return - blind) / (ceiling - blind)`, from registry.yaml; `None` where unknown, as
+            `normalized`, or where the blind floor was not measured.
     """
 
     env_id: str
@@ -67,6 +69,7 @@ class Report:
     mean_score: float | None = None
     normalized_low: float | None = None
     normalized_high: float | None = None
+    sight_score: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the metrics as plain data."""
@@ -94,17 +97,18 @@ def summarize(
         env_id, policy, split, count, wins / count if count else math.nan, low, high, mean,
         se, turns / count if count else math.nan, invalid / turns if turns else math.nan,
         cut / turns if turns else math.nan, place, sum(scores) / len(scores) if scores else None,
-        *(ends or (None, None)),
+        *(ends or (None, None)), None if changed else sight_score(env_id, mean),
     )  # fmt: skip
 
 
 def normalized_score(env_id: str, mean_return: float) -> float | None:
     """Return `(R - floor) / (ceiling - floor)` with the numbers of registry.yaml, or `None` where it has none."""
-    bounds = _read_bounds(env_id)
-    if bounds is None:
-        return None
-    floor, ceiling = bounds
-    return (mean_return - floor.value) / (ceiling.value - floor.value)
+    return _place(mean_return, _read_bounds(env_id))
+
+
+def sight_score(env_id: str, mean_return: float) -> float | None:
+    """Return `(R - blind) / (ceiling - blind)` with the numbers of registry.yaml, or `None` where it has none."""
+    return _place(mean_return, _read_bounds(env_id, "blind"))
 
 
 def normalized_interval(env_id: str, mean_return: Mean) -> tuple[float, float] | None:
@@ -174,12 +178,17 @@ def without_images(record: StepRecord) -> StepRecord:
     return replace(record, messages=[], image=np.zeros((0, 0, 3), np.uint8), final_messages=None)
 
 
-def _read_bounds(env_id: str) -> tuple[Mean, Mean] | None:
-    """Return floor and ceiling of registry.yaml, or `None` where it does not have both, one above the other."""
+def _place(value: float, bounds: tuple[Mean, Mean] | None) -> float | None:
+    return None if bounds is None else (value - bounds[0].value) / (bounds[1].value - bounds[0].value)
+
+
+def _read_bounds(env_id: str, least: str = "floor") -> tuple[Mean, Mean] | None:
+    """Return floor (or blind floor) and ceiling of registry.yaml, or `None` where it does not have both, one above the
+    other."""
     entry = get_registry().known.get(env_id)
-    if not entry or not entry["floor"] or not entry["ceiling"]:
+    if not entry or not entry.get(least) or not entry["ceiling"]:
         return None
     floor, ceiling = (
-        Mean(entry[name]["return"], entry[name]["se"], entry[name]["episodes"]) for name in ("floor", "ceiling")
+        Mean(entry[name]["return"], entry[name]["se"], entry[name]["episodes"]) for name in (least, "ceiling")
     )
     return (floor, ceiling) if ceiling.value > floor.value else None

@@ -79,7 +79,7 @@ class ALFWorld(VLEnv):
         backend: `drawn`, or `thor` for AI2-THOR's own frames (needs much that this package does not bring; it says what
             is missing).
         text_observation: whether the text repeats the engine's last answer; without it, what is held, open and seen
-            must be read from the picture.
+            must be read from the picture, or guessed from the admissible commands, which name what is there.
         **kwargs: of `VLEnv`.
 
     Options of `reset`: `task` (a task type), `scene` (a floor plan number, generated games), `game` (the number of a
