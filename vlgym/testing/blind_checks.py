@@ -6,19 +6,22 @@ from __future__ import annotations
 
 from ..blind import Searcher
 from ..blind_gap import WARN_ABOVE, find_share
-from ..blind_policies import BlindPolicy, load_players
+from ..blind_policies import BlindPolicy, load_players, make_constant
 from ..evaluation import Report, summarize, without_images
 from ..policies import OraclePolicy, Policy, RandomPolicy
 from ..rollout import Runner, run_episodes
-from .blind_floor import choosing_split, find_best, find_constants, make_constant
+from ..types import StepRecord
+from .blind_floor import choosing_split, find_best, find_constants
+from .measure import UNSEEN
 from .playing import Deadline
-from .subject import CheckWarning, Subject
+from .subject import FEWEST, MOST, TURN_BUDGET, CheckWarning, Subject
 
 CHOOSING_TURNS = 300
 """Turns, about, for which each constant action is tried before the best ones are judged."""
 
-CHOOSING_SECONDS = 6.0
-"""After so long no other constant action is tried, though at least two are."""
+CHOOSING_SECONDS, JUDGING_SECONDS = 2.0, 1.5
+"""After so long no other constant action is tried (though two are), and no other episode is played to judge one (though
+`FEWEST` are): what is slow is looked at less, and the evidence says so."""
 
 
 def check_blind(subject: Subject) -> str:
@@ -35,8 +38,12 @@ def check_blind(subject: Subject) -> str:
         return "the spec states that there is no oracle to measure the way to"
     split = subject.splits()[0] if subject.splits() else choosing_split(subject.spec)
     floor, ceiling = (subject.play(policy, split) for policy in (RandomPolicy(), OraclePolicy(fallback=True)))
-    policies = [*_choose_constants(subject), BlindPolicy(Searcher.name, Searcher)]
-    reports = [subject.play(policy, split) for policy in policies]
+    budget = "val" if split not in MOST else split
+    episodes = max(FEWEST[budget], min(MOST[budget], TURN_BUDGET[budget] // subject.spec.max_turns))
+    reports = [
+        _play(subject, policy, split, FEWEST[budget], episodes, JUDGING_SECONDS)
+        for policy in (*_choose_constants(subject), BlindPolicy(Searcher.name, Searcher))
+    ]
     ways = [_find_way(report, floor, ceiling) for report in reports]
     most = max(range(len(ways)), key=ways.__getitem__)
     report = reports[most]
@@ -64,10 +71,20 @@ def _choose_constants(subject: Subject) -> list[Policy]:
         if deadline.over and len(policies) > 1:
             break
         policies.append(make_constant(action))
-        runner = Runner([subject.make()], split=split, episodes=episodes)
-        try:
-            played = [[without_images(record) for record in episode] for episode in run_episodes(runner, policies[-1])]
-        finally:
-            runner.close()
-        reports.append(summarize(subject.spec.id, policies[-1].name, split, played))
+        reports.append(_play(subject, policies[-1], split, 2, episodes, CHOOSING_SECONDS))
     return list(dict.fromkeys(find_best(policies, reports))) if policies else []
+
+
+def _play(subject: Subject, policy: Policy, split: str, fewest: int, most: int, seconds: float) -> Report:
+    """Play up to `most` episodes with small pictures, fewer where the time is up."""
+    deadline = Deadline(seconds)
+    finished: list[list[StepRecord]] = []
+    runner = Runner([subject.make(**UNSEEN)], split=split, episodes=most)
+    try:
+        for episode in run_episodes(runner, policy):
+            finished.append([without_images(record) for record in episode])
+            if deadline.over and len(finished) >= fewest:
+                break
+    finally:
+        runner.close()
+    return summarize(subject.spec.id, policy.name, split, finished)
