@@ -7,7 +7,7 @@ import re
 
 from vlgym.blind import BlindPlayer
 
-_QUOTED = re.compile(r"\"([^\"]{1,200})\"(?:\s*\(([^)]*)\))?")
+_QUOTED = re.compile(r"\"([^\"]{1,200})\"(?:\s*\(([^)\"]*)\))?")
 _COLOUR = re.compile(r"#[0-9a-f]{6}|#[0-9a-f]{3}\b", re.IGNORECASE)
 _WIDTH = re.compile(r"(\d{2,4}) px(?: wide|, centred)")
 _TOP = re.compile(r"(\d+) px from the top")
