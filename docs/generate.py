@@ -104,7 +104,7 @@ def write_environments() -> str:
         for env_id, entry in rows.items():
             spec = entry["spec"]
             lines.append(
-                f"| `{env_id}`{_mark(spec)} | {spec.summary} | {spec.max_turns} | "
+                f"| `{env_id}` | {spec.summary}{_mark(spec)} | {spec.max_turns} | "
                 f"{rate_difficulty(spec.difficulty, find_blind_share(entry))} | {spec.oracle} | "
                 f"{_show(entry['floor'])} | {_show_blind(entry.get('blind'))} | {_show(entry['ceiling'])} |"
             )

@@ -122,7 +122,7 @@ def test_more_environments_come_before_a_better_score_on_fewer(board: Path, tmp_
         write_report(write_run(board / "both", IdlePolicy(), [WALK, COIN], episodes=3))
         build_site(board, tmp_path / "site")
     page = Page((tmp_path / "site" / "index.html").read_text())
-    assert [row[1] for row in page.tables[0]][1:] == ["2 of 48"] + ["1 of 48"] * 3
+    assert [row[1] for row in page.tables[0]][1:] == ["2 of 51"] + ["1 of 51"] * 3
     assert [row[0] for row in page.tables[0]][1:] == ["idle (both)", "oracle", "random", "idle (idle)"]
 
 
