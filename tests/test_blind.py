@@ -62,6 +62,14 @@ def test_each_episode_has_a_player_of_its_own_whose_chance_is_that_of_the_seed()
     assert len({tuple(replies) for replies in first}) > 1
 
 
+def test_an_episode_that_is_begun_again_has_a_new_player() -> None:
+    HANDED.clear()
+    policy, env = BlindPolicy("spy", Spy), Walk(vlgym_spec=make_spec())
+    for turn in (0, 1, 0):
+        policy.reply([Turn([], env, "vlgym/Walk-v0", 7, turn, text="Walk.", legal=("left",))])
+    assert [handed[1] for handed in HANDED] == [1, 2, 1]
+
+
 def test_a_turn_without_a_text_and_an_answer_that_is_none_are_refused() -> None:
     env = Walk(vlgym_spec=make_spec())
     with pytest.raises(UserError, match="needs the turn's text"):

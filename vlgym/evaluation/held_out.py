@@ -97,7 +97,7 @@ def summarize(
         env_id, policy, split, count, wins / count if count else math.nan, low, high, mean,
         se, turns / count if count else math.nan, invalid / turns if turns else math.nan,
         cut / turns if turns else math.nan, place, sum(scores) / len(scores) if scores else None,
-        *(ends or (None, None)), None if changed else sight_score(env_id, mean),
+        *(ends or (None, None)), sight_score=None if changed else sight_score(env_id, mean),
     )  # fmt: skip
 
 
