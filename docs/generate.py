@@ -157,7 +157,7 @@ def write_checks() -> str:
         "evidence, not proof: each section says what its check sees, and what it cannot see. "
         "[benchmarks/planted_faults.md](benchmarks/planted_faults.md) has the faults that were planted to test the "
         "checks, [benchmarks/behaviour_mutations.md](benchmarks/behaviour_mutations.md) the broken rules that the "
-        "fingerprint was tested with, and `tests/benchmarks/card_pictures.py` how far pictures "
+        "fingerprint was tested with, and [benchmarks/card_pictures.md](benchmarks/card_pictures.md) how far pictures "
         "are told apart.\n",
     ]
     for name, check in CHECKS.items():

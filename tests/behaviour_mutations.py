@@ -83,7 +83,11 @@ def mutate(mutation: Mutation, folder: Path) -> list[str]:
 
 
 def measure(env_id: str, first: list[str]) -> tuple[str, str]:
-    """Measure fingerprint and pictures of `vlgym/NAME-v0` in a process of its own; an error counts as a behaviour."""
+    """Measure fingerprint and pictures of `vlgym/NAME-v0` in a process of its own; an error counts as a behaviour.
+
+    Raises:
+        RuntimeError: this machine lacks a part that the environment needs; that says nothing about the mutation.
+    """
     given = [*first, *filter(None, [os.environ.get("PYTHONPATH", "")]), str(ROOT)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(given), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
@@ -94,7 +98,10 @@ def measure(env_id: str, first: list[str]) -> tuple[str, str]:
         if line.startswith("MEASURED "):
             fingerprint, pictures = json.loads(line.removeprefix("MEASURED "))
             return fingerprint, pictures
-    return f"error: {(done.stderr.strip().splitlines() or ['?'])[-1][:100]}", ""
+    error = (done.stderr.strip().splitlines() or ["?"])[-1]
+    if "MissingSystemPartError" in error:
+        raise RuntimeError(f"{env_id} does not run here: {error}")
+    return f"error: {error[:100]}", ""
 
 
 def judge(mutation: Mutation, usual: tuple[str, str]) -> str:
@@ -124,6 +131,8 @@ def main() -> int:
     for mutation in chosen:
         if mutation.env_id not in usual:
             usual[mutation.env_id] = measure(mutation.env_id, [])
+            if usual[mutation.env_id][0].startswith("error"):
+                raise RuntimeError(f"{mutation.env_id}, unchanged, fails: {usual[mutation.env_id][0]}")
         noticed = judge(mutation, usual[mutation.env_id])
         known[f"{mutation.env_id}: {mutation.what}"] = noticed
         print(f"{mutation.env_id}: {mutation.what}: {noticed or 'UNNOTICED'}", flush=True)

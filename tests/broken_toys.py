@@ -137,8 +137,7 @@ class RescanningParser(TagParser):
 
     def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
         for found in re.finditer("<action>", text):
-            text.find("</action>", found.end())
-            text[found.end() :].count("a")
+            re.search(r"\d</action>", text[found.end() :])
         return super().parse(text, legal)
 
 

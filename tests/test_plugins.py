@@ -80,12 +80,28 @@ def test_a_plugin_that_fails_at_import_is_recorded(error: BaseException, message
     assert load_beside_good(raising(error)).error == message
 
 
-def test_the_users_own_interrupt_at_import_is_not_swallowed() -> None:
+class Pressed(KeyboardInterrupt):
+    """What a program's own handler makes of Ctrl-C."""
+
+
+def answer(number: int, frame: Any) -> None:
+    raise Pressed
+
+
+@pytest.mark.parametrize(
+    ("handler", "raised"), [(signal.default_int_handler, KeyboardInterrupt), (answer, Pressed)], ids=["usual", "own"]
+)
+def test_the_users_own_interrupt_at_import_is_not_swallowed(handler: Any, raised: type[BaseException]) -> None:
     def press() -> None:
         signal.raise_signal(signal.SIGINT)
 
-    with pytest.raises(KeyboardInterrupt):
-        load_plugins([("slow", "vlgym-slow", "1.0", Point(press))], switch="")
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with pytest.raises(raised):
+            load_plugins([("slow", "vlgym-slow", "1.0", Point(press))], switch="")
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class Odd(BaseException):

@@ -73,6 +73,7 @@ _SWITCHES = (
     "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,NetworkTimeServiceQuerying,"
     "InterestFeedContentSuggestions,CertificateTransparencyComponentUpdater,AutofillServerCommunication,"
     "BackForwardCache,PaintHolding,SpareRendererForSitePerProcess,"
+    "DeferRendererTasksAfterInput,"  # timers would wait after a click: for a frame, or 50 ms of the page
     "HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,HttpsFirstModeIncognito,HttpsFirstModeV2",
 )  # fmt: skip
 

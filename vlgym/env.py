@@ -7,6 +7,7 @@ restores. It knows nothing of models, history or wrappers.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 from collections.abc import Sequence
@@ -198,8 +199,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         return self.parser.format([action] if self.planner == "online" else self._play_ahead(), thoughts)
 
     def get_state(self) -> dict[str, Any]:
-        """Return the exact state of environment and generator as JSON-able data, with the environment's id and
-        arguments; `set_state` restores it in any process.
+        """Return the exact state as JSON-able data, with id and arguments; `set_state` restores it in any process.
 
         Raises:
             UserError: no episode was begun.
@@ -258,17 +258,15 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         return self._np_random, self._np_random_seed, self.reset_seed, self.seed_split, position
 
     def _go_back(self, bookmark: tuple[Any, ...]) -> None:
-        """Undo what failed: the episode before is restored, or replayed; where there was none, or that fails too, reset
-        is due."""
+        """Undo what failed: restore the episode before, else replay it; without one, or if that fails, reset is due."""
         self._np_random, self._np_random_seed, self.reset_seed, self.seed_split, state = bookmark
         if state["rng"] is not None:
             self._np_random.bit_generator.state = state["rng"]
+        for way in (state, {**state, "saved": None}) if state["start"] is not None else ():
+            with contextlib.suppress(Exception):  # the first error tells more
+                self._restore(copy.deepcopy(way))
+                return
         self._start, self._ended = None, True
-        if state["start"] is not None:
-            try:
-                self._restore(copy.deepcopy(state))
-            except Exception:  # the error of the reset tells more
-                self._start, self._ended = None, True
 
     def _begin(self, given: dict[str, Any], options: dict[str, Any]) -> None:
         self._start = {

@@ -68,15 +68,17 @@ def _watched(limit: float, pressed: list[bool]) -> Iterator[None]:
         yield
         return
 
+    before = signal.getsignal(signal.SIGINT)
+
     def note(number: int, frame: Any) -> None:
         pressed.append(True)
-        raise KeyboardInterrupt
+        if callable(before):
+            before(number, frame)
 
     def stop(number: int, frame: Any) -> None:
         raise TooLong(limit)
 
-    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if ours:
+    if callable(before):
         signal.signal(signal.SIGINT, note)
     alarm = limit > 0 and hasattr(signal, "setitimer") and signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
     alarm = alarm and signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
@@ -89,5 +91,5 @@ def _watched(limit: float, pressed: list[bool]) -> Iterator[None]:
         if alarm:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        if ours:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        if callable(before):
+            signal.signal(signal.SIGINT, before)

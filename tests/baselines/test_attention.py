@@ -5,12 +5,18 @@ from __future__ import annotations
 import pytest
 import torch
 from samples import messages, picture
+from stage import SMALL
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from baselines import vldac
 from baselines.engine.engine import Engine
+from baselines.learning.run import Run
+from baselines.learning.warm_start import WarmConfig
 from baselines.models import attention as attention_module
+from baselines.models.adapter import export_adapter
 from baselines.models.attention import choose_attention
 from baselines.models.load import FAMILIES, load_family
+from baselines.models.lora import LoraOptions, add_adapters
 from vlgym.errors import UserError
 
 QWEN = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")
@@ -105,11 +111,24 @@ def test_every_kernel_gives_the_same_flat_scores_and_is_used(name, model_folder)
         torch.testing.assert_close(scores, found[0], atol=3e-5, rtol=0)
 
 
+def test_a_run_and_a_model_under_adapters_take_the_kernels_that_were_asked_for(model_folder, tmp_path):
+    base = str(model_folder("qwen2_5_vl"))
+    family = load_family(base)
+    add_adapters(family, LoraOptions(rank=2), seed=0)
+    adapter = export_adapter(family, tmp_path / "adapter", base)
+    assert load_family(str(adapter), attention="eager").model.config.vision_config._attn_implementation == "eager"
+    for asked, used in (("eager", "eager"), ("auto", "sdpa")):
+        config = vldac.Config(**{**SMALL, "warm": WarmConfig(steps=0)}, attention=asked, out=tmp_path / asked)
+        with Run(config) as run:
+            assert run.weights.family.model.config.vision_config._attn_implementation == used
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"attention": "flash"}, "--attention='flash' is not one of auto, sdpa, flash_attention_2, eager"),
         ({"attention": "flash_attention_2"}, "CUDA with 16-bit weights alone, not on cpu with float32"),
+        ({"attention": "flash_attention_2", "device": "cuda"}, "16-bit weights alone, not on cuda with float32"),
         ({"attention": "flash_attention_2", "device": "cuda", "dtype": "bfloat16"}, "needs the package flash-attn"),
     ],
 )

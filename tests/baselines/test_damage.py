@@ -15,6 +15,7 @@ import torch
 from stage import SMALL
 
 from baselines import vldac
+from baselines.learning.run import Run
 from baselines.learning.state import check_state
 from baselines.learning.warm_start import WarmReport
 from baselines.models.lora import LoraOptions
@@ -127,10 +128,12 @@ def test_processes_share_the_files_that_they_read_together(folder: Path) -> None
         assert len(found) == 1, "one process looks into each"
         assert name in found[0]
         flip(newest / "shards" / name, 3, 3)
-    flip(newest / "state.json", 3, 3)
-    for rank in range(2):  # what all of them read, all of them check
-        with pytest.raises(UserError, match=r"state\.json holds other bytes"):
-            load_checkpoint(folder, rank=rank, size=2)
+    for name in ("state.json", "tensors.safetensors"):  # what all of them read, all of them check
+        flip(newest / name, -3, 3)
+        for rank in range(3):
+            with pytest.raises(UserError, match=rf"{name} holds other bytes".replace(".", r"\.")):
+                load_checkpoint(folder, rank=rank, size=3)
+        flip(newest / name, -3, 3)
 
 
 def test_a_state_that_lacks_something_is_one_line(tmp_path: Path) -> None:
@@ -248,6 +251,14 @@ def test_a_run_is_not_resumed_from_a_damaged_file(finished: Path, tmp_path: Path
     assert {path: data for path, data in after.items() if "tensorboard" not in path} == {
         path: data for path, data in before.items() if "tensorboard" not in path
     }
+
+
+def test_a_resumed_run_still_knows_the_weights_under_its_adapters(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path / "copy")
+    state = json.loads((tmp_path / "copy" / "checkpoints" / "update-000001" / "state.json").read_text())
+    with Run(vldac.Config(out=tmp_path / "copy", resume=True, updates=2)) as run:
+        assert run.state.base == state["base"]  # or the next checkpoint would not say what to resume from
+    assert state["base"]["size"] == (finished / "base.safetensors").stat().st_size
 
 
 @pytest.mark.parametrize("name", ["model/model.safetensors", "best/config.json", "adapter/adapter_model.safetensors"])

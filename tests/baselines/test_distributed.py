@@ -23,6 +23,7 @@ from baselines.runs.distributed import ALONE, Shares, World, split, split_enviro
 from vlgym.errors import UserError
 from vlgym.evaluation import evaluate
 from vlgym.making import unwrap
+from vlgym.prompts import PromptBuilder
 from vlgym.types import Reply
 
 RATE = {"lr": 0.1, "final_lr": 1.0}
@@ -126,6 +127,34 @@ def test_processes_share_an_evaluation_and_report_what_one_does(several, count):
     assert (few["episodes"], many["episodes"]) == (2, 9)
     assert many["invalid_rate"] > 0
     assert many["mean_turns"] % 1 > 0  # episodes of different lengths
+
+
+class Reader(Dice):
+    """Notes how many messages each prompt has."""
+
+    def __init__(self) -> None:
+        super().__init__(ALONE)
+        self.seen: list[int] = []
+
+    def reply(self, turns):
+        self.seen += [len(turn.messages) for turn in turns]
+        return super().reply(turns)
+
+    def in_step(self):
+        return self
+
+
+def test_a_shared_evaluation_has_the_split_the_arguments_and_the_layout_of_the_run():
+    options: dict[str, Any] = {"episodes": 5, "num_envs": 2, "env_kwargs": {"max_turns": 3}}
+    options["builder"] = PromptBuilder(2, 1)
+    alone, shared, ends = Reader(), Reader(), []
+    expected = evaluate(ENV, alone, split="val", **options)
+    found = evaluate_shared(ENV, shared, ALONE, split_name="val", on_end=lambda: ends.append(1), **options)
+    assert found == expected
+    assert found.normalized is None  # of other arguments than those that the bounds are known of
+    assert shared.seen == alone.seen
+    assert max(shared.seen) > 1
+    assert len(ends) == 5
 
 
 def test_minibatches_of_all_processes_are_those_of_one():

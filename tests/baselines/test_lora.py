@@ -496,6 +496,9 @@ def test_an_exported_model_keeps_the_settings_of_its_image_processor(tmp_path):
     assert settings["image_mean"] == list(family.mean)
     settings |= {"image_mean": [0.1, 0.2, 0.3], "image_std": [0.5] * 3, "note": "kept"}
     (first / "preprocessor_config.json").write_text(json.dumps(settings))
+    with pytest.raises(UserError, match=r"preprocessor_config\.json has \d+ bytes.*delete checksums\.json"):
+        load_family(str(first))
+    (first / "checksums.json").unlink()  # as the message says
     loaded = load_family(str(first))
     add_adapters(loaded, LoraOptions(rank=4), seed=0)
     assert load_family(str(export_merged(loaded, tmp_path / "second"))).mean == [0.1, 0.2, 0.3]

@@ -64,11 +64,22 @@ def compare(family, processor, image: np.ndarray) -> None:
 @example(height=224, width=224, seed=0)
 @example(height=1, width=1, seed=0)
 @example(height=2, width=400, seed=0)
+@example(height=15, width=400, seed=0)
 @given(height=SIDES, width=SIDES, seed=st.integers(0, 9))
 def test_size_grid_and_patches_are_those_of_the_librarys_image_processor(pairs, name, budget, height, width, seed):
     if max(height, width) > 200 * min(height, width):
         return  # the library refuses pictures this long
     compare(*pairs[name, budget], picture(seed, (height, width)))
+
+
+@pytest.mark.parametrize(("name", "resample"), [("qwen2_5_vl", 2), ("gemma3", 3)])
+def test_mean_deviation_and_resampling_are_those_that_are_saved_with_the_model(model_folder, tmp_path, name, resample):
+    folder = publish(model_folder(name), tmp_path / "model", name)
+    settings = json.loads((folder / "preprocessor_config.json").read_text())
+    own = {"image_mean": [0.1, 0.2, 0.3], "image_std": [0.4, 0.5, 0.6], "resample": resample}
+    assert all(settings.get(setting) != value for setting, value in own.items())
+    (folder / "preprocessor_config.json").write_text(json.dumps(settings | own))
+    compare(load_family(str(folder)), AutoImageProcessor.from_pretrained(folder, backend="pil"), picture(1, (97, 130)))
 
 
 def test_pictures_of_the_suites_own_sizes_have_the_numbers_of_tokens_that_the_issue_names(pairs):
@@ -86,6 +97,24 @@ def test_a_budget_of_tokens_is_the_processors_upper_bound_and_leaves_its_lower_o
     qwen2 = load_family(str(published["qwen2_vl"]), image_tokens=16)
     assert (qwen2.pixels, qwen2.image_tokens) == ((56 * 56, 16 * 28 * 28), 16)
     assert load_family(str(published["qwen2_vl"])).image_tokens == 1280
+
+
+def test_a_budget_that_the_processors_own_bound_comes_to_leaves_that_alone(model_folder, tmp_path):
+    folder = publish(model_folder("qwen2_5_vl"), tmp_path / "model", "qwen2_5_vl")
+    settings = json.loads((folder / "preprocessor_config.json").read_text())
+    (folder / "preprocessor_config.json").write_text(json.dumps(_without_sizes(settings) | {"max_pixels": 8000}))
+    most = [load_family(str(folder), image_tokens=tokens).pixels[1] for tokens in (None, 10, 9, 11)]
+    assert most == [8000, 8000, 9 * 28 * 28, 11 * 28 * 28]
+
+
+def test_a_saved_processor_that_says_no_sizes_has_the_librarys_and_not_the_familys(model_folder, tmp_path):
+    folder = publish(model_folder("qwen3_vl"), tmp_path / "model", "qwen3_vl")
+    settings = json.loads((folder / "preprocessor_config.json").read_text())
+    (folder / "preprocessor_config.json").write_text(json.dumps(_without_sizes(settings)))
+    size = AutoImageProcessor.from_pretrained(folder, backend="pil").size
+    assert load_family(str(folder)).pixels == (size["shortest_edge"], size["longest_edge"])
+    (folder / "preprocessor_config.json").unlink()
+    assert load_family(str(folder)).pixels == (256 * 256, 16 * 1024 * 1024)
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,7 @@ def test_a_crash_while_a_checkpoint_is_written_loses_nothing(tmp_path, monkeypat
         patch.setattr(checkpoint, "save_file", full)
         with pytest.raises(OSError, match="No space"):
             save_checkpoint(tmp_path, {"x": torch.zeros(2)}, {"update": 2})
+    assert [path.name for path in tmp_path.iterdir()] == ["update-000001"]  # half of one fills a full disk
     tensors, state = load_checkpoint(tmp_path)
     assert state["update"] == 1
     assert tensors["x"].tolist() == [1.0, 1.0]

@@ -1,6 +1,6 @@
 """How far stored pictures tell another content from another font, on the pictures of the card games.
 
-    python tests/benchmarks/card_pictures.py [--write]
+    python tests/benchmarks/card_pictures.py --write
 
 The pictures of the fingerprint's episodes are drawn again: with five other fonts, upside down, and with another number
 on every card (in NumberLine another current number). Each set is compared with the usual one, allowing for fonts.

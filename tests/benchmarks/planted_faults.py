@@ -1,6 +1,6 @@
 """Which check names which planted fault, and what a whole certificate takes.
 
-    python tests/benchmarks/planted_faults.py [--write]
+    python tests/benchmarks/planted_faults.py --write
 
 Runs, for each fault of `tests/faults/table.py`, the check that has to name it; and all checks on the correct
 environment and on a cheap one of ours.

@@ -4,7 +4,8 @@
 
 The pages are programs made by `plugins/webui/tests/page_programs.py`, which look for clocks, chance, the machine and
 traces of other pages, and write what they see. Each process renders all of them with a browser of its own, in another
-order, with two clicks; element tables, screenshots and counts are compared as bytes.
+order, with two clicks; element tables, screenshots and counts are compared as bytes. The processes run at the same
+time.
 """
 
 from __future__ import annotations
@@ -58,11 +59,11 @@ def main() -> None:
     if chosen.order is not None:
         print(json.dumps(render_all(chosen.programs, chosen.order)))
         return
-    found = []
-    for order in range(PROCESSES):
-        command = [sys.executable, __file__, "--programs", str(chosen.programs), "--order", str(order)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        found.append(json.loads(done.stdout.splitlines()[-1]))
+    command = [sys.executable, __file__, "--programs", str(chosen.programs), "--order"]
+    started = [
+        subprocess.Popen([*command, str(order)], stdout=subprocess.PIPE, text=True) for order in range(PROCESSES)
+    ]
+    found = [json.loads(process.communicate()[0].splitlines()[-1]) for process in started]
     differ = [number for number in found[0] if len({one[number] for one in found}) > 1]
     lost = sum(digest == "lost" for one in found for digest in one.values())
     tried: Counter[str] = Counter()

@@ -360,7 +360,7 @@ class DependsOnHashes(Lantern):
     __doc__ = CARD
 
     def state_text(self) -> str:
-        return f"{super().state_text()} There are {' and '.join({'walls', 'ice', 'darkness', 'wind'})}."
+        return f"{super().state_text()} There are {' and '.join({f'{number} walls' for number in range(16)})}."
 
 
 class SharesItsWalker(Lantern):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -340,6 +341,19 @@ class LastTagParser(TagParser):
 
 
 class ParserShortens(Lantern):
+    __doc__ = CARD
+
+
+class TrimmingParser(TagParser):
+    """Takes blanks off the end of each line by an expression that begins anew at each blank."""
+
+    name = "trim"
+
+    def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
+        return super().parse(re.sub(r"\s+$", "", text), legal)
+
+
+class ParserIsSlow(Lantern):
     __doc__ = CARD
 
 

@@ -123,6 +123,10 @@ FAULTS = (
         "ParserShortens", "the parser reads three letters of an action", "parsers",
         {"reply_styles": ("faults.planted_sight:LastTagParser",)},
     ),
+    Fault(
+        "ParserIsSlow", "the parser's time grows with the square of the blanks", "parser_time",
+        {"reply_styles": ("faults.planted_sight:TrimmingParser",)},
+    ),
     Fault("MemoryGrows", "every step keeps a picture", "resources"),
     Fault("TrailGrows", "every step keeps a line of text", "resources"),
     Fault("FilesStayOpen", "every episode leaves a file open", "resources"),

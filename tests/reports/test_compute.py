@@ -352,7 +352,7 @@ def test_a_malformed_line_in_the_middle_is_one_clear_line(small: Path, line: str
 def test_bytes_that_are_no_text_are_one_clear_line(small: Path) -> None:
     path = small / "metadata.jsonl"
     path.write_bytes(b"\xff\xfe\n" + path.read_bytes())
-    with pytest.raises(TrajectoryError, match=r"metadata\.jsonl line 1: UnicodeDecodeError"):
+    with pytest.raises(TrajectoryError, match=r"metadata\.jsonl, line 1: UnicodeDecodeError"):
         compute_report(small)
 
 

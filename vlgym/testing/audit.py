@@ -16,7 +16,16 @@ from pathlib import Path
 from typing import Any
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_TARGET = {"os.rename": 1, "os.link": 1, "os.symlink": 1, "os.mkdir": 0, "os.remove": 0, "os.truncate": 0}
+_TARGET = {
+    "os.rename": (1, 3),
+    "os.link": (1, 3),
+    "os.symlink": (1, 2),
+    "os.mkdir": (0, 2),
+    "os.rmdir": (0, 1),
+    "os.remove": (0, 1),
+    "os.truncate": (0, None),
+}
+"""Where an event's arguments have the path, and the open folder that a relative path starts from."""
 _listening: list[Heard] = []
 _installed = False
 
@@ -68,7 +77,9 @@ def _hear(event: str, arguments: tuple[Any, ...]) -> None:
             if writing and not isinstance(path, int):
                 _note(path)
         elif event in _TARGET:
-            _note(arguments[_TARGET[event]])
+            path, folder = _TARGET[event]
+            if not isinstance(arguments[path], int):
+                _note(arguments[path], -1 if folder is None else arguments[folder])
         elif event == "socket.getaddrinfo":
             _note_address(str(arguments[0]))
         elif event == "socket.connect" and isinstance(arguments[1], tuple):
@@ -77,8 +88,10 @@ def _hear(event: str, arguments: tuple[Any, ...]) -> None:
         return
 
 
-def _note(path: Any) -> None:
-    text = os.path.realpath(os.fsdecode(path))
+def _note(path: Any, folder: int = -1) -> None:
+    """Note a path; `folder` is the descriptor of the folder that it starts from, -1 for the working directory."""
+    start = "" if folder < 0 else os.readlink(f"/proc/self/fd/{folder}")
+    text = os.path.realpath(os.path.join(start, os.fsdecode(path)))
     if text.startswith("/dev/") or "__pycache__" in text:
         return
     for heard in _listening:

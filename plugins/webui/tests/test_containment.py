@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +14,9 @@ from vlgym_webui.browser import MOST_COUNTED, Browser, Render
 from vlgym_webui.steps import Interaction, Step
 
 from vlgym.chromium import BrowserPool, Limits
+
+sys.path.insert(0, str(Path(__file__).parent))
+from hostile import GROUND, NETWORK
 
 BODY = "<h1>still here</h1>"
 
@@ -115,28 +119,7 @@ def test_an_endless_storm_of_alerts_ends_at_the_limit_that_it_passes(limits: Lim
         browser.close()
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        "fetch('http://127.0.0.1:PORT/').then(r => r.text()).then(t => document.body.append(t))",
-        "fetch('https://127.0.0.1:PORT/')",
-        "const x = new XMLHttpRequest(); x.open('GET', 'http://localhost:PORT/'); x.send()",
-        "new WebSocket('ws://127.0.0.1:PORT/')",
-        "new EventSource('http://127.0.0.1:PORT/')",
-        "navigator.sendBeacon('http://127.0.0.1:PORT/', 'secret')",
-        "const i = new Image(); i.src = 'http://127.0.0.1:PORT/a.png'; document.body.append(i)",
-        "const i = document.createElement('iframe'); i.src = 'http://127.0.0.1:PORT/'; document.body.append(i)",
-        "const s = document.createElement('script'); s.src = 'http://127.0.0.1:PORT/a.js'; document.body.append(s)",
-        "fetch('http://example.com/')",
-        "document.body.innerHTML = '<style>@import url(http://127.0.0.1:PORT/a.css)</style>'",
-        "document.body.innerHTML = '<form action=http://127.0.0.1:PORT/></form>'; document.forms[0].submit()",
-        "document.body.innerHTML = '<iframe srcdoc=\"<img src=http://127.0.0.1:PORT/>\"></iframe>'",
-        "document.body.innerHTML = '<a ping=http://127.0.0.1:PORT/ href=#>x</a>'; document.links[0].click()",
-        "document.body.innerHTML = '<object data=http://127.0.0.1:PORT/></object>'",
-        "fetch('file:///etc/hostname').then(r => r.text()).then(t => document.body.append(t))",
-        "const i = document.createElement('iframe'); i.src = 'file:///etc/hostname'; document.body.append(i)",
-    ],
-)
+@pytest.mark.parametrize("script", NETWORK.values(), ids=NETWORK)
 def test_the_network_and_local_files_are_out_of_reach(
     attack: Callable[..., Render], listener: Listener, script: str
 ) -> None:
@@ -185,6 +168,22 @@ def test_leaving_by_a_click_loses_that_interaction_and_those_after_it(unhurried:
     assert result.failure == "left_page"
     assert texts(result) == texts(result, 1) == ["still here", "away"]
     assert result.problems == {1: "left_page", 2: "left_page"}
+
+
+def test_going_back_in_history_leaves_the_page(unhurried: Browser) -> None:
+    page = f"<!DOCTYPE html><html><body>{BODY}<script>setTimeout(() => history.back(), 300)</script></body></html>"
+    result = unhurried.render({"index.html": page.encode()})
+    assert (result.failure, result.rendered, result.lost) == ("left_page", False, False)
+    assert texts(unhurried.render({"index.html": b"<h1>fine</h1>"})) == ["fine"]
+
+
+def test_a_blob_is_read_at_a_time_that_the_page_cannot_tell_from_another(unhurried: Browser) -> None:
+    script = (
+        "const begun = performance.now(); new Blob(['abc']).text().then(text => { "
+        "document.querySelector('h1').textContent = text + ' ' + (performance.now() - begun); })"
+    )
+    page = f"<!DOCTYPE html><html><body>{BODY}<script>{script}</script></body></html>"
+    assert texts(unhurried.render({"index.html": page.encode()})) == ["abc 50"]
 
 
 def test_moving_about_in_the_page_itself_loses_nothing(unhurried: Browser) -> None:
@@ -322,21 +321,7 @@ def test_a_page_cannot_lie_about_its_elements(render: Callable[..., Render]) -> 
     assert element.styles["color"] == "rgb(0, 0, 0)"
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        "window.close()",
-        "document.documentElement.remove()",
-        "document.write('<p>over</p>'); document.close()",
-        "JSON.stringify = () => '{\"network\": 1e999}'; Map.prototype.delete = null; Promise = null",
-        "document.body.innerHTML = '<form><input name=placeholder><input name=innerText><input name=value></form>'",
-        "document.body.innerHTML = '<img name=body><img name=querySelectorAll><img name=documentElement>'",
-        "Object.defineProperty(Object.prototype, 'then', {get() { throw 1; }})",
-        "window.setTimeout = window.requestAnimationFrame = null; Date.now = null; performance.now = null",
-        "document.open(); document.body",
-        "throw new Error('x')",
-    ],
-)
+@pytest.mark.parametrize("script", GROUND.values(), ids=GROUND)
 def test_a_page_that_breaks_its_own_ground_hurts_only_itself(attack: Callable[..., Render], script: str) -> None:
     result = attack(script)
     assert result.failure in (None, "crash", "left_page", "timeout")

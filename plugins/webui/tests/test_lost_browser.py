@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from pathlib import Path
 
 import psutil
 import pytest
@@ -16,6 +17,9 @@ from vlgym_webui.project import load_project
 from vlgym_webui.studio import Evaluation, Studio
 
 from vlgym.chromium import BrowserPool
+
+sys.path.insert(0, str(Path(__file__).parent))
+from browser_processes import find
 
 PROJECT = load_project("tabs")
 _TARGETS = Studio()._targets
@@ -28,15 +32,6 @@ def studio(pool: BrowserPool[Browser]) -> Studio:
     studio._targets = _TARGETS
     studio.target(PROJECT)
     return studio
-
-
-def find(browser: Browser, words: str) -> psutil.Process:
-    """Return the process of a browser whose command line holds some words."""
-    for process in map(psutil.Process, browser.processes()):
-        with suppress(psutil.Error):
-            if words in " ".join(process.cmdline()):
-                return process
-    raise LookupError(words)
 
 
 def chromium_of(browser: Browser) -> psutil.Process:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from vlgym_webui.browser import Browser, Render
@@ -14,6 +16,7 @@ from vlgym_webui.steps import Interaction, Step
 from vlgym.chromium import Limits
 
 sys.path.insert(0, str(Path(__file__).parent))
+from browser_processes import find
 from page_programs import PROBES, write_program
 
 CLICKS = tuple(Interaction(name, (Step("click", name),)) for name in ("button", ".go"))
@@ -44,6 +47,44 @@ def test_programs_that_look_for_clock_and_chance_see_the_same_in_every_browser_a
     first = {number: see(one, number) for number in NUMBERS}
     again = {number: see(other, number) for number in mixed}
     assert [number for number in NUMBERS if first[number] != again[number]] == []
+
+
+class LateFrames(Browser):
+    """A browser that gets no frame from a click until the page's clock has moved on, as on a very busy machine."""
+
+    intact = True  # its stopped process is no loss
+
+    def cdp(self, command: str, **arguments: Any) -> dict[str, Any]:
+        drawing = find(self, "--type=gpu-process")
+        if arguments.get("type") == "mouseReleased":
+            drawing.send_signal(signal.SIGSTOP)
+        elif "vlgymHarness.rest(" in arguments.get("expression", ""):
+            drawing.send_signal(signal.SIGCONT)
+        return super().cdp(command, **arguments)
+
+
+def test_timers_after_a_click_run_on_time_however_late_its_frame_is(browsers: tuple[Browser, Browser]) -> None:
+    script = """
+    const text = document.querySelector('p'), late = [];
+    let ticks = 0, last = Date.now();
+    (function again() {
+      const now = Date.now();
+      if (now - last > 10) late.push(now - last);
+      last = now; ticks += 1; text.textContent = `${ticks} ticks, late: ${late}`;
+      setTimeout(again, 0);
+    })();
+    """
+    page = {"index.html": f"<!DOCTYPE html><p>-</p><button>press</button><script>{script}</script>".encode()}
+    browser = LateFrames(Limits(wall_s=100, cpu_s=100))
+    try:
+        busy = browser.render(page, CLICKS[:1] * 2)
+    finally:
+        browser.close()
+    quiet = browsers[0].render(page, CLICKS[:1] * 2)
+    assert [table[0].styles["text"] for table in quiet.tables if table] == [
+        f"{ticks} ticks, late:" for ticks in (254, 504, 754)
+    ]
+    assert busy == quiet
 
 
 def test_a_link_that_was_clicked_in_one_page_is_not_visited_in_the_next(browsers: tuple[Browser, Browser]) -> None:

@@ -102,7 +102,11 @@ SPECS = (
         success_rule="the robot is alive after max_turns steps of the world",
         oracle_success=0.8,
         skills=("navigation", "3d", "first-person", "survival"),
-        probes=(*_PROBES, Probe("no kit, no life", ("turn left",) * 60, index=3)),
+        probes=(
+            *_PROBES,
+            Probe("no kit, no life", ("turn left",) * 60, index=3),
+            Probe("death at the last step", ("turn left",) * 50, kwargs={"max_turns": 50}, index=3),
+        ),
     ),
 )  # fmt: skip
 

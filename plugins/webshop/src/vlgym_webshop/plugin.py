@@ -29,6 +29,8 @@ WEB_SHOP = EnvSpec(
     probes=(
         *(Probe("without the options", ("@oracle", "@oracle", "@legal -1"), {"goal": goal}) for goal in (0, 1)),
         *(Probe("another product", ("@oracle", f"@legal {n + 2}", "@legal -1"), {"goal": 9 * n}) for n in range(6)),
+        Probe("above the price limit", ("@legal 0", "@legal 10", "@legal -1"), {"goal": 0}),
+        Probe("half the type", ("@legal 0", "@legal 3", "@legal -1"), {"goal": 10}),
         Probe(
             "pages of results, details, and back",
             (

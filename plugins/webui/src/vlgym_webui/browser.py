@@ -285,9 +285,15 @@ class Browser(Chromium):
         """
         state = self._ask("state")
         self._downloads = max(self._downloads, int(state["counts"]["download"]))
-        if state["counts"]["left_page"]:
+        here = state["where"] == ORIGIN
+        if state["counts"]["left_page"] or not (here or self._is_coming()):
             raise PageFailure("left_page")
-        return state["where"] == ORIGIN and state["now"] >= self._now and state["loaded"]
+        return here and state["now"] >= self._now and state["loaded"]
+
+    def _is_coming(self) -> bool:
+        """Whether the page is still to take the empty tab's place: it has not gone back there, which no event tells."""
+        history = self.cdp("Page.getNavigationHistory")
+        return bool(history["currentIndex"] == len(history["entries"]) - 1)
 
     def _look(
         self, files: Mapping[str, bytes], annotated: bool, pictures: bool

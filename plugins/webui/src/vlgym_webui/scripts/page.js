@@ -75,11 +75,14 @@
     define(Scheduler.prototype, "yield", () => new Promise((go) => later(go, 1)));
   }
 
-  // Results that another process or thread brings come in real time, one before the other or not.
+  // Results that another process or thread brings come in real time, one before the other or not: none comes sooner than 50
+  // milliseconds of the page after it was asked for.
   const hold = (owner, name) => {
     const ask = owner && owner[name];
     if (ask) define(owner, name, function (...wanted) {
-      return new Promise((go, fail) => call(ask, this, ...wanted).then((value) => later(() => go(value), 50), (error) => later(() => fail(error), 50)));
+      const result = call(ask, this, ...wanted);
+      result.then(undefined, () => undefined);  // a failure is told when it is due
+      return new Promise((go) => later(go, 50)).then(() => result);
     });
   };
   hold(Blob.prototype, "text");
