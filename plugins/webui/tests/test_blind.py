@@ -42,3 +42,14 @@ def test_what_is_quoted_stands_on_the_page_in_the_size_and_colour_behind_it_and_
     assert "font-size: 20px; color: #112233; font-weight: 700" in code["style.css"]
     assert "margin: 40px auto" in code["style.css"]
     assert "background: #ffeedd" in code["style.css"]
+
+
+def test_what_no_description_says_the_accordion_does_not_know() -> None:
+    page = PageWriter(random.Random(0)).choose(
+        f"{load_project('accordion').plain}\n\nThe page is compared at first", ()
+    )
+    style = (read_action(page) or {})["style.css"]
+    assert "Can I freeze the loaf?" in page
+    assert 'classList.toggle("open"' in page
+    for looks in ("28px", "18px", "12px;", "520px", "border", "#7c2d12"):
+        assert looks not in style.replace("margin-bottom: 12px;", "").replace("box-sizing: border-box", "")
