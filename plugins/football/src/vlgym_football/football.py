@@ -26,6 +26,7 @@ from .tactics import Tactician
 
 VIEWS = ("tactical", "camera")
 REWARDS = ("magebench", "scoring")
+STARTS = ("published", "with_ball")
 CAMERA_SIZE = (360, 640)
 MOST_JITTER = 5.0
 
@@ -59,9 +60,9 @@ class Football(VLEnv):
         optimal.
 
     The 108 situations carry MageBench's names, regions and categories; their places and titles are ours.
-    `compat="magebench"` executes what its program would have executed with a development version of gfootball, whose
+    `action_mix_up` executes what its program would have executed with a development version of gfootball, whose
     action sets disagree (`sprint` rushes the keeper, `dribble` switches players, ...; see `actions.py`); with the
-    released gfootball 2.10.2 there is no such confusion.
+    released gfootball 2.10.2 there is no such confusion. `compat="magebench"` is this and the published start.
 
     References:
         MageBench, arXiv 2412.04531. Kurach et al., Google Research Football: A Novel Reinforcement Learning
@@ -77,6 +78,12 @@ class Football(VLEnv):
         jitter: players start up to so many metres from their places, drawn by the seed (0 to 5; goalkeepers and the one
             at the ball do not).
         reward: `magebench` or `scoring`.
+        start: `with_ball`: our player takes up the ball before the first reply (default); or `published`: the model
+            begins at the engine's first frame, when nobody has it yet (default with `compat="magebench"`).
+        release_direction: with `with_ball`, whether the run that takes the ball is over then; else `right` stays on,
+            so that a player who does nothing runs.
+        action_mix_up: whether `sprint`, `dribble` and others are executed as something else, as above; by default with
+            `compat="magebench"` only.
         compat: `None` or `"magebench"`.
         **kwargs: of `VLEnv`.
 
@@ -108,11 +115,15 @@ class Football(VLEnv):
         decision_points: bool = True,
         jitter: float = 0.0,
         reward: str = "magebench",
+        start: str | None = None,
+        release_direction: bool = False,
+        action_mix_up: bool | None = None,
         compat: str | None = None,
         **kwargs: Any,
     ) -> None:
         check_choice("view", view, VIEWS)
         check_choice("reward", reward, REWARDS)
+        check_choice("start", start, (None, *STARTS))
         check_choice("compat", compat, (None, "magebench"))
         if not 0 <= jitter <= MOST_JITTER:
             raise UserError(f"jitter={jitter!r} must be from 0 to {MOST_JITTER:g} metres.")
@@ -127,7 +138,13 @@ class Football(VLEnv):
         if view == "camera":
             require_camera()
         self.jitter = float(jitter)
-        self.match = Match(compat=compat, decision_points=decision_points, reward=reward)
+        self.match = Match(
+            start=start or ("published" if compat else "with_ball"),
+            release_direction=release_direction,
+            action_mix_up=bool(compat) if action_mix_up is None else action_mix_up,
+            decision_points=decision_points,
+            reward=reward,
+        )
         self._tactician = Tactician()
         self._painter = PitchPainter(*self.image_size)
         self._reply_frames = 0
@@ -254,7 +271,7 @@ class Football(VLEnv):
             UserError: the state is damaged, or from another build of the engine.
         """
         if not isinstance(state, dict) or set(state) != {"match", "plan", "reply_frames"}:
-            raise UserError("This is not a saved state of vlgym/Football-v0; take one from get_state().")
+            raise UserError("This is not a saved state of football; take one from get_state().")
         self.match.load(state["match"])
         self._tactician = Tactician(**state["plan"])
         self._reply_frames = int(state["reply_frames"])
