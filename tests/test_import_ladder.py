@@ -36,6 +36,7 @@ LADDER = (
     ("adapter", "wrappers"),
     ("making",),
     ("policies", "blind_policies", "trajectory", "recorded", "human", "endpoint"),
+    ("best_blind",),
     ("rollout", "policy_names"),
     ("evaluation",),
     ("reports",),

@@ -1,16 +1,19 @@
 """WebUI: what a page scores that is written from the description alone, for each of the 30 projects and both versions.
 
-    python tests/benchmarks/webui_blind.py --write
+    python tests/benchmarks/webui_blind.py --records pages.jsonl --write
 
 The page is that of the family's blind player (`vlgym_webui.blind`), in one reply; it is rendered, gone through the
 interactions and scored as any other. `WebUI-v0` states colours and sizes in its descriptions, `WebUI-v1` leaves them to
-the pictures. Some minutes.
+the pictures. Some minutes; an interrupted run goes on from its records.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import random
 import statistics
+from pathlib import Path
 
 from report import finish, parse_write, table
 from vlgym_webui.blind import PageWriter
@@ -36,12 +39,21 @@ def measure(env_id: str, project: str) -> tuple[float, dict[str, float]]:
 
 def main() -> None:
     """Render all pages and report."""
-    chosen = parse_write(__doc__ or "")
+    parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=Path, help="file of finished pages, read and continued")
+    chosen = parse_write(__doc__ or "", parser)
+    lines = chosen.records.read_text().splitlines() if chosen.records and chosen.records.exists() else []
+    known = {(env_id, project): found for env_id, project, *found in map(json.loads, lines)}
     rows, scores = [], {env_id: [] for env_id in VERSIONS}
     for project in PROJECTS:
         cells = []
         for env_id in VERSIONS:
-            score, losses = measure(env_id, project)
+            if (env_id, project) not in known:
+                known[env_id, project] = [*measure(env_id, project)]
+                if chosen.records:
+                    with open(chosen.records, "a", encoding="utf-8") as file:
+                        file.write(json.dumps([env_id, project, *known[env_id, project]]) + "\n")
+            score, losses = known[env_id, project]
             scores[env_id].append(score)
             worst = max(losses, key=lambda kind: losses[kind])
             cells += [f"{score:.1f}", f"{worst} {losses[worst]:.0f}"]

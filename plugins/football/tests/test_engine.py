@@ -158,7 +158,11 @@ def test_the_run_that_takes_the_ball_goes_on_unless_it_is_released(match: Callab
 
 
 def test_releasing_plays_no_frame(match: Callable[..., Match]) -> None:
-    assert digest(match("R6_T_1", 1).now) == digest(match("R6_T_1", 1, release_direction=True).now)
+    kept, released = match("R6_T_1", 1), match("R6_T_1", 1, release_direction=True)
+    assert digest(kept.now) == digest(released.now)
+    kept.play("left")
+    released.play("left")
+    assert kept.now.frame == released.now.frame == kept.frames_played == 1
 
 
 def test_a_restored_match_goes_on_bit_for_bit_in_another_engine(match: Callable[..., Match]) -> None:
