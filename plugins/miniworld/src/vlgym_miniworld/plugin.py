@@ -45,7 +45,13 @@ def _card(name: str, module: str, summary: str, max_turns: int, difficulty: str,
 
 SPECS = (
     _card("Hallway", "rooms", "walk down a hallway to the red box", 250, "easy"),
-    _card("OneRoom", "rooms", "find the red box in a room of 10 x 10 m", 180, "easy"),
+    _card(
+        "OneRoom", "rooms", "find the red box in a room of 10 x 10 m", 180, "easy",
+        probes=(
+            *_PROBES,
+            Probe("VL-DAC's turns and its last reward", ("turn left",) * 128, kwargs={"compat": "vldac"}, index=1),
+        ),
+    ),
     _card("OneRoomS6", "rooms", "find the red box in a room of 6 x 6 m", 100, "easy"),
     _card("OneRoomS6Fast", "rooms", "find the red box in a room of 6 x 6 m with large steps", 50, "easy"),
     _card("FourRooms", "rooms", "find the red box in four rooms in a ring", 250, "medium"),
