@@ -111,6 +111,15 @@ def test_start_and_mix_up_are_chosen_apart_and_compat_means_both(
     env.close()
 
 
+def test_magebenchs_protocol_has_its_reply_headings() -> None:
+    env = make("vlgym/Football-v1", scenario="R6_T_1", protocol="magebench")
+    assert "# action" in env.reset(seed=1)[0]["text"]
+    assert env.step("# analyze\nFree way.\n# action\nright")[4]["vlgym"]["actions"] == ["right"]
+    env.close()
+    with pytest.raises(UserError, match="magebench"):
+        make("vlgym/Football-v1", protocol="own")
+
+
 def test_an_idle_player_of_the_newer_version_is_told_that_nothing_is_on() -> None:
     env = make("vlgym/Football-v1", scenario="R6_T_1")
     assert "On: nothing." in env.reset(seed=1)[0]["text"]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from vlgym.env import VLEnv
 from vlgym.errors import UserError, check_choice
+from vlgym.parsers.headings import HeadingParser
 from vlgym.prompts import PromptTemplate
 from vlgym.rendering import fit_image
 from vlgym.reset_options import ResetOption
@@ -27,6 +28,7 @@ from .tactics import Tactician
 VIEWS = ("tactical", "camera")
 REWARDS = ("magebench", "scoring")
 STARTS = ("published", "with_ball")
+PROTOCOLS = (None, "magebench")
 CAMERA_SIZE = (360, 640)
 MOST_JITTER = 5.0
 
@@ -85,6 +87,7 @@ class Football(VLEnv):
         action_mix_up: whether `sprint`, `dribble` and others are executed as something else, as above; by default with
             `compat="magebench"` only.
         compat: `None` or `"magebench"`.
+        protocol: `None`, or `"magebench"`: its reply headings (`vlgym.parsers.headings`).
         **kwargs: of `VLEnv`.
 
     Options of `reset`: `scenario`, a name.
@@ -119,8 +122,11 @@ class Football(VLEnv):
         release_direction: bool = False,
         action_mix_up: bool | None = None,
         compat: str | None = None,
+        protocol: str | None = None,
         **kwargs: Any,
     ) -> None:
+        if check_choice("protocol", protocol, PROTOCOLS) is not None and kwargs.get("parser") is None:
+            kwargs["parser"] = HeadingParser()
         check_choice("view", view, VIEWS)
         check_choice("reward", reward, REWARDS)
         check_choice("start", start, (None, *STARTS))
