@@ -27,9 +27,6 @@ class Memory:
     def look(self, world: World) -> None:
         """Remember what can be seen now: the contents of the open furniture where the agent is, and what it holds."""
         for receptacle, things in world.visible().items():
-            gone = [thing for thing, place in self._places.items() if place == receptacle]
-            for thing in gone:
-                del self._places[thing]
             self._places.update(dict.fromkeys(things, receptacle))
             self._looked.add(receptacle)
         if world.held is not None:
