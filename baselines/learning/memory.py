@@ -25,6 +25,7 @@ from .config import RunConfig
 
 GIB = 2**30
 SHARE = 0.9  # of a device that is planned with
+_VISION = "activations of the vision tower (estimate)"
 PACKED = 0.516  # bytes of a weight in 4 bits, with its share of the quantised constants
 Phase = Literal["always", "rollout", "update"]
 
@@ -137,7 +138,8 @@ def standing_items(family: Family, config: RunConfig, prompt: Prompt, new_tokens
 
 def largest_rows(plan: MemoryPlan, engine: Engine, config: RunConfig) -> int:
     """Environment steps of the largest pass that fits the device, at most those of the plan; 0 where not one does."""
-    one, two = (_activations(engine, config, plan.prompt, plan.reply, rows) for rows in (1, 2))
+    vision = sum(item.size for item in plan.items if item.name == _VISION) // plan.rows
+    one, two = (_activations(engine, config, plan.prompt, plan.reply, rows) + rows * vision for rows in (1, 2))
     always = sum(item.size for item in plan.items if item.phase == "always")
     room = SHARE * (plan.device_bytes or 0) - always - one
     return min(plan.rows, 1 + int(room // (two - one))) if room >= 0 else 0
@@ -223,9 +225,7 @@ def _passes(engine: Engine, config: RunConfig, prompt: Prompt, new_tokens: int, 
         Item("logits of the update", 3 * logits, "update"),
     ]  # fmt: skip
     if config.train_vision:
-        items.append(
-            Item("activations of the vision tower (estimate)", rows * vision_bytes(engine.family, prompt), "update")
-        )
+        items.append(Item(_VISION, rows * vision_bytes(engine.family, prompt), "update"))
     return items
 
 

@@ -101,7 +101,8 @@ class Family:
         self.processor = processor or Processor({})
         said = self.processor.images
         self.mean, self.std = said.get("image_mean") or self.mean, said.get("image_std") or self.std
-        self.resample = PillowImage.Resampling(said.get("resample") or self.resample)
+        resample = said.get("resample")  # 0 is the nearest pixel
+        self.resample = self.resample if resample is None else PillowImage.Resampling(resample)
         if image_tokens is not None and image_tokens < 1:
             raise UserError(f"image_tokens={image_tokens} must be >= 1.")
         self._size_images(image_tokens)

@@ -167,7 +167,8 @@ def take_over(tensors: Iterable[Tensor], world: World) -> None:
     """Give every process the first one's values, in place."""
     if world.size > 1:
         for tensor in tensors:
-            dist.broadcast(tensor.detach(), 0)  # counts up the version, by which engines notice new weights
+            dist.broadcast(tensor.detach(), 0)
+            torch.autograd.graph.increment_version(tensor)  # by which engines notice new weights
 
 
 def sum_values(values: Sequence[float], world: World) -> list[float]:

@@ -69,6 +69,7 @@ def test_8_bit_moments_step_as_32_bit_ones_do_to_a_few_percent():
     start, generator = torch.randn(80, 100), torch.Generator().manual_seed(0)
     gradients = torch.randn(20, 80, 100, generator=generator)
     gradients += torch.randn(80, 100, generator=generator)  # a direction that stays, and noise
+    gradients *= torch.logspace(0, -1, 20)[:, None, None]  # so that it matters how long large ones are remembered
     moved = {}
     for name in ("adamw", "adamw8bit"):
         parameter = torch.nn.Parameter(start.clone())
@@ -97,6 +98,7 @@ def test_8_bit_moments_go_on_exactly_from_a_checkpoint():
                 saved = {name: tensor.clone() for name, tensor in optimizer_tensors("policy", optimizer).items()}
                 optimizer = policy_optimizer(parameters, EIGHT)
                 load_optimizer("policy", optimizer, saved)
+                assert {type(optimizer.state[parameter]["step"]) for parameter in parameters} == {int}
             parameters[0].grad, parameters[1].grad = gradients[i].clone(), small[i].clone()
             optimizer.step()
         ends.append([parameter.detach().clone() for parameter in parameters])

@@ -31,8 +31,9 @@ def exchange() -> None:
         "any": [distributed.any_of(rank == 1, world), distributed.any_of(False, world)],
     }
     taken = torch.full((2,), float(rank), requires_grad=True)
+    before = taken._version
     distributed.take_over([taken], world)
-    found["taken"] = taken.tolist()
+    found["taken"], found["noticed"] = taken.tolist(), taken._version > before
 
     kinds = (torch.float32, torch.bfloat16, torch.float32)
     first, second, frozen = (torch.nn.Parameter(torch.zeros(2, dtype=kind)) for kind in kinds)
@@ -62,5 +63,6 @@ def test_three_processes_are_told_the_same_and_all_of_it(tmp_path):
     assert told[0] == {
         "rows": [[1.0, 1.0], [2.0, 2.0], [2.0, 2.0]], "counts": [5, 4, 3], "texts": ["", "é", "éé"], "said": "I am 0",
         "sums": [1.0, 3e-12], "total": 12, "most": 5, "any": [True, False], "taken": [0.0, 0.0],
+        "noticed": True,
         "gradients": [[3.0, 3.0], [2.0, 2.0]], "warm": [3, 20, 10.0, 10.0],
     }  # fmt: skip

@@ -72,7 +72,7 @@ def test_size_grid_and_patches_are_those_of_the_librarys_image_processor(pairs, 
     compare(*pairs[name, budget], picture(seed, (height, width)))
 
 
-@pytest.mark.parametrize(("name", "resample"), [("qwen2_5_vl", 2), ("gemma3", 3)])
+@pytest.mark.parametrize(("name", "resample"), [("qwen2_5_vl", 2), ("gemma3", 3), ("qwen2_vl", 0)])
 def test_mean_deviation_and_resampling_are_those_that_are_saved_with_the_model(model_folder, tmp_path, name, resample):
     folder = publish(model_folder(name), tmp_path / "model", name)
     settings = json.loads((folder / "preprocessor_config.json").read_text())

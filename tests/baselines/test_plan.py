@@ -145,6 +145,22 @@ def test_the_largest_pass_takes_all_the_room_that_is_left(monkeypatch, room, row
     assert largest_rows(found, None, CONFIG) == rows
 
 
+def test_the_largest_pass_has_room_for_the_vision_tower_that_is_trained(monkeypatch):
+    """One row takes 100 bytes, each further one 50, and each row 25 of the tower."""
+    monkeypatch.setattr(memory, "update_bytes", lambda engine, count, prompt, reply, flat: 50 + 50 * count)
+    config = replace(CONFIG, train_vision=True)
+    engine = prepare(shape_family("tiny")[0], config)
+    tower = next(
+        item
+        for item in plan_memory(config, engine, ask(engine.family), new_tokens=NEW).items
+        if "tower (e" in item.name
+    )
+    items = Item("a", 200), replace(tower, size=9 * 25)
+    for room, rows in ((124, 0), (125, 1), (199, 1), (200, 2)):
+        found = MemoryPlan(items, math.ceil((200 + room) / memory.SHARE), 9, 30, 10)
+        assert largest_rows(found, None, config) == rows
+
+
 @pytest.mark.parametrize(
     ("found", "changes", "rows", "recomputed", "advice"),
     [

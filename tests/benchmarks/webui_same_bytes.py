@@ -16,7 +16,6 @@ import json
 import random
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 from report import finish, parse_write, table
@@ -27,8 +26,10 @@ from page_programs import PROBES, write_program
 PROCESSES = 3
 
 
-def render_all(programs: int, order: int) -> dict[str, str]:
-    """Render the programs in a shuffled order; return number -> digest, or `lost` where no browser survived one."""
+def render_all(programs: int, order: int) -> dict[str, list[str]]:
+    """Render the programs in a shuffled order; return for each a digest and the words that it shows after the last
+    click, or `lost` where no browser survived it.
+    """
     from vlgym_webui.browser import Browser
     from vlgym_webui.steps import Interaction, Step
 
@@ -45,7 +46,9 @@ def render_all(programs: int, order: int) -> dict[str, str]:
                 render = browser.render(write_program(number), clicks, (640, 480))
             if not render.lost:
                 break
-        found[str(number)] = "lost" if render.lost else hashlib.sha256(repr(render).encode()).hexdigest()
+        words = render.tables[-1][0].styles["text"] if render.tables[-1] else str(render.failure)
+        digest = hashlib.sha256(repr(render).encode()).hexdigest()
+        found[str(number)] = ["lost", ""] if render.lost else [digest, words]
     pool.close()
     return found
 
@@ -64,17 +67,14 @@ def main() -> None:
         subprocess.Popen([*command, str(order)], stdout=subprocess.PIPE, text=True) for order in range(PROCESSES)
     ]
     found = [json.loads(process.communicate()[0].splitlines()[-1]) for process in started]
-    differ = [number for number in found[0] if len({one[number] for one in found}) > 1]
-    lost = sum(digest == "lost" for one in found for digest in one.values())
-    tried: Counter[str] = Counter()
-    for number in differ:
-        script = write_program(int(number))["script.js"].decode()
-        tried.update(probe for probe in PROBES if probe in script)
+    differ = [number for number in found[0] if len({one[number][0] for one in found}) > 1]
+    lost = sum(digest == "lost" for one in found for digest, _ in one.values())
     rows = [[chosen.programs, len(PROBES), PROCESSES, len(differ), lost]]
     body = table(["programs", "ways that they try", "processes", "programs that differ", "renders lost"], rows)
-    if differ:
-        body += f"\n\nPrograms that differ: {', '.join(differ)}. What most of them hold: "
-        body += "; ".join(f"`{probe[:60]}` {count}" for probe, count in tried.most_common(3)) + "."
+    for number in sorted(differ, key=int):
+        shown = [set(one[number][1].split(" | ")) for one in found]
+        own = [sorted(words - set.intersection(*shown)) for words in shown]
+        body += f"\n\nProgram {number}, in one process or the other alone: {', or '.join(map(repr, own))}"
     finish("webui_same_bytes", "WebUI: same page, same bytes", body, ["vlgym", "vlgym-webui", "selenium"], chosen.write)
     if differ:
         raise SystemExit("the same page gave other bytes")

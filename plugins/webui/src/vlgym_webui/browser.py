@@ -207,8 +207,8 @@ class Browser(Chromium):
         """Have Chromium find out that the pages have no icon, which it asks for once, in the middle of the first."""
         self.server.show({"index.html": b"<!DOCTYPE html><title>-</title>"})
         self.cdp("Page.navigate", url=f"{ORIGIN}/")
+        # The tab stays there: to leave would end the download, and the first page would ask again.
         self.server.icon_asked.wait(_ASKS_S)
-        self.cdp("Page.navigate", url="about:blank")
 
     def _open(self, viewport: tuple[int, int]) -> None:
         size = {"width": viewport[0], "height": viewport[1]}

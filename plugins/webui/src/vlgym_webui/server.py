@@ -34,7 +34,7 @@ _TYPES = {
 _LOCAL = "'self' data: blob:"
 _POLICY = (
     f"default-src 'none'; style-src {_LOCAL} 'unsafe-inline'; script-src {_LOCAL} 'unsafe-inline' 'unsafe-eval'; "
-    f"img-src {_LOCAL}; font-src {_LOCAL}; media-src {_LOCAL}; connect-src 'self'; form-action 'self'; "
+    f"img-src {_LOCAL}; font-src {_LOCAL}; media-src {_LOCAL}; connect-src blob:; form-action 'self'; "
     "frame-src 'none'; worker-src 'none'; object-src 'none'; base-uri 'none'; manifest-src 'none'; "
     "sandbox allow-scripts allow-same-origin allow-forms"
 )

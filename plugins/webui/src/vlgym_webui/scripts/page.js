@@ -75,19 +75,26 @@
     define(Scheduler.prototype, "yield", () => new Promise((go) => later(go, 1)));
   }
 
-  // Results that another process or thread brings come in real time, one before the other or not: none comes sooner than 50
-  // milliseconds of the page after it was asked for.
-  const hold = (owner, name) => {
-    const ask = owner && owner[name];
-    if (ask) define(owner, name, function (...wanted) {
-      const result = call(ask, this, ...wanted);
-      result.then(undefined, () => undefined);  // a failure is told when it is due
-      return new Promise((go) => later(go, 50)).then(() => result);
-    });
+  // A blob is read by another process, in real time, while the page's clock runs on: here it stands still meanwhile.
+  const Bytes = Uint8Array, Parts = Blob, Decoder = TextDecoder, Asking = XMLHttpRequest;
+  const name_blob = URL.createObjectURL.bind(URL), forget_blob = URL.revokeObjectURL.bind(URL);
+  const own_size = getter(Blob.prototype, "size"), answer_of = getter(Asking.prototype, "responseText");
+  const { open, overrideMimeType, send } = Asking.prototype;
+  const { charCodeAt } = String.prototype, { decode } = Decoder.prototype;
+  const read_blob = (blob) => {
+    const bytes = new Bytes(call(own_size, blob));  // a TypeError where it is no blob
+    const address = name_blob(new Parts(["-", blob])), asking = new Asking();  // a byte order mark in front would be obeyed
+    call(open, asking, "GET", address, false);
+    call(overrideMimeType, asking, "text/plain; charset=x-user-defined");  // which leaves every byte in a character of its own
+    try { call(send, asking); } finally { forget_blob(address); }
+    const text = call(answer_of, asking);
+    for (let i = 0; i < bytes.length; i += 1) bytes[i] = call(charCodeAt, text, i + 1);
+    return bytes;
   };
-  hold(Blob.prototype, "text");
-  hold(Blob.prototype, "arrayBuffer");
-  hold(window, "createImageBitmap");
+  const decoder = new Decoder();
+  define(Blob.prototype, "text", async function () { return call(decode, decoder, read_blob(this)); });
+  define(Blob.prototype, "arrayBuffer", async function () { return read_blob(this).buffer; });
+  define(Blob.prototype, "bytes", async function () { return read_blob(this); });
 
   // Chance that V8 does not draw, and states of the machine.
   let seed = 0x9e3779b9;

@@ -1,0 +1,89 @@
+"""What a recorder of episodes picks, keeps and deletes, by hand-made turns."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from stage import SMALL
+
+from baselines import vldac
+from baselines.learning.recording import FOLDER, EpisodeRecorder, make_recorder, recordings
+from baselines.runs.distributed import World
+from vlgym.trajectory import TrajectoryWriter, read_trajectories
+from vlgym.types import StepRecord
+
+LENGTH = 2  # turns of an episode
+
+
+def turn(slot: int, number: int, **changes: Any) -> tuple[int, StepRecord]:
+    """Turn `number` that an environment plays, over all its episodes; two play at once."""
+    episode, index = divmod(number, LENGTH)
+    record = StepRecord(
+        env_id="vlgym/X-v0", episode=slot + 2 * episode, seed=7, turn=index, messages=[], text="", reply="left",
+        image=np.zeros((4, 4, 3), np.uint8), actions=("left",), parse="ok", reward=0.0, terminated=index == LENGTH - 1,
+        truncated=False, invalid=False, success=False,
+    )  # fmt: skip
+    return slot, replace(record, **changes)
+
+
+@pytest.fixture
+def recorder(tmp_path: Path) -> EpisodeRecorder:
+    return EpisodeRecorder(tmp_path / FOLDER, {"format": 4}, every=1, keep=9)
+
+
+def play(recorder: EpisodeRecorder, update: int, steps: range) -> list[int]:
+    """Let an update see both environments; return the recorded episodes."""
+    recorder.begin(update)
+    for number in steps:
+        recorder.see([turn(0, number), turn(1, number)])
+    written = recorder.end(update)
+    return [] if written is None else [episode[0].episode for episode in read_trajectories(written)]
+
+
+def test_of_environments_of_one_id_the_first_is_recorded_in_every_update(recorder: EpisodeRecorder) -> None:
+    assert [play(recorder, update, range(2 * update - 2, 2 * update)) for update in (1, 2, 3)] == [[0], [2], [4]]
+
+
+def test_an_environment_whose_episode_began_earlier_is_not_taken_in_place_of_the_first(
+    recorder: EpisodeRecorder,
+) -> None:
+    """The second one begins an episode while the first is in the middle of one that is not recorded."""
+    recorder.begin(1)
+    recorder.see([turn(0, 1), turn(1, 0)])
+    recorder.see([turn(0, 2), turn(1, 1)])
+    recorder.see([turn(0, 3), turn(1, 2)])
+    written = recorder.end(1)
+    assert written is not None
+    assert [episode[0].episode for episode in read_trajectories(written)] == [2]
+
+
+def test_what_a_learner_keeps_with_a_turn_is_not_kept_with_its_recording(recorder: EpisodeRecorder) -> None:
+    class Tensors:
+        pass
+
+    kept, prompt = Tensors(), Tensors()
+    alive = [weakref.ref(kept), weakref.ref(prompt)]
+    recorder.begin(1)
+    recorder.see([turn(0, 0, extra=kept, final_messages=[prompt])])
+    del kept, prompt
+    gc.collect()
+    assert [reference() for reference in alive] == [None, None]
+
+
+def test_going_on_deletes_what_a_lost_future_recorded_and_halves_and_nothing_else(recorder: EpisodeRecorder) -> None:
+    for name in ("update-000002", "update-000003", "update-000009", ".update-000003.part", ".update-000001.gone"):
+        TrajectoryWriter(recorder.folder / name, {"format": 4}).write([turn(0, number)[1] for number in range(LENGTH)])
+    recorder.set_state(None, 2, envs=None)  # type: ignore[arg-type]
+    assert [path.name for path in recorder.folder.iterdir()] == ["update-000002"]
+    assert [path.name for path in recordings(recorder.folder)] == ["update-000002"]
+
+
+def test_of_several_processes_the_first_alone_records(tmp_path: Path) -> None:
+    config = replace(vldac.Config(**SMALL), record_every=3)
+    assert [make_recorder(config, tmp_path, {}, World(rank, 3)).every for rank in range(3)] == [3, 0, 0]
