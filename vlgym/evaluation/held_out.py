@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -21,9 +21,13 @@ from ..rollout import Runner, run_episodes
 from ..seeding import SPLITS
 from ..types import StepRecord
 
-SAME_BOUNDS = frozenset({"parser", "invalid_action", "invalid_penalty"})
-"""Constructor arguments that change neither floor nor ceiling: random policy and oracle reply in the parser's own form,
-and legally."""
+SAME_BOUNDS = frozenset({"parser"})
+"""Constructor arguments that change neither floors nor ceiling: random, blind and oracle policies reply in the parser's
+own form."""
+
+USUAL: Mapping[str, Any] = {"invalid_action": "noop", "invalid_penalty": 0.0}
+"""What an invalid turn does where nothing is said. It counts in the floors: rules may refuse what random play takes from
+the legal actions (EZPoints' numbers), and a blind policy's action need not be legal at every turn."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +97,12 @@ def summarize(
     se = math.sqrt(variance / count) if count else math.nan
     place = None if changed else normalized_score(env_id, mean)
     ends = None if place is None else normalized_interval(env_id, Mean(mean, se, count))
+    lowest, highest = ends or (None, None)
     return Report(
         env_id, policy, split, count, wins / count if count else math.nan, low, high, mean,
         se, turns / count if count else math.nan, invalid / turns if turns else math.nan,
         cut / turns if turns else math.nan, place, sum(scores) / len(scores) if scores else None,
-        *(ends or (None, None)), sight_score=None if changed else sight_score(env_id, mean),
+        lowest, highest, None if changed else sight_score(env_id, mean),
     )  # fmt: skip
 
 
@@ -169,8 +174,18 @@ def evaluate(
     finally:
         runner.close()
     finished.sort(key=lambda episode: episode[0].episode)
-    changed = bool(set(env_kwargs or {}) - SAME_BOUNDS)
+    changed = changes_bounds(env_id, env_kwargs or {})
     return summarize(env_id, policy.name, split, finished, changed=changed)
+
+
+def changes_bounds(env_id: str, given: Mapping[str, Any]) -> bool:
+    """Return whether constructor arguments make another environment of an id than the one whose floors and ceiling
+    registry.yaml knows: any that is not in `SAME_BOUNDS` and says something else than the id does."""
+    entry = get_registry().known.get(env_id)
+    usual = {**USUAL, **(entry["spec"].kwargs if entry else {})}
+    return any(
+        name not in SAME_BOUNDS and not (name in usual and usual[name] == value) for name, value in given.items()
+    )
 
 
 def without_images(record: StepRecord) -> StepRecord:
