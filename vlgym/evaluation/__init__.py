@@ -1,8 +1,8 @@
 """Evaluation: one environment and one policy (`evaluate`), or a whole plan with records on disk (`run_evaluation`)."""
 
 from .held_out import SAME_BOUNDS as SAME_BOUNDS
-from .held_out import changes_bounds as changes_bounds
 from .held_out import Report as Report
+from .held_out import changes_bounds as changes_bounds
 from .held_out import evaluate as evaluate
 from .held_out import normalized_interval as normalized_interval
 from .held_out import normalized_score as normalized_score
