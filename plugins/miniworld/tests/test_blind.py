@@ -1,11 +1,11 @@
-"""The wanderer, which sees no picture; no world is made."""
+"""The wanderer and the circler, which see no picture; no world is made."""
 
 from __future__ import annotations
 
 import random
 from itertools import groupby
 
-from vlgym_miniworld.blind import Wanderer
+from vlgym_miniworld.blind import Circler, Wanderer
 
 MOVES = ("turn left", "turn right", "move forward")
 
@@ -41,3 +41,28 @@ def test_it_picks_up_where_that_is_legal_only() -> None:
 def test_two_episodes_differ_and_one_is_the_same_again() -> None:
     assert wander("15 degrees", MOVES) == wander("15 degrees", MOVES)
     assert wander("15 degrees", MOVES) != wander("15 degrees", MOVES, seed=1)
+
+
+def test_the_circler_goes_four_metres_and_turns_to_one_side_only() -> None:
+    text = "A turn rotates you by 45 degrees; a move takes you 0.7 m."
+    sides = set()
+    for seed in range(8):
+        player = Circler(random.Random(seed))
+        moves = [player.choose(text, MOVES) for _ in range(200)]
+        runs = [(move, len(list(run))) for move, run in groupby(moves)]
+        assert {length for move, length in runs[1:-1] if move == "move forward"} <= {5, 6, 7}
+        assert {length for move, length in runs[:-1] if move != "move forward"} <= {1, 2}
+        turned = set(moves) - {"move forward"}
+        assert len(turned) == 1
+        sides |= turned
+    assert sides == {"turn left", "turn right"}
+
+
+def test_the_circler_reads_the_size_of_its_steps_in_the_text() -> None:
+    player = Circler(random.Random(0))
+    fine = [
+        player.choose("A turn rotates you by about 15 degrees; a move takes you about 0.15 m.", MOVES)
+        for _ in range(300)
+    ]
+    lengths = [len(list(run)) for move, run in groupby(fine) if move == "move forward"]
+    assert 21 <= min(lengths[:-1]) <= max(lengths) <= 32
