@@ -288,8 +288,9 @@ class Runner:
     def _turn(self, slot: _Slot) -> Turn:
         details = slot.info["vlgym"]
         messages = slot.builder.build(
-            details["instructions"], details["turn_text"], slot.observation["image"], slot.history
-        )
+            details["instructions"], details["turn_text"], slot.observation["image"], slot.history,
+            system=unwrap(slot.env).system_text,
+        )  # fmt: skip
         return Turn(
             messages, slot.env, slot.env_id, slot.seed, slot.turn, slot.episode % self.repeats, self.part,
             slot.observation["text"], tuple(details["legal_actions"]),

@@ -17,7 +17,8 @@ Image = NDArray[np.uint8]
 """`[H, W, 3] uint8`, RGB."""
 
 Message = dict[str, Any]
-"""`{"role": "user"|"assistant", "content": [{"type": "image", "image": Image} | {"type": "text", "text": str}]}`."""
+"""`{"role": "system"|"user"|"assistant", "content": [PART, ...]}`; a part is `{"type": "image", "image": Image}` or
+`{"type": "text", "text": str}`."""
 
 
 @dataclass(frozen=True)

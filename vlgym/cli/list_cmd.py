@@ -263,6 +263,8 @@ def _first_prompt(env_id: str, seed: int, arguments: dict[str, Any]) -> list[dic
         observation, info = env.reset(seed=seed)
         details = info["vlgym"]
         builder = PromptBuilder.for_spec(env.vlgym_spec)
-        return builder.build(details["instructions"], details["turn_text"], observation["image"])
+        return builder.build(
+            details["instructions"], details["turn_text"], observation["image"], system=env.system_text
+        )
     finally:
         env.close()

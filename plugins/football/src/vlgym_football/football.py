@@ -87,7 +87,9 @@ class Football(VLEnv):
         action_mix_up: whether `sprint`, `dribble` and others are executed as something else, as above; by default with
             `compat="magebench"` only.
         compat: `None` or `"magebench"`.
-        protocol: `None`, or `"magebench"`: its reply headings (`vlgym.parsers.headings`).
+        protocol: `None`, or `"magebench"`: its reply headings (`vlgym.parsers.headings`) and its system turn.
+        system_turn: whether a model is told the rules by a system message and the reply format by the first user
+            message; by default it is with `protocol="magebench"` only. For models without a system role: `False`.
         **kwargs: of `VLEnv`.
 
     Options of `reset`: `scenario`, a name.
@@ -123,6 +125,7 @@ class Football(VLEnv):
         action_mix_up: bool | None = None,
         compat: str | None = None,
         protocol: str | None = None,
+        system_turn: bool | None = None,
         **kwargs: Any,
     ) -> None:
         if check_choice("protocol", protocol, PROTOCOLS) is not None and kwargs.get("parser") is None:
@@ -144,6 +147,7 @@ class Football(VLEnv):
         if view == "camera":
             require_camera()
         self.jitter = float(jitter)
+        self.system_turn = protocol is not None if system_turn is None else system_turn
         self.match = Match(
             start=start or ("published" if compat else "with_ball"),
             release_direction=release_direction,

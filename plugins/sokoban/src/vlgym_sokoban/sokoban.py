@@ -93,7 +93,10 @@ class Sokoban(VLEnv):
         grid_text: whether the text shows the room in XSB symbols too.
         info_text: whether the text counts the boxes on targets and says that a move was blocked; by default it does,
             but for `protocol="magebench"`.
-        protocol: `None`, or `"magebench"`: its reply headings (`vlgym.parsers.headings`), and no `info_text`.
+        protocol: `None`, or `"magebench"`: its reply headings (`vlgym.parsers.headings`), its system turn, and no
+            `info_text`.
+        system_turn: whether a model is told the rules by a system message and the reply format by the first user
+            message; by default it is with `protocol="magebench"` only. For models without a system role: `False`.
         **kwargs: of `VLEnv`.
 
     Options of `reset`: `level`, the number of a shipped level (or of the file's).
@@ -132,6 +135,7 @@ class Sokoban(VLEnv):
         grid_text: bool = False,
         info_text: bool | None = None,
         protocol: str | None = None,
+        system_turn: bool | None = None,
         **kwargs: Any,
     ) -> None:
         check_choice("action_set", action_set, ACTION_SETS)
@@ -151,6 +155,7 @@ class Sokoban(VLEnv):
         self.restart = restart
         self.grid_text = grid_text
         self.info_text = protocol is None if info_text is None else info_text
+        self.system_turn = protocol is not None if system_turn is None else system_turn
         self._actions = ACTION_SETS[action_set]
         self._legal = [*self._actions, *([RESTART] if restart else [])]
         self._words = {direction: word for word, (direction, push) in self._actions.items() if push and direction}
