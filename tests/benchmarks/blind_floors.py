@@ -2,8 +2,9 @@
 
     python tests/benchmarks/blind_floors.py --family cards --family sight --write
 
-The families that are named are measured and kept in docs/benchmarks/blind_floors.json; the page has a row for every
-environment, and says of the others that they were not run. Blind policies (random play, the best constant action, the
+The families and ids that are named are measured and kept in docs/benchmarks/blind_floors.json. The page has a row for
+every environment: what is kept, else what registry.yaml records (`vlgym registry write`, more episodes), and where
+neither knows a blind floor, that it was not run. Blind policies (random play, the best constant action, the
 searcher, and what the card of an environment names) are chosen on val and judged, as random play and the oracle are,
 on the same test episodes. Cards and sight take some minutes of one processor; families with an engine or a browser
 hours.
@@ -22,6 +23,7 @@ from report import PAGES, finish, parse_write, table
 from vlgym.blind_gap import WARN_ABOVE, find_share
 from vlgym.cli.catalogue import first_party_specs
 from vlgym.evaluation import Report, evaluate
+from vlgym.intervals import wilson_interval
 from vlgym.making import build
 from vlgym.policies import OraclePolicy, Policy, RandomPolicy
 from vlgym.registry import get_registry
@@ -55,10 +57,33 @@ def measure(spec: EnvSpec, episodes: int) -> dict[str, Any]:
     return {**figures, "date": datetime.date.today().isoformat()}
 
 
+def read_recorded(env_id: str) -> dict[str, Any] | None:
+    """Return what registry.yaml records, in the form of `measure`; `None` where it has no blind floor or no ceiling."""
+    entry = get_registry().known.get(env_id)
+    if not entry or not (entry.get("blind") and entry["floor"] and entry["ceiling"]):
+        return None
+    blind = entry["blind"]
+    players = {
+        "random": ("random", entry["floor"]),
+        "oracle": ("oracle", entry["ceiling"]),
+        "blind": (blind["success_policy"], blind),
+        "blind_return": (blind["policy"], blind),
+    }
+    found: dict[str, Any] = {}
+    for name, (policy, figures) in players.items():
+        count = figures["episodes"]
+        low, high = wilson_interval(round(figures["success"] * count), count)
+        found[name] = {
+            "policy": policy, "success": figures["success"], "success_low": low, "success_high": high,
+            "mean_return": figures["return"], "return_se": figures["se"], "episodes": count,
+        }  # fmt: skip
+    return found
+
+
 def write_row(env_id: str, found: dict[str, Any] | None) -> list[str]:
     """Return an environment's table row."""
     if found is None:
-        return [f"`{env_id}`", "not run", "", "", "", "", ""]
+        return [f"`{env_id}`", "not run", "", "", "", "", "", ""]
     floor, ceiling, blind = (
         {"return": found[name]["mean_return"], "success": found[name]["success"]}
         for name in ("random", "oracle", "blind")
@@ -68,6 +93,7 @@ def write_row(env_id: str, found: dict[str, Any] | None) -> list[str]:
     return [
         f"`{env_id}`",
         "; ".join(names),
+        str(found["blind"]["episodes"]),
         write_success(found["blind"], interval=True),
         write_return(found["blind_return"], interval=True),
         f"{write_success(found['random'])}, {write_return(found['random'])}",
@@ -93,34 +119,47 @@ def main() -> None:
     """Measure the families that are named, and write the page of all."""
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--family", action="append", help="measure this family; may be repeated; none: only the page")
+    parser.add_argument("--id", action="append", help="measure this id; may be repeated")
     parser.add_argument("--episodes", type=int, default=100)
     chosen = parse_write(__doc__ or "", parser)
     specs = first_party_specs(get_registry())
     kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
     for env_id, spec in specs.items():
-        if spec.family in (chosen.family or ()):
+        if spec.family in (chosen.family or ()) or env_id in (chosen.id or ()):
             kept[env_id] = measure(spec, chosen.episodes)
             print(*write_row(env_id, kept[env_id]), sep=" | ", flush=True)
     if chosen.write:
         KEPT.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    header = ["environment", "blind policy", "blind success (95 %)", "blind return (95 %)", "random", "oracle", "share"]
+    rows = {name: kept.get(name) or read_recorded(name) for name in specs}
+    header = [
+        "environment",
+        "blind policy",
+        "episodes",
+        "blind success (95 %)",
+        "blind return (95 %)",
+        "random",
+        "oracle",
+        "share",
+    ]
     families = sorted({spec.family for spec in specs.values()})
     tables = [
         f"## {family}\n\n"
-        + table(header, [write_row(name, kept.get(name)) for name, spec in specs.items() if spec.family == family])
+        + table(header, [write_row(name, rows[name]) for name, spec in specs.items() if spec.family == family])
         for family in families
     ]
-    absent = [family for family in families if not any(specs[name].family == family for name in kept if name in specs)]
+    absent = sum(found is None for found in rows.values())
+    recorded = [f"`{name}`" for name, found in rows.items() if found is not None and name not in kept]
     dates = sorted({found["date"] for found in kept.values()})
     body = (
         "What policies win that see the text and the legal actions, and never the picture. Tried are random play, the "
         "best constant action, a searcher that goes round the legal actions and prefers those whose words stand in the "
         "text, and the players that the card of an environment names. The best by success and the best by return are "
-        f"chosen on val and judged on {chosen.episodes} test episodes, the same as those of random play and the "
+        "chosen on val and judged on test episodes, the same as those of random play and the "
         "oracle; where they are two, both are named. Random and oracle: success, mean return. The share is how far of "
         "the way from random play to the oracle blind policies come, in success or in returns above 0, whichever is "
-        f"more.\n\nMeasured: {', '.join(dates) or 'never'}. Families that were not run: {', '.join(absent) or 'none'}. "
-        "What was not run is not known here; it is not 0.\n\n" + "\n\n".join(tables)
+        f"more.\n\nMeasured by this script: {', '.join(dates) or 'never'}. As registry.yaml records them: "
+        f"{', '.join(recorded) or 'none'}. Not run: {absent} of {len(rows)}. What was not run is not known here; "
+        "it is not 0.\n\n" + "\n\n".join(tables)
     )
     finish("blind_floors", "What is won without the picture", body, ["vlgym", "numpy"], chosen.write)
 

@@ -22,7 +22,7 @@ from typing import Any
 from reply_end import GREEDY, SAMPLED, judge
 from report import PAGES, finish, parse_write, table
 
-ENV = "vlgym/NumberLine-v0"
+ENV = "vlgym/NumberLine-v1"
 
 
 def run_seed(seed: int, folder: Path) -> dict[str, Any]:

@@ -57,6 +57,8 @@ class Line:
         se: its standard error.
         normalized: place between floor and ceiling, where these hold.
         score: mean of the benchmark's own score, where it has one.
+        sight: place between blind floor and ceiling (the sight score), where these hold and the blind floor was
+            measured.
     """
 
     env_id: str
@@ -68,6 +70,7 @@ class Line:
     se: float | None
     normalized: Value | None
     score: float | None
+    sight: Value | None = None
 
 
 @dataclass(frozen=True)
@@ -249,7 +252,7 @@ def _check_finished(run: Run, report: Mapping[str, Any]) -> None:
 def _read_line(part: Part, row: Mapping[str, Any]) -> Line:
     """Return a part's numbers, each one a finite number."""
     try:
-        place, score = row.get("normalized"), row.get("score")
+        place, score, sight = row.get("normalized"), row.get("score"), row.get("sight_score")
         return Line(
             part.env_id,
             part.planner,
@@ -260,6 +263,7 @@ def _read_line(part: Part, row: Mapping[str, Any]) -> Line:
             None if "se" not in row["return"] else _number(row["return"]["se"]),
             None if place is None else _value(place, "mean"),
             None if score is None else _number(score["mean"]),
+            None if sight is None else _value(sight, "mean"),
         )
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise UserError(f"{REPORT} is not as `vlgym report` writes it ({type(error).__name__}: {error})") from None
