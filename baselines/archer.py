@@ -1,7 +1,7 @@
 """ArCHer: critics that judge whole replies, an actor trained token by token by what they say, and a replay buffer.
 
-    python -m baselines.archer --env vlgym/NumberLine-v0                # the newest 100,000 steps are learnt from
-    python -m baselines.archer --env vlgym/NumberLine-v0 --on-policy    # those of this rollout only
+    python -m baselines.archer --env vlgym/NumberLine-v1                # the newest 100,000 steps are learnt from
+    python -m baselines.archer --env vlgym/NumberLine-v1 --on-policy    # those of this rollout only
 
 The method (Zhou et al., ICML 2024, arXiv 2402.19446): two Q and two V critics, with target copies that follow them
 slowly, are fitted by one-step bootstrapping on transitions of a replay buffer, Q_i(s, a) to r + gamma V'_i(s') and

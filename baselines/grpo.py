@@ -1,6 +1,6 @@
 """GRPO: group-relative advantages of whole episodes, divided by the group's deviation; no critic.
 
-    python -m baselines.grpo --env vlgym/NumberLine-v0 --group 4
+    python -m baselines.grpo --env vlgym/NumberLine-v1 --group 4
 
 The method (Shao et al., 2024, arXiv 2402.03300), for episodes of several turns: K episodes are played from each start
 state; the advantage of each is its return less the group's mean, over the group's standard deviation; all its tokens

@@ -1,6 +1,6 @@
 """LOOP: token-level PPO on leave-one-out advantages of whole episodes; no critic.
 
-    python -m baselines.loop --env vlgym/NumberLine-v0 --group 4
+    python -m baselines.loop --env vlgym/NumberLine-v1 --group 4
 
 The method (Chen et al., 2025, arXiv 2502.01600; VL-DAC eq. 2): K episodes are played from each start state; each has
 the advantage of its return over the mean of the K - 1 others, and all its tokens share it. The clipped objective is

@@ -1,6 +1,6 @@
 """RL4VLM: step-level PPO on lambda * log p(thoughts) + log p(action).
 
-    python -m baselines.rl4vlm --env vlgym/NumberLine-v0 --thought-weight 0.3
+    python -m baselines.rl4vlm --env vlgym/NumberLine-v1 --thought-weight 0.3
 
 The method (Zhai et al., NeurIPS 2024, arXiv 2405.10292; VL-DAC eq. 1): the log-probability of an environment step is
 that of its action's tokens plus lambda times that of the thoughts before them; PPO's ratio is taken and clipped on this

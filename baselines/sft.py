@@ -1,6 +1,6 @@
 """Supervised warm start alone: imitate noisy oracle trajectories and save the model.
 
-    python -m baselines.sft --env vlgym/NumberLine-v0 --out runs/warm
+    python -m baselines.sft --env vlgym/NumberLine-v1 --out runs/warm
 
 It is not a way to a good policy: that is what `baselines.vldac` is for. `learning/warm_start.py` says how it works.
 """

@@ -1,7 +1,7 @@
 """VL-DAC: reinforcement learning of a vision-language model on any registered environment.
 
-    python -m baselines.vldac --env vlgym/NumberLine-v0
-    python -m baselines.vldac --env vlgym/NumberLine-v0,vlgym/EZPoints-v0
+    python -m baselines.vldac --env vlgym/NumberLine-v1
+    python -m baselines.vldac --env vlgym/NumberLine-v1,vlgym/EZPoints-v1
     python -m baselines.vldac --env vlgym/OneRoom-v0 --model Qwen/Qwen2-VL-2B-Instruct --device cuda --lora.rank 32
     python -m baselines.vldac --resume --out runs/NumberLine-001
 

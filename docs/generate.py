@@ -81,27 +81,32 @@ def generate() -> dict[str, str]:
 
 
 def write_environments() -> str:
-    """A table per family: what it is, its limits, its floor and ceiling."""
+    """A table per family: what it is, its limits, its floor, blind floor and ceiling."""
+    from vlgym.blind_gap import find_blind_share, rate_difficulty
     from vlgym.installing import how_to_install
     from vlgym.registry_file import read_registry
 
     entries = read_registry()
     lines = [BANNER + "# Environments\n"]
     lines.append(
-        "Floor is the random policy, ceiling the oracle, both on the test split: mean return ± its standard error, "
-        "success, and the number of episodes. "
+        "Floor is the random policy, blind the best that was found without the picture ([blind.md](blind.md)), ceiling "
+        "the oracle, all on the test split: mean return ± its standard error, success, and the number of episodes. "
+        "Difficulty is the card's word, but not more than the blind floor leaves. "
         "Cards with goal, reward formula and endings: `vlgym show ID`.\n"
     )
     for family in sorted({entry["spec"].family for entry in entries.values()}):
         rows = {env_id: entry for env_id, entry in entries.items() if entry["spec"].family == family}
         distribution = next(iter(rows.values()))["distribution"]
         lines.append(f"## {family} (`{how_to_install(distribution, here=ROOT)}`)\n")
-        lines.append("| id | task | turns | oracle | floor | ceiling |\n|---|---|---|---|---|---|")
+        lines.append(
+            "| id | task | turns | difficulty | oracle | floor | blind | ceiling |\n|---|---|---|---|---|---|---|---|"
+        )
         for env_id, entry in rows.items():
             spec = entry["spec"]
             lines.append(
-                f"| `{env_id}` | {spec.summary} | {spec.max_turns} | {spec.oracle} | {_show(entry['floor'])} | "
-                f"{_show(entry['ceiling'])} |"
+                f"| `{env_id}` | {spec.summary}{_mark(spec)} | {spec.max_turns} | "
+                f"{rate_difficulty(spec.difficulty, find_blind_share(entry))} | {spec.oracle} | "
+                f"{_show(entry['floor'])} | {_show_blind(entry.get('blind'))} | {_show(entry['ceiling'])} |"
             )
         lines += ["", *_list_reset_options([entry["spec"] for entry in rows.values()])]
     return "\n".join(lines)
@@ -224,6 +229,17 @@ def _show(measured: dict[str, float] | None) -> str:
     digits = 3 if 0 < measured["se"] < 0.01 else 2  # a small error is not none
     place = f"{measured['return']:.{digits}f} ± {measured['se']:.{digits}f}"
     return f"{place}, {measured['success']:.2f} ({measured['episodes']})"
+
+
+def _mark(spec: EnvSpec) -> str:
+    return f" (kept for comparison, newer: `{spec.replaced_by}`)" if spec.replaced_by else ""
+
+
+def _show_blind(measured: dict[str, float] | None) -> str:
+    if not measured:
+        return "not measured"
+    names = dict.fromkeys([measured["policy"], measured["success_policy"]])
+    return f"{_show(measured)}: {'; '.join(map(str, names))}"
 
 
 if __name__ == "__main__":

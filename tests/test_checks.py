@@ -43,6 +43,7 @@ BROKEN: list[tuple[str, str, dict[str, Any], str]] = [
     ("oracle", "Lost", {}, "the spec promises 1.0"),
     ("oracle", "Silent", {"oracle": "none"}, "but solve() answers"),
     ("floor", "Easy", {}, "is not below 0.9"),
+    ("blind", "Walk", {"blind": ("no_such_module:Player",)}, "cannot import no_such_module:Player"),
     ("floor", "Walk", {"random_success_below": 0.01}, "is not below 0.01"),
     ("rewards", "Generous", {}, "leave [0.0, 1.0]"),
     ("rewards", "Walk", {"kwargs": {"max_turns": 12}}, "an episode took 12 turns, the spec says 8"),

@@ -121,6 +121,15 @@ def test_terminate_ends_the_episode_without_success() -> None:
     assert (reward, terminated, truncated, info["success"]) == (-1.0, True, False, False)
 
 
+@pytest.mark.parametrize(("policy", "ends"), [("terminate", True), ("noop", False), ("random", False)])
+def test_an_action_that_the_rules_refuse_ends_the_episode_where_invalid_ones_do(policy: str, ends: bool) -> None:
+    env = Coin(vlgym_spec=make_spec("vlgym/Coin-v0", "toys:Coin"), invalid_action=policy, invalid_penalty=1)
+    env.reset(seed=0)
+    _, reward, terminated, truncated, info = env.step("<action>dig</action>")
+    assert (reward, terminated, truncated) == (-1.0, ends, False)
+    assert (info["invalid_action"], info["success"]) == (True, False)
+
+
 def test_random_executes_a_legal_action_drawn_from_the_episodes_generator() -> None:
     env = make_walk(invalid_action="random", invalid_penalty=0.5)
     seen = set()

@@ -3,14 +3,25 @@
 Plugins and baselines keep to the parts that are meant for them.
 """
 
+import sys
 from pathlib import Path
 
 import pytest
 from sources import ROOT, imported_modules, list_files, module_name
 
 LADDER = (
-    ("errors", "types"),
-    ("seeding", "intervals", "terminal", "argument_types", "pictures", "limited_yaml", "durable", "checksums"),
+    ("errors", "types", "blind"),
+    (
+        "seeding",
+        "intervals",
+        "terminal",
+        "argument_types",
+        "pictures",
+        "limited_yaml",
+        "durable",
+        "checksums",
+        "blind_gap",
+    ),
     ("env_failures",),
     ("probes",),
     ("spec", "benchmark_scores", "browser_programs", "browser_room", "browser_keeper", "exits", "process_limits"),
@@ -24,7 +35,8 @@ LADDER = (
     ("env",),
     ("adapter", "wrappers"),
     ("making",),
-    ("policies", "trajectory", "recorded", "human", "endpoint"),
+    ("policies", "blind_policies", "trajectory", "recorded", "human", "endpoint"),
+    ("best_blind",),
     ("rollout", "policy_names"),
     ("evaluation",),
     ("reports",),
@@ -35,7 +47,8 @@ LADDER = (
 ROW = {part: row for row, parts in enumerate(LADDER) for part in parts}
 FOR_PLUGINS = {
     "errors", "exits", "types", "seeding", "spec", "probes", "suites", "spaces", "hookspecs", "prompts", "parsers",
-    "rendering", "limited_yaml", "chromium", "env", "adapter", "wrappers", "testing", "reset_options", "installing",
+    "rendering", "limited_yaml", "chromium", "blind", "env", "adapter", "wrappers", "testing", "reset_options",
+    "installing",
 }  # fmt: skip
 NOT_FOR_BASELINES = {"cli", "web", "testing", "plugins", "hookspecs"}
 BROWSER = {
@@ -94,6 +107,13 @@ def test_a_plugin_uses_only_what_is_meant_for_plugins_and_no_other_plugin(path: 
     foreign = {name.split(".")[0] for name in imported_modules(path) if name.startswith("vlgym_")} - {own}
     assert not foreign or path.parts[-2] == "scripts"
     assert "baselines" not in {name.split(".")[0] for name in imported_modules(path)}
+
+
+@pytest.mark.parametrize("path", [path for path in list_files("plugins") if path.name == "blind.py"], ids=show)
+def test_a_familys_blind_players_can_import_nothing_that_holds_a_games_state(path: Path) -> None:
+    assert parts_of(path) <= {"blind"}
+    roots = {name.split(".")[0] for name in imported_modules(path)} - {"vlgym"}
+    assert roots <= set(sys.stdlib_module_names) - {"gc", "inspect", "sys", "importlib", "ctypes"}
 
 
 @pytest.mark.parametrize("path", [path for path in list_files("plugins") if path.name == "plugin.py"], ids=show)

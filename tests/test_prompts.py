@@ -115,3 +115,14 @@ def test_negative_limits_are_refused(limits: tuple[int, int]) -> None:
 def test_the_layout_of_an_environment_has_the_history_of_its_card() -> None:
     assert PromptBuilder.for_spec(make_spec(history_turns=3, history_images=2)) == PromptBuilder(3, 2)
     assert PromptBuilder.for_spec(None) == PromptBuilder()
+
+
+def test_a_system_message_says_the_rules_and_the_first_user_message_the_rest() -> None:
+    builder = PromptBuilder(history_turns=1, history_images=1)
+    plain = builder.build("Rules.\nFormat.", "now", picture(9), PAST)
+    told = builder.build("Rules.\nFormat.", "now", picture(9), PAST, system="Rules.")
+    assert told[0] == {"role": "system", "content": [{"type": "text", "text": "Rules."}]}
+    assert [message["role"] for message in told[1:]] == [message["role"] for message in plain]
+    texts = [part["text"] for message in told[1:] for part in message["content"] if part["type"] == "text"]
+    assert texts[0].startswith("Format.\n\n")
+    assert "Rules." not in "".join(texts)

@@ -1,5 +1,6 @@
 """registry.yaml: written sorted, read back equal, refused when malformed, compared line by line."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ from vlgym.registry_file import (
 )
 
 A, B = make_spec("vlgym/A-v0", kwargs={"n": [1, 2]}, skills=("x",)), make_spec("vlgym/B-v0", oracle="none")
-ENTRIES = {"vlgym/B-v0": make_entry(B, ceiling=None), "vlgym/A-v0": make_entry(A)}
+BLIND = {"return": 0.5, "se": 0.1, "success": 0.4, "episodes": 20, "policy": "searcher", "success_policy": "always x"}
+ENTRIES = {"vlgym/B-v0": make_entry(B, ceiling=None), "vlgym/A-v0": make_entry(A, blind=BLIND)}
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
@@ -98,6 +100,9 @@ def test_a_malformed_file_is_refused_with_the_place_and_the_command(text: str, m
         ({"floor": 3}, "floor must be null or hold the numbers return, se, success, episodes"),
         ({"ceiling": {"return": 1}}, "ceiling must be null"),
         ({"ceiling": {"return": "1", "se": 0, "success": 1, "episodes": 1}}, "ceiling must be null"),
+        ({"blind": {"return": 1, "se": 0, "success": 1, "episodes": 1}}, "blind must be null or hold return, se"),
+        ({"blind": {**BLIND, "policy": 3}}, "blind must be null or hold"),
+        ({"blind": {**BLIND, "success": "0"}}, "blind must be null or hold"),
         ({"distribution": None}, "distribution must be a string"),
         ({"fingerprint": 17}, "fingerprint must be a string"),
     ],
@@ -113,6 +118,23 @@ def test_a_missing_file_and_one_that_is_no_text_are_refused(tmp_path: Path) -> N
     (tmp_path / "registry.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(RegistryFileError, match="not a text file"):
         read_registry(tmp_path / "registry.yaml")
+
+
+def test_an_entry_without_a_blind_floor_is_read_as_not_measured_and_stays_so(tmp_path: Path) -> None:
+    path = tmp_path / "registry.yaml"
+    write_registry(ENTRIES, path)
+    read = read_registry(path)
+    assert "blind" not in read["vlgym/B-v0"]
+    write_registry(read, path)
+    assert read_registry(path) == ENTRIES
+
+
+def test_another_blind_floor_is_a_difference_and_other_blind_players_are_none() -> None:
+    live = make_entry(replace(A, blind=("toys:Walk",)), blind={**BLIND, "return": 0.6})
+    [line] = compare_registries({"vlgym/A-v0": ENTRIES["vlgym/A-v0"]}, {"vlgym/A-v0": live})
+    assert line.startswith("vlgym/A-v0: blind is ")
+    [line] = compare_registries({"vlgym/A-v0": make_entry(A)}, {"vlgym/A-v0": live})
+    assert line.endswith("recorded None.")
 
 
 def test_equal_registries_have_no_differences() -> None:

@@ -132,3 +132,10 @@ def test_the_digest_changes_with_every_field_and_with_nothing_else() -> None:
 def test_namespace_and_title_are_parts_of_the_id() -> None:
     spec = make_spec("my-org/Big_Room-v12")
     assert (spec.namespace, spec.title) == ("my-org", "Big_Room")
+
+
+def test_an_older_version_names_the_newer_one_and_its_digest_stays() -> None:
+    assert make_spec("vlgym/Walk-v0", replaced_by="vlgym/Walk-v1").digest() == make_spec("vlgym/Walk-v0").digest()
+    for wrong in ("Walk-v1", "vlgym/Walk-v0", 1):
+        with pytest.raises(SpecError, match="replaced_by"):
+            make_spec("vlgym/Walk-v0", replaced_by=wrong)

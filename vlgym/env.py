@@ -49,8 +49,8 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             planner `plan` instead of `tag` or `json`.
         planner: `online`, one action a reply; or `global` (MageBench), one reply that holds the whole plan: it is
             executed, and the episode ends.
-        invalid_action: what an unreadable or illegal reply does: `noop` (default), `random` (a random legal action, as
-            in the papers) or `terminate`. A plan's actions before its first illegal one are executed and paid.
+        invalid_action: what an unreadable or illegal reply does: `noop` (default), `random` (a random legal action) or
+            `terminate` (also where the rules refuse). A plan's actions before its first illegal one are executed.
         invalid_penalty: subtracted from the reward of an invalid turn (reward units, `>= 0`).
         max_turns: actions until truncation; default from the spec.
         image_size: `(height, width)` in pixels; default from the spec.
@@ -314,10 +314,8 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             if outcome.illegal or outcome.terminated or outcome.truncated or self.turn >= self.max_turns:
                 break
         penalty = self.invalid_penalty if outcome.illegal else 0.0
-        total = Outcome(
-            float(reward - penalty), bool(outcome.terminated), bool(outcome.truncated), outcome.feedback,
-            outcome.illegal,
-        )  # fmt: skip
+        ends = bool(outcome.terminated or (outcome.illegal and self.invalid_action == "terminate"))
+        total = Outcome(float(reward - penalty), ends, bool(outcome.truncated), outcome.feedback, outcome.illegal)
         return executed, total, "illegal_action" if outcome.illegal else None
 
     def _fail(self, failure: str, executed: list[str], reward: float) -> tuple[list[str], Outcome, str]:

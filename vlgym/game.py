@@ -9,8 +9,8 @@ import numpy as np
 
 from .prompts import PromptTemplate
 from .reset_options import ResetOption
-from .spaces import match_legal
-from .types import Image, Outcome
+from .spaces import clean_text, match_legal
+from .types import Image, Outcome, Parser
 
 
 class Game:
@@ -19,10 +19,17 @@ class Game:
     Attributes:
         prompt: of the class: the texts that the model reads.
         reset_options: of the class: name -> an option that `reset` takes; all others are refused.
+        parser: reads the replies.
+        instructions: what the prompt of this episode says once.
+        system_turn: whether a model is told the rules by a system message, and only the reply format by the first user
+            message; by default both stand at the top of the first user message.
     """
 
     prompt: ClassVar[PromptTemplate]
     reset_options: ClassVar[Mapping[str, ResetOption]] = {}
+    system_turn: bool = False
+    parser: Parser
+    instructions: str
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         """Begin an episode; all randomness comes from `rng` (which is `self.np_random`), and `options` holds what
@@ -68,6 +75,14 @@ class Game:
         (`search[...]`) override it.
         """
         return match_legal(wanted, self.legal_actions())
+
+    @property
+    def system_text(self) -> str:
+        """What a system message says of this episode's instructions: all before the reply format, where `system_turn`
+        asks for one; else nothing."""
+        if not self.system_turn:
+            return ""
+        return self.instructions.partition(clean_text(self.parser.describe()))[0].strip()
 
     def success(self) -> bool:
         """Whether the task is solved, by the spec's success rule."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from .best_blind import BestBlind
 from .endpoint import make_openai
 from .errors import PluginError, UserError, check_choice, nearest
 from .policies import IdlePolicy, OraclePolicy, Policy, RandomPolicy, ReplayPolicy, ScriptedPolicy
@@ -101,11 +102,12 @@ def _make_human(*, pictures: str = "play/eval") -> Policy:
     return HumanPolicy(Path(pictures))
 
 
-ALONE = ("idle", "random", "oracle", "human")
+ALONE = ("idle", "random", "blind", "oracle", "human")
 """Policies without an argument."""
 
 OWN: dict[str, tuple[Factory, str]] = {
-    "idle": (IdlePolicy, ""), "random": (RandomPolicy, ""), "oracle": (_make_oracle, ""), "human": (_make_human, ""),
+    "idle": (IdlePolicy, ""), "random": (RandomPolicy, ""), "blind": (BestBlind, ""), "oracle": (_make_oracle, ""),
+    "human": (_make_human, ""),
     "scripted": (_make_scripted, "FILE"), "replay": (_make_replay, "FOLDER"), "openai": (make_openai, "MODEL"),
 }  # fmt: skip
 """The core's own policies: factory, and what stands after the colon."""

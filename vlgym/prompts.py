@@ -89,7 +89,15 @@ class PromptBuilder:
             return None
         return cls(turns if turns is not None else max(0, (images or 0) - 1), 1 if images is None else images)
 
-    def build(self, instructions: str, turn_text: str, image: Image, history: Sequence[PastTurn] = ()) -> list[Message]:
+    def build(
+        self,
+        instructions: str,
+        turn_text: str,
+        image: Image,
+        history: Sequence[PastTurn] = (),
+        *,
+        system: str = "",
+    ) -> list[Message]:
         """Return messages that end with a user turn.
 
         Args:
@@ -97,7 +105,12 @@ class PromptBuilder:
             turn_text: text of the current turn.
             image: current image, `[H, W, 3] uint8`.
             history: all past turns of this episode, oldest first.
+            system: the beginning of the instructions that a system message says, before all others; the rest stays at
+                the top of the first user turn. Empty: there is no system message.
         """
+        if system:
+            rest = self.build(instructions.removeprefix(system).strip(), turn_text, image, history)
+            return [{"role": "system", "content": [{"type": "text", "text": system}]}, *rest]
         past = list(history[max(0, len(history) - self.history_turns) :]) if self.history_turns else []
         with_image = max(0, self.history_images - 1)
         messages: list[Message] = []

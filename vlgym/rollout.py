@@ -288,9 +288,13 @@ class Runner:
     def _turn(self, slot: _Slot) -> Turn:
         details = slot.info["vlgym"]
         messages = slot.builder.build(
-            details["instructions"], details["turn_text"], slot.observation["image"], slot.history
-        )
-        return Turn(messages, slot.env, slot.env_id, slot.seed, slot.turn, slot.episode % self.repeats, self.part)
+            details["instructions"], details["turn_text"], slot.observation["image"], slot.history,
+            system=unwrap(slot.env).system_text,
+        )  # fmt: skip
+        return Turn(
+            messages, slot.env, slot.env_id, slot.seed, slot.turn, slot.episode % self.repeats, self.part,
+            slot.observation["text"], tuple(details["legal_actions"]),
+        )  # fmt: skip
 
 
 def check_replies(replies: Sequence[Reply], count: int, name: str) -> None:

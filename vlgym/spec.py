@@ -22,6 +22,9 @@ CONTRACT = 1
 PLANNERS = ("online", "global")
 """Planner settings: one action a reply, or one reply that holds the whole plan."""
 
+NOT_RECORDED = ("probes", "blind")
+"""Fields that registry.yaml leaves out: what the environment is tried with stands in the plugin."""
+
 ID_PATTERN = re.compile(r"^(?P<namespace>[A-Za-z][\w-]*)/(?P<name>[A-Za-z][\w-]*)-v(?P<version>\d+)$")
 _ENTRY_PATTERN = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
 _DIFFICULTIES = ("easy", "medium", "hard")
@@ -64,6 +67,9 @@ class EnvSpec:
             that registry.yaml records.
         truncates_early: whether the environment itself may truncate an episode before `max_turns` (a limit of frames).
         probes: episodes that reach the rules which random play and the oracle do not; the fingerprint plays them.
+        blind: blind players of this environment (`vlgym.blind.BlindPlayer`), each `package.module:Class`; beside the
+            generic ones they find what can be won without the picture.
+        replaced_by: id of a newer version, where this one is kept for comparison only.
     """
 
     id: str
@@ -93,6 +99,8 @@ class EnvSpec:
     pictures: str = "similar"
     truncates_early: bool = False
     probes: tuple[Probe, ...] = ()
+    blind: tuple[str, ...] = ()
+    replaced_by: str = ""
 
     def __post_init__(self) -> None:
         match = ID_PATTERN.match(self.id) if isinstance(self.id, str) else None
@@ -152,6 +160,16 @@ class EnvSpec:
         self._require(listed, "probes", probes, "a tuple of Probe")
         read = tuple(item if isinstance(item, Probe) else Probe.from_dict(item) for item in probes)
         object.__setattr__(self, "probes", read)
+        named = isinstance(self.blind, (tuple, list)) and all(
+            isinstance(place, str) and _ENTRY_PATTERN.match(place) for place in self.blind
+        )
+        newer = self.replaced_by
+        self._require(
+            newer == "" or (isinstance(newer, str) and ID_PATTERN.match(newer) is not None and newer != self.id),
+            "replaced_by", newer, "empty or the id of another version",
+        )  # fmt: skip
+        self._require(named, "blind", self.blind, "a tuple of strings package.module:Class")
+        object.__setattr__(self, "blind", tuple(self.blind))
         self._require(isinstance(self.kwargs, dict), "kwargs", self.kwargs, "a dict")
         try:
             json.dumps(self.kwargs)
@@ -203,12 +221,14 @@ class EnvSpec:
         return cls(**values)
 
     def digest(self) -> str:
-        """Return a hash of the card: 16 hexadecimal digits. Left out is how it is tested (`probes`, `pictures`), and
-        what came into the contract later, where it has its default."""
+        """Return a hash of the card: 16 hexadecimal digits. Left out is how it is tested (`probes`, `pictures`,
+        `blind`), and what came into the contract later, where it has its default."""
         plain = self.to_dict()
-        del plain["probes"], plain["pictures"]
+        for name in (*NOT_RECORDED, "pictures"):
+            del plain[name]
         if not self.truncates_early:
             del plain["truncates_early"]
+        del plain["replaced_by"]  # that there is a newer version changes nothing in this one
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
 
     def _require(self, condition: bool, name: str, value: Any, wanted: str) -> None:

@@ -17,7 +17,8 @@ Image = NDArray[np.uint8]
 """`[H, W, 3] uint8`, RGB."""
 
 Message = dict[str, Any]
-"""`{"role": "user"|"assistant", "content": [{"type": "image", "image": Image} | {"type": "text", "text": str}]}`."""
+"""`{"role": "system"|"user"|"assistant", "content": [PART, ...]}`; a part is `{"type": "image", "image": Image}` or
+`{"type": "text", "text": str}`."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,8 @@ class Turn:
         turn: index of the turn within the episode, from 0.
         repeat: which playing of this seed it is, from 0.
         part: part of the evaluation that the episode belongs to; elsewhere empty.
+        text: the observation's text.
+        legal: the legal actions.
     """
 
     messages: list[Message]
@@ -96,6 +99,8 @@ class Turn:
     turn: int = 0
     repeat: int = 0
     part: str = ""
+    text: str = ""
+    legal: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,7 @@ def draw_run(out: Path, envs: Environments, state: RunState, log: RunLog, *, tit
     draw_curve(
         path, read_rows(out / LOG_FILE), title=title, name=name, warm=state.warm.success, evaluations=pooled,
         floor=_mean([floor for floor, _ in bounds]), oracle=_mean([ceiling for _, ceiling in bounds]),
+        blind=_mean([_find_blind(env_id, envs) for env_id in envs.ids]),
     )  # fmt: skip
     return path
 
@@ -121,6 +122,13 @@ def _bounds(env_id: str, envs: Environments, log: RunLog) -> tuple[Bound, Bound 
             )  # fmt: skip
         measured.append({"success": report.success, "return": report.mean_return, "se": report.return_se})
     return measured[0], measured[1] if len(measured) == 2 else None
+
+
+def _find_blind(env_id: str, envs: Environments) -> Bound | None:
+    """Success and return of the best policies without the picture, from registry.yaml; None where nobody measured them
+    with these arguments."""
+    entry = get_registry().known.get(env_id) or {}
+    return None if envs.config.env_kwargs else entry.get("blind")
 
 
 def _pool(rows: list[dict[str, Any]]) -> dict[str, Any]:

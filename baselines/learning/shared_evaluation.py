@@ -17,7 +17,7 @@ import numpy as np
 
 from vlgym.env import VLEnv
 from vlgym.env_failures import ENV_ERROR, EnvFailures, Failure, warn
-from vlgym.evaluation.held_out import SAME_BOUNDS, Report, summarize
+from vlgym.evaluation.held_out import Report, changes_bounds, summarize
 from vlgym.making import make
 from vlgym.prompts import PromptBuilder
 from vlgym.rollout import Runner
@@ -129,7 +129,7 @@ def evaluate_shared(
             finished.pop(fields["episode"], None)
         else:
             finished.setdefault(fields["episode"], []).append(_record(fields))
-    changed = bool(set(env_kwargs) - SAME_BOUNDS)
+    changed = changes_bounds(env_id, env_kwargs)
     return summarize(env_id, policy.name, split_name, [finished[i] for i in sorted(finished)], changed=changed)
 
 

@@ -26,7 +26,7 @@ from vlgym.types import Message
 from .cache import ImageTokens
 from .decoder import Qwen2Decoder
 from .processor import Processor
-from .prompt import ImageInput, Piece, Prompt
+from .prompt import ImageInput, Piece, Prompt, join_system
 from .template import ChatTemplate
 
 Triple = tuple[float, float, float]
@@ -134,12 +134,15 @@ class Family:
         source = self.processor.template
         return None if source is None else ChatTemplate(self.tokenizer, source, self.image_mark)
 
-    def _pieces(self, spelling: Sequence[tuple[str, Any]], images: Iterable[ImageInput]) -> Iterable[Piece]:
+    def _pieces(
+        self, spelling: Sequence[tuple[str, Any]], images: Iterable[ImageInput], system: str | None
+    ) -> Iterable[Piece]:
         """A conversation in pieces, ending where the reply begins, of a model that came without a chat template.
 
         Args:
             spelling: ("role", name), ("text", text) and ("image", digest) in order.
             images: the images in order.
+            system: the system message; None: what the layout has without one.
         """
         raise NotImplementedError
 
@@ -265,6 +268,7 @@ class Family:
         Equal messages give the same object while it is remembered.
         """
         images: list[ImageInput] = []
+        system, messages = join_system(self.system, messages)
         spelling: list[tuple[str, Any]] = []
         for message in messages:
             parts = list(message["content"])
@@ -277,16 +281,16 @@ class Family:
                     spelling.append(("image", images[-1].digest))
                 else:
                     spelling.append(("text", part["text"]))
-        key = tuple(spelling)
+        key = (system, *spelling)
         known = self._prompts.get(key)
-        return known if known is not None else self._prompts.put(key, self._lay_out(spelling, images))
+        return known if known is not None else self._prompts.put(key, self._lay_out(spelling, images, system))
 
-    def _lay_out(self, spelling: Sequence[tuple[str, Any]], images: Sequence[ImageInput]) -> Prompt:
+    def _lay_out(self, spelling: Sequence[tuple[str, Any]], images: Sequence[ImageInput], system: str | None) -> Prompt:
         ids: list[int] = []
         starts: list[tuple[int, ImageInput]] = []  # (index of the image's first token, image)
         pieces = self._pieces if self.template is None else self._by_template
         # Neighbouring texts are encoded together, as in the library: some tokens span them.
-        for is_text, group in groupby(pieces(spelling, images), key=lambda piece: isinstance(piece, str)):
+        for is_text, group in groupby(pieces(spelling, images, system), key=lambda piece: isinstance(piece, str)):
             if is_text:
                 ids += self.encode_text("".join(map(str, group)))
                 continue
@@ -305,10 +309,12 @@ class Family:
             torch.cat(slots) if slots else torch.zeros(0, dtype=torch.int64), tuple(images), key,
         )  # fmt: skip
 
-    def _by_template(self, spelling: Sequence[tuple[str, Any]], images: Sequence[ImageInput]) -> Iterator[Piece]:
+    def _by_template(
+        self, spelling: Sequence[tuple[str, Any]], images: Sequence[ImageInput], system: str | None
+    ) -> Iterator[Piece]:
         assert self.template is not None
         pending = iter(images)
-        for piece in self.template.lay_out(spelling, self.system):
+        for piece in self.template.lay_out(spelling, system):
             yield from self._picture(next(pending)) if piece == self.image_mark else (piece,)
 
     # ---- images ----------------------------------------------------------------------------------------------------

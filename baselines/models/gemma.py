@@ -94,9 +94,11 @@ class Gemma3(Family):
     def _vision_modules(self, model: Any) -> list[nn.Module]:
         return [model.model.vision_tower, model.model.multi_modal_projector]
 
-    def _pieces(self, spelling: Sequence[tuple[str, Any]], images: Iterable[ImageInput]) -> Iterator[Piece]:
+    def _pieces(
+        self, spelling: Sequence[tuple[str, Any]], images: Iterable[ImageInput], system: str | None
+    ) -> Iterator[Piece]:
         yield self.begin
-        pending, system = iter(images), self.system
+        pending = iter(images)
         for i, (kind, value) in enumerate(spelling):
             if kind == "role":
                 if i > 0:

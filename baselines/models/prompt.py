@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from torch import Tensor
+
+from vlgym.types import Message
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,3 +38,13 @@ class Prompt:
 
 Piece = str | int | ImageInput
 """A part of a prompt: text, the id of a special token, or an image."""
+
+
+def join_system(own: str | None, messages: Sequence[Message]) -> tuple[str | None, list[Message]]:
+    """Return the system message of a conversation, and the conversation without it: the model's own, then what the
+    prompt begins with; `None` where neither says anything."""
+    messages = list(messages)
+    if not messages or messages[0]["role"] != "system":
+        return own, messages
+    said = [part["text"] for part in messages[0]["content"]]
+    return "\n\n".join([*([own] if own else []), *said]), messages[1:]

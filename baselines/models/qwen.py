@@ -75,8 +75,10 @@ class QwenVL(Family):
     def _vision_modules(self, model: Any) -> list[nn.Module]:
         return [model.model.visual]
 
-    def _pieces(self, spelling: Sequence[tuple[str, Any]], images: Iterable[ImageInput]) -> Iterator[Piece]:
-        system = self.default_system if self.system is None else self.system
+    def _pieces(
+        self, spelling: Sequence[tuple[str, Any]], images: Iterable[ImageInput], system: str | None
+    ) -> Iterator[Piece]:
+        system = self.default_system if system is None else system
         if system is not None:
             yield from (self.turn_start, f"system\n{system}", self.turn_end, "\n")
         pending = iter(images)

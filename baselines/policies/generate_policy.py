@@ -25,6 +25,7 @@ from ..engine.eager import CHECK, draw
 from ..engine.ends import Decode, find_token_end
 from ..models.limits import Limits
 from ..models.load import first_line, load_weights
+from ..models.prompt import join_system
 from .engine_policy import CONCURRENCY, describe_prompt, describe_sampling, preferred
 from .fingerprint import hash_model
 from .sampling import Sampling
@@ -128,9 +129,11 @@ class GeneratePolicy:
         """
         from jinja2 import TemplateError
 
-        system = self.limits.system
-        first: list[Message] = [] if system is None else [_say("system", system)]
-        chats = [[*first, *(_with_pictures(message) for message in messages)] for messages in conversations]
+        chats = []
+        for conversation in conversations:
+            system, messages = join_system(self.limits.system, conversation)
+            first: list[Message] = [] if system is None else [_say("system", system)]
+            chats.append([*first, *(_with_pictures(message) for message in messages)])
         try:
             return self.processor.apply_chat_template(
                 chats, add_generation_prompt=True, tokenize=True, return_dict=True, return_tensors="pt",

@@ -1,7 +1,7 @@
 """The learning curve of a run as a PNG.
 
 Warm start and reinforcement learning apart; success, return, and the shares of replies that are unreadable or cut;
-floor and oracle as lines, held-out evaluations with intervals.
+random play, what is won without the picture, and the oracle as lines, held-out evaluations with intervals.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ def draw_curve(
     evaluations: Sequence[Mapping[str, Any]],
     floor: Mapping[str, float] | None,
     oracle: Mapping[str, float] | None,
+    blind: Mapping[str, float] | None = None,
 ) -> None:
     """Write the picture.
 
@@ -38,7 +39,7 @@ def draw_curve(
         evaluations: `{"env_steps", "success", "success_low", "success_high", "mean_return", "return_se",
             "invalid_rate", "cut_rate"}` on held-out episodes.
         floor: `{"success", "return", "se"}` of the random policy, `se` being the return's standard error; oracle: of
-            the oracle; None where unknown.
+            the oracle; blind: of the best policies without the picture; None where unknown.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -78,7 +79,10 @@ def draw_curve(
                 label="held-out episodes, 95 % interval",
             )
     for axis, metric in ((left, "success"), (middle, "success"), (right, "return")):
-        for known, word, color, style in ((oracle, "oracle", "tab:green", "--"), (floor, "random", "tab:orange", ":")):
+        for known, word, color, style in (
+            (oracle, "oracle", "tab:green", "--"), (blind, "blind", "tab:pink", "-."),
+            (floor, "random", "tab:orange", ":"),
+        ):  # fmt: skip
             if known is not None:
                 value = known[metric]
                 error = f" ± {known['se']:.2f} (standard error)" if metric == "return" else ""

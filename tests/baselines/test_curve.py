@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from baselines.learning.evaluation import _find_blind
 from baselines.runs.curve import draw_curve
+from vlgym.registry_file import read_registry
 
 REPORT = {
     "success": 0.9, "success_low": 0.8, "success_high": 0.95, "mean_return": 0.7, "return_se": 0.1,
@@ -52,6 +55,33 @@ def test_the_reference_lines_of_the_return_have_their_standard_error(tmp_path, m
     success, returns = ([line.get_label() for line in figure.axes[at].get_lines()] for at in (1, 2))
     assert "random -1.00 ± 0.10 (standard error)" in returns
     assert "random 0.20" in success
+
+
+def test_what_is_won_without_the_picture_is_a_line_of_its_own_where_it_is_known(tmp_path):
+    shown = []
+    for blind in (None, {"success": 0.45, "return": -0.5, "se": 0.05}):
+        with pytest.MonkeyPatch.context() as patch:
+            figures = []
+            save = Figure.savefig
+            patch.setattr(Figure, "savefig", lambda f, *a, s=save, k=figures, **o: (k.append(f), s(f, *a, **o)))
+            draw_curve(
+                tmp_path / "curve.png", ROWS, title="t", name="VL-DAC", warm=[], evaluations=[], floor=None,
+                oracle=None, blind=blind,
+            )  # fmt: skip
+        shown.append([[line.get_label() for line in figures[0].axes[at].get_lines()] for at in (1, 2)])
+    assert not any("blind" in label for axis in shown[0] for label in axis)
+    assert "blind 0.45" in shown[1][0]
+    assert "blind -0.50 ± 0.05 (standard error)" in shown[1][1]
+
+
+def test_the_blind_line_is_the_registrys_and_missing_where_arguments_differ():
+    entry = read_registry()["vlgym/NumberLine-v0"]["blind"]
+    found = [
+        _find_blind(env_id, SimpleNamespace(config=SimpleNamespace(env_kwargs=kwargs)))
+        for env_id, kwargs in (("vlgym/NumberLine-v0", {}), ("vlgym/NumberLine-v0", {"targets": 3}), ("x/Gone-v0", {}))
+    ]
+    assert found == [entry, None, None]
+    assert {"success", "return", "se"} <= set(entry)
 
 
 @pytest.mark.parametrize(("rows", "evaluations"), [([], []), (ROWS, []), ([], [{"env_steps": 0, **REPORT}])])

@@ -40,6 +40,7 @@ def test_json_is_the_only_output(capsys: pytest.CaptureFixture[str]) -> None:
     assert [(item["id"], item["passed"]) for item in data] == [("vlgym/Hasty-v0", False), ("vlgym/Walk-v0", True)]
     assert data[0]["checks"][0] == {
         "name": "turn_limit", "passed": False, "evidence": "turn 4 of unreadable replies terminated the episode",
+        "warning": False,
     }  # fmt: skip
 
 

@@ -15,6 +15,9 @@ from vlgym.registry import build_registry
 WALK = make_spec("vlgym/Walk-v0", history_turns=1)
 FLY = make_spec("vlgym/Fly-v0", family="air", summary="Fly about.")
 AIR = "in a clone of vlgym's repository: pip install -e plugins/air"
+BLIND = {
+    "return": 0.7, "se": 0.02, "success": 0.8, "episodes": 100, "policy": "searcher", "success_policy": "always left",
+}  # fmt: skip
 OUTSIDE = make_spec("outside/Walk-v0", summary="A walk of others.")
 
 
@@ -27,7 +30,9 @@ def test_list_shows_installed_and_known_environments_and_marks_external_ones(
     ):
         assert main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["id", "family", "distribution", "difficulty", "oracle", "max", "turns", "summary"]
+    assert lines[0].split() == [
+        "id", "family", "distribution", "difficulty", "oracle", "max", "turns", "floor", "blind", "ceiling", "summary",
+    ]  # fmt: skip
     rows = {line.split()[0]: line for line in lines[1:] if line.strip()}
     assert rows["vlgym/Walk-v0"].split() == [
         "vlgym/Walk-v0",
@@ -36,13 +41,16 @@ def test_list_shows_installed_and_known_environments_and_marks_external_ones(
         "easy",
         "exact",
         "8",
+        "-",
+        "-",
+        "-",
         "Walk",
         "to",
         "the",
         "target.",
     ]
     assert "their-walks (external)" in rows["outside/Walk-v0"]
-    assert "not installed: in a clone of vlgym's repository: pip install" in rows["vlgym/Fly-v0"]
+    assert "not installed: in a clone of vlgym's" in rows["vlgym/Fly-v0"]
     assert "known but not usable here" in lines[-1]
 
 
@@ -57,9 +65,46 @@ def test_list_as_json_holds_the_same(capsys: pytest.CaptureFixture[str]) -> None
         "id": "vlgym/Walk-v0", "distribution": "vlgym-toys", "installed": True, "external": False, "remedy": "",
         "family": "toys",
         "difficulty": "easy", "oracle": "exact", "max_turns": 8, "summary": "Walk to the target.", "skills": [],
+        "floor": None, "blind": None, "ceiling": None,
     }  # fmt: skip
     assert rows["outside/Walk-v0"]["external"] is True
     assert (rows["vlgym/Fly-v0"]["installed"], rows["vlgym/Fly-v0"]["remedy"]) == (False, AIR)
+
+
+def test_list_and_show_put_the_blind_floor_between_floor_and_ceiling_and_rate_by_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    hard = make_spec("vlgym/Walk-v0", difficulty="hard")
+    with installed(hard, known={hard.id: make_entry(hard, blind=BLIND)}):
+        main(["list"])
+        row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith(hard.id))
+        main(["show", hard.id])
+        text = capsys.readouterr().out
+        main(["show", hard.id, "--json"])
+        card = json.loads(capsys.readouterr().out)
+    assert row.split()[3:9] == ["easy", "exact", "8", "0.25", "0.80", "1.00"]  # 0.45 and 0.55 of 0.75
+    assert "return 0.7 ± 0.02 (standard error; searcher), success 0.8 (always left), 100 episodes" in text
+    assert card["blind_share"] == pytest.approx(0.55 / 0.75)
+    assert (card["difficulty"], card["rated_difficulty"]) == ("hard", "easy")
+
+
+def test_list_marks_a_version_that_is_kept_for_comparison(capsys: pytest.CaptureFixture[str]) -> None:
+    with installed(make_spec("vlgym/Walk-v0", replaced_by="vlgym/Walk-v1")):
+        main(["list"])
+    words = " ".join(capsys.readouterr().out.split())
+    assert "(kept for comparison, see vlgym/Walk-v1) Walk to the target." in words
+
+
+def test_a_blind_floor_that_nobody_measured_is_never_shown_as_a_number(capsys: pytest.CaptureFixture[str]) -> None:
+    with installed(WALK, known={WALK.id: make_entry(WALK)}):
+        main(["list"])
+        listed = capsys.readouterr().out
+        row = next(line for line in listed.splitlines() if line.startswith(WALK.id))
+        main(["show", WALK.id])
+        lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("blind ")]
+    assert row.split()[6:9] == ["0.25", "?", "1.00"]
+    assert "? is not measured" in listed
+    assert [line[-2:] for line in lines if line[1] != "-"] == [["not", "measured"]] * 2
 
 
 def test_a_distribution_of_others_in_our_name_is_external(capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,6 +25,8 @@ def only_toys(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         for env_id in list(part):
             monkeypatch.delitem(part, env_id)  # type: ignore[arg-type]
     monkeypatch.setattr("vlgym.testing.measure.MANY_EPISODES", 20)
+    for name in ("CHOOSING_TURNS", "CONSTANT_TURNS"):
+        monkeypatch.setattr(f"vlgym.testing.blind_floor.{name}", 40)
     with installed(WALK, JUMP), installed(OUTSIDE, distribution="their-walks"):
         yield
 
@@ -47,6 +49,9 @@ def test_write_measures_first_party_environments_only(path: Path, capsys: pytest
     assert (entry["spec"], entry["distribution"], entry["parser_hash"]) == (WALK, "vlgym-toys", "tag-v1")
     assert entry["ceiling"] == {"return": 1.0, "se": 0.0, "success": 1.0, "episodes": 20}
     assert 0 <= entry["floor"]["return"] < 0.7
+    assert entry["floor"]["return"] <= entry["blind"]["return"] <= 1
+    assert entry["blind"].keys() == {"return", "se", "success", "episodes", "policy", "success_policy"}
+    assert entry["blind"]["episodes"] == 20
     capsys.readouterr()
     assert main(["registry", "write", "--path", str(path), "--id", "vlgym/Walk-v0"]) == 0
     captured = capsys.readouterr()
@@ -95,6 +100,21 @@ def test_figures_are_checked_with_full_only(path: Path, capsys: pytest.CaptureFi
     assert main(["registry", "check", "--path", str(path)]) == 0
     assert main(["registry", "check", "--path", str(path), "--full"]) == 1
     assert "vlgym/Walk-v0: floor is " in capsys.readouterr().out
+
+
+def test_kept_figures_keep_the_blind_floor_too_unless_that_is_asked_for(path: Path) -> None:
+    entries = read_registry(path)
+    made_up = {**entries["vlgym/Walk-v0"]["blind"], "return": 0.123}
+    entries["vlgym/Walk-v0"]["blind"] = made_up
+    measured = entries["vlgym/Jump-v0"].pop("blind")
+    write_registry(entries, path)
+    assert main(["registry", "write", "--path", str(path), "--keep-figures"]) == 0
+    kept = read_registry(path)
+    assert kept["vlgym/Walk-v0"]["blind"] == made_up
+    assert "blind" not in kept["vlgym/Jump-v0"]
+    assert main(["registry", "write", "--path", str(path), "--keep-figures", "--blind"]) == 0
+    assert read_registry(path)["vlgym/Jump-v0"]["blind"] == measured
+    assert read_registry(path)["vlgym/Walk-v0"]["blind"] != made_up
 
 
 def test_changed_behaviour_without_a_new_version_is_refused(

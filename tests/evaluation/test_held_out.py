@@ -7,7 +7,7 @@ import pytest
 from toys import installed, make_entry, make_spec
 
 from vlgym.errors import UnknownEnvError, UserError
-from vlgym.evaluation import evaluate, normalized_score, summarize
+from vlgym.evaluation import changes_bounds, evaluate, normalized_score, sight_score, summarize
 from vlgym.intervals import wilson_interval
 from vlgym.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
 from vlgym.types import StepRecord
@@ -70,6 +70,18 @@ def test_the_normalized_score_lies_between_floor_and_ceiling_of_the_registry() -
     assert normalized_score("no/Such-v0", 1.0) is None
 
 
+def test_the_sight_score_lies_between_blind_floor_and_ceiling_and_is_none_where_that_was_not_measured() -> None:
+    spec = make_spec()
+    blind = {**make_entry(spec)["floor"], "return": 0.5, "policy": "searcher", "success_policy": "searcher"}
+    with installed(known={spec.id: make_entry(spec, blind=blind)}):
+        assert [sight_score(spec.id, value) for value in (0.25, 0.5, 1.0)] == pytest.approx([-0.5, 0.0, 1.0])
+        report = summarize(spec.id, "me", "val", [[record(0.75)]])
+        assert (report.sight_score, report.normalized) == (pytest.approx(0.5), pytest.approx(2 / 3))
+        assert summarize(spec.id, "me", "val", [[record(0.75)]], changed=True).sight_score is None
+    with installed(known={spec.id: make_entry(spec)}):
+        assert sight_score(spec.id, 1.0) is None
+
+
 def test_the_normalized_score_comes_with_its_interval() -> None:
     episodes = [[record(value)] for value in (0.25, 0.5, 0.75, 1.0)]  # mean 0.625, se sqrt(5 / 48 / 4) = 0.16137
     with installed(known={"a/B-v0": make_entry(make_spec())}):  # floor 0.25 +- 0.01, ceiling 1
@@ -86,10 +98,21 @@ def test_the_normalized_score_comes_with_its_interval() -> None:
 def test_arguments_that_make_another_environment_of_it_take_its_normalized_score_away(toys_importable: None) -> None:
     spec = make_spec("vlgym/Walk-v0")
     with installed(spec, known={spec.id: make_entry(spec)}):
-        same = evaluate(spec.id, OraclePolicy(), episodes=3, env_kwargs={"parser": "json", "invalid_penalty": 0.5})
+        same = evaluate(spec.id, OraclePolicy(), episodes=3, env_kwargs={"parser": "json", "invalid_penalty": 0})
         other = evaluate(spec.id, OraclePolicy(), episodes=3, env_kwargs={"image_size": (32, 32)})
     assert (same.normalized, same.normalized_low) == (1.0, 1.0)
     assert (other.normalized, other.normalized_low, other.normalized_high) == (None, None, None)
+
+
+def test_what_an_invalid_turn_does_counts_in_the_floors_so_another_choice_than_the_ids_has_none() -> None:
+    spec = make_spec(kwargs={"invalid_action": "terminate"})
+    with installed(spec, known={spec.id: make_entry(spec)}):
+        for given in ({}, {"parser": "json"}, {"invalid_action": "terminate", "invalid_penalty": 0}):
+            assert not changes_bounds(spec.id, given), given
+        for given in ({"invalid_action": "noop"}, {"invalid_penalty": 0.5}, {"max_turns": 3}):
+            assert changes_bounds(spec.id, given), given
+    assert changes_bounds("no/Such-v0", {"invalid_action": "terminate"})
+    assert not changes_bounds("no/Such-v0", {"invalid_action": "noop"})
 
 
 def test_the_oracle_wins_every_episode_of_the_toy() -> None:

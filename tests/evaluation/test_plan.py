@@ -54,7 +54,8 @@ def test_a_key_says_what_is_not_as_usual() -> None:
     [
         (Part(COIN.id), False),
         (Part(COIN.id, pictures="grey"), False),
-        (Part(COIN.id, arguments={"parser": "json", "invalid_penalty": 1}), False),
+        (Part(COIN.id, arguments={"parser": "json", "invalid_action": "noop"}), False),
+        (Part(COIN.id, arguments={"invalid_penalty": 1}), True),
         (Part(COIN.id, arguments={"max_turns": 3}), True),
         (Part(COIN.id, items=({"max_turns": 3},)), True),
         (Part(COIN.id, planner="global"), True),

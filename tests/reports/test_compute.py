@@ -14,13 +14,15 @@ from typing import Any
 
 import pytest
 from evaluations import COIN, WALK, Counting, change_header, read_rows, toys_installed, write_rows, write_run
-from toys import make_walk
+from toys import installed, make_walk
 
 from vlgym.errors import NotInstalledError, TrajectoryError
 from vlgym.intervals import wilson_interval
 from vlgym.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
+from vlgym.registry import get_registry
 from vlgym.reports.compute import compute_report
 from vlgym.reports.sampling import mean_interval, standard_error, success_interval
+from vlgym.reports.text import list_rows
 from vlgym.trajectory import TrajectoryWriter, describe_run
 from vlgym.types import Reply
 
@@ -88,6 +90,27 @@ def test_the_normalized_score_lies_between_floor_and_ceiling_with_a_bootstrap_in
     assert 0 < sum(returns) < 20  # steps of the interval's ends: one episode, 1 / 20 / 0.75
     assert part["normalized"]["low"] == pytest.approx(again[100], abs=0.07)
     assert part["normalized"]["high"] == pytest.approx(again[-101], abs=0.07)
+
+
+def test_the_sight_score_lies_between_blind_floor_and_ceiling(folder: Path) -> None:
+    known = get_registry().known
+    blind = {**known[WALK]["floor"], "return": 0.5, "policy": "searcher", "success_policy": "searcher"}
+    returns = [sum(row["reward"] for row in episode) for episode in episodes_of(folder, WALK)]
+    with installed(known={WALK: {**known[WALK], "blind": blind}}):
+        report = compute_report(folder)
+    part = report["parts"][WALK]
+    assert part["blind"] == blind
+    assert part["sight_score"]["mean"] == pytest.approx((sum(returns) / 20 - 0.5) / 0.5)
+    assert part["sight_score"]["mean"] != part["normalized"]["mean"]
+    assert report["overall"]["sight_score"]["mean"] == part["sight_score"]["mean"]
+    assert "sight score" in list_rows(report)[0]
+
+
+def test_where_no_blind_floor_was_measured_there_is_no_sight_score(folder: Path) -> None:
+    report = compute_report(folder)
+    assert "sight_score" not in report["parts"][WALK]
+    assert "sight_score" not in report["overall"]
+    assert "sight score" not in list_rows(report)[0]
 
 
 def test_arguments_that_make_another_environment_leave_floor_ceiling_and_normalized_score_out(tmp_path: Path) -> None:

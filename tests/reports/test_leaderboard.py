@@ -103,6 +103,29 @@ def test_results_stand_best_first_with_the_numbers_of_their_reports(board: Path,
         assert ("a", {"href": row["page"]}) in page.tags
 
 
+def test_the_sight_score_stands_on_the_board_where_the_blind_floor_was_measured(finished: Path, tmp_path: Path) -> None:
+    walk = make_spec(WALK)
+    entry = make_entry(walk, **hash_texts(make(WALK)))
+    blind = {**entry["floor"], "return": 0.5, "policy": "searcher", "success_policy": "searcher"}
+    coin = make_spec(COIN, "toys:Coin", max_turns=6, reward_range=(-1.0, 2.0), summary="Say heads three times.")
+    known = {WALK: {**entry, "blind": blind}, COIN: make_entry(coin, **hash_texts(make(COIN)))}
+    with installed(walk, coin, known=known):
+        policy = OraclePolicy(fallback=True)
+        write_report(write_run(tmp_path / "results" / "both", policy, [WALK, COIN], episodes=3))
+        write_report(write_run(tmp_path / "results" / "one", IdlePolicy(), [COIN], episodes=3))
+        made = build_site(tmp_path / "results", tmp_path / "site")
+    lines = {(row["policy"], line["env_id"]): line["sight"] for row in made["results"] for line in row["parts"]}
+    assert lines["oracle", WALK]["mean"] == pytest.approx(1.0)
+    assert lines["oracle", COIN] is None
+    page = Page((tmp_path / "site" / "index.html").read_text())
+    place = page.tables[0][0].index("sight score")
+    assert [row[place].split() for row in page.tables[0][1:]] == [["1.00[1.00,", "1.00]", "1", "of", "2"], ["–"]]
+    (table,) = [
+        table for table in page.tables[1:] if "sight score" in table[0] and table[1][1] == "3" and len(table) == 2
+    ]
+    assert table[1][table[0].index("sight score")].startswith("1.000")
+
+
 def test_a_page_shows_families_environments_and_what_is_only_published(board: Path, tmp_path: Path) -> None:
     build_site(board, tmp_path / "site")
     page = Page((tmp_path / "site" / "index.html").read_text())
@@ -122,7 +145,7 @@ def test_more_environments_come_before_a_better_score_on_fewer(board: Path, tmp_
         write_report(write_run(board / "both", IdlePolicy(), [WALK, COIN], episodes=3))
         build_site(board, tmp_path / "site")
     page = Page((tmp_path / "site" / "index.html").read_text())
-    assert [row[1] for row in page.tables[0]][1:] == ["2 of 48"] + ["1 of 48"] * 3
+    assert [row[1] for row in page.tables[0]][1:] == ["2 of 51"] + ["1 of 51"] * 3
     assert [row[0] for row in page.tables[0]][1:] == ["idle (both)", "oracle", "random", "idle (idle)"]
 
 

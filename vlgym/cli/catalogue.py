@@ -5,9 +5,11 @@ Prints nothing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..blind_gap import find_blind_share, rate_difficulty
 from ..installing import how_to_install
 from ..plugins import SWITCH
 from ..registry import FIRST_PARTY, Registry
@@ -25,6 +27,7 @@ class Entry:
         installed: whether `make` can build it.
         external: a third party's, not this project's.
         remedy: what stands in the way, or the command that fixes it; empty when installed.
+        recorded: its entry of registry.yaml; `None` where there is none.
     """
 
     env_id: str
@@ -33,11 +36,18 @@ class Entry:
     installed: bool
     external: bool
     remedy: str = ""
+    recorded: Mapping[str, Any] | None = None
+
+    @property
+    def difficulty(self) -> str:
+        """The label: what the card states, but not more than the blind floor leaves."""
+        return rate_difficulty(self.spec.difficulty, find_blind_share(self.recorded)) if self.spec is not None else ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the columns of `vlgym list` as plain data."""
-        card = self.spec.to_dict() if self.spec is not None else {}
+        card = {**self.spec.to_dict(), "difficulty": self.difficulty} if self.spec is not None else {}
         columns = ("family", "difficulty", "oracle", "max_turns", "summary", "skills")
+        figures = self.recorded or {}
         return {
             "id": self.env_id,
             "distribution": self.distribution,
@@ -45,6 +55,7 @@ class Entry:
             "external": self.external,
             "remedy": self.remedy,
             **{name: card.get(name) for name in columns},
+            **{name: figures.get(name) for name in ("floor", "blind", "ceiling")},
         }
 
 
@@ -68,14 +79,19 @@ def find_entry(registry: Registry, env_id: str) -> Entry:
     if env_id in registry.known and env_id not in registry.specs:
         entry = registry.known[env_id]
         remedy = _find_remedy(registry, entry["distribution"])
-        return Entry(env_id, entry["spec"], entry["distribution"], installed=False, external=False, remedy=remedy)
+        return Entry(
+            env_id, entry["spec"], entry["distribution"], installed=False, external=False, remedy=remedy, recorded=entry
+        )
     if env_id in registry.refused and env_id not in registry.specs:
         claimed_by = ", ".join(registry.refused[env_id])
         return Entry(
             env_id, None, claimed_by, installed=False, external=True, remedy="refused, not its id: vlgym doctor"
         )
     spec = registry.get(env_id)
-    return Entry(env_id, spec, registry.owner[env_id], installed=True, external=not is_first_party(env_id))
+    return Entry(
+        env_id, spec, registry.owner[env_id], installed=True, external=not is_first_party(env_id),
+        recorded=registry.known.get(env_id),
+    )  # fmt: skip
 
 
 def is_first_party(env_id: str) -> bool:

@@ -66,9 +66,10 @@ def _certify(env_id: str, arguments: dict[str, Any], only: list[str] | None, *, 
     def report(result: CheckResult) -> None:
         _announce("")
         if not quiet:
-            console.print(
-                "  pass " if result.passed else "  FAIL ", style="green" if result.passed else "bold red", end=""
-            )
+            word, style = ("pass", "green") if result.passed else ("FAIL", "bold red")
+            if result.warning:
+                word, style = "warn", "yellow"
+            console.print(f"  {word} ", style=style, end="")
             console.print(f"{result.name:<{width}}  {result.evidence}", soft_wrap=True)
         _announce(next(waiting))
 
@@ -77,8 +78,10 @@ def _certify(env_id: str, arguments: dict[str, Any], only: list[str] | None, *, 
     _announce(names[0])
     certificate = certify(env_id, arguments, only=names, on_result=report)
     if not quiet:
-        good = sum(result.passed for result in certificate.results)
-        console.print(f"  {good} of {len(certificate.results)} properties hold ({certificate.seconds:.1f} s)\n")
+        good = sum(result.passed and not result.warning for result in certificate.results)
+        warned = f", {certificate.warnings} warned of" if certificate.warnings else ""
+        count = len(certificate.results)
+        console.print(f"  {good} of {count} properties hold{warned} ({certificate.seconds:.1f} s)\n")
     return certificate
 
 

@@ -38,7 +38,7 @@ def evaluate(
         str,
         typer.Option(
             metavar="NAME[:ARGUMENT]",
-            help="Who plays: idle, random, oracle, human, scripted:FILE, replay:FOLDER, openai:MODEL, "
+            help="Who plays: idle, random, blind, oracle, human, scripted:FILE, replay:FOLDER, openai:MODEL, "
             "hf:FOLDER-OR-NAME, or a plugin's.",
         ),
     ],

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..blind_gap import NOT_MEASURED, find_blind_share, rate_difficulty
 from ..errors import UserError, check_choice
 from ..installing import how_to_install_all
 from ..recorded import Comparison, compare_recorded
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 TABLE_WIDTH = 140
 """From so many columns on, `vlgym list` is a table; below, two lines for each environment."""
+
+WINS = ("floor", "blind", "ceiling")
+"""Columns of the table that hold shares of successes."""
 
 CARD_WIDTH = 60
 """Below so many columns a card's values stand under their names."""
@@ -92,13 +96,21 @@ def _print_table(entries: list[Entry]) -> None:
     else:
         _print_columns(console, entries)
     absent = sum(not entry.installed for entry in entries)
-    console.print(f"\n{len(entries) - absent} installed" + (f", {absent} known but not usable here" if absent else ""))
+    wins = f"\n{', '.join(WINS)}: successes of random play, of play without the picture, and of the oracle"
+    unknown = any(entry.recorded is not None and entry.recorded.get("blind") is None for entry in entries)
+    console.print(wins + (f"; ? is {NOT_MEASURED}" if unknown else ""), soft_wrap=True)
+    console.print(f"{len(entries) - absent} installed" + (f", {absent} known but not usable here" if absent else ""))
 
 
-def write_figures(figures: Mapping[str, float] | None) -> str:
-    """Return a floor or ceiling of registry.yaml in words, its standard error included."""
+def write_figures(figures: Mapping[str, Any] | None) -> str:
+    """Return a floor, blind floor or ceiling of registry.yaml in words, its standard error included."""
     if figures is None:
         return "none"
+    if "policy" in figures:
+        return (
+            f"return {figures['return']} ± {figures['se']} (standard error; {figures['policy']}), "
+            f"success {figures['success']} ({figures['success_policy']}), {figures['episodes']} episodes"
+        )
     return (
         f"return {figures['return']} ± {figures['se']} (standard error), success {figures['success']}, "
         f"{figures['episodes']} episodes"
@@ -111,15 +123,15 @@ def _print_columns(console: Console, entries: list[Entry]) -> None:
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("id", "family", "distribution", "difficulty", "oracle", "max turns", "summary"):
+    for heading in ("id", "family", "distribution", "difficulty", "oracle", "max turns", *WINS, "summary"):
         table.add_column(heading, no_wrap=heading != "summary", overflow="fold")
     for entry in entries:
         spec = entry.spec
         cells = (
-            [entry.env_id, spec.family, _name_owner(entry), spec.difficulty, spec.oracle, str(spec.max_turns)]
+            [entry.env_id, spec.family, _name_owner(entry), entry.difficulty, spec.oracle, str(spec.max_turns)]
             if spec is not None
             else [entry.env_id, "", _name_owner(entry), "", "", ""]
-        )
+        ) + [_write_wins(entry, name) for name in WINS]
         table.add_row(*(Text(cell) for cell in (*cells, _say_last(entry))), style=None if entry.installed else "dim")
     console.print(table)
 
@@ -128,10 +140,22 @@ def _print_pairs(console: Console, entries: list[Entry]) -> None:
     """Print two lines for each environment: what it is called and how hard it is, and its summary."""
     for entry in entries:
         spec, style = entry.spec, None if entry.installed else "dim"
-        facts = f"{spec.difficulty}  {spec.max_turns} turns  {_name_owner(entry)}" if spec else _name_owner(entry)
+        facts = f"{entry.difficulty}  {spec.max_turns} turns  {_name_owner(entry)}" if spec else _name_owner(entry)
+        if entry.recorded is not None:
+            facts += f"  blind {_write_wins(entry, 'blind')}"
         console.print(fit_parts(f"{entry.env_id}  {facts}", console.width), style=style, soft_wrap=True)
         last = _say_last(entry)  # a command is printed whole
         console.print(f"  {cut(last, console.width - 2) if entry.installed else last}", style=style, soft_wrap=True)
+
+
+def _write_wins(entry: Entry, name: str) -> str:
+    """The share of successes that registry.yaml records; `?` for a blind floor that nobody measured."""
+    if entry.recorded is None:
+        return "-"
+    figures = entry.recorded.get(name)
+    if figures is None:
+        return "?" if name == "blind" else "none"
+    return f"{figures['success']:.2f}"
 
 
 def _name_owner(entry: Entry) -> str:
@@ -139,7 +163,10 @@ def _name_owner(entry: Entry) -> str:
 
 
 def _say_last(entry: Entry) -> str:
-    return entry.spec.summary if entry.installed and entry.spec is not None else f"not installed: {entry.remedy}"
+    if not entry.installed or entry.spec is None:
+        return f"not installed: {entry.remedy}"
+    newer = entry.spec.replaced_by
+    return f"(kept for comparison, see {newer}) {entry.spec.summary}" if newer else entry.spec.summary
 
 
 def _describe(registry: Registry, entry: Entry) -> dict[str, Any]:
@@ -148,9 +175,12 @@ def _describe(registry: Registry, entry: Entry) -> dict[str, Any]:
     measured = (
         {key: value for key, value in recorded.items() if key not in ("spec", "distribution")} if recorded else None
     )
+    share = find_blind_share(recorded)
     found = compare_recorded(registry, entry.env_id) if entry.installed else Comparison()
     return {
         **spec.to_dict(),
+        "blind_share": share,
+        "rated_difficulty": rate_difficulty(spec.difficulty, share),
         "reset_options": found.options,
         "distribution": entry.distribution,
         "installed": entry.installed,
@@ -192,10 +222,14 @@ def _print_card(card: dict[str, Any]) -> None:
     status = "installed" if card["installed"] else f"not installed: {card['remedy']}"
     rows = {name: value for name, value in card.items() if name not in HIDDEN}
     rows.update(distribution=owner, status=status)
+    share = rows["blind_share"]
+    rows["blind_share"] = NOT_MEASURED if share is None else f"{share:.2f} of the way from floor to ceiling"
     rows.update(card["live"] or {})
     for name, value in (card["registry"] or {}).items():
-        rows[f"{name} (registry.yaml)"] = write_figures(value) if name in ("floor", "ceiling") else value
+        rows[f"{name} (registry.yaml)"] = write_figures(value) if name in WINS else value
     if card["registry"]:
+        if card["registry"].get("blind") is None:
+            rows["blind (registry.yaml)"] = NOT_MEASURED
         same = "no difference from registry.yaml in card, prompt and parser"
         unknown = f"not compared, it cannot be made here: {card['not_made']}"
         rows["compared"] = " ".join(card["differences"]) or (unknown if card["live"] is None else same)
@@ -229,6 +263,8 @@ def _first_prompt(env_id: str, seed: int, arguments: dict[str, Any]) -> list[dic
         observation, info = env.reset(seed=seed)
         details = info["vlgym"]
         builder = PromptBuilder.for_spec(env.vlgym_spec)
-        return builder.build(details["instructions"], details["turn_text"], observation["image"])
+        return builder.build(
+            details["instructions"], details["turn_text"], observation["image"], system=env.system_text
+        )
     finally:
         env.close()

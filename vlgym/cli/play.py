@@ -58,8 +58,9 @@ class Game:
         """Return the prompt of this turn, exactly as a model gets it."""
         details = self.info["vlgym"]
         return self.builder.build(
-            details["instructions"], details["turn_text"], self.observation["image"], self.history
-        )
+            details["instructions"], details["turn_text"], self.observation["image"], self.history,
+            system=self.env.system_text,
+        )  # fmt: skip
 
     def prompt(self) -> str:
         """Return that prompt as text, each image by the name of its file."""

@@ -52,6 +52,9 @@ def write(
         bool,
         typer.Option("--keep-figures", help="Keep the floors and ceilings that are recorded; they take long to play."),
     ] = False,
+    blind: Annotated[
+        bool, typer.Option("--blind", help="With --keep-figures: measure the blind floors all the same.")
+    ] = False,
 ) -> None:
     """Measure every first-party environment (or those of --id, keeping the rest) and write the file."""
     target = path or _find_file()
@@ -70,6 +73,8 @@ def write(
     played = {env_id: spec for env_id, spec in chosen.items() if not (keep_figures and env_id in recorded)}
     figures = _measure(registry, played, "figures")
     figures |= {env_id: _figures_of(recorded[env_id]) for env_id in chosen if env_id not in played}
+    for env_id, floor in _measure_blind(chosen if blind else played, figures).items():
+        figures[env_id]["blind"] = floor
     entries = {**recorded} if ids else {}
     for env_id, measured in live.items():
         kept = keep_by_hand(recorded.get(env_id), measured)
@@ -94,6 +99,8 @@ def check_file(
     live = _measure(registry, chosen, "hashes")
     if full:
         figures = _measure(registry, chosen, "figures")
+        for env_id, floor in _measure_blind(chosen, figures).items():
+            figures[env_id]["blind"] = floor
         live = {env_id: {**live[env_id], **figures[env_id]} for env_id in live}
     if ids:
         recorded = {env_id: entry for env_id, entry in recorded.items() if env_id in ids}
@@ -187,8 +194,20 @@ def _measure(registry: Registry, specs: dict[str, EnvSpec], what: str) -> dict[s
     return measured
 
 
+def _measure_blind(specs: dict[str, EnvSpec], figures: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    from ..testing import measure_blind_floor
+
+    measured = {}
+    with open_progress(open_console(stderr=True)) as progress:
+        task = progress.add_task("blind floors", total=len(specs))
+        for env_id, spec in specs.items():
+            measured[env_id] = measure_blind_floor(spec, figures[env_id]["floor"])
+            progress.advance(task)
+    return measured
+
+
 def _figures_of(entry: dict[str, Any]) -> dict[str, Any]:
-    return {"floor": entry["floor"], "ceiling": entry["ceiling"]}
+    return {name: entry[name] for name in ("floor", "blind", "ceiling") if name in entry}
 
 
 def _print_lines(lines: list[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -21,9 +21,13 @@ from ..rollout import Runner, run_episodes
 from ..seeding import SPLITS
 from ..types import StepRecord
 
-SAME_BOUNDS = frozenset({"parser", "invalid_action", "invalid_penalty"})
-"""Constructor arguments that change neither floor nor ceiling: random policy and oracle reply in the parser's own form,
-and legally."""
+SAME_BOUNDS = frozenset({"parser"})
+"""Constructor arguments that change neither floors nor ceiling: random, blind and oracle policies reply in the parser's
+own form."""
+
+USUAL: Mapping[str, Any] = {"invalid_action": "noop", "invalid_penalty": 0.0}
+"""What an invalid turn does where nothing is said. It counts in the floors: rules may refuse what random play takes
+from the legal actions (EZPoints' numbers), and a blind policy's action need not be legal at every turn."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,8 @@ class Report:
         normalized_low: lower end of the 95 % interval of `normalized`, which holds the uncertainty of the mean return,
             of the floor and of the ceiling (`intervals.place_interval`).
         normalized_high: upper end.
+        sight_score: `(mean_return - blind) / (ceiling - blind)`, from registry.yaml; `None` where unknown, as
+            `normalized`, or where the blind floor was not measured.
     """
 
     env_id: str
@@ -67,6 +73,7 @@ class Report:
     mean_score: float | None = None
     normalized_low: float | None = None
     normalized_high: float | None = None
+    sight_score: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the metrics as plain data."""
@@ -90,21 +97,23 @@ def summarize(
     se = math.sqrt(variance / count) if count else math.nan
     place = None if changed else normalized_score(env_id, mean)
     ends = None if place is None else normalized_interval(env_id, Mean(mean, se, count))
+    lowest, highest = ends or (None, None)
     return Report(
         env_id, policy, split, count, wins / count if count else math.nan, low, high, mean,
         se, turns / count if count else math.nan, invalid / turns if turns else math.nan,
         cut / turns if turns else math.nan, place, sum(scores) / len(scores) if scores else None,
-        *(ends or (None, None)),
+        lowest, highest, None if changed else sight_score(env_id, mean),
     )  # fmt: skip
 
 
 def normalized_score(env_id: str, mean_return: float) -> float | None:
     """Return `(R - floor) / (ceiling - floor)` with the numbers of registry.yaml, or `None` where it has none."""
-    bounds = _read_bounds(env_id)
-    if bounds is None:
-        return None
-    floor, ceiling = bounds
-    return (mean_return - floor.value) / (ceiling.value - floor.value)
+    return _place(mean_return, _read_bounds(env_id))
+
+
+def sight_score(env_id: str, mean_return: float) -> float | None:
+    """Return `(R - blind) / (ceiling - blind)` with the numbers of registry.yaml, or `None` where it has none."""
+    return _place(mean_return, _read_bounds(env_id, "blind"))
 
 
 def normalized_interval(env_id: str, mean_return: Mean) -> tuple[float, float] | None:
@@ -165,8 +174,18 @@ def evaluate(
     finally:
         runner.close()
     finished.sort(key=lambda episode: episode[0].episode)
-    changed = bool(set(env_kwargs or {}) - SAME_BOUNDS)
+    changed = changes_bounds(env_id, env_kwargs or {})
     return summarize(env_id, policy.name, split, finished, changed=changed)
+
+
+def changes_bounds(env_id: str, given: Mapping[str, Any]) -> bool:
+    """Return whether constructor arguments make another environment of an id than the one whose floors and ceiling
+    registry.yaml knows: any that is not in `SAME_BOUNDS` and says something else than the id does."""
+    entry = get_registry().known.get(env_id)
+    usual = {**USUAL, **(entry["spec"].kwargs if entry else {})}
+    return any(
+        name not in SAME_BOUNDS and not (name in usual and usual[name] == value) for name, value in given.items()
+    )
 
 
 def without_images(record: StepRecord) -> StepRecord:
@@ -174,12 +193,17 @@ def without_images(record: StepRecord) -> StepRecord:
     return replace(record, messages=[], image=np.zeros((0, 0, 3), np.uint8), final_messages=None)
 
 
-def _read_bounds(env_id: str) -> tuple[Mean, Mean] | None:
-    """Return floor and ceiling of registry.yaml, or `None` where it does not have both, one above the other."""
+def _place(value: float, bounds: tuple[Mean, Mean] | None) -> float | None:
+    return None if bounds is None else (value - bounds[0].value) / (bounds[1].value - bounds[0].value)
+
+
+def _read_bounds(env_id: str, least: str = "floor") -> tuple[Mean, Mean] | None:
+    """Return floor (or blind floor) and ceiling of registry.yaml, or `None` where it does not have both, one above the
+    other."""
     entry = get_registry().known.get(env_id)
-    if not entry or not entry["floor"] or not entry["ceiling"]:
+    if not entry or not entry.get(least) or not entry["ceiling"]:
         return None
     floor, ceiling = (
-        Mean(entry[name]["return"], entry[name]["se"], entry[name]["episodes"]) for name in ("floor", "ceiling")
+        Mean(entry[name]["return"], entry[name]["se"], entry[name]["episodes"]) for name in (least, "ceiling")
     )
     return (floor, ceiling) if ceiling.value > floor.value else None

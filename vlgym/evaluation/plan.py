@@ -14,14 +14,14 @@ from ..errors import UserError, check_choice
 from ..making import make
 from ..registry import get_registry
 from ..seeding import SPLITS
-from .held_out import SAME_BOUNDS
+from .held_out import changes_bounds
 
 SHOWN, GREY, SHUFFLED = "shown", "grey", "shuffled"
 PICTURES = (SHOWN, GREY, SHUFFLED)
 
 QUICK = (
-    "vlgym/NumberLine-v0", "vlgym/OneRoomS6Fast-v0", "vlgym/Sokoban-v0", "vlgym/ALFWorld-v0", "vlgym/WebShop-v0",
-    "vlgym/WebUI-v0", "vlgym/Football-v0",
+    "vlgym/NumberLine-v1", "vlgym/OneRoomS6Fast-v1", "vlgym/Sokoban-v0", "vlgym/ALFWorld-v0", "vlgym/WebShop-v0",
+    "vlgym/WebUI-v1", "vlgym/Football-v1",
 )  # fmt: skip
 """One environment of each family."""
 
@@ -77,8 +77,8 @@ class Part:
     @property
     def changed(self) -> bool:
         """Whether this is another environment than the one whose floor and ceiling registry.yaml knows."""
-        given = {name for item in (self.arguments, *self.items) for name in item}
-        return self.planner != "online" or bool(given - SAME_BOUNDS)
+        given = (self.arguments, *self.items)
+        return self.planner != "online" or any(changes_bounds(self.env_id, item) for item in given)
 
     def item_of(self, number: int) -> int:
         """Return the item that an episode number plays: numbers run through repeats, seeds, then items."""

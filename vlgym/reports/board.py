@@ -23,12 +23,17 @@ class Place:
         value: mean normalized score, the measure of the ranking.
         success: mean success on the same environments.
         count: number of environments that the means are of.
+        sight: mean sight score, 0 where no sight is needed, of those environments whose blind floor was measured;
+            `None` without such.
+        seen: number of environments that `sight` is of.
     """
 
     result: Result
     value: Value
     success: Value
     count: int
+    sight: Value | None = None
+    seen: int = 0
 
 
 @dataclass(frozen=True)
@@ -123,7 +128,10 @@ def _rank(title: str, results: Sequence[Result], belongs: Callable[[EnvSpec], bo
         ]
         if lines:
             value = _average([line.normalized for line in lines if line.normalized is not None])
-            places.append(Place(result, value, _average([line.success for line in lines]), len(lines)))
+            sights = [line.sight for line in lines if line.sight is not None]
+            sight = _average(sights) if sights else None
+            success = _average([line.success for line in lines])
+            places.append(Place(result, value, success, len(lines), sight, len(sights)))
     places.sort(key=lambda place: (-place.value.mean, place.result.name))
     return Ranking(title, sum(map(belongs, specs.values())), tuple(places))
 

@@ -1,5 +1,5 @@
 """All numbers of a run's report, computed from its records: `compute_report` is a pure function of run.json,
-metadata.jsonl and the floors and ceilings of registry.yaml.
+metadata.jsonl and the floors, blind floors and ceilings of registry.yaml.
 
 Whatever depends on the clock stands under `timing`, so two runs with equal replies are equal in everything else.
 """
@@ -32,6 +32,9 @@ from .sampling import (
 )
 
 FORMAT = 1
+
+LEAST = ("floor", "blind")
+"""Where a normalized score is 0, and where a sight score is."""
 
 
 def compute_report(folder: Path | str) -> dict[str, Any]:
@@ -88,9 +91,10 @@ def find_verdict(header: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def find_bounds(part: Part) -> dict[str, dict[str, float]]:
-    """Return `floor`, `ceiling` and, where it was recorded, `human` of registry.yaml; empty where they do not hold."""
+    """Return `floor`, `ceiling` and, where they were recorded, `blind` and `human` of registry.yaml; empty where they
+    do not hold."""
     known = None if part.changed else get_registry().known.get(part.env_id)
-    return {name: known[name] for name in ("floor", "ceiling", "human") if known and known.get(name)}
+    return {name: known[name] for name in ("floor", "blind", "ceiling", "human") if known and known.get(name)}
 
 
 def returns_of(episode: Episode) -> float:
@@ -133,6 +137,7 @@ def _describe_part(part: Part, episodes: Sequence[Episode], prices: Mapping[str,
         "return": {"mean": pooled_mean(returns), "se": standard_error(returns)},
         "score": _describe_score(part, episodes),
         "normalized": _describe_normalized(normalize(part, returns)),
+        "sight_score": _describe_normalized(normalize(part, returns, "blind")),
         "benchmark": _describe_benchmark(part, episodes),
         "invalid": {
             "rate": _share(records, lambda record: record.invalid),
@@ -149,15 +154,18 @@ def _describe_part(part: Part, episodes: Sequence[Episode], prices: Mapping[str,
     }
 
 
-def normalize(part: Part, returns: Groups) -> dict[int, list[float]] | None:
-    """Return `(return - floor) / (ceiling - floor)` of each episode; `None` where registry.yaml has no such bounds."""
+def normalize(part: Part, returns: Groups, least: str = "floor") -> dict[int, list[float]] | None:
+    """Return `(return - least) / (ceiling - least)` of each episode; `None` where registry.yaml has no such bounds.
+
+    `least` is `floor` (random play) for the normalized score, `blind` (play without the picture) for the sight score.
+    """
     bounds = find_bounds(part)
-    if not {"floor", "ceiling"} <= bounds.keys():
+    if not {least, "ceiling"} <= bounds.keys():
         return None
-    floor, ceiling = bounds["floor"]["return"], bounds["ceiling"]["return"]
-    if ceiling <= floor:
+    low, high = bounds[least]["return"], bounds["ceiling"]["return"]
+    if high <= low:
         return None
-    return {seed: [(value - floor) / (ceiling - floor) for value in values] for seed, values in returns.items()}
+    return {seed: [(value - low) / (high - low) for value in values] for seed, values in returns.items()}
 
 
 def _describe_success(groups: Groups) -> dict[str, Any]:
@@ -225,13 +233,15 @@ def _describe_all(
     ended = {key: part for key, part in sighted.items() if played[key]}
     records = [record for key in ended for episode in played[key] for record in episode]
     success = [group_by_seed(part, played[key], won) for key, part in ended.items()]
-    places = [normalize(part, group_by_seed(part, played[key], returns_of)) for key, part in ended.items()]
+    earned = {key: group_by_seed(part, played[key], returns_of) for key, part in ended.items()}
+    places, sights = ([normalize(part, earned[key], least) for key, part in ended.items()] for least in LEAST)
     return {
         "parts": len(ended),
         "episodes": sum(len(played[key]) for key in ended),
         "planned": sum(part.planned for part in sighted.values()),
         "success": _describe_mean(success, _shares_interval),
         "normalized": _describe_mean([groups for groups in places if groups is not None], mean_interval),
+        "sight_score": _describe_mean([groups for groups in sights if groups is not None], mean_interval),
         "replies": len(records),
         **_count_tokens(records, prices),
     }

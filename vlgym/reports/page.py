@@ -104,6 +104,7 @@ def _describe_bars(key: str, part: Mapping[str, Any], axis: Any) -> dict[str, An
         "normalized": part.get("normalized"),
         "control": part["pictures"] != PICTURES[0],
         "floor": floor,
+        "blind": part.get("blind"),
         "ceiling": ceiling,
         "human": human,
         "success_bar": make_bar(

@@ -57,6 +57,8 @@ class Line:
         se: its standard error.
         normalized: place between floor and ceiling, where these hold.
         score: mean of the benchmark's own score, where it has one.
+        sight: place between blind floor and ceiling (the sight score), where these hold and the blind floor was
+            measured.
     """
 
     env_id: str
@@ -68,6 +70,7 @@ class Line:
     se: float | None
     normalized: Value | None
     score: float | None
+    sight: Value | None = None
 
 
 @dataclass(frozen=True)
@@ -220,15 +223,18 @@ def _check_part(part: Part, row: Mapping[str, Any]) -> None:
     if not agrees:
         raise ValueError(f"success of {part.key}")
     bounds, mean = find_bounds(part), _number(row["return"]["mean"])
-    for name in ("floor", "ceiling"):
+    for name in ("floor", "ceiling", *(["blind"] if "blind" in row else [])):  # older reports know of no blind floor
         if row.get(name) != bounds.get(name):
             raise ValueError(f"{name} of {part.key} is {row.get(name)}, registry.yaml's is {bounds.get(name)}")
-    if row.get("normalized") is None:
-        return
-    place = _value(row["normalized"], "mean")
-    least, most = (bounds[name]["return"] for name in ("floor", "ceiling"))
-    if not _close(place.mean, (mean - least) / (most - least)):
-        raise ValueError(f"normalized score of {part.key}")
+    for score, least, words in (("normalized", "floor", "normalized score"), ("sight_score", "blind", "sight score")):
+        if row.get(score) is not None:
+            low, high = (bounds[name]["return"] for name in (least, "ceiling"))
+            _check_place(part, _value(row[score], "mean"), words, (mean - low) / (high - low))
+
+
+def _check_place(part: Part, place: Value, words: str, mean: float) -> None:
+    if not _close(place.mean, mean):
+        raise ValueError(f"{words} of {part.key}")
     if (
         place.low is not None
         and place.high is not None
@@ -246,7 +252,7 @@ def _check_finished(run: Run, report: Mapping[str, Any]) -> None:
 def _read_line(part: Part, row: Mapping[str, Any]) -> Line:
     """Return a part's numbers, each one a finite number."""
     try:
-        place, score = row.get("normalized"), row.get("score")
+        place, score, sight = row.get("normalized"), row.get("score"), row.get("sight_score")
         return Line(
             part.env_id,
             part.planner,
@@ -257,6 +263,7 @@ def _read_line(part: Part, row: Mapping[str, Any]) -> Line:
             None if "se" not in row["return"] else _number(row["return"]["se"]),
             None if place is None else _value(place, "mean"),
             None if score is None else _number(score["mean"]),
+            None if sight is None else _value(sight, "mean"),
         )
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise UserError(f"{REPORT} is not as `vlgym report` writes it ({type(error).__name__}: {error})") from None

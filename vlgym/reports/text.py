@@ -21,7 +21,10 @@ Row = list[str]
 
 def list_rows(report: Mapping[str, Any]) -> tuple[Row, list[Row]]:
     """Return headers and cells of the table of parts; a column in which nothing has a value is left out."""
-    headers = ["part", "episodes", "success", "return", "score", "normalized", "invalid", "turns", "tokens", "cost"]
+    headers = [
+        "part", "episodes", "success", "return", "score", "normalized", "sight score", "invalid", "turns", "tokens",
+        "cost",
+    ]  # fmt: skip
     rows = [_cells(key, part) for key, part in report["parts"].items()]
     rows.append(["over all", *_overall_cells(report["overall"])])
     kept = [column for column in range(len(headers)) if any(row[column] not in ("", "–") for row in rows)]
@@ -37,6 +40,7 @@ def _cells(key: str, part: Mapping[str, Any]) -> Row:
         write_mean(part.get("return")),
         write_mean(part.get("score")),
         write_interval(part.get("normalized")),
+        write_interval(part.get("sight_score")),
         write_share(invalid["rate"] if invalid else None),
         write_number(part["turns"]["mean"] if "turns" in part else None, 1),
         write_count(part["reply_tokens"]["mean"] if "reply_tokens" in part else None),
@@ -45,9 +49,10 @@ def _cells(key: str, part: Mapping[str, Any]) -> Row:
 
 
 def _overall_cells(overall: Mapping[str, Any]) -> Row:
-    success, place = overall.get("success"), overall.get("normalized")
+    success, place, sight = (overall.get(name) for name in ("success", "normalized", "sight_score"))
     return [
-        write_episodes(overall), write_interval(success), "", "", write_interval(place) if place else "", "", "",
+        write_episodes(overall), write_interval(success), "", "", write_interval(place) if place else "",
+        write_interval(sight) if sight else "", "", "",
         write_count(overall["reply_tokens"]["mean"]) if "reply_tokens" in overall else "",
         write_money(overall["cost"]) if "cost" in overall else "",
     ]  # fmt: skip
@@ -77,6 +82,9 @@ def write_markdown(report: Mapping[str, Any]) -> str:
     if overall.get("normalized"):
         place = overall["normalized"]
         lines.append(f"- normalized score: {write_interval(place)}, mean over {place['parts']} environment(s)")
+    if overall.get("sight_score"):
+        sight = overall["sight_score"]
+        lines.append(f"- sight score: {write_interval(sight)}, mean over {sight['parts']} environment(s)")
     lines.append(f"- episodes: {write_episodes(overall)}, split {report['split']}")
     if seen := report.get("can_it_see"):
         lines += [f"- can-it-see: {escape(line)}" for line in seen["warnings"] or ["the model sees its pictures"]]
@@ -86,7 +94,9 @@ def write_markdown(report: Mapping[str, Any]) -> str:
     lines += ["", *_table(*list_rows(report)), "", *_list_protocol(report), *_list_sight(report), *_list_codes(report)]
     lines += [
         "Success and normalized score come with 95 % intervals, the return with its standard error. The normalized "
-        "score is (return - floor) / (ceiling - floor) with the floor and the ceiling of registry.yaml.",
+        "score is (return - floor) / (ceiling - floor) with the floor and the ceiling of registry.yaml; the sight "
+        "score is (return - blind) / (ceiling - blind), where the best policy without the picture was measured: 0 is "
+        "what needs no sight, and a part without such a measurement has none.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -7,7 +7,7 @@ from .certificate import Certificate, certify
 from .checks import CHECKS, CheckResult, Subject
 from .conformance import EnvConformance
 from .fingerprint import Behaviour, measure_behaviour
-from .measure import count_episodes, measure_entry, measure_figures, measure_hashes
+from .measure import count_episodes, measure_blind_floor, measure_entry, measure_figures, measure_hashes
 
 __all__ = [
     "CHECKS",
@@ -19,6 +19,7 @@ __all__ = [
     "certify",
     "count_episodes",
     "measure_behaviour",
+    "measure_blind_floor",
     "measure_entry",
     "measure_figures",
     "measure_hashes",

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import UserError, check_choice
 from ..registry import get_registry
-from .checks import CHECKS, CheckFailure, CheckResult, Subject
+from .checks import CHECKS, CheckFailure, CheckResult, CheckWarning, Subject
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,13 @@ class Certificate:
 
     @property
     def passed(self) -> bool:
-        """Whether every property holds."""
+        """Whether every property holds that must hold."""
         return all(result.passed for result in self.results)
+
+    @property
+    def warnings(self) -> int:
+        """How many properties need not hold, and do not."""
+        return sum(result.warning for result in self.results)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for `--json`."""
@@ -60,6 +65,8 @@ def run_check(name: str, subject: Subject) -> CheckResult:
     """Run one check; anything it raises is a failure with the exception as evidence."""
     try:
         return CheckResult(name, True, CHECKS[name](subject))
+    except CheckWarning as warning:
+        return CheckResult(name, True, str(warning), warning=True)
     except CheckFailure as failure:
         return CheckResult(name, False, str(failure))
     except UserError as error:

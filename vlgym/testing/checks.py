@@ -8,10 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import conduct_checks, interface_checks, parser_time, play_checks, sight_checks, value_checks, world_checks
-from .subject import CheckFailure, CheckResult, Subject
+from . import (
+    blind_checks,
+    conduct_checks,
+    interface_checks,
+    parser_time,
+    play_checks,
+    sight_checks,
+    value_checks,
+    world_checks,
+)
+from .subject import CheckFailure, CheckResult, CheckWarning, Subject
 
-__all__ = ["CHECKS", "CheckFailure", "CheckResult", "Subject"]
+__all__ = ["CHECKS", "CheckFailure", "CheckResult", "CheckWarning", "Subject"]
 
 CHECKS: dict[str, Callable[[Subject], str]] = {
     "card": interface_checks.check_card,
@@ -30,6 +39,7 @@ CHECKS: dict[str, Callable[[Subject], str]] = {
     "state": play_checks.check_state,
     "oracle": play_checks.check_oracle,
     "floor": play_checks.check_floor,
+    "blind": blind_checks.check_blind,
     "rewards": play_checks.check_rewards,
     "garbage": conduct_checks.check_garbage,
     "turn_limit": play_checks.check_turn_limit,

@@ -1,6 +1,6 @@
 """Measure what registry.yaml records of an environment.
 
-Hashes, fingerprint, and the returns of random policy and oracle.
+Hashes, fingerprint, and the returns of random policy, blind policies and oracle.
 """
 
 from __future__ import annotations
@@ -10,16 +10,20 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from ..evaluation import evaluate
+from ..evaluation import Report, evaluate
 from ..making import build
 from ..policies import OraclePolicy, Policy, RandomPolicy
 from ..recorded import hash_texts
 from ..spec import EnvSpec
+from .blind_floor import measure_blind
 from .fingerprint import measure_behaviour
 
 SHORT_TURNS = 100
 """Episodes of at most so many turns are cheap: at random they took 0.001 to 0.2 s each on one core, and 0.7 s in a
 browser; longer ones took 0.3 to 2.5 s. The oracle took up to 2.9 s."""
+
+UNSEEN = {"image_size": (56, 56)}
+"""How large the pictures of blind play are: small ones are drawn faster, and nobody sees them."""
 
 MANY_EPISODES, FEW_EPISODES = 400, 100
 """Episodes of a floor or a ceiling: of an environment with at most `SHORT_TURNS` turns, and of the others. A spec's
@@ -38,8 +42,9 @@ def measure_hashes(spec: EnvSpec, distribution: str) -> dict[str, Any]:
 
 
 def measure_entry(spec: EnvSpec, distribution: str) -> dict[str, Any]:
-    """Return a whole registry entry, floor and ceiling played on the test split."""
-    return {**measure_hashes(spec, distribution), **measure_figures(spec)}
+    """Return a whole registry entry, floor, blind floor and ceiling played on the test split."""
+    figures = measure_figures(spec)
+    return {**measure_hashes(spec, distribution), **figures, "blind": measure_blind_floor(spec, figures["floor"])}
 
 
 def measure_figures(spec: EnvSpec, on_episode: Callable[[object], None] | None = None) -> dict[str, Any]:
@@ -51,10 +56,39 @@ def measure_figures(spec: EnvSpec, on_episode: Callable[[object], None] | None =
     return {"floor": play_figures(spec, RandomPolicy(), on_episode), "ceiling": ceiling}
 
 
-def play_figures(spec: EnvSpec, policy: Policy, on_episode: Callable[[object], None] | None = None) -> dict[str, Any]:
-    """Return mean return, its standard error, success and the number of episodes of a policy on the test split."""
+def measure_blind_floor(
+    spec: EnvSpec, floor: dict[str, Any] | None = None, on_episode: Callable[[object], None] | None = None
+) -> dict[str, Any]:
+    """Return the blind floor (see `blind_floor`): chosen on val, played on the test split.
+
+    Args:
+        spec: the card.
+        floor: that of random play, where it is known: it is not played again.
+        on_episode: called after each episode.
+    """
+
+    def play(policy: Policy, split: str, episodes: int) -> Report:
+        return evaluate(
+            spec.id, policy, split=split, episodes=episodes, num_envs=1, env_kwargs=UNSEEN, on_episode=on_episode
+        )
+
+    def judge(policy: Policy) -> dict[str, Any]:
+        known = floor if isinstance(policy, RandomPolicy) else None
+        return dict(known) if known else play_figures(spec, policy, on_episode, UNSEEN)
+
+    return dict(measure_blind(spec, partial(build, spec), play, judge))
+
+
+def play_figures(
+    spec: EnvSpec,
+    policy: Policy,
+    on_episode: Callable[[object], None] | None = None,
+    arguments: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return mean return, its standard error, success and the number of episodes of a policy on the test split, in an
+    environment with these arguments."""
     episodes = count_episodes(spec)
-    report = evaluate(spec.id, policy, episodes=episodes, num_envs=1, on_episode=on_episode)
+    report = evaluate(spec.id, policy, episodes=episodes, num_envs=1, env_kwargs=arguments, on_episode=on_episode)
     return {
         "return": round(report.mean_return, 4),
         "se": round(report.return_se, 4),

@@ -12,8 +12,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from ..blind import leave_out_list
 from ..env import VLEnv
-from .playing import Seen, choose_legal, digest_picture, first_difference, play, repeat, seeds_of
+from .playing import choose_legal, digest_picture, first_difference, play, repeat, seeds_of
 from .subject import Subject, require
 
 BUCKETS = ((1, 1), (2, 2), (3, 5), (6, 10), (11, 40))
@@ -129,7 +130,7 @@ def check_leak(subject: Subject) -> str:
     untold: dict[str, list[bool]] = defaultdict(list)
     answers = {step.advice for step in seen if step.advice is not None}
     for step in seen:
-        words = _words_of(step)
+        words = leave_out_list(step.text, step.legal)
         for answer in answers:
             (told if step.advice == answer else untold)[answer].append(_spells(words, answer))
     frequent = [answer for answer in answers if len(told[answer]) >= 2]
@@ -152,14 +153,6 @@ def check_leak(subject: Subject) -> str:
         f"the oracle's action stands at the same place of the list of legal actions in all of {len(listed)} turns",
     )
     return f"{len(seen)} turns with {len(answers)} different right actions: neither named nor told by their place"
-
-
-def _words_of(step: Seen) -> str:
-    """The text without its list of legal actions."""
-    text = step.text
-    for separator in (", ", "\n", "; ", " "):
-        text = text.replace(separator.join(step.legal), " ")
-    return text
 
 
 def _spells(text: str, action: str) -> bool:

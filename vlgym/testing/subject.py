@@ -35,13 +35,19 @@ class CheckFailure(AssertionError):
     """A property does not hold; the message is the evidence."""
 
 
+class CheckWarning(Exception):
+    """A property that need not hold does not; the message is the evidence."""
+
+
 @dataclass(frozen=True)
 class CheckResult:
-    """One line of a certificate: name of the property, whether it holds, and the evidence."""
+    """One line of a certificate: name of the property, whether it holds, the evidence, and whether that is a warning
+    about a property that need not hold."""
 
     name: str
     passed: bool
     evidence: str
+    warning: bool = False
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The whole contract, for each of the seven environments."""
+"""The whole contract, for each of the seven environments in both versions."""
 
 from typing import ClassVar
 
@@ -14,5 +14,12 @@ class TestHouseholds(EnvConformance):
         "vlgym/ALFWorldHeat-v0",
         "vlgym/ALFWorldCool-v0",
         "vlgym/ALFWorldPick2-v0",
+        "vlgym/ALFWorld-v1",
+        "vlgym/ALFWorldPick-v1",
+        "vlgym/ALFWorldLook-v1",
+        "vlgym/ALFWorldClean-v1",
+        "vlgym/ALFWorldHeat-v1",
+        "vlgym/ALFWorldCool-v1",
+        "vlgym/ALFWorldPick2-v1",
     )
     garbage: ClassVar[int] = 60

@@ -112,6 +112,40 @@ def test_compat_reads_the_first_admissible_command_after_the_first_marker_or_in_
     assert parse("", legal).failure == "empty_reply"
 
 
+def test_with_compat_an_empty_reply_plays_a_random_admissible_command_which_replays_exactly():
+    env, other = make(compat="rl4vlm"), make(compat="rl4vlm")
+    env.reset(seed=2)
+    played = []
+    for _ in range(6):
+        legal = env.legal_actions()
+        _, reward, _, _, info = env.step("")
+        assert (reward, info["invalid_action"], info["vlgym"]["parse"]) == (-1.0, True, "empty_reply")
+        assert info["vlgym"]["actions"][0] in legal
+        played += info["vlgym"]["actions"]
+    assert len(set(played)) > 3
+    other.reset(seed=2)
+    assert [other.step("")[4]["vlgym"]["actions"][0] for _ in range(6)] == played
+    other.reset(seed=5)
+    other.set_state(env.get_state())
+    assert np.array_equal(other.image(), env.image())
+    assert [other.step("")[4]["vlgym"]["actions"] for _ in range(3)] == [
+        env.step("")[4]["vlgym"]["actions"] for _ in range(3)
+    ]
+
+
+def test_only_an_empty_reply_with_compat_plays_at_random():
+    env = make(compat="rl4vlm")
+    env.reset(seed=2)
+    for reply in (" ", "dance", '{"action": ""}'):
+        assert env.step(reply)[4]["vlgym"]["actions"] == []
+    plain, ending = make(), make(compat="rl4vlm", invalid_action="terminate")
+    plain.reset(seed=2)
+    assert plain.step("")[4]["vlgym"]["actions"] == []
+    ending.reset(seed=2)
+    _, _, terminated, _, info = ending.step("")
+    assert (terminated, info["vlgym"]["actions"]) == (True, [])
+
+
 def test_the_rate_and_score_follow_the_conditions():
     env = make()
     _, info = env.reset(seed=2)
@@ -167,6 +201,8 @@ def test_a_state_of_a_test_episode_is_restored_in_an_environment_that_plays_trai
         ({"games": "mine"}, "generated, benchmark"),
         ({"split": "valid"}, "valid_seen"),
         ({"backend": "unity"}, "drawn, thor"),
+        ({"actions": "template"}, "Nearest: templates"),
+        ({"teacher": "all-knowing"}, "knowing, seeking"),
     ],
 )
 def test_a_wrong_argument_is_refused_with_the_choices(wrong: dict[str, object], message: str):

@@ -11,13 +11,18 @@ from vlgym_cards.plugin import vlgym_envs
 from vlgym.making import build
 
 
-def test_the_plugin_offers_the_four_games() -> None:
+def test_the_plugin_offers_the_four_games_and_newer_versions_of_three() -> None:
     assert [spec.id for spec in vlgym_envs()] == [
         "vlgym/NumberLine-v0",
         "vlgym/EZPoints-v0",
         "vlgym/Points24-v0",
         "vlgym/Blackjack-v0",
+        "vlgym/NumberLine-v1",
+        "vlgym/EZPoints-v1",
+        "vlgym/Points24-v1",
     ]
+    newer = {spec.id: spec.replaced_by for spec in vlgym_envs() if spec.replaced_by}
+    assert newer == {f"vlgym/{name}-v0": f"vlgym/{name}-v1" for name in ("NumberLine", "EZPoints", "Points24")}
 
 
 @pytest.mark.parametrize("spec", vlgym_envs(), ids=lambda spec: spec.title)

@@ -1,5 +1,6 @@
 """compat="rl4vlm": each published quirk, and the published reply parser."""
 
+import json
 from collections.abc import Callable
 from itertools import combinations_with_replacement
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from vlgym_cards.cards import Card
-from vlgym_cards.rl4vlm import ProjectionParser
+from vlgym_cards.rl4vlm import FormulaParser, NumberLineParser, ProjectionParser
 from vlgym_cards.solver import is_solvable
 
 from vlgym.env import VLEnv
@@ -54,21 +55,79 @@ def test_no_action_or_several_are_a_failure(text: str, legal: list[str], failure
     assert parsed.failure == failure
 
 
+@pytest.mark.parametrize(
+    "parser", [ProjectionParser(), NumberLineParser(), FormulaParser()], ids=lambda each: each.name
+)
 @pytest.mark.parametrize("legal", [["-", "+"], ["stand", "hit"], NUMBERS])
-def test_every_action_round_trips_whatever_the_thoughts(legal: list[str]) -> None:
-    parser = ProjectionParser()
+def test_every_action_round_trips_whatever_the_thoughts(legal: list[str], parser: ProjectionParser) -> None:
     for action in legal:
-        for thoughts in ("", 'the "action": is clear, 10 + 2', "\n{}"):
+        for thoughts in ("", 'the "action": is clear, 10 + 2', "\n{}", '{"thoughts": "the \\"action\\": 3"}', "[1]"):
             assert parser.parse(parser.format([action], thoughts), legal).actions == (action,)
 
 
 def test_compat_sets_parser_and_random_fallback_unless_told_otherwise(make_env: Build) -> None:
     for title in ("NumberLine", "EZPoints", "Points24", "Blackjack"):
         env = make_env(title, compat="rl4vlm")
-        assert env.parser.name == "rl4vlm"
+        assert isinstance(env.parser, ProjectionParser)
         assert env.invalid_action == "random"
         kept = make_env(title, compat="rl4vlm", parser="tag", invalid_action="noop")
         assert (kept.parser.name, kept.invalid_action) == ("tag", "noop")
+
+
+@pytest.mark.parametrize(
+    ("title", "options", "reply"),
+    [
+        (
+            "NumberLine",
+            {"current": 1, "target": 3},
+            {"current number": 1, "target number": 3, "thoughts": "target 3 current 1", "action": "+"},
+        ),
+        (
+            "EZPoints",
+            {"cards": ["HK", "S2"]},
+            {
+                "cards": ["K", "2"],
+                "current formula": "",
+                "thoughts": "formula (empty); it is incomplete; 2 + 10 = 12; next 2",
+                "action": "2",
+            },
+        ),
+        (
+            "Points24",
+            {"cards": ["H6", "S6", "D6", "C6"]},
+            {
+                "cards": ["6", "6", "6", "6"],
+                "current formula": "",
+                "thoughts": "formula (empty); it is incomplete; 6 + 6 + 6 + 6 = 24; next 6",
+                "action": "6",
+            },
+        ),
+        (
+            "Blackjack",
+            {"player": ["HK", "SQ"], "dealer": ["D6", "S9"]},
+            {"thoughts": "player 20 dealer 6; stand", "action": "stand"},
+        ),
+    ],
+)
+def test_the_reply_has_the_games_own_keys_in_the_published_order_and_is_read_back(
+    make_env: Build, title: str, options: dict[str, Any], reply: dict[str, Any]
+) -> None:
+    env = make_env(title, compat="rl4vlm")
+    observation, _ = env.reset(seed=0, options=options)
+    text = env.solve()
+    assert json.loads(text) == reply
+    assert list(json.loads(text)) == list(reply)
+    places = [observation["text"].index(f'"{key}": ') for key in reply]
+    assert places == sorted(places), "the prompt shows the keys in their order"
+    parsed = env.parser.parse(text, env.legal_actions())
+    assert parsed.actions == (reply["action"],)
+    assert text[slice(*parsed.span)].startswith('"action":'), "all other keys are thoughts"
+
+
+def test_with_another_reply_format_the_oracle_thinks_as_usual(make_env: Build) -> None:
+    env = make_env("NumberLine", compat="rl4vlm", parser="tag")
+    env.reset(seed=0, options={"current": 1, "target": 3})
+    assert env.solve() == "target 3 current 1 <action>+</action>"
 
 
 def test_an_unreadable_reply_executes_a_random_legal_action_and_is_counted(make_env: Build) -> None:

@@ -6,4 +6,4 @@ from vlgym.testing import EnvConformance
 class TestFootball(EnvConformance):
     """Every property of the kit, on the 108 situations."""
 
-    env_id = "vlgym/Football-v0"
+    env_ids = ("vlgym/Football-v0", "vlgym/Football-v1")

@@ -101,7 +101,7 @@ def test_every_scenario_of_the_package_plays(match: Callable[..., Match], name: 
 
 
 def test_opponents_stand_where_the_scenario_says(match: Callable[..., Match]) -> None:
-    begun = match("R2_P_1", 1, compat="magebench")
+    begun = match("R2_P_1", 1, start="published")
     wanted = np.array([[p.x, p.y] for p in begun.scenario.right])
     assert np.abs(begun.now.right - wanted).max() < 0.03
 
@@ -131,12 +131,38 @@ def test_sprint_and_dribble_stick_until_released(match: Callable[..., Match]) ->
     assert held[-1][2]
 
 
-def test_compat_plays_the_published_mix_up(match: Callable[..., Match]) -> None:
-    begun = match("academy_run_to_score", 1, compat="magebench")
+def test_the_mix_up_of_actions_is_played_as_published(match: Callable[..., Match]) -> None:
+    begun = match("academy_run_to_score", 1, action_mix_up=True)
     begun.play("release_dribble")
     assert begun.holds("sprint")
     begun.play("sprint")
     assert begun.holds("keeper_rush")
+
+
+def test_the_published_start_leaves_the_first_frames_to_the_model(match: Callable[..., Match]) -> None:
+    published, with_ball = match("R6_T_1", 1, start="published"), match("R6_T_1", 1)
+    assert (published.now.owner_team, with_ball.now.owner_team) == (-1, 0)
+    assert not published.holds("right")
+
+
+def test_the_run_that_takes_the_ball_goes_on_unless_it_is_released(match: Callable[..., Match]) -> None:
+    runs = []
+    for released in (False, True):
+        begun = match("R6_T_1", 1, release_direction=released)
+        start = begun.now
+        assert (start.owner_team, begun.holds("right")) == (0, not released)
+        for _ in range(12):
+            begun.play("idle")
+        runs.append(float((begun.now.left[start.controlled] - start.left[start.controlled])[0]))
+    assert runs[1] < 0.4 * runs[0]
+
+
+def test_releasing_plays_no_frame(match: Callable[..., Match]) -> None:
+    kept, released = match("R6_T_1", 1), match("R6_T_1", 1, release_direction=True)
+    assert digest(kept.now) == digest(released.now)
+    kept.play("left")
+    released.play("left")
+    assert kept.now.frame == released.now.frame == kept.frames_played == 1
 
 
 def test_a_restored_match_goes_on_bit_for_bit_in_another_engine(match: Callable[..., Match]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from vlgym_football import build
 from vlgym_football.actions import ACTION_SETS, ENGINE_CODES, MAGEBENCH_MIX_UP, engine_code
 from vlgym_football.names import MAGEBENCH, MAGEBENCH_MINI
-from vlgym_football.plugin import FOOTBALL, vlgym_suites
+from vlgym_football.plugin import FOOTBALL_1, vlgym_suites
 
 from vlgym.env import VLEnv
 from vlgym.errors import MissingSystemPartError, UserError
@@ -27,12 +27,12 @@ def test_the_action_sets_have_16_18_and_19_words() -> None:
 
 
 def test_words_mean_themselves_unless_the_published_mix_up_is_asked_for() -> None:
-    assert engine_code("sprint", None) == ENGINE_CODES["sprint"] == 18
-    assert engine_code("sprint", "magebench") == ENGINE_CODES["keeper_rush"] == 13
-    assert engine_code("release_dribble", "magebench") == ENGINE_CODES["sprint"]
+    assert engine_code("sprint", False) == ENGINE_CODES["sprint"] == 18
+    assert engine_code("sprint", True) == ENGINE_CODES["keeper_rush"] == 13
+    assert engine_code("release_dribble", True) == ENGINE_CODES["sprint"]
     untouched = set(ACTION_SETS["16"]) - set(MAGEBENCH_MIX_UP)
     assert len(untouched) == 12
-    assert all(engine_code(word, "magebench") == ENGINE_CODES[word] for word in untouched)
+    assert all(engine_code(word, True) == ENGINE_CODES[word] for word in untouched)
 
 
 def test_the_suites_hold_108_situations_and_the_20_published_names() -> None:
@@ -40,7 +40,8 @@ def test_the_suites_hold_108_situations_and_the_20_published_names() -> None:
     assert [item["scenario"] for item in whole.items] == list(MAGEBENCH)
     assert [item["scenario"] for item in mini.items] == list(MAGEBENCH_MINI)
     assert (whole.suite, whole.repeats, mini.suite, mini.repeats) == ("magebench", 3, "magebench-mini", 10)
-    assert whole.planners == mini.planners == FOOTBALL.planners == ("online",)
+    assert whole.env_id == mini.env_id == FOOTBALL_1.id == "vlgym/Football-v1"
+    assert whole.planners == mini.planners == FOOTBALL_1.planners == ("online",)
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,8 @@ def test_the_suites_hold_108_situations_and_the_20_published_names() -> None:
         ({"action_set": "17"}, "16, 18, 19"),
         ({"reward": "goals"}, "magebench, scoring"),
         ({"compat": "rl4vlm"}, "magebench"),
+        ({"start": "kick-off"}, "published, with_ball"),
+        ({"action_mix_up": "yes"}, "action_mix_up"),
         ({"jitter": 9}, "from 0 to 5"),
         ({"planner": "global"}, "online"),
         ({"scenario_file": "/nowhere.yaml"}, "cannot be read"),
@@ -84,6 +87,43 @@ def test_the_text_names_player_ball_time_and_sticky_commands(make_env: Make) -> 
     assert "On: right, sprint." in observation["text"]
     assert info["sticky"] == ["right", "sprint"]
     assert info["reply_frames"] == 1
+
+
+@pytest.mark.parametrize(
+    ("env_id", "arguments", "start", "mix_up", "on"),
+    [
+        ("vlgym/Football-v0", {}, "with_ball", False, ["right"]),
+        ("vlgym/Football-v1", {}, "with_ball", False, []),
+        ("vlgym/Football-v1", {"compat": "magebench"}, "published", True, []),
+        ("vlgym/Football-v1", {"start": "published"}, "published", False, []),
+        ("vlgym/Football-v1", {"action_mix_up": True}, "with_ball", True, []),
+        ("vlgym/Football-v0", {"compat": "magebench", "action_mix_up": False}, "published", False, []),
+    ],
+)
+def test_start_and_mix_up_are_chosen_apart_and_compat_means_both(
+    env_id: str, arguments: dict, start: str, mix_up: bool, on: list[str]
+) -> None:
+    env = make(env_id, scenario="R6_T_1", **arguments)
+    _, info = env.reset(seed=1)
+    assert (info["ball_owner"], info["sticky"]) == ("us" if start == "with_ball" else "nobody", on)
+    env.step("<action>release_dribble</action>")
+    assert env.match.holds("sprint") is mix_up
+    env.close()
+
+
+def test_magebenchs_protocol_has_its_reply_headings() -> None:
+    env = make("vlgym/Football-v1", scenario="R6_T_1", protocol="magebench")
+    assert "# action" in env.reset(seed=1)[0]["text"]
+    assert env.step("# analyze\nFree way.\n# action\nright")[4]["vlgym"]["actions"] == ["right"]
+    env.close()
+    with pytest.raises(UserError, match="magebench"):
+        make("vlgym/Football-v1", protocol="own")
+
+
+def test_an_idle_player_of_the_newer_version_is_told_that_nothing_is_on() -> None:
+    env = make("vlgym/Football-v1", scenario="R6_T_1")
+    assert "On: nothing." in env.reset(seed=1)[0]["text"]
+    env.close()
 
 
 def test_the_score_is_magebenchs_whatever_the_reward(make_env: Make) -> None:

@@ -16,6 +16,8 @@ from vlgym_sokoban.published import MINI
 import vlgym
 from vlgym.env import VLEnv
 from vlgym.errors import UserError
+from vlgym.policies import ScriptedPolicy
+from vlgym.rollout import Runner
 from vlgym.seeding import episode_seed
 
 ID = "vlgym/Sokoban-v0"
@@ -342,3 +344,64 @@ def test_restart_gives_back_what_a_box_lost_that_began_on_its_target(tmp_path: P
     rewards = [say(env, action)[1] for action in ("left", "restart", "right", "restart")]
     assert rewards == pytest.approx([-0.1, -0.1, -1.1, 0.9])
     assert env.board.on_target == 1
+
+
+def test_without_info_text_nothing_is_said_of_boxes_and_blocked_moves(tmp_path: Path) -> None:
+    told, untold = (in_room(tmp_path, TWO_BOXES, info_text=flag) for flag in (True, False))
+    for env in (told, untold):
+        env.reset(seed=0)
+        assert env.info_text is (env is told)
+    blocked = [say(env, "up")[0]["text"] for env in (told, untold)]
+    assert "was blocked" in blocked[0]
+    assert "Boxes on targets: 0 of 2" in blocked[0]
+    turn = untold.step("?")[4]["vlgym"]["turn_text"]
+    assert "blocked" not in turn
+    assert "target" not in turn
+    assert "blocked" not in blocked[1].partition("Turn ")[2]
+
+
+def test_magebenchs_protocol_is_its_headings_and_no_info_text() -> None:
+    online, plan = make(protocol="magebench"), make(protocol="magebench", planner="global")
+    assert (online.info_text, online.parser.name, plan.parser.name) == (False, "headings", "headings-plan")
+    assert "# action" in online.reset(seed=1)[0]["text"]
+    assert online.step("# analyze\nA wall.\n# action\nUp")[4]["vlgym"]["actions"] == ["up"]
+    plan.reset(seed=1)
+    assert plan.step(plan.solve())[4]["success"]
+    assert plan.solve() is None or "### Actions" in plan.parser.format(["up"])
+    chosen = make(protocol="magebench", parser="tag", info_text=True)
+    assert (chosen.parser.name, chosen.info_text) == ("tag", True)
+    assert make().info_text
+
+
+def test_magebenchs_protocol_says_the_rules_in_a_system_turn_and_the_format_in_the_first_user_turn() -> None:
+    env = make(protocol="magebench")
+    runner = Runner([env], split="val", episodes=1)
+    for _ in range(7):  # the history holds five turns; rules and format stay
+        messages = runner.turns()[0].messages
+        assert messages[0]["role"] == "system"
+        rules = messages[0]["content"][0]["text"]
+        assert rules.startswith("You are playing Sokoban.")
+        assert "# action" not in rules
+        first = "".join(part["text"] for part in messages[1]["content"] if part["type"] == "text")
+        assert env.parser.describe() in first
+        assert "You are playing" not in first
+        assert [message["role"] for message in messages[1::2]] == ["user"] * len(messages[1::2])
+        assert sum(part["type"] == "image" for message in messages for part in message["content"]) == 1
+        runner.step(ScriptedPolicy(["# action\nup"]))
+    assert len(messages) == 1 + 5 * 2 + 1
+
+
+def test_the_system_turn_is_chosen_beside_the_headings() -> None:
+    for given, expected in (
+        ({}, "user"),
+        ({"system_turn": True}, "system"),
+        ({"protocol": "magebench"}, "system"),
+        ({"protocol": "magebench", "system_turn": False}, "user"),
+    ):
+        runner = Runner([make(**given)], split="val", episodes=1)
+        assert runner.turns()[0].messages[0]["role"] == expected, given
+
+
+def test_an_unknown_protocol_is_refused() -> None:
+    with pytest.raises(UserError, match="magebench"):
+        make(protocol="rl4vlm")

@@ -6,4 +6,6 @@ from vlgym.testing import EnvConformance
 
 
 class TestWebShop(EnvConformance):
-    env_id = "vlgym/WebShop-v0"
+    """Every property of the kit, for both versions."""
+
+    env_ids = ("vlgym/WebShop-v0", "vlgym/WebShop-v1")

@@ -6,4 +6,4 @@ from vlgym.testing import EnvConformance
 
 
 class TestWebUI(EnvConformance):
-    env_id = "vlgym/WebUI-v0"
+    env_ids = ("vlgym/WebUI-v0", "vlgym/WebUI-v1")

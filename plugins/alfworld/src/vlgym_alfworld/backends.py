@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .game import Game
 from .oracle import Advice, advise
 from .rooms import load_floor
+from .seeker import Memory, seek
 from .tasks import met_conditions
 from .textgame import TextGame
 from .view import RoomView
@@ -31,8 +32,8 @@ class Backend(Protocol):
     commands: list[str]
     won: bool
 
-    def open(self, game: Game) -> None:
-        """Load a game and start it."""
+    def open(self, game: Game, tag_seed: int | None = None) -> None:
+        """Load a game and start it; with `tag_seed`, under drawn numbers of its objects where they can be seen."""
 
     def command(self, command: str) -> None:
         """Execute an admissible command."""
@@ -43,8 +44,8 @@ class Backend(Protocol):
     def frame(self) -> NDArray[np.uint8]:
         """Return the picture: a fresh `[H, W, 3] uint8` array."""
 
-    def advise(self) -> Advice | None:
-        """Return the oracle's next command, or `None`."""
+    def advise(self, *, seeking: bool = False) -> Advice | None:
+        """Return the oracle's next command, or `None`; with `seeking`, from what has been seen alone."""
 
     def close(self) -> None:
         """Free what the game holds."""
@@ -63,12 +64,14 @@ class DrawnBackend:
         self._game: Game | None = None
         self._world: World | None = None
         self._view: RoomView | None = None
+        self._memory = Memory()
         self.feedback, self.commands, self.won = "", list[str](), False
 
-    def open(self, game: Game) -> None:
-        """Load a game and start it."""
-        self._text.open(game)
+    def open(self, game: Game, tag_seed: int | None = None) -> None:
+        """Load a game and start it; with `tag_seed`, under drawn numbers of its objects."""
+        self._text.open(game, tag_seed)
         self._game = game
+        self._memory = Memory()
         self._take()
         self._view = RoomView(self._text.ids(), self.world, load_floor(game.scene), self._size)
 
@@ -90,9 +93,14 @@ class DrawnBackend:
         """Draw the room."""
         return _begun(self._view).draw(self.world)
 
-    def advise(self) -> Advice | None:
-        """Return the oracle's next command."""
-        return None if self.won else advise(_begun(self._game).goal, self.world, self.commands)
+    def advise(self, *, seeking: bool = False) -> Advice | None:
+        """Return the next command of the knowing oracle, or of the one that goes by what has been seen."""
+        if self.won:
+            return None
+        goal = _begun(self._game).goal
+        return (
+            seek(goal, self.world, self._memory, self.commands) if seeking else advise(goal, self.world, self.commands)
+        )
 
     def close(self) -> None:
         """Free the engine."""
@@ -101,6 +109,7 @@ class DrawnBackend:
     def _take(self) -> None:
         self.feedback, self.commands, self.won = self._text.feedback, self._text.commands, self._text.won
         self._world = self._text.world()
+        self._memory.look(self._world)
 
 
 def _begun(value: Any) -> Any:

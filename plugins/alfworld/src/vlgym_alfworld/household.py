@@ -19,14 +19,35 @@ from .backends import Backend, DrawnBackend
 from .benchmark import SPLIT_OF_SEEDS, SPLITS, game_number, list_games, load_game, wants_benchmark
 from .game import Game
 from .generator import draw_game
+from .oracle import Advice
 from .rooms import load_room
 from .tasks import TASKS, check_task
+from .templates import TEMPLATES, list_furniture_actions, match_template
 from .thor import ThorBackend
 
 BACKENDS = ("drawn", "thor")
 GAMES = ("auto", "generated", "benchmark")
+ACTIONS = ("listed", "templates")
+TEACHERS = ("knowing", "seeking")
 SUBGOAL = 1.0
 """Reward when a condition of the goal is met for the first time in an episode."""
+
+_PICTURE = (
+    "You are an expert in a household. The picture shows the room from above: labelled furniture (brown bar: "
+    "closed, green bar: open), you as a blue disc, and a red frame around the furniture where you are. Below "
+    "the plan stands what you hold and see.\n"
+)
+_TEMPLATES = PromptTemplate(
+    version=2,
+    instructions=(
+        f"{_PICTURE}Your task is to: {{task}}.\nYou have {{max_turns}} turns.\n"
+        "The legal actions of a turn list where you can go, and the doors where you are. With things that you see or "
+        f"hold you also have: {', '.join(TEMPLATES)}. Spell an OBJECT with its number, both as below the plan; what "
+        "is not there, not seen or not possible is refused, and changes nothing.\n{format}"
+    ),
+    turn="Turn {turn} of {max_turns}.\n{state}\nLegal actions: {actions}.",
+)
+"""What is said with action templates."""
 
 
 class ALFWorld(VLEnv):
@@ -40,10 +61,15 @@ class ALFWorld(VLEnv):
         one, a red frame where the agent is, a blue disc the agent with its heading. The band below names what it holds
         and what it sees: the contents of the furniture where it stands, if open or without a door, with their state
         (`cup 1 (hot)`). Labels are at least 11 pixels high; other sizes are scaled from 448, and below about 300 labels
-        suffer. The text gives the engine's last answer and all admissible commands.
-    Actions: the engine's admissible commands: `go to`, `open`, `close`, `take .. from ..`, `move .. to ..`, `use`,
-        `clean|heat|cool .. with ..`, `slice .. with ..`, `examine`, `inventory`, `look`, `help`. A reply must spell one
-        of them wholly (`cabinet 1` is never `cabinet 10`); any other reply changes nothing.
+        suffer. With action templates (`-v1`) things have drawn numbers (`cup #37`), and what is held, open and seen
+        must be read from the picture: the text tells the task, where one can go, and the doors where the agent is.
+        With listed actions (`-v0`) the text gives the engine's last answer and all admissible commands, which name
+        what is there.
+    Actions: with action templates `go to RECEPTACLE`, `open RECEPTACLE`, `close RECEPTACLE`, which are listed, and
+        `take OBJECT from RECEPTACLE`, `move OBJECT to RECEPTACLE`, `use OBJECT`, `clean|heat|cool OBJECT with
+        RECEPTACLE`, `slice OBJECT with OBJECT`, which are matched against what is there. With listed actions the
+        engine's admissible commands, `examine`, `inventory`, `look` and `help` included. A reply must spell one of
+        them wholly (`cabinet 1` is never `cabinet 10`); any other reply changes nothing, and every refusal is the same.
     Reward: +50 on success, +1 when a condition of the goal is met for the first time, -1 for a reply without an
         admissible command (`invalid_penalty`). `compat="rl4vlm"` is the published code (`alf_utils.py`): +50 on
         success, the fraction of conditions met at every step (so loitering pays), -1 for an illegal reply. The
@@ -57,8 +83,11 @@ class ALFWorld(VLEnv):
         `task_type`, `game`, `scene`, `games` (`generated` or `benchmark`).
     Splits: generated games use the official scenes: train and val the 96 seen rooms (other games), test the 24 unseen
         ones. The benchmark's games map train, val, test to its train, valid_seen, valid_unseen.
-    Oracle: reads the state and runs no planner; good, not proved shortest. It won 100 of 100 generated games of all
-        types, in 6 commands on average and 11 at most, also after 15 random commands.
+    Oracle: `seeking` (`-v1`) knows only what was seen in the episode: it looks through the furniture, what is likeliest
+        for the fewest commands first, so that a model can learn from it. It won 360 of 360 generated games, in 8
+        commands on average and 44 at most. `knowing` (`-v0`) knows where everything is; it won 100 of 100 generated
+        games of all types, in 6 commands on average and 11 at most, also after 15 random commands. Neither runs a
+        planner; both are good, not proved shortest.
 
     Generated games are not the benchmark's games, and scores on them do not compare with published ones. The
     benchmark's are played when `ALFWORLD_DATA` holds them and `split` is given, or with `games="benchmark"`: sorted by
@@ -75,11 +104,16 @@ class ALFWorld(VLEnv):
         split: `train`, `valid_seen` or `valid_unseen`; default from the seed.
         compat: `None` or `"rl4vlm"`: reward as above, 300 x 300 pixels, and the published reader, which takes the first
             admissible command after `"action":` (so "go to cabinet 10" becomes "go to cabinet 1" where both are
-            admissible). Not reproduced: there an empty reply executes a random command, and every reset has one seed.
+            admissible); the actions are listed, and an empty reply executes a random one of them, drawn from the
+            episode's generator, and costs 1. Not reproduced: there every reset has one seed.
         backend: `drawn`, or `thor` for AI2-THOR's own frames (needs much that this package does not bring; it says what
             is missing).
-        text_observation: whether the text repeats the engine's last answer; without it, what is held, open and seen
-            must be read from the picture.
+        actions: `listed`, all admissible commands; or `templates`, commands that the player fills in from the picture
+            (with `backend="thor"` under the simulator's own names).
+        teacher: `knowing` or `seeking`: what the oracle knows.
+        text_observation: whether the text repeats the engine's last answer; by default with listed actions only. What
+            is held, open and seen must be read from the picture with templates and without it alone: listed commands
+            name what is there.
         **kwargs: of `VLEnv`.
 
     Options of `reset`: `task` (a task type), `scene` (a floor plan number, generated games), `game` (the number of a
@@ -91,12 +125,7 @@ class ALFWorld(VLEnv):
 
     prompt = PromptTemplate(
         version=1,
-        instructions=(
-            "You are an expert in a household. The picture shows the room from above: labelled furniture (brown bar: "
-            "closed, green bar: open), you as a blue disc, and a red frame around the furniture where you are. Below "
-            "the plan stands what you hold and see.\n"
-            "Your task is to: {task}.\nYou have {max_turns} turns.\n{format}"
-        ),
+        instructions=(f"{_PICTURE}Your task is to: {{task}}.\nYou have {{max_turns}} turns.\n{{format}}"),
         turn="Turn {turn} of {max_turns}.\n{state}\nLegal actions: {actions}.",
     )
     reset_options: ClassVar = {
@@ -121,7 +150,9 @@ class ALFWorld(VLEnv):
         split: str | None = None,
         compat: str | None = None,
         backend: str = "drawn",
-        text_observation: bool = True,
+        actions: str = "listed",
+        teacher: str = "knowing",
+        text_observation: bool | None = None,
         invalid_penalty: float = rl4vlm.ILLEGAL,
         **kwargs: Any,
     ) -> None:
@@ -130,7 +161,12 @@ class ALFWorld(VLEnv):
         self.split = check_choice("split", split, (None, *SPLITS))
         self.backend = check_choice("backend", backend, BACKENDS)
         self.compat = check_choice("compat", compat, rl4vlm.COMPAT)
-        self.text_observation = bool(text_observation)
+        listed = check_choice("actions", actions, ACTIONS) == "listed" or self.compat is not None
+        self.teacher = check_choice("teacher", teacher, TEACHERS)
+        self.text_observation = listed if text_observation is None else bool(text_observation)
+        self.actions = "listed" if listed else "templates"
+        if not listed:
+            self.prompt = _TEMPLATES  # type: ignore[misc]  # of the class elsewhere; here it depends on an argument
         if self.compat is not None:
             kwargs["parser"] = kwargs.get("parser") or rl4vlm.PARSER
         super().__init__(invalid_penalty=invalid_penalty, **kwargs)
@@ -146,12 +182,14 @@ class ALFWorld(VLEnv):
         self._game = self._choose_game(rng, tasks, options)
         if self._backend is None:
             self._backend = self._make_backend()
-        self._backend.open(self._game)
+        self._backend.open(self._game, None if self.actions == "listed" else int(rng.integers(2**32)))
         self._met = self._ever_met = self._backend.conditions()
 
     def act(self, action: str) -> Outcome:
-        """Execute a command."""
+        """Execute a command; a door that is as it should be already is refused."""
         backend = self._running()
+        if action not in backend.commands:
+            return Outcome(illegal=True, feedback="refused")
         backend.command(action)
         self._met = backend.conditions()
         first = sum(now and not before for now, before in zip(self._met, self._ever_met, strict=True))
@@ -170,8 +208,12 @@ class ALFWorld(VLEnv):
         return observation, reward, terminated, truncated, info
 
     def resolve_arguments(self) -> dict[str, Any]:
-        """Which games are played."""
-        return {"games": "benchmark" if self.uses_benchmark else "generated"}
+        """Which games are played, and in which form."""
+        return {
+            "games": "benchmark" if self.uses_benchmark else "generated",
+            "actions": self.actions,
+            "text_observation": self.text_observation,
+        }
 
     def natural_size(self) -> tuple[int, int] | None:
         """The published pictures' size with `compat="rl4vlm"`."""
@@ -190,17 +232,23 @@ class ALFWorld(VLEnv):
         return self._running().feedback if self.text_observation else ""
 
     def legal_actions(self) -> list[str]:
-        """The admissible commands, in the engine's order."""
-        return list(self._running().commands)
+        """The admissible commands, in the engine's order; with templates those that name furniture alone."""
+        commands = self._running().commands
+        return list(commands) if self.actions == "listed" else list_furniture_actions(commands)
+
+    def match_action(self, wanted: str) -> str | None:
+        """Return the command that a reply means; with templates also one that names what is held or seen."""
+        found = super().match_action(wanted)
+        return found or (match_template(wanted, self._running().commands) if self.actions == "templates" else None)
 
     def oracle(self) -> str | None:
         """The oracle's next command."""
-        advice = self._running().advise()
+        advice = self._advise()
         return advice.command if advice is not None else None
 
     def think(self, action: str) -> str:
         """Why the oracle gives that command."""
-        advice = self._running().advise()
+        advice = self._advise()
         return f"{advice.reason}." if advice is not None and advice.command == action else ""
 
     def success(self) -> bool:
@@ -227,6 +275,19 @@ class ALFWorld(VLEnv):
         if self._backend is not None:
             self._backend.close()
             self._backend = None
+
+    def _fail(self, failure: str, executed: list[str], reward: float) -> tuple[list[str], Outcome, str]:
+        """With `compat="rl4vlm"` an empty reply plays a random admissible command, as published."""
+        before = self.invalid_action
+        if self.compat is not None and failure == rl4vlm.EMPTY and before == "noop":
+            self.invalid_action = "random"
+        try:
+            return super()._fail(failure, executed, reward)
+        finally:
+            self.invalid_action = before
+
+    def _advise(self) -> Advice | None:
+        return self._running().advise(seeking=self.teacher == "seeking")
 
     def _make_backend(self) -> Backend:
         return ThorBackend(self.image_size) if self.backend == "thor" else DrawnBackend(self.image_size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from vlgym.hookspecs import hookimpl
@@ -28,6 +29,7 @@ _COMMON: dict[str, Any] = {
     "random_success_below": 0.5,
     "system_requirements": ("gcc", "g++", "make", "cmake"),
     "references": _REFERENCES,
+    "blind": ("vlgym_alfworld.blind:Searcher",),
 }
 _TASKS = (
     ("Pick", "pick_and_place_simple", "Find an object in a house and put it where the task says.", 51.0),
@@ -60,12 +62,41 @@ _TASKS = (
 _PROBES = (
     Probe("published", ("@oracle", "@raw nothing", "@oracle..."), kwargs={"compat": "rl4vlm"}, index=5),
     Probe("no text of what is seen", ("@oracle",) * 2, kwargs={"text_observation": False}, index=5),
+    Probe("published: an empty reply", ("@raw ", "@raw ", "@oracle"), kwargs={"compat": "rl4vlm"}, index=6),
+)
+_TEMPLATE_PROBES = (
+    Probe("templates: refused", ("take cup 1 from cabinet 1", "look", "inventory", "use desklamp #10"), index=8),
+    Probe("templates: a door twice", ("@legal 0", "@legal -2", "@legal -2", "@legal -1", "@legal -1"), index=9),
+    Probe("templates: to the end", ("@oracle...",), index=10),
+    Probe("templates: listed all the same", ("@oracle", "@legal 3", "@oracle"), kwargs={"actions": "listed"}, index=10),
+    Probe("templates: with the engine's text", ("@oracle",) * 3, kwargs={"text_observation": True}, index=10),
+    Probe("templates: the knowing oracle", ("@oracle...",), kwargs={"teacher": "knowing"}, index=10),
 )
 
 
 @hookimpl
 def vlgym_envs() -> list[EnvSpec]:
-    """Return the family's specs: one for each task type, and one that mixes them."""
+    """Return the family's specs: one for each task type, and one that mixes them, in two versions."""
+    published = _published()
+    newer = [_with_templates(spec) for spec in published]
+    return [*(replace(old, replaced_by=new.id) for old, new in zip(published, newer, strict=True)), *newer]
+
+
+def _with_templates(spec: EnvSpec) -> EnvSpec:
+    """Return the version that needs the picture; the one before stays, for comparison with the papers."""
+    return replace(
+        spec,
+        id=spec.id.replace("-v0", "-v1"),
+        kwargs={**spec.kwargs, "actions": "templates", "teacher": "seeking"},
+        prompt_version=2,
+        random_success_below=0.1,
+        figure_episodes=100,
+        probes=(*spec.probes, *_TEMPLATE_PROBES),
+        blind=("vlgym_alfworld.blind:Searcher", "vlgym_alfworld.blind:Guesser"),
+    )
+
+
+def _published() -> list[EnvSpec]:
     single = [
         EnvSpec(
             id=f"vlgym/ALFWorld{name}-v0",

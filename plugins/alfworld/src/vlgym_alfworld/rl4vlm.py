@@ -23,6 +23,10 @@ WIN = 50.0
 ILLEGAL = 1.0
 """Subtracted for a reply without an admissible command."""
 
+EMPTY = "empty_reply"
+"""Failure of a reply without a character: the published code then draws a random admissible command, and pays as for
+an illegal reply."""
+
 _MARKER = '"action":'
 _TAIL = 30
 
@@ -39,7 +43,7 @@ class SubstringParser:
         """Return one command, or failure `empty_reply`, `no_action`."""
         lowered = text.lower()
         if not lowered:
-            return Parsed(failure="empty_reply")
+            return Parsed(failure=EMPTY)
         start = lowered.find(_MARKER)
         start = start if start >= 0 else max(0, len(lowered) - _TAIL)
         found = next((command for command in legal or () if command in lowered[start:]), None)

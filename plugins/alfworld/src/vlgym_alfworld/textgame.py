@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import random
+from collections.abc import Mapping
 from typing import Any
 
 from vlgym.errors import UserError
@@ -14,6 +16,11 @@ from .package import import_quietly
 from .world import World, read_world
 
 NOTHING = "Nothing happens."
+
+TAGS = range(10, 100)
+"""Numbers that are drawn for objects, where the picture alone shall tell their names."""
+
+TAG_SIGN = "#"
 
 _IDLE: list[Any] = []
 """Idle engines, never unloaded: each holds a copy of a C++ library, and unloading one can crash the others."""
@@ -41,8 +48,12 @@ class TextGame:
         self.commands: list[str] = []
         self.won = False
 
-    def open(self, game: Game) -> None:
+    def open(self, game: Game, tag_seed: int | None = None) -> None:
         """Load a game and start it.
+
+        Args:
+            game: the game.
+            tag_seed: where given, objects get drawn numbers (`mug #37`) in place of the engine's (`mug 1`).
 
         Raises:
             UserError: the engine rejects the game.
@@ -53,6 +64,8 @@ class TextGame:
             forget_facts()
             try:
                 self._env.load(game.data())
+                if tag_seed is not None:
+                    tag_objects(self._env._entity_infos, tag_seed)
                 state = self._env.reset()
             except (Exception, SystemExit) as error:
                 fix = " Download it again: alfworld-download --force." if game.file else ""
@@ -92,6 +105,18 @@ class TextGame:
         self._state = state
         self.commands = list(state["admissible_commands"])
         self.won = bool(state["won"])
+
+
+def tag_objects(infos: Mapping[str, Any], seed: int) -> None:
+    """Give each object of a loaded game a drawn number with a sign in front, `mug #37`; furniture keeps its name.
+
+    No two objects of a game share a number, and the numbers say nothing of how many objects of a kind there are.
+    """
+    objects = sorted((info.name, key) for key, info in infos.items() if info.type == "object")
+    numbers = TAGS if len(objects) <= len(TAGS) else range(100, 100 + 10 * len(objects))
+    drawn = random.Random(seed).sample(numbers, len(objects))
+    for (name, key), number in zip(objects, drawn, strict=True):
+        infos[key].name = f"{name.strip().rpartition(' ')[0]} {TAG_SIGN}{number}"
 
 
 def split_intro(text: str) -> tuple[str, str]:

@@ -87,8 +87,8 @@ class ThorBackend:
         self.feedback, self.commands, self.won = "", list[str](), False
         self._met, self._of = 0, 1
 
-    def open(self, game: Game) -> None:
-        """Load a benchmark game and start it."""
+    def open(self, game: Game, tag_seed: int | None = None) -> None:
+        """Load a benchmark game and start it; its frames show no names, so objects keep the simulator's."""
         with self._contained():
             if self._simulator is None:
                 self._simulator = _make_simulator()
@@ -110,7 +110,7 @@ class ThorBackend:
         """Return the simulator's frame, RGB."""
         return fit_image(np.ascontiguousarray(self._simulator.env.last_event.frame).astype(np.uint8), self._size)
 
-    def advise(self) -> Advice | None:
+    def advise(self, *, seeking: bool = False) -> Advice | None:
         """The simulator has no oracle."""
         return None
 

@@ -6,16 +6,25 @@ from typing import Any
 
 import numpy as np
 
+from vlgym.errors import check_choice
+
 from .art import Canvas
 from .cards import Card, draw_suit
 from .formula_game import FormulaGame
 from .solver import Rules
 
 TARGET = 12
+HANDS = ("published", "balanced")
+
+PAIRS = ((2, 10), (3, 9), (4, 8), (5, 7), (6, 6), (2, 6), (3, 4))
+"""Values of two cards that make 12: the pairs that the published rule deals, here each as often as any other."""
 
 
 class EZPoints(FormulaGame):
     """EZPoints: write a formula worth 12 from two cards.
+
+    EZPoints-v1 deals balanced hands, and its second refused number ends the episode. EZPoints-v0 is the published
+    form: there a player who sees nothing tries 10, 7, 9, 8 and wins about 0.8 of the games.
 
     Goal: a formula that uses both cards' numbers exactly once and equals 12, then `=`. A counts 1; J, Q and
         K count 10. Every hand can be solved: 83.3 % of them only by a sum, 16.7 % only by a product.
@@ -26,7 +35,8 @@ class EZPoints(FormulaGame):
     Reward: `=` pays +10 if the formula is right, else -1. A number that no unused card has: -1, formula
         unchanged, counted as an invalid action. A token when the formula holds 6 already: -1. Otherwise 0.
         Operators may be put anywhere. Best return: 10, in 4 turns.
-    Endings: terminated by `=`; truncated by a seventh token or after 7 turns.
+    Endings: terminated by `=`, and by the second refused number in EZPoints-v1 (`refusals=2`); truncated by a
+        seventh token or after 7 turns.
     Success: a right formula was finished (`info["solved"]`); `info["return_positive"]` (the rewards' sum is
         above 0) is the papers' measure. Random play: 0.1 % (60,000 episodes).
     Info: `cards`, `numbers`, `formula`, `solvable`, `solved`, `return_positive`.
@@ -46,7 +56,12 @@ class EZPoints(FormulaGame):
         Learning, NeurIPS 2024 (gym-cards).
 
     Args:
-        compat: `None` or `"rl4vlm"`.
+        hands: `published`, or `balanced`: each of the seven pairs of values that make 12 is as likely (10 with 2 is
+            more than a third of the published hands, so that a player who sees nothing does well to try 10).
+        refusals: refused numbers that end the episode, at a further cost of nothing; `None`, the published game's code:
+            any number (its README ends the episode at the first). `info` then has `refused` and `strict_success`, a
+            success without a refusal.
+        compat: `None` or `"rl4vlm"`, which sets both of these as published.
         **kwargs: of `VLEnv`.
 
     Options of `reset`: `cards`, for example `["H5", "S7"]`.
@@ -60,11 +75,17 @@ class EZPoints(FormulaGame):
     rules = Rules("+*", brackets=False)
     longest = 6
 
-    def __init__(self, *, compat: str | None = None, **kwargs: Any) -> None:
+    def __init__(self, *, hands: str = "published", compat: str | None = None, **kwargs: Any) -> None:
+        self.hands = "published" if compat else check_choice("hands", hands, HANDS)
         super().__init__(compat=compat, faces_as_ten=True, **kwargs)
 
     def deal(self, rng: np.random.Generator) -> tuple[Card, ...]:
-        """Draw a first card from 2 to K, a second that makes 12 with it, and their order."""
+        """Draw a first card from 2 to K, a second that makes 12 with it, and their order; or one of the seven pairs."""
+        if self.hands == "balanced":
+            values = PAIRS[int(rng.integers(len(PAIRS)))]
+            ranks = [int(rng.integers(10, 14)) if value == 10 else value for value in values]
+            low, high = (Card(rank, draw_suit(rng)) for rank in ranks)
+            return (high, low) if rng.random() < 0.5 else (low, high)
         first = Card(int(rng.integers(2, 14)), draw_suit(rng))
         choices = partners(first.value())
         second = Card(choices[int(rng.integers(len(choices)))], draw_suit(rng))
@@ -91,7 +112,7 @@ class EZPoints(FormulaGame):
             "You are playing EZPoints. The picture shows two cards and a formula. "
             "Each turn your action is appended to the formula. "
             "Use the number of each card exactly once to make a formula that equals 12, then finish with =. "
-            "A counts as 1; J, Q and K count as 10."
+            f"A counts as 1; J, Q and K count as 10.{self.refusal_rule()}"
         )
 
 

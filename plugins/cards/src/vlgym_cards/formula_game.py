@@ -5,6 +5,7 @@ Dealing and layout are theirs.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlgym.env import VLEnv
-from vlgym.errors import UserError
+from vlgym.errors import UserError, check_number
 from vlgym.prompts import PromptTemplate
 from vlgym.reset_options import ResetOption
 from vlgym.types import Outcome
@@ -22,8 +23,10 @@ from .art import FELT, Canvas
 from .cards import SUITS, Card, names
 from .formula import FormulaError, evaluate
 from .published_formula import evaluate_published
-from .rl4vlm import apply_compat
+from .rl4vlm import FormulaParser, apply_compat
 from .solver import Rules, Tokens, complete, is_solvable
+
+PARSER = "vlgym_cards.rl4vlm:FormulaParser"
 
 REFUSED = " "
 """The token that the published games append for a number that no unused card has."""
@@ -40,6 +43,8 @@ class FormulaGame(VLEnv):
         numbers: their values, in the order of the cards.
         formula: tokens so far.
         solved: a right formula was finished.
+        refusals: refused numbers that end the episode; `None` where none does.
+        refused: numbers that were refused in this episode.
     """
 
     target: ClassVar[int]
@@ -59,10 +64,16 @@ class FormulaGame(VLEnv):
         )
     }  # fmt: skip
 
-    def __init__(self, *, compat: str | None = None, faces_as_ten: bool = True, **kwargs: Any) -> None:
+    def __init__(
+        self, *, compat: str | None = None, faces_as_ten: bool = True, refusals: int | None = None, **kwargs: Any
+    ) -> None:
+        if refusals is not None:
+            check_number("refusals", refusals, 1, hint="So many refused numbers end the episode; None: any number.")
         self.compat = compat
         self.faces_as_ten = faces_as_ten
-        super().__init__(**apply_compat(compat, kwargs))
+        self.refusals = None if compat else refusals
+        super().__init__(**apply_compat(compat, kwargs, PARSER))
+        self.refused = 0
         self.cards: tuple[Card, ...] = ()
         self.numbers: tuple[int, ...] = ()
         self.formula: list[str] = []
@@ -92,6 +103,7 @@ class FormulaGame(VLEnv):
         self.numbers = tuple(card.value(faces_as_ten=self.faces_as_ten) for card in self.cards)
         self.formula = []
         self.solved = False
+        self.refused = 0
         self._table = None
 
     def act(self, action: str) -> Outcome:
@@ -107,7 +119,9 @@ class FormulaGame(VLEnv):
         if action.isdigit() and int(action) not in self.unused():
             if self.compat:
                 self.formula.append(REFUSED)
-            return Outcome(-1.0, feedback=f"no unused card is worth {action}", illegal=True)
+            self.refused += 1
+            ended = self.refusals is not None and self.refused >= self.refusals
+            return Outcome(-1.0, terminated=ended, feedback=f"no unused card is worth {action}", illegal=True)
         self.formula.append(action)
         return Outcome(0.0, feedback="added")
 
@@ -139,7 +153,15 @@ class FormulaGame(VLEnv):
         return completion[0] if completion else "="
 
     def think(self, action: str) -> str:
-        """The formula so far, the whole equation, the next token."""
+        """The formula so far, the whole equation, the next token; with the published parser under the published
+        keys."""
+        thoughts = self._think(action)
+        if not isinstance(self.parser, FormulaParser):
+            return thoughts
+        cards = [card.symbol for card in self.cards]
+        return json.dumps({"cards": cards, "current formula": "".join(self.formula), "thoughts": thoughts})
+
+    def _think(self, action: str) -> str:
         so_far = " ".join(self.formula) or "(empty)"
         completion = self.completion()
         if completion is None:
@@ -162,7 +184,21 @@ class FormulaGame(VLEnv):
             "solvable": is_solvable(self.numbers, self.target, self.rules),
             "solved": self.solved,
             "return_positive": self.episode_return > 0,
+            **self._count_refusals(),
         }
+
+    def _count_refusals(self) -> dict[str, Any]:
+        """Where refusals end an episode: how many there were, and strict success, which is one without any."""
+        if self.refusals is None:
+            return {}
+        return {"refused": self.refused, "strict_success": self.solved and self.refused == 0}
+
+    def refusal_rule(self) -> str:
+        """What the task says of refused numbers; empty where they do not end the episode."""
+        if self.refusals is None:
+            return ""
+        times = {1: "first", 2: "second", 3: "third"}.get(self.refusals, f"{self.refusals}th")
+        return f" A number that is on no unused card is refused; the {times} refusal ends the game."
 
     # ---- the formula -----------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -10,15 +11,16 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from vlgym.env import VLEnv
-from vlgym.errors import UserError
+from vlgym.errors import UserError, check_number
 from vlgym.prompts import PromptTemplate
 from vlgym.reset_options import whole_number
 from vlgym.types import Outcome
 
 from .art import BLACK, WHITE, Canvas, centre_text, font
-from .rl4vlm import apply_compat
+from .rl4vlm import NumberLineParser, apply_compat
 
 ACTIONS = ("-", "+")
+PARSER = "vlgym_cards.rl4vlm:NumberLineParser"
 
 SMALLEST_LABEL = 6
 """Font size in pixels below which the words are left out of the picture: the upper number is always the target."""
@@ -26,6 +28,10 @@ SMALLEST_LABEL = 6
 
 class NumberLine(VLEnv):
     """NumberLine: make the current number equal to the target number.
+
+    NumberLine-v1 shows two targets, one after the other (`targets=2`). NumberLine-v0 is the published form, with one:
+    each of its starts needs one kind of move alone, so that of the two players who always make the same move one wins
+    at least half of the games, however starts are drawn (always `+`: 0.528). With two targets that is 0.167.
 
     Goal: reach the target in as few steps as possible, without a wrong one. Both numbers are between 0 and
         `max_position` (5); start and target are drawn uniformly, and if they fall together the target moves
@@ -36,10 +42,10 @@ class NumberLine(VLEnv):
         in the text.
     Actions: `-` (subtract one, not below 0) and `+` (add one, not above `max_position`); both are always
         legal.
-    Reward: +1 if the move reaches the target, else -1 if it does not bring the current number nearer (also
-        when it is stopped at an end), else 0. The best return is always +1; one wrong move cancels it.
-    Endings: terminated at the target; truncated after 2 * `max_position` (10) turns.
-    Success: return > 0, that is, the target was reached without a wrong move (strict; what the papers
+    Reward: +1 if the move reaches a target, else -1 if it does not bring the current number nearer (also
+        when it is stopped at an end), else 0. The best return is always the number of targets; one wrong move costs 1.
+    Endings: terminated at the last target; truncated after 2 * `max_position` (10) turns for each target.
+    Success: return > `targets` - 1 (0), that is, the target was reached without a wrong move (strict; what the papers
         report). `info["solved"]` says whether the target was reached at all. A uniformly random policy:
         28.3 % success, 61.1 % solved (exact; a test computes it again).
     Info: `target`, `current`, `solved`, `return_positive`.
@@ -56,7 +62,8 @@ class NumberLine(VLEnv):
 
     Args:
         max_position: largest number, 2 to 99.
-        compat: `None` or `"rl4vlm"`.
+        targets: how many targets are shown, one after the other; the first is drawn as published, each other uniformly.
+        compat: `None` or `"rl4vlm"`, which has one target.
         **kwargs: of `VLEnv`.
 
     Options of `reset`: `target` and `current` (both or none, different) choose the start.
@@ -78,15 +85,18 @@ class NumberLine(VLEnv):
         )
     }
 
-    def __init__(self, *, max_position: int = 5, compat: str | None = None, **kwargs: Any) -> None:
+    def __init__(self, *, max_position: int = 5, targets: int = 1, compat: str | None = None, **kwargs: Any) -> None:
+        check_number("targets", targets, 1)
         if not (isinstance(max_position, int) and 2 <= max_position <= 99):
             raise UserError(f"max_position={max_position!r} must be an integer from 2 to 99.")
         self.max_position = max_position
         self.compat = compat
-        kwargs = apply_compat(compat, kwargs)
-        kwargs["max_turns"] = kwargs.get("max_turns") or 2 * max_position
+        self.targets = 1 if compat else targets
+        kwargs = apply_compat(compat, kwargs, PARSER)
+        kwargs["max_turns"] = kwargs.get("max_turns") or 2 * max_position * self.targets
         super().__init__(**kwargs)
         self.target = self.current = 0
+        self.later: list[int] = []
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         """Draw start and target, or take them from the options."""
@@ -95,12 +105,19 @@ class NumberLine(VLEnv):
             self.target = (self.target + 1) % self.max_position
         if options:
             self.current, self.target = self._choose(**options)
+        self.later = []
+        for _ in range(self.targets - 1):
+            before = self.later[-1] if self.later else self.target
+            self.later.append((before + int(rng.integers(1, self.max_position + 1))) % (self.max_position + 1))
 
     def act(self, action: str) -> Outcome:
         """Move one step."""
         before = abs(self.target - self.current)
         self.current = min(max(self.current + (1 if action == "+" else -1), 0), self.max_position)
         if self.current == self.target:
+            if self.later:
+                self.target = self.later.pop(0)
+                return Outcome(1.0, feedback="target reached, a new one is shown")
             return Outcome(1.0, terminated=True, feedback="target reached")
         if abs(self.target - self.current) >= before:
             return Outcome(-1.0, feedback="not nearer")
@@ -116,6 +133,7 @@ class NumberLine(VLEnv):
             f"The picture shows a target number and your current number, both from 0 to {self.max_position}. "
             "The action + adds one to the current number, the action - subtracts one. "
             "Make the current number equal to the target number, without a step in the wrong direction."
+            + (f" Then a new target is shown, {self.targets} in all." if self.targets > 1 else "")
         )
 
     def legal_actions(self) -> list[str]:
@@ -127,19 +145,22 @@ class NumberLine(VLEnv):
         return "+" if self.target > self.current else "-"
 
     def think(self, action: str) -> str:
-        """Both numbers, as read from the picture."""
-        return f"target {self.target} current {self.current}"
+        """Both numbers, as read from the picture; with the published parser under the published keys."""
+        thoughts = f"target {self.target} current {self.current}"
+        if not isinstance(self.parser, NumberLineParser):
+            return thoughts
+        return json.dumps({"current number": self.current, "target number": self.target, "thoughts": thoughts})
 
     def success(self) -> bool:
-        """Whether the return is positive: target reached, no wrong move."""
-        return self.episode_return > 0
+        """Whether all targets are reached without a wrong move: with one target, whether the return is positive."""
+        return self.episode_return > self.targets - 1
 
     def extra_info(self) -> dict[str, Any]:
         """Numbers and both measures of success."""
         return {
             "target": self.target,
             "current": self.current,
-            "solved": self.current == self.target,
+            "solved": self.current == self.target and not self.later,
             "return_positive": self.episode_return > 0,
         }
 

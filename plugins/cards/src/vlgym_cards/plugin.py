@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from vlgym.hookspecs import hookimpl
 from vlgym.probes import Probe
 from vlgym.spec import EnvSpec
@@ -26,6 +28,7 @@ NUMBER_LINE = EnvSpec(
     pictures="exact",
     random_success_below=0.5,
     references=(_RL4VLM, _VLDAC),
+    blind=("vlgym_cards.blind:NumberLineScript",),
     probes=(
         Probe("a wrong step, then the target", ("-", "+", "+"), {"current": 2, "target": 3}),
         Probe("the lower end stops", ("-", "-", "+", "+"), {"current": 0, "target": 2}),
@@ -52,6 +55,7 @@ EZ_POINTS = EnvSpec(
     pictures="exact",
     random_success_below=0.1,
     references=(_RL4VLM, _VLDAC),
+    blind=("vlgym_cards.blind:EZPointsTries",),
     probes=(
         Probe("a sum, and a sum that is not 12", ("5", "+", "7", "="), {"cards": ["H5", "S7"]}),
         Probe("a product", ("6", "*", "2", "="), {"cards": ["D2", "C6"]}),
@@ -87,6 +91,7 @@ POINTS_24 = EnvSpec(
     oracle_success=0.6,  # 73.1 % of the published hands are solvable; the rest is sampling error of a short test
     random_success_below=0.1,
     references=(_RL4VLM,),
+    blind=("vlgym_cards.blind:Points24Tries",),
     probes=(
         Probe("the 21st token is the last before =", _LONGEST, {"cards": ["H6", "S6", "D6", "C6"]}),
         Probe("a 22nd token", (*_LONGEST[:-1], "+"), {"cards": ["H6", "S6", "D6", "C6"]}),
@@ -148,7 +153,50 @@ BLACKJACK = EnvSpec(
 )
 
 
+NUMBER_LINE_1 = replace(
+    NUMBER_LINE,
+    id="vlgym/NumberLine-v1",
+    summary="Read a target and a current number in the picture and walk from one to the other, twice.",
+    kwargs={"targets": 2},
+    max_turns=20,
+    success_rule="both targets are reached without a wrong move",
+    random_success_below=0.25,
+    probes=(
+        Probe("up, then to the second target", ("+", "@oracle..."), {"current": 2, "target": 3}),
+        *(Probe("the second target", ("@oracle...",), {"current": 0, "target": 1}, index=index) for index in range(4)),
+        Probe("a wrong step after the first target", ("+", "-", "+", "+", "-"), {"current": 4, "target": 5}),
+        *NUMBER_LINE.probes,
+    ),
+)
+EZ_POINTS_1 = replace(
+    EZ_POINTS,
+    id="vlgym/EZPoints-v1",
+    kwargs={"hands": "balanced", "refusals": 2},
+    probes=(
+        Probe("one refusal, then right", ("9", "5", "+", "7", "="), {"cards": ["H5", "S7"]}),
+        Probe("two refusals", ("9", "5", "8"), {"cards": ["H5", "S7"]}),
+        *(Probe("the seven pairs", ("@oracle...",), index=index) for index in range(12)),
+        *EZ_POINTS.probes,
+    ),
+)
+POINTS_24_1 = replace(
+    POINTS_24,
+    id="vlgym/Points24-v1",
+    kwargs={"refusals": 2},
+    probes=(
+        Probe("two refusals", ("7", "9"), {"cards": ["HJ", "SQ", "DK", "CA"]}),
+        *POINTS_24.probes,
+    ),
+)
+"""The versions whose scores need the picture. Those before stay as they are, for comparison with the papers."""
+
+_OLD = tuple(
+    replace(old, replaced_by=new.id)
+    for old, new in ((NUMBER_LINE, NUMBER_LINE_1), (EZ_POINTS, EZ_POINTS_1), (POINTS_24, POINTS_24_1))
+)
+
+
 @hookimpl
 def vlgym_envs() -> list[EnvSpec]:
     """Return the family's specs."""
-    return [NUMBER_LINE, EZ_POINTS, POINTS_24, BLACKJACK]
+    return [*_OLD, BLACKJACK, NUMBER_LINE_1, EZ_POINTS_1, POINTS_24_1]

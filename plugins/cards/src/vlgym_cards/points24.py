@@ -27,7 +27,8 @@ class Points24(FormulaGame):
         unchanged, counted as an invalid action. A token when the formula holds 21 already: -1. Otherwise 0.
         Operators and brackets may be put anywhere. Best return: 10 on a solvable hand, -1 (by `=`) on
         another.
-    Endings: terminated by `=`; truncated by a 22nd token or after 22 turns.
+    Endings: terminated by `=`, and by the second refused number in Points24-v1 (`refusals=2`); truncated by a 22nd
+        token or after 22 turns.
     Success: a right formula was finished (`info["solved"]`); `info["return_positive"]` (the rewards' sum is
         above 0) is the papers' measure. Random play: below 0.01 % (60,000 episodes).
     Info: `cards`, `numbers`, `formula`, `solvable`, `solved`, `return_positive`.
@@ -53,6 +54,8 @@ class Points24(FormulaGame):
     Args:
         faces_as_ten: J, Q, K count 10; else 11, 12, 13.
         solvable_only: deal solvable hands only.
+        refusals: refused numbers that end the episode; `None`, the published game's code: any number (its README ends
+            the episode at the first). `info` then has `refused` and `strict_success`, a success without a refusal.
         compat: `None` or `"rl4vlm"`.
         **kwargs: of `VLEnv`.
 
@@ -106,5 +109,5 @@ class Points24(FormulaGame):
             "You are playing Points24. The picture shows four cards and a formula. "
             "Each turn your action is appended to the formula. "
             "Use the number of each card exactly once to make a formula that equals 24, then finish with =. "
-            f"A counts as 1; {faces}."
+            f"A counts as 1; {faces}.{self.refusal_rule()}"
         )

@@ -3,21 +3,24 @@
 From the reply, lower-cased, the parser keeps what follows the *first* `"action":` (or, without one, the
 last character), and looks which legal actions occur in it. Exactly one: that is the action. None or
 several: a random legal action is executed, which is the `random` policy for invalid replies; here it is
-counted as an invalid turn, where the published code did not count. What is not reproduced stands on the cards; of
-all four games, also the original card art and the exact wording of prompts.
+counted as an invalid turn, where the published code did not count. The reply is a JSON object with the keys that the
+published prompts ask for, in their order, `"action"` last; all before it are the thoughts. What is not reproduced
+stands on the cards; of all four games, also the original card art and the exact wording of prompts.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
 
 from vlgym.errors import check_choice
 from vlgym.types import Parsed
 
 COMPAT = (None, "rl4vlm")
 """Values of the `compat` argument: corrected rules, published rules."""
+
+PARSER = "vlgym_cards.rl4vlm:ProjectionParser"
 
 _MARKER = '"action":'
 
@@ -30,6 +33,8 @@ class ProjectionParser:
 
     name = "rl4vlm"
     version = 1
+    keys: ClassVar[dict[str, str]] = {"thoughts": '"THOUGHTS"'}
+    """What stands before the action: key, and how the prompt shows its value."""
 
     def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
         """Return the one legal action that occurs after the first marker."""
@@ -48,20 +53,47 @@ class ProjectionParser:
         return Parsed(actions=(found[0],), span=(start, len(text)))
 
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:
-        """Write the published JSON reply: thoughts, then the action."""
+        """Write the published JSON reply: the game's keys, then the action.
+
+        `thoughts` may hold the values of all keys as a JSON object; another text is the value of `thoughts`.
+        """
         # A marker inside the thoughts would be taken for the real one, since the first marker counts.
-        thoughts = thoughts.replace('"', "'")
-        return json.dumps({"thoughts": thoughts, "action": actions[-1] if actions else ""})
+        said = _read_keys(thoughts, self.keys) or {"thoughts": thoughts}
+        plain = {key: value.replace('"', "'") if isinstance(value, str) else value for key, value in said.items()}
+        return json.dumps({**plain, "action": actions[-1] if actions else ""})
 
     def describe(self) -> str:
         """The reply format in words."""
+        shown = "".join(f'"{key}": {value}, ' for key, value in self.keys.items())
         return (
-            'Answer with a JSON object like {"thoughts": "THOUGHTS", "action": "ACTION"}, '
-            "where ACTION is one of the legal actions."
+            f'Answer with a JSON object like {{{shown}"action": "ACTION"}}, where ACTION is one of the legal actions.'
         )
 
 
-def apply_compat(compat: str | None, arguments: dict[str, Any]) -> dict[str, Any]:
+class NumberLineParser(ProjectionParser):
+    """With the keys of NumberLine's published prompt."""
+
+    name = "rl4vlm-number-line"
+    keys: ClassVar[dict[str, str]] = {"current number": "x", "target number": "y", "thoughts": '"THOUGHTS"'}
+
+
+class FormulaParser(ProjectionParser):
+    """With the keys of EZPoints' and Points24's published prompts."""
+
+    name = "rl4vlm-formula"
+    keys: ClassVar[dict[str, str]] = {"cards": "[x, y, ...]", "current formula": '"FORMULA"', "thoughts": '"THOUGHTS"'}
+
+
+def _read_keys(thoughts: str, keys: Iterable[str]) -> dict[str, Any] | None:
+    """Return the values of all keys, in their order, where a text holds just these as JSON."""
+    try:
+        said = json.loads(thoughts)
+    except ValueError:
+        return None
+    return {key: said[key] for key in keys} if isinstance(said, dict) and said.keys() == set(keys) else None
+
+
+def apply_compat(compat: str | None, arguments: dict[str, Any], parser: str = PARSER) -> dict[str, Any]:
     """Return the base class's arguments with the published parser and fallback filled in where `compat`
     asks for them.
 
@@ -72,5 +104,5 @@ def apply_compat(compat: str | None, arguments: dict[str, Any]) -> dict[str, Any
     """
     if check_choice("compat", compat, COMPAT) is None:
         return arguments
-    published = {"parser": "vlgym_cards.rl4vlm:ProjectionParser", "invalid_action": "random"}
+    published = {"parser": parser, "invalid_action": "random"}
     return {**published, **{name: value for name, value in arguments.items() if value is not None}}

@@ -47,7 +47,7 @@ MAGEBENCH_MIX_UP: dict[str, str] = {
     "release_dribble": "sprint",
     BUILTIN_AI: "dribble",
 }
-"""Asked for -> executed, under `compat="magebench"`.
+"""Asked for -> executed, with `action_mix_up`.
 
 MageBench numbers its actions by gfootball's set `v2` and opens the game with the set `full`. In development versions of
 gfootball the two disagree from number 13 on, as listed. The released gfootball 2.10.2, which MageBench's installation
@@ -81,6 +81,6 @@ def get_action_set(name: str) -> tuple[str, ...]:
     return ACTION_SETS[check_choice("action_set", name, ACTION_SETS)]
 
 
-def engine_code(name: str, compat: str | None) -> int:
-    """Return the engine's code for an action word; with `compat="magebench"` the code of what is executed instead."""
-    return ENGINE_CODES[MAGEBENCH_MIX_UP.get(name, name) if compat else name]
+def engine_code(name: str, mix_up: bool) -> int:
+    """Return the engine's code for an action word; with `mix_up` the code of what MageBench executes instead."""
+    return ENGINE_CODES[MAGEBENCH_MIX_UP.get(name, name) if mix_up else name]

@@ -105,6 +105,10 @@ class Engine:
         self._game.waiting_for_game_count = waited + 1 if self._last.mode else 0
         return self._last
 
+    def press(self, code: int) -> None:
+        """Give our controlled player an engine code without playing a frame: what is held or released from now on."""
+        self._game.perform_action(code, True, 0)
+
     def look(self) -> Snapshot:
         """Return the present frame."""
         if self._last is None:

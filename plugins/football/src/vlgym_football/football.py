@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from vlgym.env import VLEnv
 from vlgym.errors import UserError, check_choice
+from vlgym.parsers.headings import HeadingParser
 from vlgym.prompts import PromptTemplate
 from vlgym.rendering import fit_image
 from vlgym.reset_options import ResetOption
@@ -26,6 +27,8 @@ from .tactics import Tactician
 
 VIEWS = ("tactical", "camera")
 REWARDS = ("magebench", "scoring")
+STARTS = ("published", "with_ball")
+PROTOCOLS = (None, "magebench")
 CAMERA_SIZE = (360, 640)
 MOST_JITTER = 5.0
 
@@ -59,9 +62,9 @@ class Football(VLEnv):
         optimal.
 
     The 108 situations carry MageBench's names, regions and categories; their places and titles are ours.
-    `compat="magebench"` executes what its program would have executed with a development version of gfootball, whose
+    `action_mix_up` executes what its program would have executed with a development version of gfootball, whose
     action sets disagree (`sprint` rushes the keeper, `dribble` switches players, ...; see `actions.py`); with the
-    released gfootball 2.10.2 there is no such confusion.
+    released gfootball 2.10.2 there is no such confusion. `compat="magebench"` is this and the published start.
 
     References:
         MageBench, arXiv 2412.04531. Kurach et al., Google Research Football: A Novel Reinforcement Learning
@@ -77,7 +80,16 @@ class Football(VLEnv):
         jitter: players start up to so many metres from their places, drawn by the seed (0 to 5; goalkeepers and the one
             at the ball do not).
         reward: `magebench` or `scoring`.
+        start: `with_ball`: our player takes up the ball before the first reply (default); or `published`: the model
+            begins at the engine's first frame, when nobody has it yet (default with `compat="magebench"`).
+        release_direction: with `with_ball`, whether the run that takes the ball is over then; else `right` stays on,
+            so that a player who does nothing runs.
+        action_mix_up: whether `sprint`, `dribble` and others are executed as something else, as above; by default with
+            `compat="magebench"` only.
         compat: `None` or `"magebench"`.
+        protocol: `None`, or `"magebench"`: its reply headings (`vlgym.parsers.headings`) and its system turn.
+        system_turn: whether a model is told the rules by a system message and the reply format by the first user
+            message; by default it is with `protocol="magebench"` only. For models without a system role: `False`.
         **kwargs: of `VLEnv`.
 
     Options of `reset`: `scenario`, a name.
@@ -108,11 +120,19 @@ class Football(VLEnv):
         decision_points: bool = True,
         jitter: float = 0.0,
         reward: str = "magebench",
+        start: str | None = None,
+        release_direction: bool = False,
+        action_mix_up: bool | None = None,
         compat: str | None = None,
+        protocol: str | None = None,
+        system_turn: bool | None = None,
         **kwargs: Any,
     ) -> None:
+        if check_choice("protocol", protocol, PROTOCOLS) is not None and kwargs.get("parser") is None:
+            kwargs["parser"] = HeadingParser()
         check_choice("view", view, VIEWS)
         check_choice("reward", reward, REWARDS)
+        check_choice("start", start, (None, *STARTS))
         check_choice("compat", compat, (None, "magebench"))
         if not 0 <= jitter <= MOST_JITTER:
             raise UserError(f"jitter={jitter!r} must be from 0 to {MOST_JITTER:g} metres.")
@@ -127,7 +147,14 @@ class Football(VLEnv):
         if view == "camera":
             require_camera()
         self.jitter = float(jitter)
-        self.match = Match(compat=compat, decision_points=decision_points, reward=reward)
+        self.system_turn = protocol is not None if system_turn is None else system_turn
+        self.match = Match(
+            start=start or ("published" if compat else "with_ball"),
+            release_direction=release_direction,
+            action_mix_up=bool(compat) if action_mix_up is None else action_mix_up,
+            decision_points=decision_points,
+            reward=reward,
+        )
         self._tactician = Tactician()
         self._painter = PitchPainter(*self.image_size)
         self._reply_frames = 0
@@ -254,7 +281,7 @@ class Football(VLEnv):
             UserError: the state is damaged, or from another build of the engine.
         """
         if not isinstance(state, dict) or set(state) != {"match", "plan", "reply_frames"}:
-            raise UserError("This is not a saved state of vlgym/Football-v0; take one from get_state().")
+            raise UserError("This is not a saved state of football; take one from get_state().")
         self.match.load(state["match"])
         self._tactician = Tactician(**state["plan"])
         self._reply_frames = int(state["reply_frames"])

@@ -56,13 +56,26 @@ class Match:
     """A scenario being played.
 
     Args:
-        compat: `None`, or `"magebench"` for its confusion of actions.
+        start: `with_ball`, our player takes up the ball before the first reply; or `published`, the model begins at
+            the engine's first frame, when nobody has it.
+        release_direction: with `with_ball`, whether the run that takes the ball is over then; else `right` stays on.
+        action_mix_up: whether actions are executed as MageBench's program would with a development version.
         decision_points: whether one reply plays until the next decision point, or one frame only.
         reward: `magebench`, or `scoring`: +1 for a goal, -1 for one against.
     """
 
-    def __init__(self, *, compat: str | None = None, decision_points: bool = True, reward: str = "magebench") -> None:
-        self.compat = compat
+    def __init__(
+        self,
+        *,
+        start: str = "with_ball",
+        release_direction: bool = False,
+        action_mix_up: bool = False,
+        decision_points: bool = True,
+        reward: str = "magebench",
+    ) -> None:
+        self.start = start
+        self.release_direction = release_direction
+        self.action_mix_up = action_mix_up
         self.decision_points = decision_points
         self.reward = reward
         self.now: Snapshot
@@ -80,7 +93,7 @@ class Match:
         self.scenario, self.seed = scenario, seed
         self.now = self._engine.begin(scenario, seed)
         self._watch = {"mode": -1, "team": -1}
-        if self.compat is None:
+        if self.start == "with_ball":
             self._take_ball()
         self.ending, self.score, self.frames_played = "", 0.0, 0
         self.meter = RewardMeter(scenario.duration, scenario.end_on_possession_change)
@@ -180,11 +193,13 @@ class Match:
                 break
             self.now = self._engine.advance(ENGINE_CODES["right"])  # type: ignore[union-attr]
             self._find_end(stolen=False)
+        if self.release_direction:
+            self._engine.press(ENGINE_CODES["release_direction"])  # type: ignore[union-attr]
 
     def _frame(self, action: str) -> float:
         goals = self.now.score
         assert_begun(self._engine)
-        self.now = self._engine.advance(engine_code(action, self.compat))  # type: ignore[union-attr]
+        self.now = self._engine.advance(engine_code(action, self.action_mix_up))  # type: ignore[union-attr]
         reward, stolen = self.meter.pay(self.now, action)
         self.ending = self._find_end(stolen)
         if self.reward == "scoring":
@@ -223,7 +238,7 @@ def check_state(state: Any) -> bytes:
     Raises:
         UserError: it is not.
     """
-    fix = "Take a state from get_state() of vlgym/Football-v0."
+    fix = "Take a state from get_state() of a football environment."
     if not isinstance(state, dict) or set(state) != {*_FIELDS, "hash"}:
         raise UserError(f"This is not a saved football match: its fields are not those of one. {fix}")
     try:

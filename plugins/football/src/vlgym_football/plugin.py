@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from vlgym.hookspecs import hookimpl
 from vlgym.probes import Probe
 from vlgym.spec import EnvSpec
@@ -51,11 +53,25 @@ FOOTBALL = EnvSpec(
     ),
 )  # fmt: skip
 
+FOOTBALL_1 = replace(
+    FOOTBALL,
+    id="vlgym/Football-v1",
+    kwargs={"release_direction": True},
+    figure_episodes=100,
+    probes=(
+        Probe("nothing is on at the start", ("idle",) * 12, {"scenario": "R6_T_1"}, {"action_set": "19"}),
+        Probe("the published start", ("right",) * 8, {"scenario": "R1_P_1"}, {"start": "published"}),
+        Probe("the mix-up alone", ("sprint", "dribble", "right"), {"scenario": "R1_P_1"}, {"action_mix_up": True}),
+        *FOOTBALL.probes,
+    ),
+)
+"""The version in which who does nothing stands still. In the one before, the run that takes up the ball goes on."""
+
 
 @hookimpl
 def vlgym_envs() -> list[EnvSpec]:
-    """Return the family's spec."""
-    return [FOOTBALL]
+    """Return the family's specs."""
+    return [replace(FOOTBALL, replaced_by=FOOTBALL_1.id), FOOTBALL_1]
 
 
 @hookimpl
@@ -63,6 +79,6 @@ def vlgym_suites() -> list[SuitePart]:
     """Return the 108 situations of MageBench and its mini set of 20; football is played with the Online planner
     only."""
     return [
-        SuitePart("magebench", FOOTBALL.id, tuple({"scenario": name} for name in MAGEBENCH), repeats=3),
-        SuitePart("magebench-mini", FOOTBALL.id, tuple({"scenario": name} for name in MAGEBENCH_MINI), repeats=10),
+        SuitePart("magebench", FOOTBALL_1.id, tuple({"scenario": name} for name in MAGEBENCH), repeats=3),
+        SuitePart("magebench-mini", FOOTBALL_1.id, tuple({"scenario": name} for name in MAGEBENCH_MINI), repeats=10),
     ]

@@ -11,10 +11,11 @@ import numpy as np
 from vlgym.errors import check_choice
 
 from .oracles import Goal, reach
+from .starts import BoxTask
 from .tasks import MOVES, MiniWorldTask
 
 
-class Maze(MiniWorldTask):
+class Maze(BoxTask):
     """A maze of 3 x 3 m cells drawn by recursive backtracking: 8 x 8 cells (Maze), 2 x 2 (MazeS2), 3 x 3
     (MazeS3, MazeS3Fast).
 
@@ -22,9 +23,14 @@ class Maze(MiniWorldTask):
     Observation: the robot's camera, 60 degrees of vertical view.
     Actions: turn left, turn right (15 degrees; Fast: 45), move forward (0.15 m; Fast: 0.7 m).
     Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
-    Endings: terminated on reaching the box; truncated after `max_turns` (Maze 1536; S2 96; S3 216; S3Fast 300)
-        turns.
+    Endings: terminated on reaching the box; truncated after `max_turns` (Maze 1536; S2 96; S3 216; S3Fast 300; v1 S2
+        80, S3 180, S3Fast 60) turns.
+    Versions: v0 is MiniWorld's; v1 of the small ones starts away from the box and not facing it (`min_bearing`,
+        `min_distance`).
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
+
+    Args:
+        **kwargs: see `BoxTask`.
     """
 
     world_name = "Maze"

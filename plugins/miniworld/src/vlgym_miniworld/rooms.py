@@ -3,32 +3,43 @@
 from __future__ import annotations
 
 from .oracles import Goal, reach
+from .starts import BoxTask
 from .tasks import MiniWorldTask
 
 
-class Hallway(MiniWorldTask):
+class Hallway(BoxTask):
     """A straight hallway of 12 x 4 m with a red box in its last 2 m.
 
     Goal: come near the red box (centres closer than 1.15 m).
     Observation: the robot's camera, 60 degrees of vertical view; the box is nearly always in sight.
     Actions: turn left, turn right (15 degrees), move forward (0.15 m).
     Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
-    Endings: terminated on reaching the box; truncated after `max_turns` (250) turns.
+    Endings: terminated on reaching the box; truncated after `max_turns` (250; v1 120) turns.
+    Versions: v0 is MiniWorld's, which starts within 45 degrees of the hallway's direction; v1 starts away from the box
+        and not facing it (`min_bearing`, `min_distance`).
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
+
+    Args:
+        **kwargs: see `BoxTask`.
     """
 
     world_name = "Hallway"
 
 
-class OneRoom(MiniWorldTask):
+class OneRoom(BoxTask):
     """A square room with a red box: 10 m wide (OneRoom) or 6 m (OneRoomS6, OneRoomS6Fast).
 
     Goal: come near the red box (centres closer than 1.15 m; 1.74 m in the Fast variant).
     Observation: the robot's camera, 60 degrees of vertical view; the box may be behind it.
     Actions: turn left, turn right (15 degrees; Fast: 45), move forward (0.15 m; Fast: 0.7 m).
     Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
-    Endings: terminated on reaching the box; truncated after `max_turns` (180; S6 100; S6Fast 50) turns.
+    Endings: terminated on reaching the box; truncated after `max_turns` (180; S6 100; S6Fast 50; v1 120, S6 60,
+        S6Fast 14) turns.
+    Versions: v0 is MiniWorld's; v1 starts away from the box and not facing it (`min_bearing`, `min_distance`).
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
+
+    Args:
+        **kwargs: see `BoxTask`.
     """
 
     world_name = "OneRoom"

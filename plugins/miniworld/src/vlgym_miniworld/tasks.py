@@ -5,12 +5,13 @@ The rooms, physics, rewards and pictures are MiniWorld's. The modules `rooms`, `
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from vlgym.adapter import GymAdapter
-from vlgym.errors import UserError
+from vlgym.errors import UserError, check_choice
 from vlgym.prompts import PromptTemplate
 from vlgym.types import Outcome
 
@@ -20,6 +21,12 @@ from .oracles import Goal, Pilot, reach
 MOVES: dict[str, Any] = {"turn left": 0, "turn right": 1, "move forward": 2}
 MOVES_AND_PICK_UP: dict[str, Any] = {**MOVES, "move back": 3, "pick up": 4}
 ALL_ACTIONS: dict[str, Any] = {**MOVES_AND_PICK_UP, "drop": 5, "toggle": 6, "done": 7}
+
+COMPAT = (None, "vldac")
+VLDAC_TURNS, VLDAC_IMAGES, VLDAC_FAILURE = 128, 4, -1.0
+"""VL-DAC's setting of MiniWorld as in its public code (corl-team/VL-DAC, its configuration and rollout): turns of an
+episode, images in the prompt (the appendix of arXiv 2508.04280v1 says 4, too), and the reward of the last step of an
+episode that ends without one."""
 
 _INSTRUCTIONS = (
     "You are a robot in a 3D world, and the image shows what your camera sees. {task} "
@@ -34,6 +41,8 @@ class MiniWorldTask(GymAdapter):
         domain_rand: MiniWorld's randomisation: light, sky and textures, camera height, pitch and field of view,
             and the size of every single step and turn. The oracle then plans with the mean step and plans again
             at every turn. Not for Sign; the Fast variants vary textures only.
+        compat: `None`, or `"vldac"`, the setting of VL-DAC's code: 128 turns, four images in the prompt, a random
+            action for an unreadable reply, and -1 instead of 0 for the step that ends an episode without success.
         **kwargs: see `vlgym.env.VLEnv`; `max_turns` is MiniWorld's `max_episode_steps` `T`, also in the reward.
 
     Raises:
@@ -47,8 +56,11 @@ class MiniWorldTask(GymAdapter):
     world_name: ClassVar[str]
     can_randomise: ClassVar[bool] = True
 
-    def __init__(self, *, domain_rand: bool = False, **kwargs: Any) -> None:
+    def __init__(self, *, domain_rand: bool = False, compat: str | None = None, **kwargs: Any) -> None:
+        if check_choice("compat", compat, COMPAT) is not None:
+            kwargs = apply_vldac(kwargs)
         super().__init__(**kwargs)
+        self.compat = compat
         if not isinstance(domain_rand, bool):
             raise UserError(f"domain_rand={domain_rand!r} must be True or False.")
         if domain_rand and not self.can_randomise:
@@ -106,6 +118,9 @@ class MiniWorldTask(GymAdapter):
         """Step the world."""
         outcome = super().act(action)
         self._see(self.inner_obs, self.inner_info)
+        ended = outcome.terminated or outcome.truncated or self.turn + 1 >= self.max_turns
+        if self.compat and ended and outcome.reward <= 0:
+            return replace(outcome, reward=VLDAC_FAILURE)
         return outcome
 
     def oracle(self) -> str | None:
@@ -155,3 +170,15 @@ class StatefulTask(MiniWorldTask):
     prompt = PromptTemplate(
         version=1, instructions=_INSTRUCTIONS, turn="Turn {turn} of {max_turns}. {state}\nLegal actions: {actions}"
     )
+
+
+def apply_vldac(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the base class's arguments with VL-DAC's turns, history and fallback filled in; what was given stays."""
+    spec = arguments.get("vlgym_spec")
+    if spec is not None:
+        arguments = {
+            **arguments,
+            "vlgym_spec": replace(spec, history_turns=VLDAC_IMAGES - 1, history_images=VLDAC_IMAGES),
+        }
+    published = {"max_turns": VLDAC_TURNS, "invalid_action": "random"}
+    return {**published, **{name: value for name, value in arguments.items() if value is not None}}

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from vlgym.env import VLEnv
 from vlgym.errors import UserError, check_choice
+from vlgym.parsers.headings import HeadingParser, HeadingPlanParser
 from vlgym.prompts import PromptTemplate
 from vlgym.reset_options import ResetOption
 from vlgym.types import Outcome
@@ -25,6 +26,7 @@ ONLINE_TURNS = 50
 """MageBench's limit on replies of the Online planner."""
 
 RESTART = "restart"
+PROTOCOLS = (None, "magebench")
 
 ACTION_SETS: dict[str, dict[str, tuple[str | None, bool]]] = {
     "push": {name: (name, True) for name in DIRECTIONS},
@@ -44,7 +46,7 @@ class Sokoban(VLEnv):
         pushes cannot be undone.
     Observation: the room in gym-sokoban's sprites (brick walls, black floor, red targets, yellow boxes, a green
         player), 32 pixels a cell by default. The text counts the boxes on targets and says if the last move was
-        blocked; positions are in the picture only, unless `grid_text=True`.
+        blocked (not with `info_text=False`); positions are in the picture only, unless `grid_text=True`.
     Actions: `up`, `down`, `left`, `right`; all are always legal, and a blocked one costs its step. `restart=True` adds
         `restart`, which puts the level back to its start for one step (MageBench's prompt speaks of it, its parsers
         never accept it). `action_set="gym"` offers the package's nine actions instead, moves that do not push among
@@ -89,6 +91,12 @@ class Sokoban(VLEnv):
         restart: whether `restart` is an action.
         action_set: `push` or `gym`.
         grid_text: whether the text shows the room in XSB symbols too.
+        info_text: whether the text counts the boxes on targets and says that a move was blocked; by default it does,
+            but for `protocol="magebench"`.
+        protocol: `None`, or `"magebench"`: its reply headings (`vlgym.parsers.headings`), its system turn, and no
+            `info_text`.
+        system_turn: whether a model is told the rules by a system message and the reply format by the first user
+            message; by default it is with `protocol="magebench"` only. For models without a system role: `False`.
         **kwargs: of `VLEnv`.
 
     Options of `reset`: `level`, the number of a shipped level (or of the file's).
@@ -125,9 +133,14 @@ class Sokoban(VLEnv):
         restart: bool = False,
         action_set: str = "push",
         grid_text: bool = False,
+        info_text: bool | None = None,
+        protocol: str | None = None,
+        system_turn: bool | None = None,
         **kwargs: Any,
     ) -> None:
         check_choice("action_set", action_set, ACTION_SETS)
+        if check_choice("protocol", protocol, PROTOCOLS) is not None and kwargs.get("parser") is None:
+            kwargs["parser"] = HeadingPlanParser() if kwargs.get("planner") == "global" else HeadingParser()
         if max_steps is not None and max_steps < 1:
             raise UserError(f"max_steps={max_steps!r} must be >= 1.")
         self._source = LevelSource(
@@ -141,6 +154,8 @@ class Sokoban(VLEnv):
         super().__init__(**kwargs)
         self.restart = restart
         self.grid_text = grid_text
+        self.info_text = protocol is None if info_text is None else info_text
+        self.system_turn = protocol is not None if system_turn is None else system_turn
         self._actions = ACTION_SETS[action_set]
         self._legal = [*self._actions, *([RESTART] if restart else [])]
         self._words = {direction: word for word, (direction, push) in self._actions.items() if push and direction}
@@ -203,6 +218,8 @@ class Sokoban(VLEnv):
     def state_text(self) -> str:
         """How many boxes are on targets, whether the last move was blocked, and the room in symbols if asked for."""
         text = f"{self._note}Boxes on targets: {self.board.on_target} of {len(self.board.boxes)}."
+        if not self.info_text:
+            text = "The picture shows the room now."
         if not self.grid_text:
             return text
         rows = "\n".join(self.board.to_level().to_rows())

@@ -32,6 +32,23 @@ VIEWPORT = (672, 896)
 LONGEST_LIST = 4500
 """Characters of clickable elements that the text lists; the rest of a longer list may be clicked, but is not in it."""
 
+PLACEHOLDER = "words"
+"""What stands for the words of a search where no ready-made one is listed."""
+
+_LOOK = PromptTemplate(
+    version=2,
+    instructions=(
+        "You are shopping in a web shop; the image shows the page in your browser. {task}\n"
+        "search[words] works on the search page, with any words of your own. click[element] works for the "
+        "elements listed, and on a product page for each option's value, spelled as in the image. "
+        "Many products look alike: compare prices, and read the features. "
+        "Choose the options that are asked for before you click buy now, which ends the shopping. "
+        "You have {max_turns} turns.\n{format}"
+    ),
+    turn="{state}Legal actions: {actions}",
+)
+"""What is said where option values are not listed."""
+
 _numbers = itertools.count()
 
 
@@ -40,12 +57,12 @@ class WebShop(VLEnv):
 
     Goal: search, compare, choose options, and buy the product that the instruction describes, below its price limit.
     Observation: a screenshot of the shop's page in a headless Chromium, 672 x 896 pixels; the text holds the
-        instruction and the kind of page, and lists the elements that can be clicked. Product names, prices, ratings
-        and the chosen options are in the picture only.
+        instruction and the kind of page, and lists the elements that can be clicked (in `-v1` without the values of
+        options). Product names, prices, ratings, features and the chosen options are in the picture only.
     Actions: `search[words]` on the search page, any words; `click[element]` with an element of the page: article
         numbers (lower case), `next >`, `< prev`, `back to search`, `description`, `features`, `reviews`, option
-        values, `buy now`. Anything else, a search where there is no search bar included, is an invalid turn that
-        changes nothing.
+        values, `buy now`. A ready-made search is listed in `-v0` only. Anything else, a search where there is no search
+        bar included, is an invalid turn that changes nothing.
     Reward: 0 until `buy now`; then r_type * (attributes met + options met + [price within limit]) / (attributes +
         options + 1), the published formula (see `vlgym_webshop.reward`), from 0 to 1.
     Endings: terminated by the purchase; truncated after `max_turns` (50; the literature also uses 15 and 100).
@@ -55,8 +72,10 @@ class WebShop(VLEnv):
     Splits: goals 0-499 are test, 500-1499 val, from 1500 train, as published. In the generated catalogue no two
         splits want the same product. A seed of `vlgym.seeding.episode_seed` chooses its split; other seeds mean
         train; `split` overrides both.
+    Catalogue: `-v0` has 1,000 products that differ in their texts; `-v1` has groups of twelve look-alikes that differ
+        in price and features alone, and goals that one product of a group meets.
     Oracle: exact; it knows the product that the instruction was written for. It searches for the telling words of the
-        instruction where these list the product on the first page (about two goals in three), else for its name.
+        instruction where these list the product on the first page, else for its name.
 
     References: Yao et al., WebShop: Towards Scalable Real-World Web Interaction with Grounded Language Agents,
         NeurIPS 2022. VL-DAC, arXiv 2508.04280.
@@ -72,6 +91,10 @@ class WebShop(VLEnv):
         show_attributes: item pages link to the hidden attributes.
         nouns: noun tagger of the type score: `rules`, `spacy`, or `auto`: the model for WebShop's own files where it is
             installed, else the rule.
+        lookalikes: generate groups of twelve products that differ in what only their pages show: price and features.
+            Goals ask for what tells them apart, within a price limit that half of them pass.
+        suggest: list a ready-made search among the legal actions.
+        options_in_text: list the values of options among the legal actions; they may be clicked all the same.
         **kwargs: of `VLEnv`.
 
     Options of `reset`: `goal` (a number) chooses the goal; `split` its split.
@@ -113,6 +136,9 @@ class WebShop(VLEnv):
         search_anywhere: bool = False,
         show_attributes: bool = False,
         nouns: str = "auto",
+        lookalikes: bool = False,
+        suggest: bool = True,
+        options_in_text: bool = True,
         **kwargs: Any,
     ) -> None:
         check_choice("split", split, (None, *SPLITS))
@@ -124,8 +150,11 @@ class WebShop(VLEnv):
             )
         super().__init__(**kwargs)
         self.config = ShopConfig(
-            CatalogueSource(products, catalogue_seed, data), nouns, search_anywhere, show_attributes
+            CatalogueSource(products, catalogue_seed, data, bool(lookalikes)), nouns, search_anywhere, show_attributes
         )
+        self.suggest, self.options_in_text = bool(suggest), bool(options_in_text)
+        if not self.options_in_text:
+            self.prompt = _LOOK  # type: ignore[misc]  # of the class elsewhere; here it depends on an argument
         self.split = split
         self.full_page = full_page
         self.goal_number = -1
@@ -184,11 +213,14 @@ class WebShop(VLEnv):
         return f"{kind}[{argument}]" if accepted else None
 
     def legal_actions(self) -> list[str]:
-        """Clickable elements of the page; on the search page one search, made of the instruction's telling words."""
+        """Clickable elements of the page, option values only with `options_in_text`; on the search page one search:
+        with `suggest` made of the instruction's telling words, else the form alone, which as it stands finds nothing.
+        """
         rules = self.shop.rules
-        actions = [f"search[{suggest_search(self.goal.instruction)}]"] if self.page.kind == SEARCH else []
+        query = suggest_search(self.goal.instruction) if self.suggest else PLACEHOLDER
+        actions = [f"search[{query}]"] if self.page.kind == SEARCH else []
         room = LONGEST_LIST
-        for name in rules.clickables(self.page):
+        for name in rules.clickables(self.page, options=self.options_in_text):
             room -= len(name) + len("click[], ")
             if room >= 0 or name == "buy now":
                 actions.append(f"click[{name}]")

@@ -43,16 +43,16 @@ def missing_option(product: Product, goal: Goal, page: Page) -> str | None:
 
 
 def best_query(shop: Shop, goal: Goal) -> str | None:
-    """Return the first search that lists the goal's product early (on page 1 if any does): the instruction's telling
-    words, else the product's name, else more of its text."""
-    reachable = None
+    """Return the first search that lists the goal's product on page 1, else the one that lists it earliest: the
+    instruction's telling words, the product's name, more of its text."""
+    early: tuple[int, str] | None = None
     for query in _queries(shop, goal):
         found = shop.search(query)
         if goal.asin in found[:PAGE]:
             return query
-        if goal.asin in found and reachable is None:
-            reachable = query
-    return reachable
+        if goal.asin in found and (early is None or found.index(goal.asin) < early[0]):
+            early = found.index(goal.asin), query
+    return early[1] if early else None
 
 
 def _queries(shop: Shop, goal: Goal) -> Iterator[str]:
@@ -73,6 +73,6 @@ def _turn_pages(shop: Shop, goal: Goal, page: Page) -> str:
     wanted = found.index(goal.asin) // PAGE + 1
     if wanted == page.number:
         return f"click[{goal.asin.lower()}]"
-    if abs(wanted - page.number) > 3:
+    if abs(wanted - page.number) > 3 and page.query != best_query(shop, goal):
         return f"click[{BACK}]"
     return f"click[{NEXT if wanted > page.number else PREVIOUS}]"

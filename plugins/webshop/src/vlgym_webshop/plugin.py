@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from vlgym.hookspecs import hookimpl
 from vlgym.probes import Probe
 from vlgym.spec import EnvSpec
@@ -20,6 +22,7 @@ WEB_SHOP = EnvSpec(
     history_images=2,
     image_size=(672, 896),
     random_success_below=0.25,  # 3.8 % of the 500 test goals; a short test samples 30
+    blind=("vlgym_webshop.blind:Shopper",),
     system_requirements=("chromium", "chromium-driver", "fonts-dejavu-core"),
     references=(
         "Yao et al., WebShop: Towards Scalable Real-World Web Interaction with Grounded Language Agents, NeurIPS 2022",
@@ -50,8 +53,31 @@ WEB_SHOP = EnvSpec(
     ),
 )
 
+WEB_SHOP_1 = replace(
+    WEB_SHOP,
+    id="vlgym/WebShop-v1",
+    summary="Search a web shop, tell look-alikes apart by price and features, and buy what an instruction asks for.",
+    kwargs={"products": 2400, "lookalikes": True, "suggest": False, "options_in_text": False},
+    prompt_version=2,
+    random_success_below=0.05,
+    figure_episodes=100,
+    blind=("vlgym_webshop.blind:Shopper", "vlgym_webshop.blind:Guesser"),
+    probes=(
+        Probe("without the options", ("@oracle", "@oracle", "@legal -1"), {"goal": 0}),
+        Probe("to the end", ("@oracle...",), {"goal": 1}),
+        *(Probe("a look-alike", ("@oracle", f"@legal {n + 2}", "@legal -1"), {"goal": 9}) for n in range(4)),
+        Probe(
+            "an option that is not listed, and one that there is not",
+            ("@oracle", "@oracle", "@oracle", "click[no such value]", "click[features]", "click[< prev]", "@legal -1"),
+            {"goal": 600},
+        ),
+        Probe("the form of a search", ("@legal 0", "@legal 0", "search[<a> non slip]"), {"goal": 1600}),
+    ),
+)
+"""The version that needs the picture. The one before stays as it is, for comparison."""
+
 
 @hookimpl
 def vlgym_envs() -> list[EnvSpec]:
     """Return the family's specs."""
-    return [WEB_SHOP]
+    return [replace(WEB_SHOP, replaced_by=WEB_SHOP_1.id), WEB_SHOP_1]

@@ -69,8 +69,9 @@ class Rules:
     search_anywhere: bool = False
     show_attributes: bool = False
 
-    def clickables(self, page: Page) -> list[str]:
-        """Return what `click[...]` accepts on a page, lower case, in the order of the page."""
+    def clickables(self, page: Page, *, options: bool = True) -> list[str]:
+        """Return what `click[...]` accepts on a page, lower case, in the order of the page; without the values of
+        options where `options` is false."""
         if page.kind == RESULTS:
             previous = [PREVIOUS] if page.number > 1 else []
             return [BACK, *previous, NEXT, *(asin.lower() for asin in self.results(page))]
@@ -82,7 +83,7 @@ class Rules:
                 BACK,
                 PREVIOUS,
                 *details,
-                *(value for value in values if value not in (BACK, PREVIOUS, BUY, *details)),
+                *(value for value in values if options and value not in (BACK, PREVIOUS, BUY, *details)),
                 BUY,
             ]
         if page.kind == DETAIL:

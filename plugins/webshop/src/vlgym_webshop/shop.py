@@ -49,7 +49,9 @@ class Shop:
         self.tagger, self._tag = load_tagger(config.nouns, generated=config.source.data is None)
         self.catalogue = open_catalogue(config.source)
         self.rules = Rules(self.search, self.catalogue.product, config.search_anywhere, config.show_attributes)
-        self._search = lru_cache(_CACHED)(self.catalogue.search)
+        # A list of those with an attribute would tell look-alikes apart without a look at their pages.
+        plain = config.source.lookalikes and config.source.data is None
+        self._search = lru_cache(_CACHED)(self.catalogue.search_texts if plain else self.catalogue.search)
 
     def search(self, query: str) -> list[str]:
         """Return the article numbers that a query finds, best first, at most 50; 256 queries are remembered."""

@@ -1,6 +1,8 @@
-"""The plugin's spec and its parts of the MageBench suites; importing this module imports no environment code."""
+"""The plugin's specs and their parts of the MageBench suites; importing this module imports no environment code."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from vlgym.hookspecs import hookimpl
 from vlgym.probes import Probe
@@ -35,6 +37,7 @@ WEB_UI = EnvSpec(
     oracle="exact",
     random_success_below=0.01,
     figure_episodes=100,  # the test split has 6 projects, and a browser draws every page
+    blind=("vlgym_webui.blind:PageWriter",),
     system_requirements=("chromium", "chromium-driver", "fonts-liberation", "fonts-dejavu-core"),
     references=("Zhang et al., MageBench: Bridging Large Multimodal Models to Agents, 2024",),
     probes=(
@@ -47,11 +50,20 @@ WEB_UI = EnvSpec(
     ),
 )
 
+WEB_UI_1 = replace(
+    WEB_UI,
+    id="vlgym/WebUI-v1",
+    summary="Rebuild a small web page in HTML, CSS and JavaScript; its looks are in the pictures only.",
+    kwargs={"descriptions": "plain"},
+    probes=(*(Probe("a description without looks", (), {"project": project}) for project in PROJECTS), *WEB_UI.probes),
+)
+"""The version whose descriptions leave the looks to the pictures, as MageBench's do. The one before stays as it is."""
+
 
 @hookimpl
 def vlgym_envs() -> list[EnvSpec]:
-    """Return the family's spec."""
-    return [WEB_UI]
+    """Return the family's specs."""
+    return [replace(WEB_UI, replaced_by=WEB_UI_1.id), WEB_UI_1]
 
 
 @hookimpl
@@ -60,7 +72,7 @@ def vlgym_suites() -> list[SuitePart]:
     return [
         SuitePart(
             suite=name,
-            env_id=WEB_UI.id,
+            env_id=WEB_UI_1.id,
             items=tuple({"project": project} for project in projects),
             repeats=3,
             planners=("global", "online"),

@@ -3,6 +3,7 @@ plain files.
 
     index.html, style.css, script.js   the ground truth; elements to find carry data-filter-by and data-evalby
     tasks.md, _images/*.png            the description, with pictures
+    plain.md                           the same without looks: texts, names and interactions (may be missing)
     project.yaml                       title, split, viewport, interactions
 
 MageBench's folders have no project.yaml but an actions.py; Python from outside is never run, so such a folder is
@@ -26,6 +27,9 @@ from .style_table import FILTERS, METHODS
 
 FOLDER = Path(__file__).parent / "projects"
 CODE_FILES = ("index.html", "style.css", "script.js")
+PRIVATE_FILES = ("tasks.md", "plain.md", "project.yaml", "tasks_content.json")
+"""Files of a folder that are no part of its page."""
+
 VIEWPORT = (800, 600)
 MAGEBENCH_VIEWPORT = (1920, 1080)
 MOST_FILE_BYTES = 4_000_000
@@ -46,6 +50,7 @@ class Project:
         viewport: width and height of the window in pixels.
         interactions: what is done with the page, in order.
         description: `tasks.md` without its picture lines.
+        plain: `plain.md`; the description, where there is none.
         pictures: files of the pictures in `tasks.md`, initial page first.
         files: path below the folder -> contents: the ground truth, annotations included, and its assets.
     """
@@ -56,6 +61,7 @@ class Project:
     viewport: tuple[int, int]
     interactions: tuple[Interaction, ...]
     description: str
+    plain: str
     pictures: tuple[Path, ...]
     files: dict[str, bytes]
 
@@ -129,6 +135,7 @@ def _read_folder(folder: Path, stamp: tuple[tuple[str, int], ...]) -> Project:
         viewport=_read_viewport(fields.get("viewport"), VIEWPORT if own else MAGEBENCH_VIEWPORT),
         interactions=read_interactions(fields["interactions"]) if "interactions" in fields else (),
         description=description,
+        plain=_read_text(folder / "plain.md").strip() if (folder / "plain.md").is_file() else description,
         pictures=pictures,
         files=dict(_read_files(folder)),
     )
@@ -179,7 +186,7 @@ def _read_description(folder: Path) -> tuple[str, tuple[Path, ...]]:
 def _read_files(folder: Path) -> Iterator[tuple[str, bytes]]:
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
-        private = name.startswith("_images/") or name in ("tasks.md", "project.yaml", "tasks_content.json")
+        private = name.startswith("_images/") or name in PRIVATE_FILES
         if not path.is_file() or private or name.endswith((".py", ".pyc")):
             continue
         if path.is_symlink() or path.stat().st_size > MOST_FILE_BYTES:

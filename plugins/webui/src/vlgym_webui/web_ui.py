@@ -32,6 +32,7 @@ MOST_DESCRIPTION = 5000
 """Longest description in the prompt, in characters; a message has room for 8,192 in all."""
 
 PICTURES = ("all", "first")
+DESCRIPTIONS = ("looks", "plain")
 EXAMPLES = (
     write_action({"index.html": "<!DOCTYPE html>\n<html>\n<head><link rel=\"stylesheet\" href=\"style.css\"></head>\n"
                                 "<body><script src=\"script.js\"></script></body>\n</html>"}),
@@ -83,6 +84,8 @@ class WebUI(VLEnv):
             of the split.
         compat: `None` (corrected AES, of what is seen) or `"magebench"` (the published algorithm with its mistakes).
         pictures: `"all"` moments, or `"first"`: the initial page only, larger.
+        descriptions: `"looks"`: colours, sizes and distances stand in the description, too; `"plain"`: texts, names and
+            interactions only, and the looks are left to the pictures (a project without `plain.md` has one form).
         parser: by default the code-block parser under both planners.
         **kwargs: of `VLEnv`.
 
@@ -115,12 +118,14 @@ class WebUI(VLEnv):
         project: str | None = None,
         compat: str | None = None,
         pictures: str = "all",
+        descriptions: str = "looks",
         parser: str | Parser | None = None,
         max_turns: int | None = None,
         **kwargs: Any,
     ) -> None:
         check_choice("compat", compat, (None, "magebench"))
         check_choice("pictures", pictures, PICTURES)
+        check_choice("descriptions", descriptions, DESCRIPTIONS)
         if project is not None:
             load_project(project)
         if max_turns is None and kwargs.get("planner") == "global":
@@ -128,6 +133,7 @@ class WebUI(VLEnv):
         super().__init__(parser=parser or CodeBlockParser(), max_turns=max_turns, **kwargs)
         self.compat = compat == "magebench"
         self.pictures = pictures
+        self.descriptions = descriptions
         self._fixed = project
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
@@ -171,7 +177,7 @@ class WebUI(VLEnv):
     def task(self) -> str:
         """The description, the interactions, and what the page must look after itself."""
         width, height = self.project.viewport
-        text = self.project.description
+        text = self.project.plain if self.descriptions == "plain" else self.project.description
         parts = [text if len(text) <= MOST_DESCRIPTION else f"{text[:MOST_DESCRIPTION]}\n[... shortened]"]
         if self.project.interactions:
             done = "; ".join(f"({n}) {item.name}" for n, item in enumerate(self.project.interactions, 1))

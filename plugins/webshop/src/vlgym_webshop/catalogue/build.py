@@ -15,6 +15,8 @@ from pathlib import Path
 from ..errors import CatalogueError
 from .files import find_files, read_goals, read_products
 from .generate import VERSION, generate_products
+from .lookalikes import VERSION as LOOKALIKES_VERSION
+from .lookalikes import generate_lookalike_goals, generate_lookalikes
 from .records import Product
 from .store import FILE, Catalogue, CatalogueWriter
 from .wishes import generate_goals
@@ -28,7 +30,8 @@ MOST_PRODUCTS = 1_000_000
 
 @dataclass(frozen=True)
 class CatalogueSource:
-    """Which catalogue: generated (`products`, `seed`), or WebShop's files in the folder `data`.
+    """Which catalogue: generated (`products`, `seed`, and whether of `lookalikes`), or WebShop's files in the folder
+    `data`.
 
     Raises:
         CatalogueError: a value is out of its range.
@@ -37,6 +40,7 @@ class CatalogueSource:
     products: int = 1000
     seed: int = 0
     data: str | None = None
+    lookalikes: bool = False
 
     def __post_init__(self) -> None:
         if not (isinstance(self.products, int) and LEAST_PRODUCTS <= self.products <= MOST_PRODUCTS):
@@ -49,7 +53,8 @@ class CatalogueSource:
     def name(self) -> str:
         """Return the name of the catalogue's folder in the cache; equal only for equal contents."""
         if self.data is None:
-            return f"generated-{VERSION}.{LAYOUT}-{self.products}-{self.seed}"
+            kind = f"lookalikes-{LOOKALIKES_VERSION}" if self.lookalikes else "generated"
+            return f"{kind}-{VERSION}.{LAYOUT}-{self.products}-{self.seed}"
         digest = hashlib.sha256()
         for path in find_files(Path(self.data).expanduser()):
             status = path.stat()
@@ -89,7 +94,10 @@ def _make(source: CatalogueSource, root: Path, folder: Path) -> None:
     scratch = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=root))
     try:
         writer = CatalogueWriter(scratch)
-        if source.data is None:
+        if source.data is None and source.lookalikes:
+            writer.write_products(generate_lookalikes(source.products, source.seed))
+            writer.write_goals(generate_lookalike_goals(source.products, source.seed))
+        elif source.data is None:
             writer.write_products(generate_products(source.products, source.seed))
             writer.write_goals(generate_goals(source.products, source.seed))
         else:

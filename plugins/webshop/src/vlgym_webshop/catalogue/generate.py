@@ -76,7 +76,7 @@ _REVIEWS = (
     (3, "Mixed feelings", "Looks great, but the colour is not quite as shown."),
     (2, "Not for me", "It did not suit me, so I sent it back. The refund was quick."),
 )
-_CONTRADICTIONS = (("slim fit", "loose fit"), ("long sleeve", "short sleeve"), ("machine washable", "hand washable"))
+CONTRADICTIONS = (("slim fit", "loose fit"), ("long sleeve", "short sleeve"), ("machine washable", "hand washable"))
 _LETTERS = string.digits + string.ascii_uppercase
 
 
@@ -88,9 +88,13 @@ def generate_products(count: int, seed: int = 0) -> Iterator[Product]:
 
 def generate_product(index: int, seed: int = 0) -> Product:
     """Return product `index` of the catalogue `seed`."""
+    kinds = load_taxonomy().kinds
+    return write_product(random.Random(f"webshop product {seed} {index}"), kinds[index % len(kinds)], index, seed)
+
+
+def write_product(rng: random.Random, kind: Kind, index: int, seed: int) -> Product:
+    """Return a product of a kind, all of whose texts and figures are drawn from `rng`; its number is `index`'s."""
     taxonomy = load_taxonomy()
-    kind = taxonomy.kinds[index % len(taxonomy.kinds)]
-    rng = random.Random(f"webshop product {seed} {index}")
     words = {
         "brand": rng.choice(_BRAND_STARTS) + rng.choice(_BRAND_ENDS),
         "series": rng.choice(_SERIES),
@@ -106,7 +110,7 @@ def generate_product(index: int, seed: int = 0) -> Product:
     opening = rng.choice(_OPENINGS).format(
         **{**words, "head": words["head"].lower(), "use": words["use"].lower(), "material": words["material"].lower()}
     )
-    told = rng.sample(attributes, 2)
+    told = rng.sample(attributes, min(2, len(attributes)))
     description = f"{opening} {' '.join(taxonomy.sentences[text] for text in told)} {rng.choice(_CLOSINGS)}"
     price = _price(rng, kind)
     reviews = tuple(
@@ -141,7 +145,7 @@ def _attributes(rng: random.Random, kind: Kind) -> tuple[str, ...]:
     chosen: list[str] = []
     wanted = rng.randint(3, 5)
     for text in rng.sample(kind.attributes, len(kind.attributes)):
-        if len(chosen) < wanted and not any(text in pair and set(pair) & set(chosen) for pair in _CONTRADICTIONS):
+        if len(chosen) < wanted and not any(text in pair and set(pair) & set(chosen) for pair in CONTRADICTIONS):
             chosen.append(text)
     return tuple(chosen)
 

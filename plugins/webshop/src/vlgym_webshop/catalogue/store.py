@@ -125,6 +125,10 @@ class Catalogue:
                 return self.asins(
                     [row[0] for row in self._database.execute(statements[first], (rest.strip(), HITS)).fetchall()]
                 )
+        return self.search_texts(query)
+
+    def search_texts(self, query: str) -> list[str]:
+        """Return the article numbers whose texts the query finds, best first, at most 50; every word is a plain one."""
         return self.asins(self._index.search(query))
 
     def _read_product(self, asin: str) -> Product | None:

@@ -116,7 +116,7 @@ def generate_goals(products: int, seed: int = 0, lookup: Callable[[int], Product
     find = lookup or (lambda index: generate_product(index, seed))
     kinds = load_taxonomy().kinds
     for split, count in COUNTS.items():
-        targets = [index for index in range(products) if _split_of_target(index, len(kinds)) == split]
+        targets = [index for index in range(products) if split_of_target(index, len(kinds)) == split]
         rng = random.Random(f"webshop goals {seed} {split} {products}")
         for number in range(count):
             if number % len(targets) == 0:
@@ -125,12 +125,24 @@ def generate_goals(products: int, seed: int = 0, lookup: Callable[[int], Product
             yield write_goal(find(index), kinds[index % len(kinds)], rng)
 
 
-def write_goal(product: Product, kind: Kind, rng: random.Random) -> Goal:
-    """Return a goal that buying `product` with the right options meets in full."""
+def write_goal(
+    product: Product, kind: Kind, rng: random.Random, *, marks: tuple[str, ...] = (), limit: float | None = None
+) -> Goal:
+    """Return a goal that buying `product` with the right options meets in full.
+
+    Args:
+        product: what is wanted.
+        kind: its kind.
+        rng: the only source of chance.
+        marks: the attributes that are asked for; by default up to three are drawn.
+        limit: the price limit in dollars; by default one is drawn, or none.
+    """
     before = load_taxonomy().before
-    attributes = tuple(rng.sample(product.attributes, rng.randint(1, min(3, len(product.attributes)))))
+    drawn = rng.sample(product.attributes, rng.randint(1, min(3, len(product.attributes))))
+    attributes = marks or tuple(drawn)
     chosen = {axis: rng.choice(values) for axis, values in product.options.items() if rng.random() < 0.85}
     upper = price_limit(product.price, rng) if rng.random() < 0.8 else NO_LIMIT
+    upper = upper if limit is None else limit
     adjectives = [text for text in attributes if text in before]
     nouns = [text for text in attributes if text not in before]
     noun = rng.choice([kind.name, kind.name, rng.choice(kind.heads).lower()])
@@ -155,7 +167,7 @@ def price_limit(price: float, rng: random.Random) -> float:
     return max(rng.sample(grid, 2)) if len(grid) >= 2 else NO_LIMIT
 
 
-def _split_of_target(index: int, kinds: int) -> str:
+def split_of_target(index: int, kinds: int) -> str:
     """Return the split whose goals may ask for product `index`; it turns, so that each split meets every kind."""
     return {0: "test", 1: "val"}.get((index + index // kinds) % 10, "train")
 

@@ -1,0 +1,62 @@
+"""The player that sees no picture: it works from the task's sentence and the list of commands, without the engine."""
+
+from __future__ import annotations
+
+import random
+
+from vlgym_alfworld.blind import Searcher
+
+LOOK = ["look", "inventory", "help"]
+
+
+def text_of(task: str) -> str:
+    return f"You are an expert in a household.\nYour task is to: {task}.\nYou have 50 turns.\n\nTurn 1 of 50."
+
+
+def go_to(*places: str) -> list[str]:
+    return [f"go to {place}" for place in places]
+
+
+def test_it_fetches_treats_and_brings_what_the_commands_name() -> None:
+    player = Searcher(random.Random(0))
+    task = text_of("heat some egg and put it in diningtable")
+    rooms = ("cabinet 1", "diningtable 1", "microwave 1")
+    turns = [
+        ([*go_to(*rooms), *LOOK], "go to cabinet 1"),
+        ([*go_to(*rooms[1:]), "open cabinet 1", "examine cabinet 1", *LOOK], "open cabinet 1"),
+        ([*go_to(*rooms[1:]), "close cabinet 1", "take cup 1 from cabinet 1", *LOOK], "go to diningtable 1"),
+        ([*go_to("cabinet 1", "microwave 1"), "take egg 2 from diningtable 1", *LOOK], "take egg 2 from diningtable 1"),
+        ([*go_to("cabinet 1", "microwave 1"), "move egg 2 to diningtable 1", *LOOK], "go to microwave 1"),
+        ([*go_to(*rooms[:2]), "open microwave 1", "heat egg 2 with microwave 1", *LOOK], "heat egg 2 with microwave 1"),
+        ([*go_to(*rooms[:2]), "heat egg 2 with microwave 1", *LOOK], "go to diningtable 1"),
+        (["go to cabinet 1", "move egg 2 to diningtable 1", *LOOK], "move egg 2 to diningtable 1"),
+    ]
+    for legal, command in turns:
+        assert player.choose(task, tuple(legal)) == command
+
+
+def test_it_does_not_take_back_what_it_has_brought() -> None:
+    player = Searcher(random.Random(0))
+    task = text_of("put two cd in safe")
+    assert player.choose(task, ("take cd 1 from desk 1", "go to safe 1")) == "take cd 1 from desk 1"
+    assert player.choose(task, ("move cd 1 to safe 1", "go to desk 1")) == "move cd 1 to safe 1"
+    assert player.choose(task, ("take cd 1 from safe 1", "go to desk 1")) == "go to desk 1"
+    assert player.choose(task, ("take cd 2 from desk 1", "go to safe 1")) == "take cd 2 from desk 1"
+
+
+def test_it_lights_the_lamp_only_with_the_thing_in_its_hand() -> None:
+    player = Searcher(random.Random(0))
+    task = text_of("look at bowl under the desklamp")
+    assert player.choose(task, ("use desklamp 1", "go to shelf 1", "go to desk 1")) == "go to shelf 1"
+    assert player.choose(task, ("take bowl 1 from shelf 1", "go to desk 1")) == "take bowl 1 from shelf 1"
+    assert player.choose(task, ("move bowl 1 to shelf 1", "go to desk 1", "go to shelf 1")) == "go to desk 1"
+    assert player.choose(task, ("use desklamp 1", "go to shelf 1")) == "use desklamp 1"
+
+
+def test_it_goes_where_it_has_been_least_and_always_answers() -> None:
+    player = Searcher(random.Random(0))
+    places = tuple(go_to("a 1", "b 1", "c 1"))
+    went = [player.choose(text_of("put some mug in safe"), places) for _ in range(6)]
+    assert went == [*places, *places]
+    assert player.choose("no task", ("look",)) == "look"
+    assert player.choose("", ()) == ""

@@ -1,0 +1,220 @@
+"""The versions that need the picture: what differs from the published ones, and what is still won without seeing."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from itertools import permutations, product
+from typing import Any
+
+import pytest
+from vlgym_cards.blind import EZPointsTries, NumberLineScript, Points24Tries
+from vlgym_cards.cards import Card
+from vlgym_cards.ez_points import PAIRS, partners
+
+from vlgym.blind import BlindPlayer
+from vlgym.env import VLEnv
+from vlgym.errors import UserError
+from vlgym.evaluation import evaluate
+from vlgym.making import make
+from vlgym.policies import OraclePolicy
+
+Play = Callable[..., Any]
+
+
+def play_blind(env: VLEnv, player: BlindPlayer, options: dict[str, Any]) -> tuple[float, bool]:
+    """Return and success of one episode, in which the player is told the text and the legal actions alone."""
+    observation, info = env.reset(seed=0, options=options)
+    total, ended = 0.0, False
+    while not ended:
+        action = player.choose(observation["text"], tuple(info["vlgym"]["legal_actions"]))
+        observation, reward, terminated, truncated, info = env.step(env.parser.format([action]))
+        total, ended = total + reward, terminated or truncated
+    return total, info["success"]
+
+
+def published_starts() -> Iterator[tuple[int, int]]:
+    """(current, target), 36 of equal weight."""
+    for current, target in product(range(6), repeat=2):
+        yield current, target if current != target else (target + 1) % 5
+
+
+def wins_number_line(moves: str, current: int, targets: tuple[int, ...]) -> bool:
+    """Whether a sequence of moves reaches all targets without a wrong one, by the rules written down again here."""
+    left = list(targets)
+    for move in moves:
+        nearer = current + (1 if move == "+" else -1)
+        if abs(left[0] - nearer) >= abs(left[0] - current):
+            return False
+        current = nearer
+        if current == left[0]:
+            left.pop(0)
+            if not left:
+                return True
+    return False
+
+
+# ---- NumberLine ----------------------------------------------------------------------------------------------------
+
+
+def test_with_one_target_one_of_the_constant_players_must_win_half_and_with_two_none_wins_a_third() -> None:
+    one = {move: sum(wins_number_line(move * 10, c, (t,)) for c, t in published_starts()) / 36 for move in "+-"}
+    assert one["+"] + one["-"] == pytest.approx(1)
+    assert one["+"] == pytest.approx(0.528, abs=0.0005)
+    two = {
+        move: sum(
+            wins_number_line(move * 20, c, (t, later))
+            for c, t in published_starts()
+            for later in range(6)
+            if later != t
+        )
+        / 36
+        / 5
+        for move in "+-"
+    }
+    assert two["+"] == pytest.approx(0.167, abs=0.0005)
+    assert two["-"] < two["+"] < 0.35
+
+
+def test_the_second_target_is_shown_when_the_first_is_reached_and_ends_the_episode(play: Play) -> None:
+    env: Any = make("vlgym/NumberLine-v1")
+    env.reset(seed=1, options={"current": 2, "target": 3})
+    before = env.image()
+    rewards, terminated, _, info = play(env, ["+"])
+    assert (rewards, terminated, info["current"]) == ([1.0], False, 3)
+    assert info["target"] != 3
+    assert not info["solved"]
+    assert (env.image() != before).any()
+    rest = []
+    while not terminated:
+        _, reward, terminated, _, info = env.step(env.solve())
+        rest.append(reward)
+    assert rest[-1] == 1.0
+    assert (info["success"], info["solved"], env.episode_return) == (True, True, 2.0)
+
+
+def test_one_wrong_move_on_the_way_to_either_target_loses_strict_success(play: Play) -> None:
+    env: Any = make("vlgym/NumberLine-v1")
+    for wrong_at in (0, 1):
+        env.reset(seed=1, options={"current": 2, "target": 3})
+        for leg in range(2):
+            if leg == wrong_at:
+                play(env, ["-" if env.oracle() == "+" else "+"])
+            while not env._ended and len(env.later) == 1 - leg:
+                _, _, _, _, info = env.step(env.solve())
+        assert info["solved"]
+        assert (info["success"], env.episode_return) == (False, 1.0)
+
+
+def test_the_second_target_is_uniform_over_the_other_numbers() -> None:
+    env: Any = make("vlgym/NumberLine-v1")
+    counts = dict.fromkeys(range(6), 0)
+    for seed in range(600):
+        env.reset(seed=seed, options={"current": 0, "target": 3})
+        counts[env.later[0]] += 1
+    assert counts.pop(3) == 0
+    assert all(80 <= count <= 160 for count in counts.values())
+
+
+def test_the_version_before_is_the_published_one_still() -> None:
+    old = make("vlgym/NumberLine-v0")
+    assert (old.max_turns, make("vlgym/NumberLine-v1").max_turns) == (10, 20)
+    old.reset(seed=0)
+    assert "second" not in old.instructions
+    assert make("vlgym/NumberLine-v1", compat="rl4vlm").max_turns == 10
+
+
+def test_the_fixed_moves_have_the_best_return_of_all_sequences() -> None:
+    env = make("vlgym/NumberLine-v0", image_size=(16, 16))
+    player = NumberLineScript
+    returns = [play_blind(env, player(random.Random(0)), {"current": c, "target": t})[0] for c, t in published_starts()]
+    assert sum(returns) / 36 == pytest.approx(-0.917, abs=0.0005)
+
+
+# ---- EZPoints and Points24 -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("title", ["EZPoints", "Points24"])
+def test_the_second_refused_number_ends_the_episode_and_is_said_in_the_task(title: str, play: Play) -> None:
+    env = make(f"vlgym/{title}-v1")
+    cards = ["H5", "S7", "D5", "C7"][: env.hand_size]  # type: ignore[attr-defined]
+    observation, _ = env.reset(seed=0, options={"cards": cards})
+    assert "the second refusal ends the game" in observation["text"]
+    rewards, terminated, truncated, info = play(env, ["9", "5", "10", "7"])
+    assert (rewards, terminated, truncated) == ([-1, 0, -1], True, False)
+    assert (info["refused"], info["success"], info["invalid_action"]) == (2, False, True)
+
+
+def test_one_refusal_loses_strict_success_only(play: Play) -> None:
+    env = make("vlgym/EZPoints-v1")
+    for actions, strict in ((["5", "+", "7", "="], True), (["9", "5", "+", "7", "="], False)):
+        env.reset(seed=0, options={"cards": ["H5", "S7"]})
+        *_, info = play(env, actions)
+        assert info["success"]
+        assert info["strict_success"] is strict
+
+
+def test_in_the_published_versions_refusals_go_on_as_in_the_papers_code(play: Play) -> None:
+    for env in (make("vlgym/EZPoints-v0"), make("vlgym/EZPoints-v1", compat="rl4vlm")):
+        env.reset(seed=0, options={"cards": ["H5", "S7"]})
+        rewards, terminated, _, info = play(env, ["9", "9", "9"])
+        assert (rewards, terminated) == ([-1, -1, -1], False)
+        assert "refused" not in info
+
+
+@pytest.mark.parametrize("wrong", [{"refusals": 0}, {"refusals": 1.5}, {"hands": "fair"}])
+def test_wrong_arguments_of_the_new_rules_are_named(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match=next(iter(wrong))):
+        make("vlgym/EZPoints-v0", **wrong)
+
+
+def test_the_balanced_hands_are_all_pairs_that_the_published_rule_deals() -> None:
+    dealt = {tuple(sorted((min(rank, 10), other))) for rank in range(2, 14) for other in partners(min(rank, 10))}
+    assert dealt == {tuple(sorted(pair)) for pair in PAIRS}
+    env: Any = make("vlgym/EZPoints-v1", image_size=(16, 16))
+    counts = dict.fromkeys(map(tuple, map(sorted, PAIRS)), 0)
+    for seed in range(700):
+        env.reset(seed=seed)
+        counts[tuple(sorted(env.numbers))] += 1
+    assert all(65 <= count <= 140 for count in counts.values())
+
+
+def test_without_the_picture_the_published_hands_are_mostly_won_and_the_balanced_ones_mostly_lost() -> None:
+    weights: dict[tuple[int, ...], float] = {}
+    for rank in range(2, 14):
+        for other in partners(min(rank, 10)):
+            pair = tuple(sorted((min(rank, 10), other)))
+            weights[pair] = weights.get(pair, 0.0) + 1 / 12 / len(partners(min(rank, 10)))
+    published, balanced = make("vlgym/EZPoints-v0", image_size=(16, 16)), make("vlgym/EZPoints-v1", image_size=(16, 16))
+    shares = {"published": 0.0, "balanced": 0.0}
+    for pair, weight in weights.items():
+        options = {"cards": [f"{'HS'[place]}{Card(value, 'H').symbol}" for place, value in enumerate(pair)]}
+        shares["published"] += weight * play_blind(published, EZPointsTries(random.Random(0)), options)[1]
+        shares["balanced"] += play_blind(balanced, EZPointsTries(random.Random(0)), options)[1] / len(weights)
+    assert shares["published"] == pytest.approx(0.792, abs=0.0005)
+    assert shares["balanced"] == pytest.approx(2 / 7)
+
+
+def test_no_order_of_guesses_wins_more_of_the_balanced_hands() -> None:
+    """Whatever is tried first and, if that is refused, next; each with the operator and the partner that fit best."""
+
+    def wins(first: int, second: int) -> int:
+        taken = [pair for pair in PAIRS if first in pair]
+        others = [pair for pair in PAIRS if first not in pair and second in pair]
+        return bool(taken) + bool(others)  # one pair of each group can be written, as the operator comes second
+
+    assert max(wins(*pair) for pair in permutations(range(1, 11), 2)) == 2
+
+
+def test_a_player_of_24_who_is_lucky_with_its_numbers_wins() -> None:
+    env = make("vlgym/Points24-v0", image_size=(16, 16))
+    total, success = play_blind(env, Points24Tries(random.Random(0)), {"cards": ["H10", "S10", "DA", "C3"]})
+    assert (total, success) == (10 - 1, True)  # 10 and 10, then a third 10 is refused, 1, and 24 - 21 = 3
+    total, success = play_blind(env, Points24Tries(random.Random(0)), {"cards": ["H9", "S9", "D9", "C9"]})
+    assert not success
+
+
+@pytest.mark.parametrize("title", ["NumberLine", "EZPoints"])
+def test_the_oracle_wins_every_episode_of_the_newer_version(title: str) -> None:
+    report = evaluate(f"vlgym/{title}-v1", OraclePolicy(), episodes=60, env_kwargs={"image_size": (32, 32)})
+    assert report.success == 1.0

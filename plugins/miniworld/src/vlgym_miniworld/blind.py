@@ -1,0 +1,63 @@
+"""What can be won in MiniWorld without the picture: by wandering about, or by going round."""
+
+from __future__ import annotations
+
+import random
+import re
+
+from vlgym.blind import BlindPlayer
+
+_DEGREES = re.compile(r"(\d+)(?:\.\d+)? degrees")
+_METRES = re.compile(r"takes you (?:about )?(\d+(?:\.\d+)?) m\b")
+
+
+class Wanderer(BlindPlayer):
+    """Goes straight on for a while, turns by a third to a half of a right angle or more, and goes on; picks up what it
+    may now and then."""
+
+    name = "wanderer"
+
+    def __init__(self, rng: random.Random) -> None:
+        super().__init__(rng)
+        self._plan: list[str] = []
+
+    def choose(self, text: str, legal: tuple[str, ...]) -> str:
+        """Return the next move of the present leg."""
+        if not self._plan:
+            self._plan = self._make_leg(text, legal)
+        return self._plan.pop(0)
+
+    def _make_leg(self, text: str, legal: tuple[str, ...]) -> list[str]:
+        degrees = _DEGREES.search(text)
+        step = max(1, int(degrees[1])) if degrees else 15
+        turn = self.rng.choice(("turn left", "turn right"))
+        turns = max(1, round(self.rng.uniform(30, 150) / step))
+        ahead = self.rng.randint(3, 10) * max(1, 30 // step)
+        leg = [turn] * turns + ["move forward"] * ahead
+        if "pick up" in legal:
+            leg = [
+                move for number, move in enumerate(leg) for move in ([move, "pick up"] if number % 4 == 3 else [move])
+            ]
+        return leg
+
+
+class Circler(BlindPlayer):
+    """Goes straight on for about 4 m, turns by 45 to 90 degrees, always to the same side, and goes on: it comes round
+    more of a room than who turns to either side."""
+
+    name = "circler"
+
+    def __init__(self, rng: random.Random) -> None:
+        super().__init__(rng)
+        self._side = rng.choice(("turn left", "turn right"))
+        self._plan: list[str] = []
+
+    def choose(self, text: str, legal: tuple[str, ...]) -> str:
+        """Return the next move of the present leg."""
+        if not self._plan:
+            degrees, metres = _DEGREES.search(text), _METRES.search(text)
+            turn, step = (float(degrees[1]) if degrees else 15.0), (float(metres[1]) if metres else 0.15)
+            turns = max(1, round(self.rng.uniform(45, 90) / max(1.0, turn)))
+            ahead = max(1, round(self.rng.uniform(3.2, 4.8) / max(0.01, step)))
+            self._plan = [self._side] * turns + ["move forward"] * ahead
+        return self._plan.pop(0)

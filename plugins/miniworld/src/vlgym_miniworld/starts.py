@@ -1,0 +1,76 @@
+"""Starts from which the red box has to be looked for: the robot stands away from it and does not face it.
+
+MiniWorld draws robot and box anywhere, so in a small room a robot that wanders about often meets the box. Here only
+the robot's place and heading are drawn again; rooms and boxes stay MiniWorld's. Turn limits are the specs' business.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from vlgym.errors import UserError, check_number
+
+from .oracles import Pose, pose_of
+from .tasks import MiniWorldTask
+
+PLACES = 100
+"""Places of the robot that are tried with one world before another world is drawn."""
+
+WORLDS = 100
+"""Worlds that are tried before the rule is given up as impossible."""
+
+
+class BoxTask(MiniWorldTask):
+    """Base of the tasks in which the robot may start anywhere and looks for one red box.
+
+    Args:
+        min_bearing: the robot's heading and the direction of the box differ at least by this angle at the start, in
+            degrees, 170 at most; where both are 0, the start is MiniWorld's own.
+        min_distance: at the start the centres of robot and box are at least so far apart, in metres.
+        **kwargs: see `MiniWorldTask`.
+
+    Raises:
+        UserError: an argument is out of its range; at `reset`, no room has such a start.
+    """
+
+    def __init__(self, *, min_bearing: float = 0.0, min_distance: float = 0.0, **kwargs: Any) -> None:
+        check_number("min_bearing", min_bearing, 0, 170, hint="It is an angle in degrees.")
+        check_number("min_distance", min_distance, 0, hint="It is a distance in metres.")
+        super().__init__(**kwargs)
+        self.min_bearing, self.min_distance = float(min_bearing), float(min_distance)
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        """Reset the world, then draw the robot's place until it is as far from the box and as much aside as asked."""
+        super().start(rng, options)
+        if self.min_bearing or self.min_distance:
+            self._draw_start()
+            self._see(self.world.render_obs(), self.inner_info)
+
+    def _draw_start(self) -> None:
+        world = self.world
+        for _ in range(WORLDS):
+            for _ in range(PLACES):
+                world.entities.remove(world.agent)
+                world.place_agent()  # any room, any place in it, any heading
+                if self._is_far():
+                    return
+            world.reset()
+        raise UserError(
+            f"{self.world_name} has no start {self.min_distance:g} m from the box and {self.min_bearing:g} degrees "
+            f"aside that {WORLDS} worlds could show. Choose a smaller min_distance or min_bearing."
+        )
+
+    def _is_far(self) -> bool:
+        bearing, distance = locate(pose_of(self.world), self.world.box)
+        return bearing >= self.min_bearing and distance >= self.min_distance
+
+
+def locate(pose: Pose, entity: Any) -> tuple[float, float]:
+    """Return by how many degrees (0 to 180) the direction of an entity differs from a pose's heading, and how many
+    metres away its centre is."""
+    east, south = float(entity.pos[0]) - pose.x, float(entity.pos[2]) - pose.z
+    aside = math.remainder(math.atan2(-south, east) - pose.heading, math.tau)
+    return abs(math.degrees(aside)), math.hypot(east, south)

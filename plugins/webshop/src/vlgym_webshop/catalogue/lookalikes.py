@@ -1,0 +1,118 @@
+"""A catalogue of look-alikes: groups of twelve products whose indexed texts and options are the same to the letter.
+
+In a group each product has two of four marks, attributes that only its page of features names (no title, description,
+first feature or option of any product of that kind does), once at a price within the limit that goals of the group
+state, and once above it. A goal asks for both marks, so one of the twelve meets it. Which one that is, neither the
+search nor any text says: prices stand on the pages of results and products, marks on the pages of features. The twelve
+are in a drawn order, as the search lists them. Nothing here draws or judges.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from itertools import combinations
+
+from .generate import CONTRADICTIONS, write_product
+from .records import Goal, Product
+from .taxonomy import Kind, load_taxonomy
+from .wishes import COUNTS, split_of_target, write_goal
+
+VERSION = 1
+"""Bump it with every change that alters a product or goal of these catalogues."""
+
+MARKS = 4
+"""Attributes of a kind that tell the products of a group apart."""
+
+GROUP = 12
+"""Products of a group: six pairs of marks, each at two prices."""
+
+STEP = 10
+"""Price limits are multiples of so many dollars."""
+
+
+def generate_lookalikes(count: int, seed: int = 0) -> Iterator[Product]:
+    """Yield `count` products, group after group; kinds take turns."""
+    for index in range(count):
+        yield generate_lookalike(index, seed)
+
+
+def generate_lookalike(index: int, seed: int = 0) -> Product:
+    """Return product `index`; its last two attributes are its marks."""
+    group, place = divmod(index, GROUP)
+    kinds = load_taxonomy().kinds
+    kind = kinds[group % len(kinds)]
+    told, _ = share_attributes(kind)
+    base = write_product(
+        random.Random(f"webshop look-alikes {seed} {group}"), replace(kind, attributes=told), index, seed
+    )
+    marks, dear = arrange(group, seed)[place]
+    sentences = load_taxonomy().sentences
+    features = [f"{text.capitalize()}: {sentences[text]}" for text in marks]
+    own = random.Random(f"webshop look-alike {seed} {index}")
+    limit = limit_of(group, seed)
+    price = (limit if dear else limit - STEP) + own.randint(1, STEP - 2) + own.choice((0.99, 0.95, 0.49))
+    bullets = list(base.bullets[1:]) + features
+    own.shuffle(bullets)
+    return replace(
+        base,
+        bullets=(base.bullets[0], *bullets),
+        attributes=(*base.attributes, *marks),
+        price=price,
+        price_tag=f"${price:.2f}",
+    )
+
+
+def generate_lookalike_goals(products: int, seed: int = 0) -> Iterator[Goal]:
+    """Yield all goals, in the order test, val, train; no two splits want products of one group."""
+    kinds = load_taxonomy().kinds
+    for split, count in COUNTS.items():
+        targets = [
+            index
+            for index in range(products)
+            if split_of_target(index // GROUP, len(kinds)) == split
+            and not arrange(index // GROUP, seed)[index % GROUP][1]
+        ]
+        rng = random.Random(f"webshop look-alike goals {seed} {split} {products}")
+        for number in range(count):
+            if number % len(targets) == 0:
+                rng.shuffle(targets)
+            index = targets[number % len(targets)]
+            group = index // GROUP
+            product, limit = generate_lookalike(index, seed), float(limit_of(group, seed))
+            yield write_goal(product, kinds[group % len(kinds)], rng, marks=product.attributes[-2:], limit=limit)
+
+
+def share_attributes(kind: Kind) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the attributes that texts of a kind may tell, and its marks, which they never do; the same in every
+    catalogue. No two of them contradict each other."""
+    return _share(kind.name, kind.attributes)
+
+
+@lru_cache(maxsize=256)
+def _share(name: str, attributes: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    kept: list[str] = []
+    for text in random.Random(f"webshop marks {name}").sample(attributes, len(attributes)):
+        if not any(text in pair and set(pair) & set(kept) for pair in CONTRADICTIONS):
+            kept.append(text)
+    return tuple(kept[MARKS:]), tuple(kept[:MARKS])
+
+
+@lru_cache(maxsize=4096)
+def arrange(group: int, seed: int = 0) -> tuple[tuple[tuple[str, str], bool], ...]:
+    """Return for each place of a group its marks, and whether it is above the limit."""
+    kinds = load_taxonomy().kinds
+    _, marks = share_attributes(kinds[group % len(kinds)])
+    places = [(pair, dear) for pair in combinations(marks, 2) for dear in (False, True)]
+    random.Random(f"webshop arrangement {seed} {group}").shuffle(places)
+    return tuple(places)
+
+
+def limit_of(group: int, seed: int = 0) -> int:
+    """Return the price limit, in dollars, of the goals of a group: a multiple of ten within the prices of its kind."""
+    kinds = load_taxonomy().kinds
+    low, high = kinds[group % len(kinds)].price
+    steps = range(max(1, int(low) // STEP + 1), max(2, int(high) // STEP + 1))
+    return STEP * random.Random(f"webshop limit {seed} {group}").choice(steps)

@@ -1,0 +1,118 @@
+"""What a page scores in WebUI that is written from the description alone, in one reply."""
+
+from __future__ import annotations
+
+import html
+import re
+
+from vlgym.blind import BlindPlayer
+
+_QUOTED = re.compile(r"\"([^\"]{1,200})\"(?:\s*\(([^)\"]*)\))?")
+_COLOUR = re.compile(r"#[0-9a-f]{6}|#[0-9a-f]{3}\b", re.IGNORECASE)
+_WIDTH = re.compile(r"(\d{2,4}) px(?: wide|, centred)")
+_TOP = re.compile(r"(\d+) px from the top")
+_ROUND = re.compile(r"(\d+) px corners")
+_BORDER = re.compile(r"border (\d+) px (#[0-9a-f]{3,6})", re.IGNORECASE)
+_SIZE = re.compile(r"(\d+) px")
+_ACCORDION = re.compile(r"heading \"[^\"]+\"[^\"]*then three (?:white )?boxes")
+_CLASS = re.compile(r"(?:^|\b)class ([a-z][a-z0-9-]*)|^([a-z]+-[a-z0-9]+)$")
+_ANSWER = re.compile(r"shows its answer \(([^)]*)\)")
+_PADDING = re.compile(r"padding ((?:\d+ px ?)+)")
+
+
+class PageWriter(BlindPlayer):
+    """Writes the same page at every turn: what the description's first part quotes, one thing below the other, in the
+    colours and sizes and under the class that stand behind it; a column of questions with hidden answers, where that
+    is described. What is not described is black on white, in a column in the middle."""
+
+    name = "from the description"
+
+    def choose(self, text: str, legal: tuple[str, ...]) -> str:
+        """Return the blocks of all three files."""
+        told = text.split("The page is compared at first")[0].replace("\n", " ")
+        page = write_accordion(told) if _ACCORDION.search(told) else write_page(told)
+        return "\n".join(f"```{language}\n{code}\n```" for language, code in page.items())
+
+
+def write_page(told: str) -> dict[str, str]:
+    """Return html, css and javascript of a page that shows what is quoted before the first interaction."""
+    told = told.split("## After")[0]
+    colours = _COLOUR.findall(told)
+    lines, rules = [], []
+    for number, found in enumerate(_QUOTED.finditer(told)):
+        words, looks = found[1], found[2] or ""
+        named = _CLASS.search(looks)
+        classes = f"line-{number} {named[1] or named[2]}" if named else f"line-{number}"
+        lines.append(f'<div class="{classes}">{html.escape(words)}</div>')
+        rules.append(f".line-{number} {{ margin: 12px 0; {_style(looks)} }}")
+    width, top = _WIDTH.search(told), _TOP.search(told)
+    rules.insert(0, f"main {{ width: {width[1] if width else 560}px; margin: {top[1] if top else 48}px auto; }}")
+    return _join(colours[0] if colours else "#ffffff", f"<main>{''.join(lines)}</main>", rules, "")
+
+
+def write_accordion(told: str) -> dict[str, str]:
+    """Return a page with a heading and boxes that hold a question and, when they are open, an answer."""
+    before, *after = told.split("## After")
+    quoted = _QUOTED.findall(before)
+    (heading, heading_looks), questions = quoted[0], quoted[1:]
+    answers = [found[0] for part in after for found in _QUOTED.findall(part) if found[0].endswith((".", "!"))]
+    width, top, corners, border = (each.search(before) for each in (_WIDTH, _TOP, _ROUND, _BORDER))
+    shown = _ANSWER.search(" ".join(after))
+    ground, opened = _COLOUR.findall(before), _COLOUR.findall(after[0]) if after else []
+    looks = next((told for _, told in reversed(questions) if _COLOUR.search(told)), "")
+    padding = _PADDING.search(looks)
+    inside = padding[1].replace(" px", "px").strip() if padding else ""
+    boxes = "".join(
+        f'<div class="box"><div class="question" id="q{number}">{html.escape(question)}</div>'
+        f'<div class="answer">{html.escape(answer)}</div></div>'
+        for number, ((question, _), answer) in enumerate(zip(questions, [*answers, *[""] * 9], strict=False), 1)
+    )
+    rules = [
+        f"main {{ width: {width[1] if width else 560}px; margin: {top[1] if top else 48}px auto; }}",
+        f"h1 {{ margin: 0 0 24px; {_style(heading_looks)} }}",
+        ".box { margin-bottom: 12px; background: #ffffff; "
+        + (f"border: {border[1]}px solid {border[2]}; " if border else "")
+        + (f"border-radius: {corners[1]}px; " if corners else "")
+        + "}",
+        f".question {{ {f'padding: {inside}; ' if inside else ''}{_style(looks)} }}",
+        ".answer { display: none; "
+        + (f"padding: 0 {inside.split()[-1]} {inside.split()[0]}; " if inside else "")
+        + f"{_style(shown[1] if shown else '')} }}",
+        ".box.open .answer { display: block; }",
+    ]
+    if len(opened) > 1:
+        rules.append(f".box.open {{ background: {opened[0]}; border-color: {opened[1]}; }}")
+    script = (
+        'document.querySelectorAll(".question").forEach((question) => question.addEventListener("click", () => {\n'
+        '  document.querySelectorAll(".box").forEach((box) => {\n'
+        '    box.classList.toggle("open", box === question.parentElement && !box.classList.contains("open"));\n'
+        "  });\n}));"
+    )
+    return _join(
+        ground[0] if ground else "#ffffff", f"<main><h1>{html.escape(heading)}</h1>{boxes}</main>", rules, script
+    )
+
+
+def _style(looks: str) -> str:
+    """Return what stands behind a text of its size, colour and weight, as CSS."""
+    size, colour = _SIZE.search(looks), _COLOUR.search(looks)
+    style = [f"font-size: {size[1]}px"] if size else []
+    style += [f"color: {colour[0]}"] if colour else []
+    style += ["font-weight: 700"] if "bold" in looks else []
+    return "; ".join(style)
+
+
+def _join(ground: str, body: str, rules: list[str], script: str) -> dict[str, str]:
+    head = '<meta charset="utf-8"><link rel="stylesheet" href="style.css">'
+    return {
+        "html": f'<!DOCTYPE html>\n<html lang="en">\n<head>{head}</head>\n<body>{body}'
+        '<script src="script.js"></script></body>\n</html>',
+        "css": "\n".join(
+            [
+                "* { box-sizing: border-box; }",
+                f'body {{ margin: 0; background: {ground}; font-family: "Liberation Sans", Arial, sans-serif; }}',
+                *rules,
+            ]
+        ),
+        "javascript": f'"use strict";\n{script}',
+    }

@@ -1,0 +1,189 @@
+"""Blind players: what they are handed, how they choose, and what is made of the measurement."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from toys import Walk, installed, make_entry, make_spec
+
+from vlgym.blind import BlindPlayer, Searcher, leave_out_list, weigh_words
+from vlgym.blind_gap import find_blind_share, rate_difficulty
+from vlgym.blind_policies import BlindPolicy, load_players, make_constant
+from vlgym.errors import PluginError, SpecError, UserError
+from vlgym.evaluation import evaluate
+from vlgym.rollout import Runner, run_episodes
+from vlgym.testing.blind_floor import choose_blind, find_constants, measure_blind
+from vlgym.types import Turn
+
+HANDED: list[tuple[Any, ...]] = []
+
+
+class Spy(BlindPlayer):
+    name = "spy"
+
+    def __init__(self, rng: random.Random) -> None:
+        super().__init__(rng)
+        self.turns = 0
+
+    def choose(self, text: str, legal: tuple[str, ...]) -> str:
+        self.turns += 1
+        HANDED.append((self, self.turns, type(text), {type(each) for each in legal}, text, legal, vars(self)))
+        return self.rng.choice(legal)
+
+
+class Nameless(BlindPlayer):
+    pass
+
+
+def play(policy: BlindPolicy, episodes: int = 3) -> list[list[Any]]:
+    runner = Runner([Walk(vlgym_spec=make_spec())], split="val", episodes=episodes)
+    return list(run_episodes(runner, policy))
+
+
+def test_a_player_is_handed_the_text_and_the_legal_actions_as_plain_texts_and_nothing_else() -> None:
+    HANDED.clear()
+    episodes = play(BlindPolicy("spy", Spy))
+    records = [record for episode in episodes for record in episode]
+    assert [handed[4] for handed in HANDED] == [record.text for record in records]
+    for player, _, kind, kinds, _, legal, memory in HANDED:
+        assert (kind, kinds, legal) == (str, {str}, ("left", "right"))
+        assert memory.keys() == {"rng", "turns"}
+        assert not any(hasattr(player, name) for name in ("env", "turn", "image", "seed"))
+
+
+def test_each_episode_has_a_player_of_its_own_whose_chance_is_that_of_the_seed() -> None:
+    HANDED.clear()
+    first = [[record.reply for record in episode] for episode in play(BlindPolicy("spy", Spy))]
+    assert [handed[1] for handed in HANDED] == [turn + 1 for episode in first for turn in range(len(episode))]
+    assert len({id(handed[0]) for handed in HANDED}) == 3
+    assert first == [[record.reply for record in episode] for episode in play(BlindPolicy("spy", Spy))]
+    assert len({tuple(replies) for replies in first}) > 1
+
+
+def test_an_episode_that_is_begun_again_has_a_new_player() -> None:
+    HANDED.clear()
+    policy, env = BlindPolicy("spy", Spy), Walk(vlgym_spec=make_spec())
+    for turn in (0, 1, 0):
+        policy.reply([Turn([], env, "vlgym/Walk-v0", 7, turn, text="Walk.", legal=("left",))])
+    assert [handed[1] for handed in HANDED] == [1, 2, 1]
+
+
+def test_a_turn_without_a_text_and_an_answer_that_is_none_are_refused() -> None:
+    env = Walk(vlgym_spec=make_spec())
+    with pytest.raises(UserError, match="needs the turn's text"):
+        make_constant("left").reply([Turn([], env, "vlgym/Walk-v0")])
+    wrong = BlindPolicy("wrong", lambda rng: type("Wrong", (BlindPlayer,), {"choose": lambda *_: 3})(rng))
+    with pytest.raises(UserError, match="'wrong' chose int"):
+        wrong.reply([Turn([], env, "vlgym/Walk-v0", text="Walk.", legal=("left",))])
+
+
+def test_a_constant_policy_plays_its_action_whatever_is_said() -> None:
+    replies = {record.reply for episode in play(make_constant("left")) for record in episode}
+    assert replies == {"<action>left</action>"}
+
+
+def test_the_searcher_prefers_what_it_has_not_tried_here_then_what_the_text_names() -> None:
+    searcher = Searcher(random.Random(0))
+    room = ("look", "open drawer", "open fridge", "go north")
+
+    def choose(*legal: str) -> str:
+        return searcher.choose(f"Bring the egg from the fridge. Legal: {', '.join(legal)}", legal)
+
+    assert [choose(*room) for _ in range(5)] == ["open fridge", "look", "open drawer", "go north", "open fridge"]
+    assert choose(*room, "take milk", "take egg") == "take egg"
+    assert choose(*room, "take milk", "take egg", "wait") == "take egg"
+    assert searcher.choose("", ()) == ""
+
+
+def test_the_searcher_takes_up_what_its_last_action_has_made_possible() -> None:
+    searcher = Searcher(random.Random(0))
+    assert searcher.choose("nothing", ("a", "b")) == "a"
+    assert searcher.choose("nothing", ("a", "b", "c")) == "c"
+
+
+def test_words_of_the_list_itself_do_not_count_and_words_of_all_actions_weigh_nothing() -> None:
+    legal = ("go east", "go west")
+    assert leave_out_list("Find the well. go east, go west.", legal) == "Find the well.  ."
+    weights = weigh_words("you must go west", legal)
+    assert weights["go east"] == 0
+    assert weights["go west"] > 0
+
+
+def test_the_best_constant_is_looked_for_among_the_actions_that_are_legal_at_most_starts() -> None:
+    spec = make_spec()
+    assert find_constants(spec, lambda: Walk(vlgym_spec=spec)) == ["left", "right"]
+
+
+def test_blind_policies_are_chosen_on_val_and_judged_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vlgym.testing.blind_floor.CHOOSING_TURNS", 80)
+    spec = make_spec(blind=("test_blind:Spy",))
+    splits = []
+    with installed(spec):
+
+        def play(policy: Any, split: str, episodes: int) -> Any:
+            splits.append(split)
+            return evaluate(spec.id, policy, split=split, episodes=episodes)
+
+        choice = choose_blind(spec, lambda: Walk(vlgym_spec=spec), play)
+        judged: list[str] = []
+
+        def judge(policy: Any) -> dict[str, Any]:
+            judged.append(policy.name)
+            return {"return": len(judged), "se": 0.5, "success": len(judged), "episodes": 9}
+
+        floor = measure_blind(spec, lambda: Walk(vlgym_spec=spec), play, judge)
+    assert set(splits) == {"val"}
+    assert choice.tried[0].policy == "random"
+    assert {"searcher", "spy"} <= {report.policy for report in choice.tried}
+    assert any(report.policy.startswith("always ") for report in choice.tried)
+    assert choice.by_return.name == max(choice.tried, key=lambda report: report.mean_return).policy
+    assert choice.by_success.name == max(choice.tried, key=lambda report: report.success).policy
+    assert judged == list(dict.fromkeys([choice.by_return.name, choice.by_success.name]))
+    assert (floor["return"], floor["policy"]) == (1, choice.by_return.name)
+    assert (floor["success"], floor["success_policy"]) == (len(judged), choice.by_success.name)
+
+
+@pytest.mark.parametrize("place", ["no_such_module:Spy", "test_blind:Missing", "test_blind:Nameless", "toys:Walk"])
+def test_a_blind_player_that_cannot_be_had_is_refused_by_name(place: str) -> None:
+    with pytest.raises(PluginError, match=place):
+        load_players(make_spec(blind=(place,)))
+
+
+def test_a_spec_names_its_players_by_module_and_class_and_its_digest_does_not_depend_on_them() -> None:
+    assert make_spec(blind=["a.b:C"]).blind == ("a.b:C",)
+    assert make_spec(blind=("a.b:C",)).digest() == make_spec().digest()
+    for wrong in ("a.b:C", ("a.b",), (3,)):
+        with pytest.raises(SpecError, match="field blind"):
+            make_spec(blind=wrong)
+
+
+def entry_with(blind: dict[str, Any] | None, **changes: Any) -> dict[str, Any]:
+    return make_entry(make_spec(), **({} if blind is None else {"blind": blind}), **changes)
+
+
+def test_the_blind_share_is_the_greater_of_success_and_return_above_zero_and_never_made_up() -> None:
+    figures = {"return": 0.25, "se": 0.0, "success": 0.625, "episodes": 9, "policy": "a", "success_policy": "b"}
+    assert find_blind_share(entry_with(figures)) == pytest.approx(0.5)  # 0.625 between 0.25 and 1
+    assert find_blind_share(entry_with({**figures, "return": 0.85})) == pytest.approx(0.8)
+    assert find_blind_share(entry_with({**figures, "return": -3.0, "success": 0.0})) == 0
+    fined = {"return": -5.0, "se": 0.1, "success": 0.25, "episodes": 9}
+    assert find_blind_share(entry_with({**figures, "return": -1.0, "success": 0.25}, floor=fined)) == 0
+    assert find_blind_share(entry_with({**figures, "return": 0.5, "success": 0.25}, floor=fined)) == pytest.approx(0.5)
+    assert find_blind_share(entry_with(None)) is None
+    assert find_blind_share(entry_with(figures, ceiling=None)) is None
+    assert find_blind_share(None) is None
+
+
+@pytest.mark.parametrize(
+    ("stated", "share", "rated"),
+    [
+        ("hard", None, "hard"), ("hard", 0.1, "hard"), ("hard", 0.5, "medium"), ("hard", 0.9, "easy"),
+        ("medium", 0.1, "medium"), ("medium", 0.5, "medium"), ("medium", 0.7, "easy"), ("easy", 0.0, "easy"),
+    ],
+)  # fmt: skip
+def test_a_label_is_the_cards_but_not_more_than_the_blind_floor_leaves(
+    stated: str, share: float | None, rated: str
+) -> None:
+    assert rate_difficulty(stated, share) == rated

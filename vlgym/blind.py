@@ -1,0 +1,107 @@
+"""Blind players: what can be won with the text and the legal actions alone, without the picture.
+
+A player is handed a text, the legal actions and a generator, and nothing else: no environment, no reward, no seed. What
+it remembers of its one episode is its own attributes. `blind_policies` lets one play. Here are the two kinds that fit
+any environment; a family states better ones of its own in `EnvSpec.blind`. Those may import this module and the
+standard library only, so that no state of a game can reach them by another way.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import ClassVar
+
+_WORD = re.compile(r"[a-z]{3,}|\d+")
+_SEPARATORS = (", ", "\n", "; ", " ")
+
+
+class BlindPlayer:
+    """Plays one episode without its picture. Subclass it, name it, and define `choose`.
+
+    Args:
+        rng: a generator of the episode's own, always the same for the same seed.
+
+    Attributes:
+        name: of the class: what registry.yaml and tables call it.
+    """
+
+    name: ClassVar[str] = ""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+
+    def choose(self, text: str, legal: tuple[str, ...]) -> str:
+        """Return the next action.
+
+        Args:
+            text: `observation["text"]` of this turn.
+            legal: the legal actions, as `info["vlgym"]["legal_actions"]` lists them; may be empty.
+        """
+        raise TypeError(f"{type(self).__name__} must define choose()")
+
+
+class Constant(BlindPlayer):
+    """Plays one action at every turn, whatever is said."""
+
+    def __init__(self, rng: random.Random, action: str) -> None:
+        super().__init__(rng)
+        self.action = action
+
+    def choose(self, text: str, legal: tuple[str, ...]) -> str:
+        """Return the action."""
+        return self.action
+
+
+class Searcher(BlindPlayer):
+    """Goes round the legal actions: what it has not tried in this situation first, then what shares the rarest words
+    with the text, then what the last action has made possible, then what it has used least.
+
+    A situation is the set of legal actions.
+    """
+
+    name = "searcher"
+
+    def __init__(self, rng: random.Random) -> None:
+        super().__init__(rng)
+        self._tried: Counter[tuple[frozenset[str], str]] = Counter()
+        self._used: Counter[str] = Counter()
+        self._before: frozenset[str] = frozenset()
+
+    def choose(self, text: str, legal: tuple[str, ...]) -> str:
+        """Return the action that comes first in that order; an empty text where there is none."""
+        if not legal:
+            return ""
+        situation = frozenset(legal)
+        overlap = weigh_words(leave_out_list(text, legal), legal)
+
+        def rank(action: str) -> tuple[float, ...]:
+            new = bool(self._before) and action not in self._before
+            return self._tried[situation, action], -overlap[action], not new, self._used[action]
+
+        action = min(legal, key=rank)
+        self._tried[situation, action] += 1
+        self._used[action] += 1
+        self._before = situation
+        return action
+
+
+def leave_out_list(text: str, legal: Sequence[str]) -> str:
+    """Return a text without its list of legal actions, however that is separated."""
+    for separator in _SEPARATORS:
+        text = text.replace(separator.join(legal), " ")
+    return text
+
+
+def weigh_words(text: str, legal: Sequence[str]) -> dict[str, float]:
+    """Return for each legal action how much of it stands in the text: each shared word counts the more, the fewer of
+    the actions have it, and one that all have counts nothing."""
+    said = set(_WORD.findall(text.lower()))
+    words = {action: set(_WORD.findall(action.lower())) for action in legal}
+    common = Counter(word for found in words.values() for word in found)
+    return {
+        action: sum(math.log(len(words) / common[word]) for word in found & said) for action, found in words.items()
+    }

@@ -1,0 +1,58 @@
+"""What floor, blind floor and ceiling of registry.yaml say together: how much of an environment needs the picture.
+
+Pure numbers: measuring them is `vlgym.testing`'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+WARN_ABOVE = 1 / 3
+"""Share of the way from floor to ceiling above which a blind policy says that the picture is hardly needed."""
+
+LABELS = ("easy", "medium", "hard")
+
+NOT_MEASURED = "not measured"
+"""What is shown for a blind floor that nobody measured: never a number."""
+
+
+def find_share(blind: Mapping[str, Any], floor: Mapping[str, Any], ceiling: Mapping[str, Any]) -> float | None:
+    """Return the share of the way from floor to ceiling that blind policies reach, in success or in return, whichever
+    is more, and at least 0.
+
+    A return counts from 0 on: where random play pays fines, not to be fined is not to see.
+
+    Args:
+        blind: `return` and `success`; the same of the others.
+        floor: of random play.
+        ceiling: of the oracle.
+
+    Returns:
+        `None` where floor and ceiling leave no way.
+    """
+    ways = [
+        (blind[name] - start) / (ceiling[name] - start)
+        for name, start in (("success", floor["success"]), ("return", max(0.0, floor["return"])))
+        if ceiling[name] > start
+    ]
+    return max(0.0, *ways) if ways else None
+
+
+def find_blind_share(entry: Mapping[str, Any] | None) -> float | None:
+    """Return `find_share` of an entry, as `vlgym.registry_file.read_registry` returns it; `None` where one of the three
+    was not measured."""
+    floor, blind, ceiling = (entry.get(name) if entry else None for name in ("floor", "blind", "ceiling"))
+    return find_share(blind, floor, ceiling) if floor and blind and ceiling else None
+
+
+def rate_difficulty(stated: str, blind_share: float | None) -> str:
+    """Return `easy`, `medium` or `hard`: what the card states, but not more than the blind floor leaves.
+
+    Where blind policies reach a third of the way, an environment is at most `medium`, from two thirds on it is `easy`,
+    whatever its author thinks. Where they were not measured, the card's word stands.
+    """
+    if blind_share is None:
+        return stated
+    most = 2 if blind_share <= WARN_ABOVE else 1 if blind_share <= 2 * WARN_ABOVE else 0
+    return LABELS[min(LABELS.index(stated), most)]

@@ -1,0 +1,78 @@
+"""MageBench's reply formats: headings instead of tags. Chosen by name of the class, as `protocol="magebench"` does.
+
+Online: `# analyze`, some text, `# action`, one action. Global: `### Analyze`, some text, `### Actions`, the actions
+separated by commas. Both are read as its program reads them: what follows the first heading (up to the next one,
+Online); the whole reply, where the heading is missing; actions that are not exactly one of the names are left out
+(Global), or make the reply unreadable (Online). Only the case of letters does not matter, as everywhere here. Neither
+has a stop rule: without the heading the whole reply counts, so none is over before its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..types import Parsed
+from .plan import MAX_ACTIONS
+
+ONLINE, GLOBAL = "# action", "### Actions"
+
+
+class HeadingParser:
+    """Reads the one action between the first `# action` and the second, or the reply's end."""
+
+    name = "headings"
+    version = 1
+
+    def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
+        """Return one action, or failure `no_action` (no heading, and the reply is no action), `empty_action`."""
+        found = text.find(ONLINE)
+        start = found + len(ONLINE) if found >= 0 else 0
+        second = text.find(ONLINE, start) if found >= 0 else -1
+        inside = text[start : second if second >= 0 else len(text)]
+        action = inside.strip()
+        if not action:
+            return Parsed(failure="empty_action" if found >= 0 else "no_action")
+        if found < 0 and (legal is None or action.casefold() not in {each.casefold() for each in legal}):
+            return Parsed(failure="no_action")
+        start += len(inside) - len(inside.lstrip())
+        return Parsed(actions=(action,), span=(start, start + len(action)))
+
+    def format(self, actions: Sequence[str], thoughts: str = "") -> str:
+        """Write the thoughts under their heading, then the (single) action under its own."""
+        said = f"# analyze\n{thoughts.replace(ONLINE, 'action')}\n" if thoughts else ""
+        return f"{said}{ONLINE}\n{actions[-1] if actions else ''}"
+
+    def describe(self) -> str:
+        """The reply format in words."""
+        return (
+            "Answer in two parts, each under its heading on a line of its own: # analyze and what you see and plan, "
+            f"then {ONLINE} and one of the legal actions, with nothing after it."
+        )
+
+
+class HeadingPlanParser:
+    """Reads the actions that follow the first `### Actions`."""
+
+    name = "headings-plan"
+    version = 1
+
+    def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
+        """Return the actions in order, at most 512, or failure `no_action`."""
+        found = text.find(GLOBAL)
+        start = found + len(GLOBAL) if found >= 0 else 0
+        names = None if legal is None else {each.casefold() for each in legal}
+        items = (item.strip() for item in text[start:].split(","))
+        actions = tuple(item for item in items if item and (names is None or item.casefold() in names))[:MAX_ACTIONS]
+        return Parsed(actions=actions, span=(start, len(text))) if actions else Parsed(failure="no_action")
+
+    def format(self, actions: Sequence[str], thoughts: str = "") -> str:
+        """Write the thoughts under their heading, then the plan under its own."""
+        said = f"### Analyze\n{thoughts.replace(GLOBAL, 'actions')}\n" if thoughts else ""
+        return f"{said}{GLOBAL}\n{', '.join(actions)}"
+
+    def describe(self) -> str:
+        """The reply format in words."""
+        return (
+            "Answer in two parts, each under its heading on a line of its own: ### Analyze and what you see and plan, "
+            f"then {GLOBAL} and the whole sequence of actions, separated by commas, each one of the legal actions."
+        )
