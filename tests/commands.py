@@ -32,7 +32,8 @@ from vlgym.registry_file import read_registry
 ROOT = Path(__file__).parent.parent
 HARMLESS = {"git clone <this repository> vlgym", "cd vlgym", ". .venv/bin/activate"}
 FENCE = re.compile(r"^```(\w*)\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
-SPAN = re.compile(r"`([^`]+)`")
+SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+"""Code within a text: it ends with as many backticks as it begins with."""
 TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 PIP_TAKES_A_VALUE = {"-c", "--extra-index-url"}
 PROGRAM = re.compile(r"(?:\w+=\S+ )*(?:python3?|vlgym|torchrun|make|pip|apt-get) ")
@@ -97,7 +98,7 @@ def find(text: str, where: str = "") -> list[Command]:
         return ""
 
     def from_span(match: re.Match[str]) -> str:
-        span = " ".join(match[1].split())
+        span = " ".join(match[2].split())
         if not PROGRAM.match(span + " ") or " " not in span or span == "python -m":  # the name of a program alone
             return match[0]
         words = shlex.split(span)

@@ -12,7 +12,6 @@ from ..policies import OraclePolicy, Policy, RandomPolicy
 from ..rollout import Runner, run_episodes
 from ..types import StepRecord
 from .blind_floor import choosing_split, find_best, find_constants
-from .measure import UNSEEN
 from .playing import Deadline
 from .subject import FEWEST, MOST, TURN_BUDGET, CheckWarning, Subject
 
@@ -76,10 +75,10 @@ def _choose_constants(subject: Subject) -> list[Policy]:
 
 
 def _play(subject: Subject, policy: Policy, split: str, fewest: int, most: int, seconds: float) -> Report:
-    """Play up to `most` episodes with small pictures, fewer where the time is up."""
+    """Play up to `most` episodes, fewer where the time is up."""
     deadline = Deadline(seconds)
     finished: list[list[StepRecord]] = []
-    runner = Runner([subject.make(**UNSEEN)], split=split, episodes=most)
+    runner = Runner([subject.make()], split=split, episodes=most)
     try:
         for episode in run_episodes(runner, policy):
             finished.append([without_images(record) for record in episode])

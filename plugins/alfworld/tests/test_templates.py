@@ -152,9 +152,9 @@ def test_each_published_version_names_its_newer_one() -> None:
 
 
 @pytest.mark.parametrize("player", [Searcher, Guesser, blind.Searcher])
-def test_a_player_without_the_picture_loses(env: Any, player: type[BlindPlayer]) -> None:
-    won = 0
-    for index in range(4):
+def test_a_player_without_the_picture_wins_at_most_15_in_100(env: Any, player: type[BlindPlayer]) -> None:
+    won, episodes = 0, 10
+    for index in range(episodes):
         observation, info = env.reset(seed=episode_seed("vlgym/ALFWorld-v1", "test", index))
         one, ended = player(random.Random(index)), False
         while not ended:
@@ -162,7 +162,7 @@ def test_a_player_without_the_picture_loses(env: Any, player: type[BlindPlayer])
             observation, _, terminated, truncated, info = say(env, command)
             ended = terminated or truncated
         won += info["success"]
-    assert won == 0
+    assert won / episodes <= 0.15
 
 
 def test_the_guesser_wins_where_its_guesses_happen_to_be_right(env: Any) -> None:

@@ -262,7 +262,9 @@ def test_a_very_long_list_of_options_stays_inside_the_text_but_all_can_be_clicke
     do(env, env.oracle() or "")
     do(env, f"click[{env.goal.asin.lower()}]")
     many = [f"option number {number} with a long name" for number in range(400)]
-    monkeypatch.setattr(type(env.shop.rules), "clickables", lambda self, page: ["back to search", *many, "buy now"])
+    monkeypatch.setattr(
+        type(env.shop.rules), "clickables", lambda self, page, **kwargs: ["back to search", *many, "buy now"]
+    )
     listed = env.legal_actions()
     assert sum(len(action) for action in listed) < LONGEST_LIST
     assert listed[-1] == "click[buy now]"

@@ -242,7 +242,7 @@ def test_the_lines_of_the_readme_make_this_environment() -> None:
     assert len(lines) >= 5
     known = set(inspect.signature(WebUI).parameters) | set(inspect.signature(VLEnv).parameters)
     for line in lines:
-        assert line.startswith('"vlgym/WebUI-v0"')
+        assert line.startswith('"vlgym/WebUI-v1"')
         assert set(re.findall(r", (\w+)=", line)) <= known
 
 

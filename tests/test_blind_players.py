@@ -118,7 +118,7 @@ def test_the_best_constant_is_looked_for_among_the_actions_that_are_legal_at_mos
 
 def test_blind_policies_are_chosen_on_val_and_judged_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vlgym.testing.blind_floor.CHOOSING_TURNS", 80)
-    spec = make_spec(blind=("test_blind:Spy",))
+    spec = make_spec(blind=("test_blind_players:Spy",))
     splits = []
     with installed(spec):
 
@@ -145,7 +145,9 @@ def test_blind_policies_are_chosen_on_val_and_judged_elsewhere(monkeypatch: pyte
     assert (floor["success"], floor["success_policy"]) == (len(judged), choice.by_success.name)
 
 
-@pytest.mark.parametrize("place", ["no_such_module:Spy", "test_blind:Missing", "test_blind:Nameless", "toys:Walk"])
+@pytest.mark.parametrize(
+    "place", ["no_such_module:Spy", "test_blind_players:Missing", "test_blind_players:Nameless", "toys:Walk"]
+)
 def test_a_blind_player_that_cannot_be_had_is_refused_by_name(place: str) -> None:
     with pytest.raises(PluginError, match=place):
         load_players(make_spec(blind=(place,)))
