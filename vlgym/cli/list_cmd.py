@@ -98,7 +98,7 @@ def _print_table(entries: list[Entry]) -> None:
     absent = sum(not entry.installed for entry in entries)
     wins = f"\n{', '.join(WINS)}: successes of random play, of play without the picture, and of the oracle"
     unknown = any(entry.recorded is not None and entry.recorded.get("blind") is None for entry in entries)
-    console.print(wins + (f"; ? is {NOT_MEASURED}" if unknown else ""), soft_wrap=True)
+    console.print(wins + (f"; ? is {NOT_MEASURED}" if unknown else ""), soft_wrap=not console.is_terminal)
     console.print(f"{len(entries) - absent} installed" + (f", {absent} known but not usable here" if absent else ""))
 
 
