@@ -17,6 +17,24 @@ from .plan import MAX_ACTIONS
 ONLINE, GLOBAL = "# action", "### Actions"
 
 
+def _begin(text: str, heading: str) -> tuple[int, bool]:
+    """Return where the text after the first heading begins, and whether there is one; without it the whole counts."""
+    found = text.find(heading)
+    return (found + len(heading), True) if found >= 0 else (0, False)
+
+
+def _write(analyze: str, heading: str, thoughts: str, body: str) -> str:
+    """Write the thoughts under their heading, without the other one in them, then the body under its own."""
+    said = f"{analyze}\n{thoughts.replace(heading, heading.lstrip('# ').lower())}\n" if thoughts else ""
+    return f"{said}{heading}\n{body}"
+
+
+def _ask(analyze: str, rest: str) -> str:
+    return (
+        f"Answer in two parts, each under its heading on a line of its own: {analyze} and what you see and plan, {rest}"
+    )
+
+
 class HeadingParser:
     """Reads the one action between the first `# action` and the second, or the reply's end."""
 
@@ -25,29 +43,24 @@ class HeadingParser:
 
     def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
         """Return one action, or failure `no_action` (no heading, and the reply is no action), `empty_action`."""
-        found = text.find(ONLINE)
-        start = found + len(ONLINE) if found >= 0 else 0
-        second = text.find(ONLINE, start) if found >= 0 else -1
+        start, found = _begin(text, ONLINE)
+        second = text.find(ONLINE, start) if found else -1
         inside = text[start : second if second >= 0 else len(text)]
         action = inside.strip()
         if not action:
-            return Parsed(failure="empty_action" if found >= 0 else "no_action")
-        if found < 0 and (legal is None or action.casefold() not in {each.casefold() for each in legal}):
+            return Parsed(failure="empty_action" if found else "no_action")
+        if not found and (legal is None or action.casefold() not in {each.casefold() for each in legal}):
             return Parsed(failure="no_action")
         start += len(inside) - len(inside.lstrip())
         return Parsed(actions=(action,), span=(start, start + len(action)))
 
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:
         """Write the thoughts under their heading, then the (single) action under its own."""
-        said = f"# analyze\n{thoughts.replace(ONLINE, 'action')}\n" if thoughts else ""
-        return f"{said}{ONLINE}\n{actions[-1] if actions else ''}"
+        return _write("# analyze", ONLINE, thoughts, actions[-1] if actions else "")
 
     def describe(self) -> str:
         """The reply format in words."""
-        return (
-            "Answer in two parts, each under its heading on a line of its own: # analyze and what you see and plan, "
-            f"then {ONLINE} and one of the legal actions, with nothing after it."
-        )
+        return _ask("# analyze", f"then {ONLINE} and one of the legal actions, with nothing after it.")
 
 
 class HeadingPlanParser:
@@ -58,8 +71,7 @@ class HeadingPlanParser:
 
     def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
         """Return the actions in order, at most 512, or failure `no_action`."""
-        found = text.find(GLOBAL)
-        start = found + len(GLOBAL) if found >= 0 else 0
+        start, _ = _begin(text, GLOBAL)
         names = None if legal is None else {each.casefold() for each in legal}
         items = (item.strip() for item in text[start:].split(","))
         actions = tuple(item for item in items if item and (names is None or item.casefold() in names))[:MAX_ACTIONS]
@@ -67,12 +79,9 @@ class HeadingPlanParser:
 
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:
         """Write the thoughts under their heading, then the plan under its own."""
-        said = f"### Analyze\n{thoughts.replace(GLOBAL, 'actions')}\n" if thoughts else ""
-        return f"{said}{GLOBAL}\n{', '.join(actions)}"
+        return _write("### Analyze", GLOBAL, thoughts, ", ".join(actions))
 
     def describe(self) -> str:
         """The reply format in words."""
-        return (
-            "Answer in two parts, each under its heading on a line of its own: ### Analyze and what you see and plan, "
-            f"then {GLOBAL} and the whole sequence of actions, separated by commas, each one of the legal actions."
-        )
+        rest = f"then {GLOBAL} and the whole sequence of actions, separated by commas, each one of the legal actions."
+        return _ask("### Analyze", rest)

@@ -128,8 +128,8 @@ _FAR_STARTS: dict[str, tuple[float, int]] = {
     "MazeS3": (5.0, 180),
     "MazeS3Fast": (5.0, 60),
 }
-"""Title -> metres between robot and box at the start, and turns, of the small worlds' newer versions. The turns are at
-least 1.2 times those of the oracle's longest way in 100 starts, and too few to come upon the box by wandering."""
+"""Title -> metres between robot and box at the start, and turns, of the small worlds' newer versions. The turns are
+enough for the oracle's longest ways, and too few to come upon the box by wandering."""
 
 ASIDE = 45.0
 """Degrees, at least, by which the box is aside of the robot's heading at the start of the newer versions. The camera
