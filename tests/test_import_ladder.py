@@ -31,7 +31,7 @@ LADDER = (
     ("plugins", "registry_file", "installing"),
     ("registry",),
     ("prompts", "parsers", "rendering", "chromium"),
-    ("game",),
+    ("game", "terminal_pictures"),
     ("env",),
     ("adapter", "wrappers"),
     ("making",),

@@ -12,10 +12,15 @@ from .making import unwrap
 from .prompts import write_messages
 from .rendering import encode_png
 from .spaces import match_legal
+from .terminal import measure_width, show_safe
+from .terminal_pictures import choose_protocol, show_picture
 from .types import Reply, Turn
 
 END = "."
 """The line that ends a reply of several lines, as in mail programs."""
+
+MOST_CHOICES = 100
+"""Legal actions beyond so many are not numbered on the screen; their numbers hold all the same."""
 
 HINT = f"Write as many lines as you like; a line with nothing but {END!r} ends the reply."
 """What a player is told where replies have several lines."""
@@ -46,12 +51,14 @@ class HumanPolicy:
         files = self._write_pictures(turn)
         env = unwrap(turn.env)
         long = takes_lines(env)
-        hint = f"\n{HINT}" if long else ""
+        hint = f"\n{HINT}" if long else f"\n{number_choices(env)}"
         _say(
-            f"\n--- {turn.part or turn.env_id}, turn {turn.turn + 1} ---\n"
-            f"{write_messages(turn.messages, files)}{hint}\n> ",
-            "",
+            f"\n--- {turn.part or turn.env_id}, turn {turn.turn + 1} ---\n{write_messages(turn.messages, files)}{hint}"
         )
+        images = [part["image"] for message in turn.messages for part in message["content"] if part["type"] == "image"]
+        if images:
+            show_picture(images[-1], choose_protocol("auto", sys.stdout), sys.stdout)
+        _say("> ", "")
         line = read_line()
         return Reply(complete_reply(env, read_rest(line) if long else line))
 
@@ -91,9 +98,34 @@ def read_rest(first: str) -> str:
     return "\n".join(lines[:-1] if lines[-1] == END else lines)
 
 
+def number_choices(env: VLEnv) -> str:
+    """Return the legal actions with their numbers, as many on a line as fit."""
+    actions = env.legal_actions()
+    if not actions:
+        return "No action is legal here."
+    width, lines = measure_width(sys.stdout), ["Choose:"]
+    for number, action in enumerate(actions[:MOST_CHOICES], 1):
+        choice = show_safe(f"#{number} {action}")
+        if len(lines[-1]) + 2 + len(choice) > width:
+            lines.append("")
+        lines[-1] += f"  {choice}"
+    more = len(actions) - MOST_CHOICES
+    return "\n".join(lines + ([f"  and {more} more"] if more > 0 else []))
+
+
+def pick_choice(text: str, actions: Sequence[str]) -> str | None:
+    """Return the action whose number was typed, as `#3` or `3`; `None` where it is no number of one."""
+    digits = text.strip().removeprefix("#")
+    if not (digits.isascii() and digits.isdigit()) or not 1 <= int(digits[:9]) <= len(actions):
+        return None
+    return actions[int(digits[:9]) - 1]
+
+
 def complete_reply(env: VLEnv, text: str) -> str:
-    """Return a whole reply: a bare legal action is put into the reply format, anything else is left as it is."""
-    action = match_legal(text, env.legal_actions())
+    """Return a whole reply: a bare legal action, or the number of one, is put into the reply format, anything else is
+    left as it is. An action that is called like a number comes first; `#3` is always the third one."""
+    actions = env.legal_actions()
+    action = match_legal(text, actions) or pick_choice(text, actions)
     return text if action is None else env.parser.format([action])
 
 

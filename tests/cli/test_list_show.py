@@ -257,3 +257,65 @@ def test_a_mistake_is_one_plain_line_and_status_2(
     assert message in captured.err
     assert "Traceback" not in captured.err
     assert captured.out == ""
+
+
+SKILLED = (
+    make_spec("vlgym/Walk-v0", skills=("wandering",)),
+    make_spec("vlgym/Run-v0", skills=("wandering", "peeping"), difficulty="hard"),
+    make_spec("vlgym/Fly-v0", family="air", skills=("peeping",), difficulty="hard"),
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "ids"),
+    [
+        (["--skill", "wandering"], ["vlgym/Run-v0", "vlgym/Walk-v0"]),
+        (["--skill", "peeping"], ["vlgym/Fly-v0", "vlgym/Run-v0"]),
+        (["--difficulty", "easy", "--skill", "wandering"], ["vlgym/Walk-v0"]),
+        (["--skill", "peeping", "--difficulty", "hard", "--family", "toys"], ["vlgym/Run-v0"]),
+        (["--skill", "wandering", "--family", "air"], []),
+        (["--difficulty", "medium", "--family", "air"], []),
+    ],
+)
+def test_list_is_filtered_by_skill_and_difficulty_and_ordered_by_family(
+    options: list[str], ids: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with installed(*SKILLED):
+        assert main(["list", "--json", *options]) == 0
+        assert [row["id"] for row in json.loads(capsys.readouterr().out)] == ids
+        assert main(["list", *options]) == 0
+    text = capsys.readouterr().out
+    assert [line.split()[0] for line in text.splitlines() if line.startswith("vlgym/")] == ids
+    assert ("No environment has all of these" in text) == (not ids)
+
+
+@pytest.mark.parametrize(
+    ("option", "wrong", "said"),
+    [
+        ("--skill", "wanderign", "wandering, web. Nearest: wandering"),
+        ("--difficulty", "esay", "--difficulty='esay' is not one of easy, medium, hard. Nearest: easy"),
+    ],
+)
+def test_a_wrong_filter_is_named_with_what_there_is(
+    option: str, wrong: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with installed(*SKILLED):
+        assert main(["list", option, wrong]) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_narrow_list_has_its_families_as_headings_and_fits(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with installed(*SKILLED):
+        assert main(["list", "--difficulty", "hard"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    listed = lines[: next(at for at, line in enumerate(lines) if line.startswith("floor, blind"))]
+    assert max(map(len, listed)) <= columns
+    headings = [line for line in listed if line and line[0] != " " and "/" not in line]
+    assert headings == sorted(set(headings))
+    at = [listed.index(line) for line in ("air", "toys")]
+    assert [listed[line + 1].split()[0] for line in at] == ["vlgym/Fly-v0", "vlgym/Run-v0"]
+    assert all(listed[line - 1] == "" for line in at if line)

@@ -1,5 +1,6 @@
 """`vlgym play`: the model's own prompt and parser in the terminal."""
 
+import base64
 import io
 import re
 from pathlib import Path
@@ -205,3 +206,36 @@ def test_a_mistake_is_a_plain_error(
     assert play("", *options, monkeypatch=monkeypatch) == 2
     assert message in capsys.readouterr().err
     assert (here / "thesis.txt").read_text() == "precious"
+
+
+# ---- numbers and pictures --------------------------------------------------------------------------------------------
+
+
+def test_legal_actions_are_numbered_and_a_number_picks_one(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert play("2\n#1\n3\n0\n#\n", monkeypatch=monkeypatch) == 0
+    out = capsys.readouterr().out
+    assert "Choose:  #1 left  #2 right\n" in out
+    assert re.findall(r"parse: (\w+); executed: (\w+)", out) == [
+        ("ok", "right"), ("ok", "left"), ("no_action", "nothing"), ("no_action", "nothing"), ("no_action", "nothing"),
+    ]  # fmt: skip
+
+
+def test_a_picture_is_drawn_before_each_reply_and_at_the_end_only_where_asked_for(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play(f"{AWAY}\n", monkeypatch=monkeypatch)
+    assert "\x1b" not in capsys.readouterr().out
+    play(f"{AWAY}\n", "--picture", "iterm", monkeypatch=monkeypatch)
+    out = capsys.readouterr().out
+    env = make_walk()
+    images = [env.reset(seed=3)[0]["image"], env.step(f"<action>{AWAY}</action>")[0]["image"]]
+    drawn = [decode_png(base64.b64decode(text)) for text in re.findall(r"\x1b\]1337;[^:]*:([^\a]*)\a", out)]
+    assert len(drawn) == 3  # two turns, and the last image again at the end
+    assert all(np.array_equal(a, b) for a, b in zip(drawn, [*images, images[1]], strict=True))
+
+
+def test_an_unknown_way_to_draw_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["play", "vlgym/Walk-v0", "--picture", "sixels"]) == 2
+    assert "Nearest: sixel" in capsys.readouterr().err

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..blind_gap import NOT_MEASURED, find_blind_share, rate_difficulty
+from ..blind_gap import LABELS, NOT_MEASURED, find_blind_share, rate_difficulty
 from ..errors import UserError, check_choice
 from ..installing import how_to_install_all
 from ..recorded import Comparison, compare_recorded
@@ -47,14 +47,24 @@ Arguments = Annotated[
 
 def list_environments(
     family: Annotated[str | None, typer.Option("--family", help="Only this family.")] = None,
+    skill: Annotated[str | None, typer.Option("--skill", help="Only environments that need this skill.")] = None,
+    difficulty: Annotated[
+        str | None, typer.Option("--difficulty", help=f"Only environments that are {', '.join(LABELS)}.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List every environment: installed, known but not installed, and of third parties."""
-    entries = list_entries(get_registry())
-    if family is not None:
-        families = sorted({entry.spec.family for entry in entries if entry.spec is not None})
-        check_choice("--family", family, families)
-        entries = [entry for entry in entries if entry.spec is not None and entry.spec.family == family]
+    """List every environment by family: installed, known but not installed, and of third parties."""
+    everything = list_entries(get_registry())
+    entries = sorted(everything, key=lambda entry: (entry.spec is None, _family(entry)))
+    for option, wanted, read in (
+        ("--family", family, lambda entry: [_family(entry)]),
+        ("--skill", skill, lambda entry: list(entry.spec.skills) if entry.spec is not None else []),
+        ("--difficulty", difficulty, lambda entry: [entry.difficulty]),
+    ):
+        if wanted is not None:
+            found = {value for entry in everything for value in read(entry) if value}
+            check_choice(option, wanted, LABELS if option == "--difficulty" else sorted(found))
+            entries = [entry for entry in entries if wanted in read(entry)]
     if as_json:
         print_json([entry.to_dict() for entry in entries])
     else:
@@ -88,7 +98,10 @@ def show(
 def _print_table(entries: list[Entry]) -> None:
     console = open_console()
     if not entries:
-        line = f"No environment is installed or known. Install some: {how_to_install_all()}"
+        known = list_entries(get_registry())
+        line = "No environment has all of these; leave out one of --family, --skill and --difficulty."
+        if not known:
+            line = f"No environment is installed or known. Install some: {how_to_install_all()}"
         console.print(line, markup=False, soft_wrap=True)
         return
     if console.width < TABLE_WIDTH:
@@ -125,7 +138,9 @@ def _print_columns(console: Console, entries: list[Entry]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("id", "family", "distribution", "difficulty", "oracle", "max turns", *WINS, "summary"):
         table.add_column(heading, no_wrap=heading != "summary", overflow="fold")
-    for entry in entries:
+    for entry, before in zip(entries, [None, *entries], strict=False):
+        if before is not None and _family(before) != _family(entry):
+            table.add_row()
         spec = entry.spec
         cells = (
             [entry.env_id, spec.family, _name_owner(entry), entry.difficulty, spec.oracle, str(spec.max_turns)]
@@ -137,8 +152,11 @@ def _print_columns(console: Console, entries: list[Entry]) -> None:
 
 
 def _print_pairs(console: Console, entries: list[Entry]) -> None:
-    """Print two lines for each environment: what it is called and how hard it is, and its summary."""
-    for entry in entries:
+    """Print two lines for each environment, what it is called and how hard it is, and its summary; below its family."""
+    for entry, before in zip(entries, [None, *entries], strict=False):
+        if before is None or _family(before) != _family(entry):
+            heading = _family(entry) or "of unknown family"
+            console.print(("" if before is None else "\n") + heading, style="bold", soft_wrap=True)
         spec, style = entry.spec, None if entry.installed else "dim"
         facts = f"{entry.difficulty}  {spec.max_turns} turns  {_name_owner(entry)}" if spec else _name_owner(entry)
         if entry.recorded is not None:
@@ -156,6 +174,10 @@ def _write_wins(entry: Entry, name: str) -> str:
     if figures is None:
         return "?" if name == "blind" else "none"
     return f"{figures['success']:.2f}"
+
+
+def _family(entry: Entry) -> str:
+    return entry.spec.family if entry.spec is not None else ""
 
 
 def _name_owner(entry: Entry) -> str:

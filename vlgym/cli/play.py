@@ -12,13 +12,14 @@ import typer
 
 from ..env import VLEnv
 from ..errors import UserError, check_choice, nearest
-from ..human import HINT, complete_reply, read_rest, takes_lines
+from ..human import HINT, complete_reply, number_choices, read_rest, takes_lines
 from ..making import make
 from ..policies import OraclePolicy, RandomPolicy
 from ..prompts import PastTurn, PromptBuilder
 from ..registry import get_registry
 from ..rendering import encode_png
 from ..seeding import episode_seed
+from ..terminal_pictures import PICTURES, choose_protocol, show_picture
 from ..types import Message, Turn
 from .console import read_arguments, write_messages
 from .list_cmd import Arguments
@@ -26,7 +27,8 @@ from .replay import show_recorded
 
 POLICIES = ("human", "random", "oracle")
 HELP = """\
-Type a whole reply, as a model would write it, or just one of the legal actions: it is then put into the reply format.
+Type a whole reply, as a model would write it, or just one of the legal actions or its number: it is then put into the
+reply format.
   :oracle   let the oracle answer this turn :prompt   show the whole prompt of this turn again
   :help     this text
   :quit     end the game (so does the end of the input)"""
@@ -41,6 +43,7 @@ class Game:
     seed: int
     folder: Path
     builder: PromptBuilder
+    picture: str
     observation: dict[str, Any] = field(default_factory=dict)
     info: dict[str, Any] = field(default_factory=dict)
     history: list[PastTurn] = field(default_factory=list)
@@ -94,19 +97,24 @@ def play(
     out: Annotated[Path | None, typer.Option(help="Folder for the images; default ./play/<id>.")] = None,
     policy: Annotated[str, typer.Option(help=f"Who answers: {', '.join(POLICIES)}.")] = "human",
     arg: Arguments = None,
+    picture: Annotated[
+        str, typer.Option(help=f"How to draw the image in the terminal: {', '.join(PICTURES)}.")
+    ] = "auto",
     replay: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Show a recorded episode instead: FOLDER is a training run's, or what `vlgym eval` wrote.",
+            help="Walk through recorded episodes instead: FOLDER is a training run's, or what `vlgym eval` wrote.",
         ),
     ] = None,
 ) -> None:
     """Play one episode by hand (or watch random or the oracle): you see and write exactly what a model does."""
+    check_choice("--picture", picture, PICTURES)
+    protocol = choose_protocol(picture, sys.stdout)
     if replay is not None:
         if env_id is not None:
             raise UserError(f"--replay shows what was recorded; leave out {env_id}.")
-        show_recorded(replay, index)
+        show_recorded(replay, index, protocol)
         return
     if env_id is None:
         raise UserError("Name an environment (all ids: vlgym list), or a folder to show: --replay FOLDER.")
@@ -121,7 +129,7 @@ def play(
     env = make(env_id, **arguments)
     try:
         builder = PromptBuilder.for_spec(env.vlgym_spec)
-        game = Game(env, env_id, chosen, _new_folder(out or Path("play") / env_id), builder)
+        game = Game(env, env_id, chosen, _new_folder(out or Path("play") / env_id), builder, protocol)
         game.begin()
         _say(f"{env_id}, seed {chosen}, reply style {env.parser.name}. Images: {game.folder}")
         if policy == "human":
@@ -136,6 +144,7 @@ def _play_on(game: Game, ask: Callable[[Game], str | None]) -> None:
     """Ask for replies until the episode ends or there is none."""
     while not game.ended:
         _say(f"\n--- turn {game.turn + 1} ---\n{game.prompt()}")
+        show_picture(game.observation["image"], game.picture, sys.stdout)
         reply = ask(game)
         if reply is None:
             return
@@ -151,6 +160,8 @@ def _play_on(game: Game, ask: Callable[[Game], str | None]) -> None:
 
 def _ask_human(game: Game) -> str | None:
     """Read lines until one is a reply; `None` at the end of the input."""
+    if not takes_lines(game.env):
+        _say(number_choices(game.env))
     while True:
         sys.stdout.write("> ")
         sys.stdout.flush()
@@ -206,6 +217,7 @@ def _say_end(game: Game) -> None:
     state = game.ended or "not finished"
     success = "yes" if game.info["success"] else "no"
     last = game.files[id(game.observation["image"])]
+    show_picture(game.observation["image"], game.picture, sys.stdout)
     _say(
         f"\nEpisode {state} after {game.turn} turn(s): success {success}, return {game.env.episode_return:g}. "
         f"Last image: {last}"

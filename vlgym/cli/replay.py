@@ -1,6 +1,7 @@
-"""`vlgym play --replay FOLDER`: show an episode that was recorded, turn by turn; nothing is played.
+"""`vlgym play --replay FOLDER`: show episodes that were recorded, turn by turn; nothing is played.
 
-It reads any trajectory folder: an evaluation's, a program's own, or what a training run records while it trains.
+It reads any trajectory folder: an evaluation's, a program's own, or what a training run records while it trains. On a
+terminal one walks through the turns; where the output goes elsewhere, the whole episode is printed.
 """
 
 from __future__ import annotations
@@ -8,22 +9,49 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from PIL.Image import DecompressionBombError
+
 from ..errors import UserError
+from ..rendering import decode_png
+from ..terminal import show_safe
+from ..terminal_pictures import show_picture
 from ..trajectory import METADATA, read_trajectories
 from ..types import Message, StepRecord
 
 EPISODES = "episodes"
 """Folder of a training run in which each recording has a folder of its own, named in the order of time."""
 
+KEYS = "Enter: next turn, p: turn before, g NUMBER: that turn, o: older episode, n: newer episode, q: end"
 
-def show_recorded(folder: Path, back: int) -> None:
-    """Print an episode.
+
+def show_recorded(folder: Path, back: int, picture: str) -> None:
+    """Print an episode, or walk through it and its neighbours where a person sits at the terminal.
 
     Args:
         folder: a trajectory folder, or a training run's.
         back: 0 for the newest episode, 1 for the one before it, and so on.
+        picture: how pictures are drawn (`terminal_pictures.PICTURES`, but not `auto`).
+
+    Raises:
+        UserError: there is no such episode.
+    """
+    episode, place = find_episode(folder, back)
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        _walk(Walk(folder, back, picture))
+        return
+    _say(_describe(episode, place, back))
+    total = 0.0
+    for record in episode:
+        total += record.reward
+        _show_turn(record, place, total, picture)
+    _say(f"\n{_describe_end(episode)}")
+
+
+def find_episode(folder: Path, back: int) -> tuple[list[StepRecord], Path]:
+    """Return a whole episode, its images by the names of their files, and the trajectory folder that holds it.
 
     Raises:
         UserError: there is no such episode.
@@ -35,8 +63,7 @@ def show_recorded(folder: Path, back: int) -> None:
             newest.append(episode)
             held += 1
         if back < count + held:
-            _show(newest[0], place, back)
-            return
+            return newest[0], place
         count += held
     raise UserError(
         f"--index {back}: {folder} holds {count} whole episode(s){f', 0 to {count - 1}' if count else ' yet'}. "
@@ -62,24 +89,116 @@ def find_recordings(folder: Path) -> list[Path]:
     return found
 
 
-def _show(episode: list[StepRecord], folder: Path, back: int) -> None:
+@dataclass
+class Walk:
+    """Where a person is in what was recorded: so many episodes back from the newest, at a turn."""
+
+    folder: Path
+    back: int
+    picture: str
+    episode: list[StepRecord] = field(default_factory=list)
+    place: Path = Path()
+    turn: int = 0
+
+    def open(self, back: int) -> bool:
+        """Go to the beginning of another episode; whether there is one."""
+        try:
+            if back < 0:
+                return False
+            self.episode, self.place = find_episode(self.folder, back)
+        except UserError:
+            return False
+        self.back, self.turn = back, 0
+        _say(f"\n{_describe(self.episode, self.place, back)}")
+        return True
+
+    def show(self) -> None:
+        """Print the turn."""
+        total = sum(record.reward for record in self.episode[: self.turn + 1])
+        _show_turn(self.episode[self.turn], self.place, total, self.picture)
+        if self.turn == len(self.episode) - 1:
+            _say(f"\n{_describe_end(self.episode)}")
+
+    def move(self, line: str) -> bool:
+        """Do what a typed line says; whether there is another turn to show."""
+        word, _, number = line.strip().partition(" ")
+        if word in ("o", "n"):
+            moved = self.open(self.back + (1 if word == "o" else -1))
+            if not moved:
+                _say(f"There is no {'older' if word == 'o' else 'newer'} episode.")
+            return moved
+        chosen = {"": self.turn + 1, "p": self.turn - 1}.get(word)
+        if word == "g" and number.isascii() and number.isdigit():
+            chosen = int(number[:9]) - 1
+        if chosen is None:
+            _say(KEYS)
+        elif not 0 <= chosen < len(self.episode):
+            _say(f"This episode has turns 1 to {len(self.episode)}.")
+        else:
+            self.turn = chosen
+            return True
+        return False
+
+
+def _walk(walk: Walk) -> None:
+    """Show one turn after another as the player asks, until `q` or the end of the input."""
+    walk.open(walk.back)
+    _say(KEYS)
+    walk.show()
+    while True:
+        sys.stdout.write(f"[turn {walk.turn + 1} of {len(walk.episode)}] > ")
+        sys.stdout.flush()
+        line = sys.stdin.readline()
+        if not line or line.strip() == "q":
+            return
+        if walk.move(line):
+            walk.show()
+
+
+def _describe(episode: list[StepRecord], place: Path, back: int) -> str:
     first = episode[0]
     where = f"{first.part or first.env_id}, episode {first.episode}, seed {first.seed}"
-    _say(f"{where}. Recorded in {folder}; episodes back: {back}")
-    total = 0.0
-    for record in episode:
-        total += record.reward
-        executed = ", ".join(record.actions) or "nothing"
-        cut = "; cut by a limit" if record.cut else ""
-        _say(f"\n--- turn {record.turn + 1} ---")
-        for line in _lines(record.messages, folder):
-            _say(line)
-        _say(f"[reply]\n{record.reply}")
-        _say(f"parse: {record.parse}{cut}; executed: {executed}; reward: {record.reward:g}; return: {total:g}")
-    last = episode[-1]
+    return f"{where}. Recorded in {place}; episodes back: {back}"
+
+
+def _describe_end(episode: list[StepRecord]) -> str:
+    last, total = episode[-1], sum(record.reward for record in episode)
     state = "terminated" if last.terminated else "truncated"
     success = "yes" if last.success else "no"
-    _say(f"\nEpisode {state} after {len(episode)} turn(s): success {success}, return {total:g}.")
+    return f"Episode {state} after {len(episode)} turn(s): success {success}, return {total:g}."
+
+
+def _show_turn(record: StepRecord, place: Path, total: float, picture: str) -> None:
+    executed = ", ".join(record.actions) or "nothing"
+    cut = "; cut by a limit" if record.cut else ""
+    _say(f"\n--- turn {record.turn + 1} ---")
+    for line in _lines(record.messages, place):
+        _say(line)
+    if picture != "none":
+        _draw_last(record.messages, place, picture)
+    _say(f"[reply]\n{mark_span(record.reply, record.span)}")
+    _say(f"parse: {record.parse}{cut}; executed: {executed}; reward: {record.reward:g}; return: {total:g}")
+
+
+def _draw_last(messages: list[Message], place: Path, picture: str) -> None:
+    """Draw the newest image of a prompt, which is the turn's own."""
+    names = [part["file_name"] for message in messages for part in message["content"] if part["type"] == "image"]
+    if not names:
+        return
+    try:
+        image = decode_png((place / names[-1]).read_bytes())
+    except (OSError, ValueError, SyntaxError, DecompressionBombError) as error:
+        _say(f"[the image cannot be read: {type(error).__name__}]")
+        return
+    show_picture(image, picture, sys.stdout)
+
+
+def mark_span(reply: str, span: tuple[int, int] | None) -> str:
+    """Return the reply and, below it, the lines of what was read as the action."""
+    if span is None:
+        return f"{reply}\n[nothing was read as an action]"
+    start, end = span
+    return f"{reply}\n[read as the action: {reply[start:end]!r}, characters {start} to {end}]"
 
 
 def _lines(messages: list[Message], folder: Path) -> Iterator[str]:
@@ -92,6 +211,5 @@ def _lines(messages: list[Message], folder: Path) -> Iterator[str]:
 
 def _say(text: str) -> None:
     """Print; what would steer a terminal is shown instead: a model wrote some of it."""
-    plain = "".join(letter if letter.isprintable() or letter in "\n\t" else repr(letter)[1:-1] for letter in text)
-    sys.stdout.write(plain + "\n")
+    sys.stdout.write(show_safe(text) + "\n")
     sys.stdout.flush()
