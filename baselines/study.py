@@ -211,10 +211,11 @@ def read_kept(name: str, plan: Mapping[str, Any]) -> dict[tuple[str, int], dict[
         UserError: the file is damaged.
     """
     path = UNFINISHED / f"{name}.json"
+    if not path.is_file():
+        return {}
     try:
-        record = json.loads(path.read_bytes()) if path.is_file() else {"plan": None}
-        same = record["plan"] == plan
-        return {(run["arm"], run["seed"]): run for run in record["runs"]} if same else {}
+        record = json.loads(path.read_bytes())
+        return {(run["arm"], run["seed"]): run for run in record["runs"]} if record["plan"] == plan else {}
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"{path} cannot be read ({error!r}); restore it, or remove it to begin again.") from None
 

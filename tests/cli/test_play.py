@@ -222,7 +222,7 @@ def test_legal_actions_are_numbered_and_a_number_picks_one(
     ]  # fmt: skip
 
 
-def test_a_picture_is_drawn_before_each_reply_and_at_the_end_only_where_asked_for(
+def test_pictures_are_drawn_only_where_asked_for_before_each_reply_and_after_the_last(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     play(f"{AWAY}\n", monkeypatch=monkeypatch)
@@ -232,8 +232,10 @@ def test_a_picture_is_drawn_before_each_reply_and_at_the_end_only_where_asked_fo
     env = make_walk()
     images = [env.reset(seed=3)[0]["image"], env.step(f"<action>{AWAY}</action>")[0]["image"]]
     drawn = [decode_png(base64.b64decode(text)) for text in re.findall(r"\x1b\]1337;[^:]*:([^\a]*)\a", out)]
-    assert len(drawn) == 3  # two turns, and the last image again at the end
-    assert all(np.array_equal(a, b) for a, b in zip(drawn, [*images, images[1]], strict=True))
+    assert len(drawn) == 2  # before two replies
+    assert all(np.array_equal(a, b) for a, b in zip(drawn, images, strict=True))
+    play(f"{THERE}\n" * 8, "--picture", "iterm", monkeypatch=monkeypatch)
+    assert capsys.readouterr().out.count("\x1b]1337;") == abs(target_of(3)) + 1
 
 
 def test_an_unknown_way_to_draw_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
-from toys import make_walk
+from toys import Walk, make_spec
 
 from vlgym.cli.app import main
+from vlgym.rendering import decode_png
 from vlgym.rollout import Runner, run_episodes
-from vlgym.trajectory import TrajectoryWriter, describe_run
+from vlgym.trajectory import TrajectoryWriter, describe_run, read_trajectories
 from vlgym.types import Reply, Turn
 
 
@@ -37,8 +40,9 @@ class ToAndFro:
 @pytest.fixture
 def records(tmp_path: Path) -> Path:
     """Two episodes of the toy, all their turns played; the first reply of the newest tries to steer the terminal."""
-    writer = TrajectoryWriter(tmp_path / "records", describe_run([make_walk()]))
-    older, newer = run_episodes(Runner([make_walk()], episodes=2), ToAndFro())
+    env = Walk(vlgym_spec=make_spec(history_turns=1, history_images=2))
+    writer = TrajectoryWriter(tmp_path / "records", describe_run([env]))
+    older, newer = run_episodes(Runner([env], episodes=2), ToAndFro())
     assert min(len(older), len(newer)) > 3
     newer[0] = replace(newer[0], reply="\x1b]52;c;aGk=\x07[bold]hi[/bold]", span=None)
     writer.write([replace(record, seed=3) for record in older])
@@ -76,7 +80,11 @@ def test_one_goes_to_older_and_newer_episodes(records: Path, monkeypatch: pytest
 
 def test_each_turn_is_drawn_and_what_was_read_is_named(records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = walk(records, "\n", monkeypatch, "--picture", "kitty")
-    assert shown.count("\x1b_Ga=T") == 2
+    drawn = [decode_png(base64.b64decode(text)) for text in re.findall(r"\x1b_Ga=T[^;]*;([^\x1b]*)\x1b", shown)]
+    newest = list(read_trajectories(records))[-1]
+    assert len(drawn) == 2
+    assert all(np.array_equal(image, record.image) for image, record in zip(drawn, newest, strict=False))
+    assert not np.array_equal(drawn[0], drawn[1])
     first, second = shown.split("--- turn 2 ---")
     assert "[nothing was read as an action]" in first
     found = re.search(r"\[read as the action: '(\w+)', characters (\d+) to (\d+)\]", second)

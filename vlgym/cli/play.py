@@ -217,7 +217,8 @@ def _say_end(game: Game) -> None:
     state = game.ended or "not finished"
     success = "yes" if game.info["success"] else "no"
     last = game.files[id(game.observation["image"])]
-    show_picture(game.observation["image"], game.picture, sys.stdout)
+    if game.ended:
+        show_picture(game.observation["image"], game.picture, sys.stdout)
     _say(
         f"\nEpisode {state} after {game.turn} turn(s): success {success}, return {game.env.episode_return:g}. "
         f"Last image: {last}"
