@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
+from fresh import make_fresh, run_fresh
 
 EXAMPLE = Path(__file__).parent / "fixtures" / "vlgym_example"
 pytestmark = pytest.mark.xdist_group("example plugin")  # one worker, so that the environment is made once
@@ -19,26 +17,12 @@ pytestmark = pytest.mark.xdist_group("example plugin")  # one worker, so that th
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fresh virtual environment that holds the built plugin; heavy dependencies are shared from this one by a path
     file."""
-    folder = tmp_path_factory.mktemp("fresh")
-    source = folder / "source"
-    subprocess.run(["cp", "-r", str(EXAMPLE), str(source)], check=True)
-    wheel = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder)]
-    subprocess.run([*wheel, str(source)], check=True, timeout=300)
-    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True, timeout=300)
-    python = folder / "venv" / "bin" / "python"
-    ask = [str(python), "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"]
-    site = Path(subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip())
-    shared = {sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]}
-    (site / "shared.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in sorted(shared)))
-    built = next(folder.glob("vlgym_example-*.whl"))
-    subprocess.run([str(python), "-m", "pip", "install", "-q", "--no-deps", str(built)], check=True, timeout=300)
-    return python
+    return make_fresh(tmp_path_factory.mktemp("fresh"), [EXAMPLE])
 
 
 def run(python: Path, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run the fresh environment's Python with only the example plugin switched on."""
-    env = {**os.environ, "VLGYM_PLUGINS": "vlgym-example", "OMP_NUM_THREADS": "1"}
-    return subprocess.run([str(python), *arguments], capture_output=True, text=True, timeout=600, env=env, cwd=cwd)
+    return run_fresh(python, *arguments, plugins="vlgym-example", cwd=cwd)
 
 
 def test_an_installed_plugin_appears_in_list_as_external(python: Path) -> None:

@@ -39,7 +39,7 @@ LADDER = (
     ("best_blind",),
     ("rollout", "policy_names"),
     ("evaluation",),
-    ("reports",),
+    ("reports", "scaffold"),
     ("testing",),
     ("cli", "web"),
     ("__main__",),

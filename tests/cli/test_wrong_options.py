@@ -17,7 +17,7 @@ NOWHERE = "/dev/null/x"  # cannot be made, by root either
 CALLS = {
     "list": ["list"], "show": ["show", ENV, "--prompt"], "check": ["check", ENV],
     "play": ["play", ENV, "--policy=random"],
-    "doctor": ["doctor"], "registry write": ["registry", "write"],
+    "doctor": ["doctor"], "new-plugin": ["new-plugin", "tea-room"], "registry write": ["registry", "write"],
     "registry check": ["registry", "check", "--path", str(PACKAGED)],
     "eval": ["eval", "--policy=random", f"--env={ENV}", "--out=run"], "report": ["report", NOWHERE],
     "compare": ["compare", NOWHERE, NOWHERE], "leaderboard": ["leaderboard", ".", "--out=site"],
@@ -30,7 +30,7 @@ WRONG = {
 KINDS = {
     "--seed": "integer", "--index": "integer", "--repeats": "integer", "--path": "path", "--out": "path",
     "--replay": "path", "--arg": "text", "--env": "text", "--family": "text", "--id": "text", "--only": "text",
-    "--parser": "text", "--picture": "text", "--skill": "text", "--difficulty": "text",
+    "--parser": "text", "--picture": "text", "--wrap": "text", "--actions": "text", "--skill": "text", "--difficulty": "text",
     "--planner": "text", "--policy": "text", "--split": "text", "--suite": "text", "--env-kwargs": "text",
     "--policy-arg": "text", "--base-url": "text", "--api-key-env": "text", "--episodes": "integer",
     "--history-turns": "integer", "--history-images": "integer", "--num-envs": "integer", "--concurrency": "integer",

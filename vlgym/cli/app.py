@@ -18,6 +18,7 @@ from .doctor import doctor
 from .eval_cmd import evaluate
 from .leaderboard_cmd import leaderboard
 from .list_cmd import list_environments, show
+from .new_plugin import new_plugin
 from .play import play
 from .registry_cmd import registry_app
 from .report_cmd import report
@@ -39,6 +40,7 @@ app.command("eval")(evaluate)
 app.command("report")(report)
 app.command("compare")(compare)
 app.command("leaderboard")(leaderboard)
+app.command("new-plugin")(new_plugin)
 app.command("doctor")(doctor)
 
 

@@ -1,0 +1,37 @@
+"""Fresh virtual environments that hold built plugins, as a user's does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def make_fresh(folder: Path, sources: Sequence[Path]) -> Path:
+    """Build the plugins in `sources` and install them into a new environment; return its Python.
+
+    Heavy dependencies are shared from this environment by a path file.
+    """
+    for number, source in enumerate(sources):
+        copy = folder / f"source-{number}"
+        subprocess.run(["cp", "-r", str(source), str(copy)], check=True)
+        wheel = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder)]
+        subprocess.run([*wheel, str(copy)], check=True, timeout=300)
+    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True, timeout=300)
+    python = folder / "venv" / "bin" / "python"
+    ask = [str(python), "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"]
+    site = Path(subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip())
+    shared = {sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]}
+    (site / "shared.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in sorted(shared)))
+    built = [str(path) for path in sorted(folder.glob("*.whl"))]
+    subprocess.run([str(python), "-m", "pip", "install", "-q", "--no-deps", *built], check=True, timeout=300)
+    return python
+
+
+def run_fresh(python: Path, *arguments: str, plugins: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the fresh environment's Python with only these plugins switched on."""
+    env = {**os.environ, "VLGYM_PLUGINS": plugins, "OMP_NUM_THREADS": "1"}
+    return subprocess.run([str(python), *arguments], capture_output=True, text=True, timeout=600, env=env, cwd=cwd)
