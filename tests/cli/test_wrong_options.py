@@ -30,7 +30,8 @@ WRONG = {
 KINDS = {
     "--seed": "integer", "--index": "integer", "--repeats": "integer", "--path": "path", "--out": "path",
     "--replay": "path", "--arg": "text", "--env": "text", "--family": "text", "--id": "text", "--only": "text",
-    "--parser": "text", "--picture": "text", "--wrap": "text", "--actions": "text", "--skill": "text", "--difficulty": "text",
+    "--parser": "text", "--picture": "text", "--wrap": "text", "--actions": "text", "--skill": "text",
+    "--difficulty": "text",
     "--planner": "text", "--policy": "text", "--split": "text", "--suite": "text", "--env-kwargs": "text",
     "--policy-arg": "text", "--base-url": "text", "--api-key-env": "text", "--episodes": "integer",
     "--history-turns": "integer", "--history-images": "integer", "--num-envs": "integer", "--concurrency": "integer",
