@@ -16,7 +16,7 @@ import vlgym
 from vlgym.errors import NotInstalledError, UserError
 
 pytest.importorskip("pettingzoo")
-from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, seed_test  # noqa: E402
+from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, seed_test
 
 GAMES = ("vlgym/Nim-v0", "vlgym/Meet-v0")
 
