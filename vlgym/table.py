@@ -17,7 +17,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -30,9 +30,6 @@ from .reset_options import plain_options, read_options
 from .spaces import MAX_REPLY, ReplySpace, clean_text
 from .states import seal, unfit, unseal
 from .types import Parsed, Turn
-
-if TYPE_CHECKING:
-    from .multi import MultiVLEnv
 
 WAIT = "wait"
 """The one legal action of a seat that does not move now, where all must answer; whatever it answers does nothing."""
@@ -77,7 +74,7 @@ class Table:
     """All seats of one game.
 
     Args:
-        game: its rules, freshly built; the table owns it.
+        game: its rules, a `MultiVLEnv` freshly built; the table owns it.
         limit: moves of one seat until the game is truncated; by default the game's `max_turns`.
 
     Attributes:
@@ -94,7 +91,7 @@ class Table:
         seed: of the reset.
     """
 
-    def __init__(self, game: MultiVLEnv, *, limit: int | None = None) -> None:
+    def __init__(self, game: Any, *, limit: int | None = None) -> None:
         self.game = game
         self.limit = limit or game.max_turns
         self.spaces = [ReplySpace(game.parser) for _ in range(game.seats)]
@@ -321,6 +318,8 @@ class Table:
             self.turns[seat] += 1
             self.invalid[seat] += seat in failed
         done = self.game.make_moves(moves)
+        if len(done.rewards) != self.game.seats:
+            raise TypeError(f"make_moves() returned {len(done.rewards)} rewards for {self.game.seats} seats")
         penalty = self.game.invalid_penalty
         rewards = tuple(float(paid) - penalty * (seat in failed) for seat, paid in enumerate(done.rewards))
         return self._settle(Round(rewards, bool(done.terminated), bool(done.truncated), done.feedback))
@@ -352,7 +351,7 @@ def draw_seeds(rng: np.random.Generator) -> list[int]:
     return [int(number) for number in rng.integers(2**62, size=2)]
 
 
-def check_seat(game: MultiVLEnv, seat: Any, name: str = "seat") -> int:
+def check_seat(game: Any, seat: Any, name: str = "seat") -> int:
     """Return a seat's number, if the game has it.
 
     Raises:
