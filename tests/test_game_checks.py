@@ -204,8 +204,8 @@ def test_a_game_of_one_agent_has_none_of_these_properties() -> None:
         result = certify("vlgym/Walk-v0", only=["seats"]).results[0]
     assert not result.passed
     assert "is a game of one agent" in result.evidence
-        with pytest.raises(UserError, match=r"zero_sun.*Nearest: zero_sum"):
-            certify("vlgym/Walk-v0", only=["zero_sun"])
+    with installed(make_spec()), pytest.raises(UserError, match=r"zero_sun.*Nearest: zero_sum"):
+        certify("vlgym/Walk-v0", only=["zero_sun"])
 
 
 def test_the_pytest_class_for_games_runs_all_of_them() -> None:
