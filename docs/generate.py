@@ -149,7 +149,7 @@ def write_cli() -> str:
 
 def write_checks() -> str:
     """One section per check of the certificate: what holds, what the check sees, and what it cannot see."""
-    from vlgym.testing import CHECKS
+    from vlgym.testing import ALL_CHECKS, GAME_CHECKS
 
     lines = [
         BANNER + "# Checks\n",
@@ -160,7 +160,9 @@ def write_checks() -> str:
         "fingerprint was tested with, and [benchmarks/card_pictures.md](benchmarks/card_pictures.md) how far pictures "
         "are told apart.\n",
     ]
-    for name, check in CHECKS.items():
+    for name, check in ALL_CHECKS.items():
+        if name == next(iter(GAME_CHECKS)):
+            lines.append("Games of several agents must have these properties, too (`vlgym.testing.GameConformance`).\n")
         told = inspect.getdoc(check) or ""
         head, _, rest = told.partition("\n\n")
         lines.append(f"## `{name}`\n\n{_join(head)}\n")

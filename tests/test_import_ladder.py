@@ -31,10 +31,12 @@ LADDER = (
     ("plugins", "registry_file", "installing"),
     ("registry",),
     ("prompts", "parsers", "rendering", "chromium"),
-    ("game", "terminal_pictures"),
+    ("game", "multi_game", "terminal_pictures"),
     ("env",),
-    ("adapter", "wrappers"),
+    ("table",),
+    ("adapter", "wrappers", "multi", "pettingzoo_envs"),
     ("making",),
+    ("several",),
     ("policies", "blind_policies", "trajectory", "recorded", "human", "endpoint"),
     ("best_blind",),
     ("rollout", "policy_names"),
@@ -47,7 +49,7 @@ LADDER = (
 ROW = {part: row for row, parts in enumerate(LADDER) for part in parts}
 FOR_PLUGINS = {
     "errors", "exits", "types", "seeding", "spec", "probes", "suites", "spaces", "hookspecs", "prompts", "parsers",
-    "rendering", "limited_yaml", "chromium", "blind", "env", "adapter", "wrappers", "testing", "reset_options",
+    "rendering", "limited_yaml", "chromium", "blind", "env", "multi", "adapter", "wrappers", "testing", "reset_options",
     "installing",
 }  # fmt: skip
 NOT_FOR_BASELINES = {"cli", "web", "testing", "plugins", "hookspecs"}

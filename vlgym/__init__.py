@@ -8,24 +8,31 @@ from .env import VLEnv
 from .errors import UserError, VlgymError
 from .hookspecs import hookimpl
 from .making import make, register_all
+from .multi import MultiVLEnv, Round
 from .prompts import PromptTemplate
 from .registry import get_registry
 from .seeding import episode_seed
+from .several import aec_env, open_table, parallel_env
 from .spec import EnvSpec
 from .types import Outcome
 
 __version__ = "0.1.0"
 __all__ = [
     "EnvSpec",
+    "MultiVLEnv",
     "Outcome",
     "PromptTemplate",
+    "Round",
     "UserError",
     "VLEnv",
     "VlgymError",
+    "aec_env",
     "episode_seed",
     "get_registry",
     "hookimpl",
     "make",
+    "open_table",
+    "parallel_env",
 ]
 
 register_all(get_registry())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
 from gymnasium.envs.registration import register
@@ -22,6 +22,7 @@ from .errors import PluginError, UserError, nearest
 from .parsers import get_parser
 from .registry import Registry, get_registry
 from .spec import EnvSpec
+from .table import Chair
 
 
 def construct(vlgym_id: str, **kwargs: Any) -> VLEnv:
@@ -89,13 +90,15 @@ def register_all(registry: Registry) -> None:
             register(id=env_id, entry_point="vlgym.making:construct", kwargs={"vlgym_id": env_id})
 
 
-def unwrap(env: gymnasium.Env[Any, Any]) -> VLEnv:
-    """Return the `VLEnv` under any wrappers.
+def unwrap(env: gymnasium.Env[Any, Any] | Chair) -> VLEnv:
+    """Return the `VLEnv` under any wrappers; a seat of a game of several agents (`Table.turn`) stays what it is.
 
     Raises:
         UserError: there is none.
     """
     inner = env.unwrapped
+    if isinstance(inner, Chair):
+        return cast(VLEnv, inner)  # it has what policies use
     if not isinstance(inner, VLEnv):
         raise UserError(
             f"{type(inner).__name__} is not a VLEnv; vlgym.adapter.GymAdapter turns a Gymnasium environment into one."

@@ -40,10 +40,10 @@ def check(
         registry.get(env_id)
     arguments = read_arguments(arg or [])
     if only:
-        from ..testing import CHECKS
+        from ..testing import ALL_CHECKS
 
         for name in only:
-            check_choice("--only", name, CHECKS)
+            check_choice("--only", name, ALL_CHECKS)
     certificates = [_certify(env_id, arguments, only, quiet=as_json) for env_id in chosen]
     passed = all(certificate.passed for certificate in certificates)
     if as_json:
@@ -56,9 +56,9 @@ def check(
 
 
 def _certify(env_id: str, arguments: dict[str, Any], only: list[str] | None, *, quiet: bool) -> Certificate:
-    from ..testing import CHECKS, certify
+    from ..testing import certify, checks_for
 
-    names = list(only) if only else list(CHECKS)
+    names = list(only) if only else checks_for(env_id)
     console = open_console()
     waiting = iter([*names[1:], ""])
     width = max(len(name) for name in names)

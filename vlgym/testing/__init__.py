@@ -4,20 +4,26 @@ Subclass `EnvConformance`, name an id, and the whole contract is tested.
 """
 
 from .certificate import Certificate, certify
-from .checks import CHECKS, CheckResult, Subject
-from .conformance import EnvConformance
+from .checks import ALL_CHECKS, CHECKS, GAME_CHECKS, CheckResult, Subject, checks_for
+from .conformance import EnvConformance, GameConformance
 from .fingerprint import Behaviour, measure_behaviour
+from .game_checks import find_leaks
 from .measure import count_episodes, measure_blind_floor, measure_entry, measure_figures, measure_hashes
 
 __all__ = [
+    "ALL_CHECKS",
     "CHECKS",
+    "GAME_CHECKS",
     "Behaviour",
     "Certificate",
     "CheckResult",
     "EnvConformance",
+    "GameConformance",
     "Subject",
     "certify",
+    "checks_for",
     "count_episodes",
+    "find_leaks",
     "measure_behaviour",
     "measure_blind_floor",
     "measure_entry",

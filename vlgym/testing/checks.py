@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..making import load_class
+from ..multi import MultiVLEnv
+from ..registry import get_registry
 from . import (
     blind_checks,
     conduct_checks,
+    game_checks,
     interface_checks,
     parser_time,
     play_checks,
@@ -20,7 +24,16 @@ from . import (
 )
 from .subject import CheckFailure, CheckResult, CheckWarning, Subject
 
-__all__ = ["CHECKS", "CheckFailure", "CheckResult", "CheckWarning", "Subject"]
+__all__ = [
+    "ALL_CHECKS",
+    "CHECKS",
+    "GAME_CHECKS",
+    "CheckFailure",
+    "CheckResult",
+    "CheckWarning",
+    "Subject",
+    "checks_for",
+]
 
 CHECKS: dict[str, Callable[[Subject], str]] = {
     "card": interface_checks.check_card,
@@ -54,3 +67,24 @@ CHECKS: dict[str, Callable[[Subject], str]] = {
     "splits": interface_checks.check_splits,
     "recorded": interface_checks.check_recorded,
 }
+
+GAME_CHECKS: dict[str, Callable[[Subject], str]] = {
+    "seats": game_checks.check_seats,
+    "zero_sum": game_checks.check_zero_sum,
+    "hidden": game_checks.check_hidden,
+    "at_once": game_checks.check_at_once,
+    "symmetry": game_checks.check_symmetry,
+}
+"""The properties that games of several agents must have besides."""
+
+ALL_CHECKS = {**CHECKS, **GAME_CHECKS}
+
+
+def checks_for(env_id: str) -> list[str]:
+    """Return the names of the properties that an environment must have.
+
+    Raises:
+        UserError: the id cannot be made.
+    """
+    several = issubclass(load_class(get_registry().get(env_id)), MultiVLEnv)
+    return [*CHECKS, *GAME_CHECKS] if several else list(CHECKS)

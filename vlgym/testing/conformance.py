@@ -13,7 +13,7 @@ import warnings
 from typing import Any, ClassVar
 
 from ..registry import get_registry
-from .checks import CHECKS, CheckWarning, Subject
+from .checks import ALL_CHECKS, CHECKS, GAME_CHECKS, CheckWarning, Subject
 
 
 class EnvConformance:
@@ -23,6 +23,7 @@ class EnvConformance:
     env_ids: ClassVar[tuple[str, ...]] = ()
     env_kwargs: ClassVar[dict[str, Any]] = {}
     garbage: ClassVar[int] = 300
+    checks: ClassVar[tuple[str, ...]] = tuple(CHECKS)
     _subjects: ClassVar[dict[tuple[type, str], Subject]] = {}
 
     def pytest_generate_tests(self, metafunc: Any) -> None:
@@ -30,7 +31,7 @@ class EnvConformance:
         ids = self.env_ids or (self.env_id,)
         if {"conformance_id", "conformance_check"} <= set(metafunc.fixturenames):
             metafunc.parametrize("conformance_id", _one_worker_each(metafunc, ids))
-            metafunc.parametrize("conformance_check", list(CHECKS))
+            metafunc.parametrize("conformance_check", list(self.checks))
 
     def test_contract(self, conformance_id: str, conformance_check: str) -> None:
         """One property of one environment."""
@@ -39,9 +40,15 @@ class EnvConformance:
             spec = get_registry().get(conformance_id)
             self._subjects[key] = Subject(spec, dict(self.env_kwargs), self.garbage)
         try:
-            assert CHECKS[conformance_check](self._subjects[key])
+            assert ALL_CHECKS[conformance_check](self._subjects[key])
         except CheckWarning as warning:
             warnings.warn(f"{conformance_id}: {conformance_check}: {warning}", stacklevel=2)
+
+
+class GameConformance(EnvConformance):
+    """The same for games of several agents, which must have more properties."""
+
+    checks = (*CHECKS, *GAME_CHECKS)
 
 
 def _one_worker_each(metafunc: Any, ids: tuple[str, ...]) -> list[Any]:

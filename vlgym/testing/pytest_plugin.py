@@ -17,8 +17,9 @@ from typing import Any
 
 import pytest
 
+from ..errors import VlgymError
 from ..registry import get_registry
-from .checks import CHECKS, CheckWarning, Subject
+from .checks import ALL_CHECKS, CheckWarning, Subject, checks_for
 from .conformance import EnvConformance
 
 
@@ -40,7 +41,11 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
 
 def _collect(session: pytest.Session, env_id: str) -> Iterable[pytest.Item]:
     subject = _Subjects(env_id)
-    for check in CHECKS:
+    try:
+        checks = checks_for(env_id)
+    except VlgymError as error:
+        raise pytest.UsageError(f"vlgym_envs: {error}") from None
+    for check in checks:
         item = ContractItem.from_parent(session, name=check, nodeid=f"{env_id}::{check}", check=check, subject=subject)
         if session.config.pluginmanager.hasplugin("xdist"):
             item.add_marker(pytest.mark.xdist_group(env_id))  # they share episodes: one worker
@@ -70,7 +75,7 @@ class ContractItem(pytest.Item):
     def runtest(self) -> None:
         """Test the property; one that need not hold gives a warning."""
         try:
-            assert CHECKS[self.check](self.subject.get()), "the check says nothing of what it saw"
+            assert ALL_CHECKS[self.check](self.subject.get()), "the check says nothing of what it saw"
         except CheckWarning as warning:
             warnings.warn(f"{self.nodeid}: {warning}", stacklevel=2)
 

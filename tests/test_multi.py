@@ -1,0 +1,255 @@
+"""Games of several agents: one seat's view, and the table at which every seat is driven."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium
+import pytest
+from toy_games import MEET, NIM, Meet, Nim
+from toys import installed, make_spec
+
+import vlgym
+from vlgym.errors import UserError
+from vlgym.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
+from vlgym.table import Table
+
+ONE, TWO = "<action>one</action>", "<action>two</action>"
+
+
+@pytest.fixture(autouse=True)
+def _games() -> Iterator[None]:
+    with installed(NIM, MEET, make_spec()):
+        yield
+
+
+def play_out(env: gymnasium.Env[Any, Any], seed: int, reply: str = ONE) -> list[Any]:
+    """Play one reply to the end; return texts, rewards and flags."""
+    observation, info = env.reset(seed=seed)
+    seen: list[Any] = [(observation["text"], info)]
+    ended = False
+    while not ended:
+        observation, reward, terminated, truncated, info = env.step(reply)
+        seen.append((observation["text"], reward, terminated, truncated, info))
+        ended = terminated or truncated
+    return seen
+
+
+def test_a_seat_is_an_ordinary_environment_and_the_others_move_between_its_turns() -> None:
+    env = gymnasium.make("vlgym/Nim-v0", seat=1, opponents="random").unwrapped
+    assert isinstance(env, Nim)
+    _, info = env.reset(seed=3)
+    assert info["seat"] == 1
+    assert env._table.turns == [1, 0]  # seat 0 has moved before the first observation
+    env.step(ONE)
+    assert env._table.turns[1] == 1
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+def test_the_oracle_beats_random_opponents_and_a_game_is_paid_once(seat: int) -> None:
+    env = vlgym.make("vlgym/Nim-v0", seat=seat)
+    returns = []
+    for seed in range(30):
+        env.reset(seed=seed)
+        while not env._ended:
+            env.step(env.solve() or "")
+        assert env.episode_return == (1.0 if env.success() else -1.0) == env._table.returns[seat]
+        returns.append(env.episode_return)
+    assert sum(returns) > 15
+
+
+def test_without_a_seat_each_episode_draws_one_from_its_seed() -> None:
+    env = vlgym.make("vlgym/Nim-v0")
+    seats = [env.reset(seed=seed)[1]["seat"] for seed in range(20)]
+    assert set(seats) == {0, 1}
+    assert seats == [env.reset(seed=seed)[1]["seat"] for seed in range(20)]
+
+
+def test_the_same_seed_gives_the_same_game_after_another_history() -> None:
+    one, other = (vlgym.make("vlgym/Nim-v0") for _ in range(2))
+    play_out(other, 99)
+    assert play_out(one, 5) == play_out(other, 5)
+
+
+def test_an_unreadable_reply_spends_a_turn_of_the_seats_view_and_the_game_waits() -> None:
+    env = vlgym.make("vlgym/Nim-v0", seat=0)
+    before = env.reset(seed=0)[0]["image"]
+    observation, reward, _, _, info = env.step("what?")
+    assert info["invalid_action"]
+    assert reward == 0
+    assert (observation["image"] == before).all()
+    assert env.turn == 1
+
+
+def test_a_policy_holds_a_seat_and_sees_that_seats_prompt_and_history() -> None:
+    seen = []
+
+    class Watcher:
+        name = "watcher"
+
+        def reply(self, turns: Any) -> list[Any]:
+            seen.extend(turns)
+            return RandomPolicy().reply(turns)
+
+    env = vlgym.make("vlgym/Nim-v0", seat=0, opponents={1: Watcher()})
+    env.reset(seed=1)
+    card = env.cards[1]
+    env.step(ONE)
+    assert f"Your card is {card}." in seen[0].text
+    assert seen[0].legal == ("one", "two")
+    assert seen[0].env_id == "vlgym/Nim-v0"
+
+
+def test_a_state_is_restored_without_asking_the_opponents_again() -> None:
+    asked = []
+
+    class Counter:
+        name = "counter"
+
+        def reply(self, turns: Any) -> list[Any]:
+            asked.append(turns)
+            return RandomPolicy().reply(turns)
+
+    env = vlgym.make("vlgym/Nim-v0", seat=1, opponents=Counter())
+    env.reset(seed=2)
+    env.step(ONE)
+    state = json.loads(json.dumps(env.get_state()))
+    pile, count = env.pile, len(asked)
+    env.reset(seed=8)
+    count_before = len(asked)
+    env.set_state(state)
+    assert (env.pile, len(asked)) == (pile, count_before)
+    assert count < count_before
+    assert len(env._table.history[0]) == len([e for e in env._table.log if "0" in e["moves"]])
+
+
+WRONG = [
+    ({"seat": 5}, "seat=5: vlgym/Nim-v0 has the seats 0, 1."),
+    ({"seat": True}, "seat=True must be an integer"),
+    ({"opponents": "strongest"}, "opponents='strongest' is not one of random, oracle, search."),
+    ({"opponents": {1: "random"}}, "opponents={...} names seats, so say which is yours"),
+    ({"seat": 0, "opponents": {2: "random"}}, "opponents: seat=2: vlgym/Nim-v0 has the seats 0, 1."),
+    ({"seat": 0, "opponents": {0: "random", 1: "random"}}, "opponents gives a player to seat 0, which is yours"),
+    ({"seat": 0, "opponents": {}}, "opponents has no player for seat 1"),
+    ({"seat": 0, "opponents": {1: "rondom"}}, "opponents[1]='rondom' is not one of random, oracle, search."),
+    ({"seat": 0, "opponents": 7}, "opponents=7 must be random, oracle, search or a policy"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG)
+def test_wrong_seats_and_opponents_are_refused_in_one_line(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError) as error:
+        vlgym.make("vlgym/Nim-v0", **arguments)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_game_without_an_oracle_has_no_such_opponent() -> None:
+    with pytest.raises(UserError, match="vlgym/Meet-v0 has no such player; it has random"):
+        vlgym.make("vlgym/Meet-v0", opponents="oracle")
+    assert vlgym.make("vlgym/Meet-v0").solve() is None
+
+
+def test_a_table_needs_a_game_of_several_agents_with_open_seats() -> None:
+    with pytest.raises(UserError, match=r"Walk-v0 is for one agent. Of several: .*vlgym/Meet-v0, vlgym/Nim-v0"):
+        vlgym.open_table("vlgym/Walk-v0")
+    with pytest.raises(UserError, match="seat is for one agent's view"):
+        vlgym.open_table("vlgym/Nim-v0", seat=0)
+    with pytest.raises(UserError, match="would end the game for all"):
+        vlgym.open_table("vlgym/Nim-v0", invalid_action="terminate")
+
+
+def table_of(env_id: str, seed: int, **kwargs: Any) -> Table:
+    table = vlgym.open_table(env_id, **kwargs)
+    table.reset(seed=seed)
+    return table
+
+
+def test_two_policies_play_a_whole_game_at_a_table() -> None:
+    policies = [OraclePolicy(), RandomPolicy()]
+    table = table_of("vlgym/Nim-v0", 4)
+    while not table.over:
+        table.step({seat: policies[seat].reply([table.turn(seat)])[0].text for seat in table.movers})
+    assert table.terminated
+    assert sum(table.returns) == 0
+    assert abs(table.returns[0]) == 1
+
+
+def test_at_a_table_an_unreadable_reply_becomes_a_random_legal_move_and_is_counted() -> None:
+    table = table_of("vlgym/Nim-v0", 4, invalid_penalty=0.25)
+    pile = table.game.pile
+    done = table.step({0: "I resign"})
+    assert table.game.pile in (pile - 1, pile - 2)
+    assert done.rewards == (-0.25, 0.0)
+    assert table.invalid == [1, 0]
+    assert table.movers == (1,)
+    info = table.info(0)
+    assert (info["invalid_action"], info["vlgym"]["parse"]) == (True, "no_action")
+    assert not table.info(1)["invalid_action"]
+
+
+def test_where_the_game_has_an_idle_action_it_stands_for_an_unreadable_reply() -> None:
+    table = table_of("vlgym/Meet-v0", 0)
+    places = list(table.game.places)
+    table.step({0: "<action>left</action>", 1: "<action>fly</action>"})
+    assert table.game.places == [(places[0] - 1) % 6, *places[1:]]
+    assert [table.info(seat)["vlgym"]["parse"] for seat in range(3)] == ["ok", "illegal_action", "no_action"]
+
+
+def test_a_table_state_goes_on_as_the_game_would_have() -> None:
+    table, other = table_of("vlgym/Meet-v0", 7), table_of("vlgym/Meet-v0", 8)
+    table.step({0: "<action>left</action>", 1: "?"})
+    other.set_state(json.loads(json.dumps(table.get_state())))
+    for each in (table, other):
+        each.step({})
+    assert table.observe(0)["text"] == other.observe(0)["text"]
+    assert (table.game.places, table.game.wind, table.invalid) == (other.game.places, other.game.wind, other.invalid)
+    with pytest.raises(UserError, match="is of vlgym/Meet-v0"):
+        table_of("vlgym/Nim-v0", 0).set_state(table.get_state())
+
+
+def test_a_table_is_truncated_when_a_seat_has_spent_its_turns() -> None:
+    table = table_of("vlgym/Meet-v0", 0)
+    for _ in range(8):
+        assert not table.over
+        table.step({})
+    assert (table.over, table.truncated, table.terminated) == (True, True, False)
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        table.step({})
+
+
+def test_a_seat_that_does_not_move_can_only_wait_and_does_nothing() -> None:
+    table = table_of("vlgym/Nim-v0", 0)
+    assert table.legal(1) == ["wait"]
+    assert "It is not your turn." in table.observe(1)["text"]
+    pile = table.game.pile
+    table.step({0: ONE, 1: TWO})
+    assert table.game.pile == pile - 1
+    assert table.invalid == [0, 0]
+
+
+def test_a_scripted_opponent_with_unreadable_replies_never_stalls_the_game() -> None:
+    env = vlgym.make("vlgym/Nim-v0", seat=0, opponents=ScriptedPolicy(["blah"]))
+    for seed in range(5):
+        assert play_out(env, seed)[-1][2]
+    assert env._table.invalid[1] > 0
+
+
+def test_the_move_of_another_at_once_is_not_seen_before_one_answers() -> None:
+    seen = []
+
+    class Looker:
+        name = "looker"
+
+        def reply(self, turns: Any) -> list[Any]:
+            seen.append([list(turn.env.table.game.places) for turn in turns])
+            return RandomPolicy().reply(turns)
+
+    env = vlgym.make("vlgym/Meet-v0", seat=0, opponents=Looker())
+    env.reset(seed=0)
+    places = list(env.places)
+    env.step("<action>right</action>")
+    assert isinstance(env, Meet)
+    assert seen[0] == seen[1] == [places]

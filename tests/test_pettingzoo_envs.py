@@ -1,0 +1,95 @@
+"""The PettingZoo environments of the core: the installed PettingZoo's own tests pass, in turn and at once."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+from toy_games import MEET, NIM
+from toys import installed
+
+import vlgym
+from vlgym.errors import NotInstalledError, UserError
+
+from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, seed_test
+
+GAMES = ("vlgym/Nim-v0", "vlgym/Meet-v0")
+
+
+@pytest.fixture(autouse=True)
+def _games() -> Iterator[None]:
+    with installed(NIM, MEET), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@pytest.mark.parametrize("env_id", GAMES)
+def test_pettingzoos_own_tests_pass(env_id: str) -> None:
+    parallel_api_test(vlgym.parallel_env(env_id), num_cycles=60)
+    api_test(vlgym.aec_env(env_id), num_cycles=60)
+    parallel_seed_test(partial(vlgym.parallel_env, env_id), num_cycles=30)
+    seed_test(partial(vlgym.aec_env, env_id), num_cycles=30)
+
+
+def play_aec(env: Any, choose: Callable[[str], str], seed: int) -> dict[str, float]:
+    env.reset(seed=seed)
+    totals = dict.fromkeys(env.possible_agents, 0.0)
+    for agent in env.agent_iter():
+        _, reward, terminated, truncated, _ = env.last()
+        totals[agent] += reward
+        env.step(None if terminated or truncated else choose(agent))
+    return totals
+
+
+@pytest.mark.parametrize("env_id", GAMES)
+def test_both_kinds_pay_the_same_for_the_same_replies(env_id: str) -> None:
+    parallel, aec = vlgym.parallel_env(env_id), vlgym.aec_env(env_id)
+    for seed in range(5):
+        parallel.reset(seed=seed)
+        totals = dict.fromkeys(parallel.possible_agents, 0.0)
+        while parallel.agents:
+            first = {agent: parallel.table.legal(seat)[0] for seat, agent in enumerate(parallel.agents)}
+            replies = {agent: f"<action>{action}</action>" for agent, action in first.items()}
+            for agent, reward in parallel.step(replies)[1].items():
+                totals[agent] += reward
+        found = play_aec(aec, lambda agent: f"<action>{aec.action_space(agent).legal[0]}</action>", seed)
+        assert found == totals
+
+
+def test_moves_at_once_do_not_show_before_the_last_is_there() -> None:
+    env = vlgym.aec_env("vlgym/Meet-v0")
+    env.reset(seed=1)
+    before = env.observe("player_1")
+    env.step("<action>left</action>")
+    after = env.observe("player_1")
+    assert env.agent_selection == "player_1"
+    assert (before["image"] == after["image"]).all()
+    assert before["text"] == after["text"]
+
+
+def test_an_unknown_agent_and_a_reply_that_is_no_string_are_refused() -> None:
+    env = vlgym.parallel_env("vlgym/Meet-v0")
+    env.reset(seed=0)
+    with pytest.raises(UserError, match="agent='player_9' is not one of player_0, player_1, player_2"):
+        env.step({"player_9": "x"})
+    with pytest.raises(UserError, match="must be a string, not int"):
+        env.step({"player_0": 3})
+
+
+def test_rendering_shows_all_seats_side_by_side() -> None:
+    env = vlgym.aec_env("vlgym/Meet-v0", render_mode="rgb_array")
+    env.reset(seed=0)
+    height, width = env.table.game.image_size
+    assert env.render().shape == (height, 3 * width, 3)
+
+
+def test_without_pettingzoo_an_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pettingzoo", None)
+    monkeypatch.delitem(sys.modules, "vlgym.pettingzoo_envs", raising=False)
+    monkeypatch.delattr(vlgym, "pettingzoo_envs", raising=False)
+    with pytest.raises(NotInstalledError, match=r"pip install 'vlgym\[pettingzoo\]'"):
+        vlgym.parallel_env("vlgym/Nim-v0")

@@ -1,0 +1,117 @@
+"""MultiGame: what an author of a game of several agents writes, each part with its default. `MultiVLEnv` calls these
+methods; they know nothing of models, prompts or who plays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .types import Image
+
+
+@dataclass(frozen=True)
+class Round:
+    """What the moves of one round did. A round is one move of one seat, or one move of each seat that moves at once.
+
+    Attributes:
+        rewards: of every seat, by its number (reward units of the game).
+        terminated: the game is over by its rules.
+        truncated: a limit ended it; the turn limit is the base class's business.
+        feedback: one line for `info["vlgym"]["feedback"]`; say nothing that a seat may not know.
+    """
+
+    rewards: tuple[float, ...]
+    terminated: bool = False
+    truncated: bool = False
+    feedback: str = ""
+
+
+class MultiGame:
+    """The rules of one game, and what each seat sees of it. Seats are numbered from 0.
+
+    Attributes:
+        seats: of the class: how many agents play.
+        zero_sum: of the class: the rewards of every round add up to 0.
+        symmetric: of the class: the rules are the same for every seat; `mirror` is defined.
+        hidden_information: of the class: a seat does not see all; `redeal` is defined.
+    """
+
+    seats: ClassVar[int] = 2
+    zero_sum: ClassVar[bool] = False
+    symmetric: ClassVar[bool] = False
+    hidden_information: ClassVar[bool] = False
+
+    def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        """Begin a game. Keep `rng` for chance during the game; there is no other source of it.
+
+        Args:
+            rng: a generator of this game's own.
+            options: what the declared `reset_options` made of the values that were given.
+        """
+        raise TypeError(f"{type(self).__name__} must define deal()")
+
+    def movers(self) -> tuple[int, ...]:
+        """The seats that move now: one, or several that move at once; none when the game is over."""
+        raise TypeError(f"{type(self).__name__} must define movers()")
+
+    def moves(self, seat: int) -> list[str]:
+        """The legal actions of a seat that moves now, as it should write them; at least one."""
+        raise TypeError(f"{type(self).__name__} must define moves()")
+
+    def make_moves(self, moves: Mapping[int, str]) -> Round:
+        """Execute one legal action of every seat that moves now."""
+        raise TypeError(f"{type(self).__name__} must define make_moves()")
+
+    def draw(self, seat: int) -> Image:
+        """Draw what this seat sees: a fresh `[H, W, 3] uint8` array of `self.image_size`."""
+        raise TypeError(f"{type(self).__name__} must define draw()")
+
+    def goal(self, seat: int) -> str:
+        """The rules and this seat's goal in words, for its instructions; the same all game long."""
+        raise TypeError(f"{type(self).__name__} must define goal()")
+
+    def tell(self, seat: int) -> str:
+        """What this seat's turn text says beyond the image; may be empty."""
+        return ""
+
+    def won(self, seat: int) -> bool:
+        """Whether this seat has succeeded, by the spec's success rule."""
+        raise TypeError(f"{type(self).__name__} must define won()")
+
+    def idle(self, seat: int) -> str | None:
+        """The legal action that does nothing, which stands for an unreadable reply where others do not wait; `None`
+        where the game has none (a random legal action stands for it then)."""
+        return None
+
+    def advise(self, seat: int) -> str | None:
+        """The oracle's action for a seat that moves now. The same each time it is asked in one state."""
+        return None
+
+    def search(self, seat: int) -> str | None:
+        """The action of a player that searches, where that is another one than the oracle."""
+        return self.advise(seat)
+
+    def explain(self, seat: int, action: str) -> str:
+        """The line of thoughts that the oracle writes before its action."""
+        return ""
+
+    def points(self, seat: int) -> float | None:
+        """The game's own score of a seat so far, where one exists."""
+        return None
+
+    def details(self, seat: int) -> dict[str, Any]:
+        """Fresh plain values that are merged into this seat's `info`."""
+        return {}
+
+    def redeal(self, seat: int, rng: np.random.Generator) -> bool:
+        """Change what is hidden from a seat into something else that fits all it has seen; say whether anything
+        changed. Only the conformance kit asks, and it plays no further."""
+        raise TypeError(f"{type(self).__name__} declares hidden_information and must define redeal()")
+
+    def mirror(self) -> None:
+        """Turn a game that has just begun into the same one with the seats in reverse order. Only the conformance kit
+        asks."""
+        raise TypeError(f"{type(self).__name__} declares symmetric and must define mirror()")
