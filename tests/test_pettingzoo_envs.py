@@ -9,13 +9,12 @@ from functools import partial
 from typing import Any
 
 import pytest
+from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, seed_test
 from toy_games import MEET, NIM
 from toys import installed
 
 import vlgym
 from vlgym.errors import NotInstalledError, UserError
-
-from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, seed_test
 
 GAMES = ("vlgym/Nim-v0", "vlgym/Meet-v0")
 
