@@ -84,6 +84,14 @@ def test_what_breaks_the_contract_fails_by_the_name_of_its_property(
     assert "1 failed, 1 passed" in done.stdout
 
 
+def test_an_unknown_environment_in_the_setting_is_one_line(python: Path, tmp_path: Path) -> None:
+    words = ["-p", "vlgym.testing.pytest_plugin", "--vlgym-env", "tea-room/TeaRom-v0"]
+    done = run_fresh(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words, plugins=BOTH, cwd=tmp_path)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout + done.stderr
+    assert "Nearest: tea-room/TeaRoom-v0" in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
 def test_it_is_evaluated_and_trained_as_it_is(python: Path, tmp_path: Path) -> None:
     done = run_fresh(
         python, "-m", "vlgym", "eval", "--policy", "oracle", "--env", "tea-room/TeaRoom-v0", "--episodes", "3",
