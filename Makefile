@@ -47,7 +47,7 @@ gpu: install  ## run everything that needs a GPU, in pieces of under ten minutes
 	$(BIN)/python tests/benchmarks/gpu.py --write
 
 fast: install  ## the core's tests only (under 60 s)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup tests --ignore tests/baselines --ignore tests/servers --ignore tests/test_registry_fresh.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup tests --ignore tests/baselines --ignore tests/servers
 
 lint: install  ## style and types
 	$(BIN)/ruff check .

@@ -1,29 +1,52 @@
-"""registry.yaml records what the installed environments do: what `vlgym registry check` compares, one test for each id.
+"""registry.yaml records what the installed environments do, as `vlgym registry check` compares them.
 
-A test runs in the worker that holds the environment's certificate, so that engines and browsers start once for both.
+The conformance kit's check `recorded` compares card, prompt, parser, behaviour and pictures. Each plugin's own tests
+run it, beside the other checks, so that engines and browsers start once for all; here is what holds for the file as a
+whole.
 """
 
 from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
 
 import pytest
 
 from vlgym.cli.catalogue import first_party_specs
 from vlgym.cli.registry_cmd import list_suites
 from vlgym.registry import get_registry
-from vlgym.registry_file import PACKAGED, compare_registries, read_registry, read_suites
-from vlgym.testing import count_episodes, measure_hashes
+from vlgym.registry_file import PACKAGED, read_registry, read_suites
+from vlgym.testing import EnvConformance, count_episodes
 
+ROOT = Path(__file__).resolve().parent.parent
 RECORDED = read_registry(PACKAGED)
 INSTALLED = first_party_specs(get_registry())
-IDS = sorted({*RECORDED, *INSTALLED})
 
 
-@pytest.mark.parametrize("env_id", [pytest.param(env_id, marks=pytest.mark.xdist_group(env_id)) for env_id in IDS])
-def test_an_entry_is_what_the_installed_environment_does(env_id: str) -> None:
-    recorded = {env_id: RECORDED[env_id]} if env_id in RECORDED else {}
+def test_the_ids_are_those_that_the_plugins_provide() -> None:
+    assert set(RECORDED) == set(INSTALLED), "run: vlgym registry write"
+
+
+def test_every_id_is_provided_by_the_distribution_that_is_recorded() -> None:
     owner = get_registry().owner
-    live = {env_id: measure_hashes(INSTALLED[env_id], owner[env_id])} if env_id in INSTALLED else {}
-    assert compare_registries(recorded, live) == [], "run: vlgym registry write"
+    assert {env_id: entry["distribution"] for env_id, entry in RECORDED.items()} == {
+        id_: owner[id_] for id_ in RECORDED
+    }
+
+
+def test_the_tests_of_the_plugins_compare_every_id_with_its_entry() -> None:
+    compared: set[str] = set()
+    for path in ROOT.glob("plugins/*/tests/test_conformance.py"):
+        spec = importlib.util.spec_from_file_location(f"{path.parent.parent.name}_conformance", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        for kind in vars(module).values():
+            if isinstance(kind, type) and issubclass(kind, EnvConformance):
+                whole = "recorded" in kind.checks and not kind.env_kwargs
+                compared |= set(kind.env_ids or (kind.env_id,)) if whole else set()
+    assert set(INSTALLED) <= compared
 
 
 @pytest.mark.parametrize("env_id", sorted(RECORDED))

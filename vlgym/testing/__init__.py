@@ -4,7 +4,7 @@ Subclass `EnvConformance`, name an id, and the whole contract is tested.
 """
 
 from .certificate import Certificate, certify
-from .checks import ALL_CHECKS, CHECKS, GAME_CHECKS, CheckResult, Subject, checks_for
+from .checks import ALL_CHECKS, CHECKS, GAME_CHECKS, VARIANT_CHECKS, CheckResult, Subject, checks_for
 from .conformance import EnvConformance, GameConformance
 from .fingerprint import Behaviour, measure_behaviour
 from .game_checks import find_leaks
@@ -14,6 +14,7 @@ __all__ = [
     "ALL_CHECKS",
     "CHECKS",
     "GAME_CHECKS",
+    "VARIANT_CHECKS",
     "Behaviour",
     "Certificate",
     "CheckResult",

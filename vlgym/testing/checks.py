@@ -28,6 +28,7 @@ __all__ = [
     "ALL_CHECKS",
     "CHECKS",
     "GAME_CHECKS",
+    "VARIANT_CHECKS",
     "CheckFailure",
     "CheckResult",
     "CheckWarning",
@@ -78,6 +79,12 @@ GAME_CHECKS: dict[str, Callable[[Subject], str]] = {
 """The properties that games of several agents must have besides."""
 
 ALL_CHECKS = {**CHECKS, **GAME_CHECKS}
+
+VARIANT_CHECKS = (
+    "card", "gymnasium", "determinism", "state", "oracle", "floor", "rewards", "prompt", "splits", "recorded",
+)  # fmt: skip
+"""What is left to test of an id whose class another id has been tested with, for all properties: an earlier version
+that is kept for comparison, or the same rules with other arguments."""
 
 
 def checks_for(env_id: str) -> list[str]:

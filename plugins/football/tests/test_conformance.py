@@ -1,9 +1,14 @@
-"""The certificate of the environment, in its main settings."""
+"""The certificate of the environment, in its main settings, and what may differ in the earlier version."""
 
-from vlgym.testing import EnvConformance
+from vlgym.testing import VARIANT_CHECKS, EnvConformance
 
 
 class TestFootball(EnvConformance):
     """Every property of the kit, on the 108 situations."""
 
-    env_ids = ("vlgym/Football-v0", "vlgym/Football-v1")
+    env_id = "vlgym/Football-v1"
+
+
+class TestEarlierFootball(EnvConformance):
+    env_id = "vlgym/Football-v0"
+    checks = VARIANT_CHECKS

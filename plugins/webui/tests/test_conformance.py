@@ -1,9 +1,14 @@
-"""The core's certificate."""
+"""The core's certificate, and what may differ in the earlier version."""
 
 from __future__ import annotations
 
-from vlgym.testing import EnvConformance
+from vlgym.testing import VARIANT_CHECKS, EnvConformance
 
 
 class TestWebUI(EnvConformance):
-    env_ids = ("vlgym/WebUI-v0", "vlgym/WebUI-v1")
+    env_id = "vlgym/WebUI-v1"
+
+
+class TestEarlierWebUI(EnvConformance):
+    env_id = "vlgym/WebUI-v0"
+    checks = VARIANT_CHECKS
