@@ -30,7 +30,8 @@ POLICIES = ("human", "random", "oracle")
 HELP = """\
 Type a whole reply, as a model would write it, or just one of the legal actions or its number: it is then put into the
 reply format.
-  :oracle   let the oracle answer this turn :prompt   show the whole prompt of this turn again
+  :oracle   let the oracle answer this turn
+  :prompt   show the whole prompt of this turn again
   :help     this text
   :quit     end the game (so does the end of the input)"""
 
