@@ -1,14 +1,17 @@
 """Draw the pictures in docs/images: `python docs/pictures.py gallery sokoban`; without names, all of them.
 
 gallery.png is one frame of each of a dozen environments, as a model sees them; `studies` redraws the plots of
-docs/studies/ from the raw runs beside them; the others are frames of one episode each, which the oracle plays (the
-first WebUI reply leaves the style sheet out). Needs the plugins installed.
+docs/studies/ from the raw runs beside them; terminal.png is what `vlgym play` prints into a wide terminal of true
+colours; the others are frames of one episode each, which the oracle plays (the first WebUI reply leaves the style sheet
+out). Needs the plugins installed.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -18,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
+from rich.terminal_theme import MONOKAI
 
 from vlgym.evaluation import plan_ids, run_evaluation
 from vlgym.making import make, unwrap
@@ -78,6 +82,24 @@ def photograph(page: Path, name: str, height: int) -> None:
     print(path)
 
 
+def draw_terminal() -> None:
+    """A turn that a person plays, as a terminal with half blocks shows it."""
+    from rich.console import Console
+    from rich.text import Text
+
+    command = [sys.executable, "-m", "vlgym", "play", "vlgym/Sokoban-v0", "--seed", "3", "--picture", "blocks"]
+    settings = {**os.environ, "COLUMNS": "110", "COLORTERM": "truecolor"}
+    with tempfile.TemporaryDirectory() as folder:
+        played = subprocess.run(
+            command, input="1\n:quit\n", env=settings, cwd=folder, capture_output=True, text=True, check=True
+        )
+        console = Console(record=True, width=110, file=io.StringIO(), legacy_windows=False)
+        console.print(Text.from_ansi(f"$ vlgym {' '.join(command[3:])}\n{played.stdout}"))
+        page = Path(folder) / "terminal.html"
+        page.write_text(console.export_html(theme=MONOKAI), encoding="utf-8")
+        photograph(page, "terminal", 1110)
+
+
 def draw_sokoban() -> None:
     """Four frames of a solved level, and the first level of every group."""
     frames = play("vlgym/Sokoban-v0", {"group": "small-v1", "level": 3}, describe_sokoban)
@@ -133,7 +155,7 @@ def draw_studies() -> None:
 
 PICTURES: dict[str, Callable[[], None]] = {
     "gallery": draw_gallery, "evaluation": draw_evaluation, "sokoban": draw_sokoban, "webui": draw_webui,
-    "football": draw_football, "sight": draw_sight, "studies": draw_studies,
+    "football": draw_football, "terminal": draw_terminal, "sight": draw_sight, "studies": draw_studies,
 }  # fmt: skip
 
 

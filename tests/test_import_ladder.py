@@ -15,6 +15,7 @@ LADDER = (
         "seeding",
         "intervals",
         "terminal",
+        "terminal_query",
         "argument_types",
         "pictures",
         "limited_yaml",

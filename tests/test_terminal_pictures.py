@@ -57,9 +57,37 @@ def noise() -> np.ndarray:
     ],
 )
 def test_a_terminal_gets_the_protocol_that_its_variables_name(environ: dict[str, str], protocol: str) -> None:
-    assert choose_protocol("auto", Screen(True), environ) == protocol
-    assert choose_protocol("auto", Screen(False), environ) == "none"
-    assert choose_protocol("sixel", Screen(False), environ) == "sixel"  # who asks for it gets it
+    assert choose_protocol("auto", Screen(True), environ, lambda: False) == protocol
+    assert choose_protocol("auto", Screen(False), environ, lambda: False) == "none"
+    assert choose_protocol("sixel", Screen(False), environ, lambda: False) == "sixel"  # who asks for it gets it
+
+
+def test_a_terminal_is_asked_only_where_its_variables_name_no_protocol() -> None:
+    asked = []
+
+    def query() -> bool:
+        asked.append(environ)
+        return True
+
+    for environ, terminal in (
+        ({"TERM": "xterm-kitty"}, True), ({"TERM": "foot"}, True), ({"TERM": "tmux-256color"}, True),
+        ({"TERM": "dumb"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, True), ({"TERM": "xterm"}, False),
+        ({"TERM": "xterm"}, True),
+    ):  # fmt: skip
+        protocol = choose_protocol("auto", Screen(terminal), environ, query)
+    assert asked == [{"TERM": "xterm"}]
+    assert protocol == "sixel"
+
+
+@pytest.mark.parametrize(("encoding", "drawn"), [("ascii", "none"), ("latin-1", "none"), ("utf-8", "blocks")])
+def test_an_encoding_without_the_half_block_gets_no_blocks_but_pictures_all_the_same(encoding: str, drawn: str) -> None:
+    class Encoded(Screen):
+        pass
+
+    Encoded.encoding = encoding  # type: ignore[assignment,misc]
+    for term in ("xterm", "tmux"):
+        assert choose_protocol("auto", Encoded(True), {"TERM": term}, lambda: False) == drawn
+    assert choose_protocol("auto", Encoded(True), {"TERM": "xterm-kitty"}, lambda: False) == "kitty"
 
 
 @pytest.mark.parametrize(

@@ -130,5 +130,6 @@ def complete_reply(env: VLEnv, text: str) -> str:
 
 
 def _say(text: str, end: str = "\n") -> None:
-    sys.stdout.write(text + end)
+    """Print; what would steer a terminal is shown instead: an environment wrote some of it."""
+    sys.stdout.write(show_safe(text) + end)
     sys.stdout.flush()

@@ -43,8 +43,8 @@ def encode_png(image: Image) -> bytes:
 
 
 def decode_png(data: bytes) -> Image:
-    """Return `[H, W, 3] uint8` from a PNG file's bytes."""
-    with PILImage.open(io.BytesIO(data)) as picture:
+    """Return `[H, W, 3] uint8` from a PNG file's bytes; other formats are refused, whatever the file is called."""
+    with PILImage.open(io.BytesIO(data), formats=("PNG",)) as picture:
         return np.asarray(picture.convert("RGB")).copy()
 
 

@@ -1,14 +1,14 @@
 """Pictures in a terminal: by the protocol that it speaks, else as half blocks of coloured characters.
 
-What a terminal can do is read from its environment variables and not asked of it: an answer to a question would arrive
-among what a player types. A terminal that says nothing of itself gets half blocks; `--picture` decides otherwise.
+What a terminal can do is read from its environment variables; where these name no protocol it is asked whether it shows
+sixels (`terminal_query`). One that says nothing of itself gets half blocks; `--picture` decides otherwise.
 """
 
 from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
@@ -17,6 +17,7 @@ from PIL import Image as PILImage
 
 from .rendering import encode_png
 from .terminal import measure_width
+from .terminal_query import shows_sixels
 from .types import Image
 
 PICTURES = ("auto", "kitty", "iterm", "sixel", "blocks", "none")
@@ -33,22 +34,32 @@ CHUNK = 4096
 """Letters of base64 that kitty takes in one piece."""
 
 
-def choose_protocol(asked: str, stream: Any, environ: Mapping[str, str] = os.environ) -> str:
-    """Return how to draw on a stream: what was asked for, and for `auto` what its terminal says it can do."""
+def choose_protocol(
+    asked: str, stream: Any, environ: Mapping[str, str] = os.environ, query: Callable[[], bool] = shows_sixels
+) -> str:
+    """Return how to draw on a stream: what was asked for, and for `auto` what its terminal says it can do.
+
+    Args:
+        asked: one of `PICTURES`.
+        stream: where the picture goes.
+        environ: environment variables.
+        query: asks the terminal whether it shows sixels; called only where its variables name no protocol.
+    """
     if asked != "auto":
         return asked
     term, program = environ.get("TERM", ""), environ.get("TERM_PROGRAM", "")
     if not stream.isatty() or term in ("", "dumb") or environ.get("NO_COLOR"):
         return "none"
+    blocks = "blocks" if _has_letter("▀", stream) else "none"
     if "TMUX" in environ or term.startswith(("screen", "tmux")):
-        return "blocks"  # they do not pass pictures on unless told to
+        return blocks  # they do not pass pictures on unless told to
     if "kitty" in term or "ghostty" in term or "KITTY_WINDOW_ID" in environ:
         return "kitty"
     if program in ("iTerm.app", "WezTerm") or environ.get("LC_TERMINAL") == "iTerm2":
         return "iterm"
     if "sixel" in term or term.startswith(("foot", "mlterm", "contour")):
         return "sixel"
-    return "blocks"
+    return "sixel" if query() else blocks
 
 
 def show_picture(image: Image, protocol: str, stream: Any) -> None:
@@ -150,6 +161,15 @@ def _write_blocks(image: Image) -> str:
     with console.capture() as captured:
         console.print(picture, end="")
     return captured.get()
+
+
+def _has_letter(letter: str, stream: Any) -> bool:
+    """Whether a stream's encoding has a letter; that of `LC_ALL=C` has only ASCII's."""
+    try:
+        letter.encode(getattr(stream, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _colours() -> Any:

@@ -201,7 +201,7 @@ def read_trajectories(
     for number, _, row in read_lines(folder, unfinished=unfinished):
         try:
             record = _read_record(row, known, images)
-        except (ValueError, KeyError, TypeError, OSError) as error:
+        except (ValueError, KeyError, TypeError, OSError, RecursionError) as error:
             raise TrajectoryError(f"{path}, line {number}: {type(error).__name__}: {error}") from None
         episode.append(record)
         if record.terminated or record.truncated:

@@ -4,6 +4,7 @@ training depends on them."""
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -138,7 +139,7 @@ def test_a_full_disk_leaves_no_half_of_a_recording(tmp_path, monkeypatch):
 
 
 def test_the_newest_episode_of_a_run_is_shown_turn_by_turn(whole, capsys):
-    assert main(["play", "--replay", str(whole.out)]) == 0
+    assert main(["play", "--replay", str(whole.out), "--index", "0"]) == 0
     shown = capsys.readouterr().out
     newest = episodes(whole.out / "episodes")[-1]
     assert shown.count("--- turn ") == len(newest)
@@ -148,6 +149,15 @@ def test_the_newest_episode_of_a_run_is_shown_turn_by_turn(whole, capsys):
     assert picture[:-1].startswith(str(recordings(whole.out / "episodes")[-1] / "images"))
     assert main(["play", "--replay", str(whole.out), "--index", "1"]) == 0
     assert f"seed {episodes(whole.out / 'episodes')[-2][0].seed}" in capsys.readouterr().out
+
+
+def test_into_a_pipe_all_recorded_episodes_are_printed_the_newest_last(whole, capsys):
+    assert main(["play", "--replay", str(whole.out)]) == 0
+    shown = capsys.readouterr().out
+    recorded = episodes(whole.out / "episodes")
+    assert len(recorded) > 1
+    assert re.findall(r"seed (\d+)\. Recorded", shown) == [str(episode[0].seed) for episode in recorded]
+    assert shown.count("--- turn ") == sum(map(len, recorded))
 
 
 def test_a_folder_without_episodes_and_an_episode_that_is_not_there_are_errors_of_one_line(whole, tmp_path, capsys):

@@ -262,6 +262,44 @@ def test_a_mistake_is_one_plain_line_and_status_2(
     assert captured.out == ""
 
 
+@pytest.mark.parametrize("columns", ["40", "80", "160"])
+def test_no_card_steers_the_terminal_or_adds_a_line_that_looks_like_an_environment(
+    columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    spec = make_spec("vlgym/Walk-v0", summary="[bold red]x[/bold red] :smile:", family="toys\nvlgym/False-v0")
+    with installed(spec, distribution="vlgym-toys\x1b]52;c;aGk=\x07\nvlgym/Wrong-v0"):
+        assert main(["list"]) == 0
+        listed = capsys.readouterr().out
+        assert main(["list", "--json"]) == 0
+        rows = json.loads(capsys.readouterr().out)
+        assert main(["show", spec.id]) == 0
+        shown = capsys.readouterr().out
+    words = [line.split()[0] for line in listed.splitlines() if line.split() and line[0] != " "]
+    assert [word for word in words if word.startswith("vlgym/")] == [row["id"] for row in rows]
+    assert "[bold red]x[/bold red] :smile:" in shown
+    assert "x[/bold red] :smile:" in " ".join(listed.split())
+    for text in (listed, shown):
+        assert [letter for letter in text if not (letter.isprintable() or letter == "\n")] == []
+
+
+def test_show_prints_a_docstring_and_a_prompt_that_mean_harm_safely(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path
+) -> None:
+    (tmp_path / "harm_town.py").write_text(
+        'from toys import Walk\n\nclass Harm(Walk):\n    "\\x1b]52;c;aGk=\\x07[bold]hi[/bold]\\u202e"\n'
+        '    def task(self):\n        return "\\x1b[2J[red]Go[/red]\\x9b31m"\n'
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    spec = make_spec("vlgym/Harm-v0", "harm_town:Harm")
+    with installed(spec):
+        assert main(["show", spec.id, "--prompt"]) == 0
+    text = capsys.readouterr().out
+    assert r"\x1b]52;c;aGk=\x07[bold]hi[/bold]\u202e" in text
+    assert "?[2J[red]Go[/red]?31m" in text  # a prompt's text is made plain for models, too
+    assert [letter for letter in text if not (letter.isprintable() or letter == "\n")] == []
+
+
 SKILLED = (
     make_spec("vlgym/Walk-v0", skills=("wandering",)),
     make_spec("vlgym/Run-v0", skills=("wandering", "peeping"), difficulty="hard"),

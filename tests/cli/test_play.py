@@ -3,15 +3,17 @@
 import base64
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from toys import Coin, installed, make_spec, make_walk
+from toys import Coin, Walk, installed, make_spec, make_walk
 
 from vlgym.cli.app import main
 from vlgym.rendering import decode_png
 from vlgym.seeding import episode_seed
+from vlgym.types import Outcome
 
 WALK = make_spec(history_turns=1, history_images=2)
 SEED = "3"
@@ -220,6 +222,34 @@ def test_legal_actions_are_numbered_and_a_number_picks_one(
     assert re.findall(r"parse: (\w+); executed: (\w+)", out) == [
         ("ok", "right"), ("ok", "left"), ("no_action", "nothing"), ("no_action", "nothing"), ("no_action", "nothing"),
     ]  # fmt: skip
+
+
+class Harm(Walk):
+    """Says and calls its actions what would steer a terminal."""
+
+    def task(self) -> str:
+        return "\x1b]52;c;aGk=\x07[bold]Go[/bold]\u202e"
+
+    def legal_actions(self) -> list[str]:
+        return ["left", "right", "\x1b[2Jright"]
+
+    def act(self, action: str) -> Outcome:
+        return replace(super().act(action), feedback=f"\x9b31m{action}\r")
+
+
+def test_an_environment_does_not_steer_the_players_terminal(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toys.Harm", Harm, raising=False)
+    monkeypatch.setattr("sys.stdin", io.StringIO("#3\n:prompt\n:x\x1b[2J\n:oracle\n"))
+    with installed(make_spec("vlgym/Harm-v0", "toys:Harm")):
+        assert main(["play", "vlgym/Harm-v0", "--seed", SEED]) == 0
+    out = capsys.readouterr().out
+    assert out.count("?]52;c;aGk=?[bold]Go[/bold]?") == 4  # a prompt's text is made plain for models, too
+    assert r"Unknown command ':x\x1b[2J'" in out
+    assert r"written as: <action>\x1b[2Jright</action>" in out
+    assert r"feedback: \x9b31m\x1b[2Jright\r" in out
+    assert [letter for letter in out if not (letter.isprintable() or letter == "\n")] == []
 
 
 def test_pictures_are_drawn_only_where_asked_for_before_each_reply_and_after_the_last(

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image as PILImage
+from PIL import UnidentifiedImageError
 from toys import Walk, make_spec
 
 from vlgym.cli.app import main
+from vlgym.cli.replay import mark_span
 from vlgym.rendering import decode_png
 from vlgym.rollout import Runner, run_episodes
 from vlgym.trajectory import TrajectoryWriter, describe_run, read_trajectories
@@ -60,21 +65,21 @@ def walk(folder: Path, typed: str, monkeypatch: pytest.MonkeyPatch, *options: st
 
 
 def turns(text: str) -> list[int]:
-    return [int(number) for number in re.findall(r"--- turn (\d+) ---", text)]
+    return [int(number) for number in re.findall(r"--- turn (\d+) of \d+ ---", text)]
 
 
 def test_one_walks_forwards_backwards_and_to_a_turn(records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = walk(records, "\n\np\ng 1\np\ng 99\nx\nq\n\n", monkeypatch, "--picture", "none")
+    shown = walk(records, "\nn\np\ng 1\np\ng 99\nx\nq\n\n", monkeypatch, "--picture", "none")
     assert turns(shown) == [1, 2, 3, 2, 1]
     assert shown.count("This episode has turns 1 to ") == 2  # before the first, and beyond the last
-    assert shown.count("p: turn before") == 2  # at the beginning, and for what is no command
+    assert shown.count("p: previous turn") == 2  # at the beginning, and for what is no command
 
 
 def test_one_goes_to_older_and_newer_episodes(records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = walk(records, "n\n\no\no\nn\n", monkeypatch, "--picture", "none")
+    shown = walk(records, "y\n\no\no\ny\n", monkeypatch, "--picture", "none")
     assert re.findall(r"seed (\d+)", shown) == ["4", "3", "4"]
     assert turns(shown) == [1, 2, 1, 1]
-    assert "There is no newer episode." in shown
+    assert "There is no younger episode." in shown
     assert "There is no older episode." in shown
 
 
@@ -85,11 +90,119 @@ def test_each_turn_is_drawn_and_what_was_read_is_named(records: Path, monkeypatc
     assert len(drawn) == 2
     assert all(np.array_equal(image, record.image) for image, record in zip(drawn, newest, strict=False))
     assert not np.array_equal(drawn[0], drawn[1])
-    first, second = shown.split("--- turn 2 ---")
+    first, second = re.split(r"--- turn 2 of \d+ ---", shown)
     assert "[nothing was read as an action]" in first
     found = re.search(r"\[read as the action: '(\w+)', characters (\d+) to (\d+)\]", second)
     assert found is not None
     assert re.search(rf"executed: {found[1]};", second)
+
+
+def test_the_walk_ends_at_q_and_at_the_end_of_the_input(records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert turns(walk(records, "q\nn\n", monkeypatch, "--picture", "none")) == [1]
+    assert turns(walk(records, "", monkeypatch, "--picture", "none")) == [1]
+
+
+@pytest.mark.parametrize(("term", "marked"), [("xterm", True), ("dumb", False)])
+def test_the_span_is_marked_within_the_reply_where_the_terminal_has_colours(
+    term: str, marked: bool, records: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    reply = re.findall(r"\[reply\]\n(.*)\n\[read", walk(records, "g 2\n", monkeypatch, "--picture", "none"))[-1]
+    assert reply.replace("\x1b[7m", "<<").replace("\x1b[27m", ">>") == (
+        "So <action><<right>></action>" if marked else "So <action>right</action>"
+    )
+
+
+def test_what_is_marked_is_safe_too() -> None:
+    reply = "\x1b[2Ja\x07b\u202e"
+    assert mark_span(reply, (4, 6), colours=True) == (
+        "\\x1b[2J\x1b[7ma\\x07\x1b[27mb\\u202e\n[read as the action: 'a\\x07', characters 4 to 6]"
+    )
+    for span in ((-5, 2), (3, 2), (0, 99)):
+        assert mark_span("abc", span, colours=True) == (
+            f"abc\n[the record names characters {span[0]} to {span[1]}, which the reply lacks]"
+        )
+
+
+def test_into_a_pipe_all_episodes_are_printed_in_the_order_of_time_and_index_prints_one(
+    records: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["play", "--replay", str(records)]) == 0
+    shown = capsys.readouterr().out
+    recorded = list(read_trajectories(records))
+    assert re.findall(r"seed (\d+)", shown) == ["3", "4"]
+    assert turns(shown) == [turn + 1 for episode in recorded for turn in range(len(episode))]
+    assert re.findall(r"Episode (\w+) after (\d+)", shown) == [("truncated", str(len(each))) for each in recorded]
+    assert "\x1b" not in shown
+    assert main(["play", "--replay", str(records), "--index", "1"]) == 0
+    assert re.findall(r"seed (\d+)", capsys.readouterr().out) == ["3"]
+
+
+DEEP = "[" * 100_000
+HOSTILE = "\x1b]52;c;aGk=\x07\x1b[2J\u202e\r[bold red]x[/bold red]\x9b31m"
+
+
+def rewrite(folder: Path, **values: Any) -> None:
+    """Give the first record of a folder other values; without checksums, as a stranger writes it."""
+    (folder / "run.json").write_text('{"format": 3}')
+    lines = [json.loads(line) for line in (folder / "metadata.jsonl").read_text().splitlines()]
+    lines[0].update(values)
+    text = "".join(json.dumps({name: row[name] for name in row if name != "crc32"}) + "\n" for row in lines)
+    (folder / "metadata.jsonl").write_text(text)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"env_id": HOSTILE}, {"part": HOSTILE}, {"reply": HOSTILE}, {"parse": HOSTILE}, {"actions": [HOSTILE]},
+        {"seed": HOSTILE}, {"episode": HOSTILE}, {"env_id": {HOSTILE: 1}},
+        {"reply": HOSTILE, "span": [0, 9]},
+        {"prompt": json.dumps([{"role": HOSTILE, "content": [{"type": "text", "text": HOSTILE}]}])},
+    ],
+    ids=lambda values: " ".join(values),
+)  # fmt: skip
+def test_no_field_of_a_record_steers_the_terminal(
+    values: dict[str, Any], records: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rewrite(records, **values)
+    assert main(["play", "--replay", str(records)]) == 0
+    monkeypatch.setenv("TERM", "dumb")
+    shown = capsys.readouterr().out + walk(records, "o\n", monkeypatch, "--picture", "none")
+    assert "[bold red]x[/bold red]" in shown
+    assert [letter for letter in shown if not (letter.isprintable() or letter == "\n")] == []
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"reward": "x"}, {"reward": 10**400}, {"reward": float("nan")}, {"reply": 3}, {"reply": None},
+        {"actions": [1]}, {"parse": [1]}, {"score": "x"}, {"success": 1}, {"span": ["x", 1]}, {"prompt": DEEP},
+        {"prompt": json.dumps([{"role": "user", "content": [{"type": "text", "text": 5}]}])},
+        {"prompt": json.dumps([{"role": "user", "content": [{"type": "text"}]}])},
+        {"prompt": json.dumps([{"role": "user", "content": ["x"]}])},
+        {"prompt": json.dumps([{"role": "user", "content": [{"type": "image", "file_name": "../../secret.png"}]}])},
+    ],
+    ids=lambda values: str(values)[:60],
+)  # fmt: skip
+def test_a_record_of_wrong_types_is_an_error_of_one_line(
+    values: dict[str, Any], records: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rewrite(records, **values)
+    assert main(["play", "--replay", str(records)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("vlgym: ")
+    assert len(said.splitlines()) == 1
+    monkeypatch.setattr("sys.stdin", Keyboard(""))
+    monkeypatch.setattr("sys.stdout", Keyboard())
+    assert main(["play", "--replay", str(records)]) == 2
+
+
+def test_a_file_that_is_only_called_png_is_not_opened_as_what_it_is(records: Path) -> None:
+    data = io.BytesIO()
+    PILImage.new("RGB", (4, 4)).save(data, "EPS")  # PIL would start another program to draw it
+    with pytest.raises(UnidentifiedImageError):
+        decode_png(data.getvalue())
 
 
 def test_a_reply_does_not_steer_the_terminal(records: Path, monkeypatch: pytest.MonkeyPatch) -> None:

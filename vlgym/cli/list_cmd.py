@@ -1,7 +1,9 @@
 """`vlgym list` and `vlgym show`: what there is, from the plugins' specs and registry.yaml.
 
 `list` imports no environment code. `show` makes the environment, to say how it stands to registry.yaml; where that
-fails, the card is shown all the same, with the class docstring as it stands in the source.
+fails, the card is shown all the same, with the class docstring as it stands in the source. What others wrote (cards,
+names of distributions, docstrings, prompts) is printed safely: a line of the list stays one line, and nothing steers
+the terminal.
 """
 
 from __future__ import annotations
@@ -15,11 +17,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..blind_gap import LABELS, NOT_MEASURED, find_blind_share, rate_difficulty
-from ..errors import UserError, check_choice
+from ..errors import UserError, check_choice, plain_line
 from ..installing import how_to_install_all
 from ..recorded import Comparison, compare_recorded
 from ..registry import Registry, get_registry
-from ..terminal import cut, fit_parts
+from ..terminal import cut, fit_parts, show_safe
 from .catalogue import Entry, find_entry, list_entries
 from .console import open_console, plain_messages, print_json, read_arguments, write_messages
 
@@ -92,7 +94,7 @@ def show(
         return
     _print_card(card)
     if messages is not None:
-        open_console().print(f"\nFirst prompt, seed {seed}:\n{write_messages(messages)}", soft_wrap=True)
+        open_console().print(f"\nFirst prompt, seed {seed}:\n{show_safe(write_messages(messages))}", soft_wrap=True)
 
 
 def _print_table(entries: list[Entry]) -> None:
@@ -143,7 +145,7 @@ def _print_columns(console: Console, entries: list[Entry]) -> None:
             table.add_row()
         spec = entry.spec
         cells = (
-            [entry.env_id, spec.family, _name_owner(entry), entry.difficulty, spec.oracle, str(spec.max_turns)]
+            [entry.env_id, _family(entry), _name_owner(entry), entry.difficulty, spec.oracle, str(spec.max_turns)]
             if spec is not None
             else [entry.env_id, "", _name_owner(entry), "", "", ""]
         ) + [_write_wins(entry, name) for name in WINS]
@@ -156,7 +158,7 @@ def _print_pairs(console: Console, entries: list[Entry]) -> None:
     for entry, before in zip(entries, [None, *entries], strict=False):
         if before is None or _family(before) != _family(entry):
             heading = _family(entry) or "of unknown family"
-            console.print(("" if before is None else "\n") + heading, style="bold", soft_wrap=True)
+            console.print(("" if before is None else "\n") + cut(heading, console.width), style="bold", soft_wrap=True)
         spec, style = entry.spec, None if entry.installed else "dim"
         facts = f"{entry.difficulty}  {spec.max_turns} turns  {_name_owner(entry)}" if spec else _name_owner(entry)
         if entry.recorded is not None:
@@ -177,18 +179,19 @@ def _write_wins(entry: Entry, name: str) -> str:
 
 
 def _family(entry: Entry) -> str:
-    return entry.spec.family if entry.spec is not None else ""
+    return plain_line(entry.spec.family) if entry.spec is not None else ""
 
 
 def _name_owner(entry: Entry) -> str:
-    return f"{entry.distribution} (external)" if entry.external else entry.distribution
+    owner = plain_line(entry.distribution)
+    return f"{owner} (external)" if entry.external else owner
 
 
 def _say_last(entry: Entry) -> str:
     if not entry.installed or entry.spec is None:
-        return f"not installed: {entry.remedy}"
-    newer = entry.spec.replaced_by
-    return f"(kept for comparison, see {newer}) {entry.spec.summary}" if newer else entry.spec.summary
+        return plain_line(f"not installed: {entry.remedy}")
+    newer, summary = entry.spec.replaced_by, plain_line(entry.spec.summary)
+    return f"(kept for comparison, see {newer}) {summary}" if newer else summary
 
 
 def _describe(registry: Registry, entry: Entry) -> dict[str, Any]:
@@ -263,10 +266,15 @@ def _print_card(card: dict[str, Any]) -> None:
     if console.width >= CARD_WIDTH:
         console.print(table)
     if card["docstring"]:
-        open_console().print(f"\n{card['docstring']}", markup=False, highlight=False, soft_wrap=True)
+        open_console().print(f"\n{show_safe(card['docstring'])}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _write_value(value: Any) -> str:
+    """A value of a card as text that is safe to print."""
+    return show_safe(_join_value(value))
+
+
+def _join_value(value: Any) -> str:
     if isinstance(value, dict) and all(isinstance(item, str) for item in value.values()):
         return "; ".join(f"{name}: {item}" for name, item in value.items()) or "-"
     if isinstance(value, dict):

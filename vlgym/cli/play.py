@@ -19,6 +19,7 @@ from ..prompts import PastTurn, PromptBuilder
 from ..registry import get_registry
 from ..rendering import encode_png
 from ..seeding import episode_seed
+from ..terminal import show_safe
 from ..terminal_pictures import PICTURES, choose_protocol, show_picture
 from ..types import Message, Turn
 from .console import read_arguments, write_messages
@@ -29,7 +30,8 @@ POLICIES = ("human", "random", "oracle")
 HELP = """\
 Type a whole reply, as a model would write it, or just one of the legal actions or its number: it is then put into the
 reply format.
-  :oracle   let the oracle answer this turn :prompt   show the whole prompt of this turn again
+  :oracle   let the oracle answer this turn
+  :prompt   show the whole prompt of this turn again
   :help     this text
   :quit     end the game (so does the end of the input)"""
 
@@ -91,8 +93,9 @@ def play(
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the episode.")] = None,
     split: Annotated[str | None, typer.Option(help="Take the seed from this split: train, val or test.")] = None,
     index: Annotated[
-        int, typer.Option(min=0, help="Number of the episode within the split; with --replay, 0 is the newest.")
-    ] = 0,
+        int | None,
+        typer.Option(min=0, help="Number of the episode within the split (default 0); with --replay, 0 is the newest."),
+    ] = None,
     parser: Annotated[str | None, typer.Option(help="Reply style: tag, json, plan or an import string.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the images; default ./play/<id>.")] = None,
     policy: Annotated[str, typer.Option(help=f"Who answers: {', '.join(POLICIES)}.")] = "human",
@@ -104,7 +107,8 @@ def play(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Walk through recorded episodes instead: FOLDER is a training run's, or what `vlgym eval` wrote.",
+            help="Walk through recorded episodes instead; into a pipe, print them all. "
+            "FOLDER is a training run's, or what `vlgym eval` wrote.",
         ),
     ] = None,
 ) -> None:
@@ -122,7 +126,7 @@ def play(
     if seed is not None and split is not None:
         raise UserError("Give --seed or --split, not both: a split's episodes have seeds of their own.")
     get_registry().get(env_id)
-    chosen = seed if seed is not None else episode_seed(env_id, split or "train", index)
+    chosen = seed if seed is not None else episode_seed(env_id, split or "train", index or 0)
     arguments = read_arguments(arg or [])
     if parser is not None:
         arguments["parser"] = parser
@@ -244,5 +248,6 @@ def _new_folder(parent: Path) -> Path:
 
 
 def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
+    """Print; what would steer a terminal is shown instead: an environment wrote some of it."""
+    sys.stdout.write(show_safe(text) + "\n")
     sys.stdout.flush()

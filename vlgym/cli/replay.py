@@ -1,11 +1,15 @@
 """`vlgym play --replay FOLDER`: show episodes that were recorded, turn by turn; nothing is played.
 
 It reads any trajectory folder: an evaluation's, a program's own, or what a training run records while it trains. On a
-terminal one walks through the turns; where the output goes elsewhere, the whole episode is printed.
+terminal one walks through the turns; where the input or the output is no terminal, the episodes are printed whole.
+
+Whoever wrote the records may mean harm: values of a wrong type are an error of one line, and text is never sent to the
+terminal as it is.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import deque
 from collections.abc import Iterator
@@ -14,8 +18,9 @@ from pathlib import Path
 
 from PIL.Image import DecompressionBombError
 
-from ..errors import UserError
+from ..errors import TrajectoryError, UserError
 from ..rendering import decode_png
+from ..reports.records import check_values
 from ..terminal import show_safe
 from ..terminal_pictures import show_picture
 from ..trajectory import METADATA, read_trajectories
@@ -24,30 +29,35 @@ from ..types import Message, StepRecord
 EPISODES = "episodes"
 """Folder of a training run in which each recording has a folder of its own, named in the order of time."""
 
-KEYS = "Enter: next turn, p: turn before, g NUMBER: that turn, o: older episode, n: newer episode, q: end"
+KEYS = "Enter or n: next turn, p: previous turn, g NUMBER: that turn, o: older episode, y: younger episode, q: quit"
 
 
-def show_recorded(folder: Path, back: int, picture: str) -> None:
-    """Print an episode, or walk through it and its neighbours where a person sits at the terminal.
+def show_recorded(folder: Path, back: int | None, picture: str) -> None:
+    """Print episodes, or walk through them where a person sits at the terminal.
 
     Args:
         folder: a trajectory folder, or a training run's.
-        back: 0 for the newest episode, 1 for the one before it, and so on.
+        back: 0 for the newest episode, 1 for the one before it, and so on. `None` begins a walk at the newest; where
+            nobody walks it prints all, the newest last.
         picture: how pictures are drawn (`terminal_pictures.PICTURES`, but not `auto`).
 
     Raises:
         UserError: there is no such episode.
+        TrajectoryError: a record is damaged or malformed.
     """
-    episode, place = find_episode(folder, back)
     if sys.stdin.isatty() and sys.stdout.isatty():
-        _walk(Walk(folder, back, picture))
+        _walk(Walk(folder, back or 0, picture))
         return
-    _say(_describe(episode, place, back))
-    total = 0.0
-    for record in episode:
-        total += record.reward
-        _show_turn(record, place, total, picture)
-    _say(f"\n{_describe_end(episode)}")
+    if back is not None:
+        _print_episode(*find_episode(folder, back), picture)
+        return
+    printed = 0
+    for place in reversed(find_recordings(folder)):
+        for episode in _read_episodes(place):
+            _print_episode(episode, place, picture, first=not printed)
+            printed += 1
+    if not printed:
+        find_episode(folder, 0)  # says so
 
 
 def find_episode(folder: Path, back: int) -> tuple[list[StepRecord], Path]:
@@ -55,11 +65,12 @@ def find_episode(folder: Path, back: int) -> tuple[list[StepRecord], Path]:
 
     Raises:
         UserError: there is no such episode.
+        TrajectoryError: a record is damaged or malformed.
     """
     count = 0
     for place in find_recordings(folder):
         held, newest = 0, deque[list[StepRecord]](maxlen=back - count + 1)
-        for episode in read_trajectories(place, images=False, unfinished=False):
+        for episode in _read_episodes(place):
             newest.append(episode)
             held += 1
         if back < count + held:
@@ -89,6 +100,17 @@ def find_recordings(folder: Path) -> list[Path]:
     return found
 
 
+def _read_episodes(place: Path) -> Iterator[list[StepRecord]]:
+    """Yield the whole episodes of a folder, all that is shown of them of the right type."""
+    for episode in read_trajectories(place, images=False, unfinished=False):
+        for record in episode:
+            check_values(f"{place / METADATA}: episode {record.episode!r}", record)
+            parts = [part for message in record.messages for part in message["content"]]
+            if not all(isinstance(part.get("file_name" if part["type"] == "image" else "text"), str) for part in parts):
+                raise TrajectoryError(f"{place / METADATA}: episode {record.episode!r} has a prompt of a wrong type.")
+        yield episode
+
+
 @dataclass
 class Walk:
     """Where a person is in what was recorded: so many episodes back from the newest, at a turn."""
@@ -100,34 +122,30 @@ class Walk:
     place: Path = Path()
     turn: int = 0
 
-    def open(self, back: int) -> bool:
-        """Go to the beginning of another episode; whether there is one."""
-        try:
-            if back < 0:
-                return False
-            self.episode, self.place = find_episode(self.folder, back)
-        except UserError:
-            return False
+    def open(self, back: int) -> None:
+        """Go to the beginning of an episode.
+
+        Raises:
+            UserError: there is no such episode.
+            TrajectoryError: a record is damaged or malformed.
+        """
+        self.episode, self.place = find_episode(self.folder, back)
         self.back, self.turn = back, 0
-        _say(f"\n{_describe(self.episode, self.place, back)}")
-        return True
+        _say(f"\n{_describe(self.episode, self.place)}; episodes back: {back}")
 
     def show(self) -> None:
         """Print the turn."""
         total = sum(record.reward for record in self.episode[: self.turn + 1])
-        _show_turn(self.episode[self.turn], self.place, total, self.picture)
+        _show_turn(self.episode, self.turn, self.place, total, self.picture)
         if self.turn == len(self.episode) - 1:
             _say(f"\n{_describe_end(self.episode)}")
 
     def move(self, line: str) -> bool:
         """Do what a typed line says; whether there is another turn to show."""
         word, _, number = line.strip().partition(" ")
-        if word in ("o", "n"):
-            moved = self.open(self.back + (1 if word == "o" else -1))
-            if not moved:
-                _say(f"There is no {'older' if word == 'o' else 'newer'} episode.")
-            return moved
-        chosen = {"": self.turn + 1, "p": self.turn - 1}.get(word)
+        if word in ("o", "y"):
+            return self._open_other(self.back + (1 if word == "o" else -1))
+        chosen = {"": self.turn + 1, "n": self.turn + 1, "p": self.turn - 1}.get(word)
         if word == "g" and number.isascii() and number.isdigit():
             chosen = int(number[:9]) - 1
         if chosen is None:
@@ -137,6 +155,19 @@ class Walk:
         else:
             self.turn = chosen
             return True
+        return False
+
+    def _open_other(self, back: int) -> bool:
+        """Open an older or a younger episode; whether there is one that can be read."""
+        try:
+            if back >= 0:
+                self.open(back)
+                return True
+            _say("There is no younger episode.")
+        except TrajectoryError as error:
+            _say(str(error))
+        except UserError:
+            _say("There is no older episode.")
         return False
 
 
@@ -155,10 +186,19 @@ def _walk(walk: Walk) -> None:
             walk.show()
 
 
-def _describe(episode: list[StepRecord], place: Path, back: int) -> str:
+def _print_episode(episode: list[StepRecord], place: Path, picture: str, *, first: bool = True) -> None:
+    """Print a whole episode; a blank line parts it from the one before."""
+    _say(_describe(episode, place) if first else f"\n{_describe(episode, place)}")
+    total = 0.0
+    for turn, record in enumerate(episode):
+        total += record.reward
+        _show_turn(episode, turn, place, total, picture)
+    _say(f"\n{_describe_end(episode)}")
+
+
+def _describe(episode: list[StepRecord], place: Path) -> str:
     first = episode[0]
-    where = f"{first.part or first.env_id}, episode {first.episode}, seed {first.seed}"
-    return f"{where}. Recorded in {place}; episodes back: {back}"
+    return f"{first.part or first.env_id}, episode {first.episode}, seed {first.seed}. Recorded in {place}"
 
 
 def _describe_end(episode: list[StepRecord]) -> str:
@@ -168,15 +208,18 @@ def _describe_end(episode: list[StepRecord]) -> str:
     return f"Episode {state} after {len(episode)} turn(s): success {success}, return {total:g}."
 
 
-def _show_turn(record: StepRecord, place: Path, total: float, picture: str) -> None:
+def _show_turn(episode: list[StepRecord], turn: int, place: Path, total: float, picture: str) -> None:
+    record = episode[turn]
     executed = ", ".join(record.actions) or "nothing"
     cut = "; cut by a limit" if record.cut else ""
-    _say(f"\n--- turn {record.turn + 1} ---")
+    _say(f"\n--- turn {turn + 1} of {len(episode)} ---")
     for line in _lines(record.messages, place):
         _say(line)
     if picture != "none":
         _draw_last(record.messages, place, picture)
-    _say(f"[reply]\n{mark_span(record.reply, record.span)}")
+    _say("[reply]")
+    colours = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"  # NO_COLOR makes it dumb
+    _write(mark_span(record.reply, record.span, colours))
     _say(f"parse: {record.parse}{cut}; executed: {executed}; reward: {record.reward:g}; return: {total:g}")
 
 
@@ -193,12 +236,22 @@ def _draw_last(messages: list[Message], place: Path, picture: str) -> None:
     show_picture(image, picture, sys.stdout)
 
 
-def mark_span(reply: str, span: tuple[int, int] | None) -> str:
-    """Return the reply and, below it, the lines of what was read as the action."""
+def mark_span(reply: str, span: tuple[int, int] | None, colours: bool) -> str:
+    """Return the reply, safe to print, and below it the lines of what was read as the action.
+
+    Args:
+        reply: what the model wrote.
+        span: character range of the action in it; `None` where none was read.
+        colours: show that range in reverse colours, too.
+    """
     if span is None:
-        return f"{reply}\n[nothing was read as an action]"
+        return f"{show_safe(reply)}\n[nothing was read as an action]"
     start, end = span
-    return f"{reply}\n[read as the action: {reply[start:end]!r}, characters {start} to {end}]"
+    if not 0 <= start <= end <= len(reply):
+        return f"{show_safe(reply)}\n[the record names characters {start} to {end}, which the reply lacks]"
+    before, action, after = (show_safe(part) for part in (reply[:start], reply[start:end], reply[end:]))
+    shown = f"{before}\x1b[7m{action}\x1b[27m{after}" if colours else before + action + after
+    return f"{shown}\n[read as the action: {show_safe(repr(reply[start:end]))}, characters {start} to {end}]"
 
 
 def _lines(messages: list[Message], folder: Path) -> Iterator[str]:
@@ -211,5 +264,9 @@ def _lines(messages: list[Message], folder: Path) -> Iterator[str]:
 
 def _say(text: str) -> None:
     """Print; what would steer a terminal is shown instead: a model wrote some of it."""
-    sys.stdout.write(show_safe(text) + "\n")
+    _write(show_safe(text))
+
+
+def _write(safe: str) -> None:
+    sys.stdout.write(safe + "\n")
     sys.stdout.flush()

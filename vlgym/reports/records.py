@@ -164,10 +164,15 @@ def _check_episode(run: Run, episode: Episode) -> None:
                 f"{place}: its turn {turn} should have seed {due[-1]}, repeat {repeat} and turn {turn}, but has "
                 f"seed {record.seed!r}, repeat {record.repeat!r} and turn {record.turn!r}."
             )
-        _check_values(place, record)
+        check_values(place, record)
 
 
-def _check_values(place: str, record: StepRecord) -> None:
+def check_values(place: str, record: StepRecord) -> None:
+    """Refuse numbers that are none, and flags and texts of another type.
+
+    Raises:
+        TrajectoryError: there is one; the message begins with `place`.
+    """
     usage = record.usage
     numbers = [record.reward, *([] if record.score is None else [record.score])]
     if usage is not None:
