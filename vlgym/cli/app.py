@@ -21,6 +21,7 @@ from .list_cmd import list_environments, show
 from .play import play
 from .registry_cmd import registry_app
 from .report_cmd import report
+from .ui import ui
 
 app = typer.Typer(
     name="vlgym",
@@ -39,6 +40,7 @@ app.command("eval")(evaluate)
 app.command("report")(report)
 app.command("compare")(compare)
 app.command("leaderboard")(leaderboard)
+app.command("ui")(ui)
 app.command("doctor")(doctor)
 
 
