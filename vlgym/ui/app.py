@@ -22,9 +22,8 @@ def create_app(settings: Settings) -> Starlette:
         settings: what may be shown, and to whom.
     """
     routes: list[BaseRoute] = [Mount("/static", StaticFiles(directory=STATIC))]
-    modules = [importlib.import_module(f".{name}", __package__) for name, _, _ in list_pages()]
-    for module in modules:
-        routes += module.routes()
+    for name in [*(name for name, _, _ in list_pages()), "compare"]:
+        routes += importlib.import_module(f".{name}", __package__).routes()
     app = Starlette(
         routes=routes,
         middleware=[Middleware(Guard, settings=settings)],

@@ -1,7 +1,8 @@
 """Who may ask, and what the browser may do with the answer. One piece of ASGI middleware around everything.
 
 - On loopback the name that was asked for must be loopback's own: a page elsewhere cannot make its own name point here.
-- Elsewhere a token is needed. A link carries it once (`?token=`); from then on a cookie does, which no other site can use.
+- Elsewhere a token is needed. A link carries it once (`?token=`); from then on a cookie does, which no other site can
+  use.
 - A request that another site makes is refused, unless it is a person who follows a link. What changes something
   (everything but GET and HEAD) must say that it comes from a page of this server.
 - The browser is told to load nothing from elsewhere and to run no script of a page's own.
