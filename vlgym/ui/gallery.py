@@ -1,5 +1,5 @@
-"""Gallery: every installed environment with its card, first pictures, and what random play, play without the picture and
-the oracle reach; its certificate where there is one."""
+"""Gallery: every installed environment with its card, its first pictures, its certificate where there is one, and what
+random play, play without the picture and the oracle reach."""
 
 from __future__ import annotations
 
