@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SERVERS := .venv-servers
 # fast-downward's build calls `python` by name, which plain Debian does not have.
 PIP := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt
-ALL := '.[train,eval]'
+ALL := '.[train,eval,ui]'
 PLUGINS := $(foreach plugin,$(wildcard plugins/*/pyproject.toml),-e $(dir $(plugin)))
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
 SEED ?= 0

@@ -29,6 +29,7 @@ pictures. One process only.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -156,6 +157,7 @@ class ArCHer:
         metrics."""
         rows = self.collector.play(self.config.rollout_steps)
         batch, metrics = self.collector.pack(rows)
+        batch.advantages.fill_(math.nan)  # the policy learns from new replies to these states
         rewards = [reward for row in self.collector.rewards(rows) for reward in row]
         following = [prompt for row in self.collector.following(rows) for prompt in row]
         return batch, list(zip(rewards, following, strict=True)), metrics

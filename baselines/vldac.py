@@ -164,7 +164,7 @@ class VLDAC:
         at = len(rows) * self.run.envs.shares.first
         everywhere = losses.normalise_advantages(distributed.gather(advantages.flatten(), world))
         batch.advantages = everywhere[at : at + len(batch.samples)]
-        batch.returns = returns.flatten()
+        batch.returns, batch.values = returns.flatten(), values.flatten()
         metrics["value/explained_variance"] = losses.explained_variance(values.flatten(), batch.returns)
         return batch, metrics
 

@@ -29,7 +29,7 @@ from .errors import TrajectoryError
 from .prompts import PromptBuilder
 from .registry import get_registry
 from .rendering import decode_png, encode_png
-from .types import Image, Message, StepRecord, Usage
+from .types import Image, LearnerNotes, Message, StepRecord, Usage
 from .versions import find_distribution, list_versions
 
 FORMAT = 4
@@ -137,6 +137,8 @@ class TrajectoryWriter:
             row["actions"] = list(record.actions)
             row["span"] = None if record.span is None else list(record.span)
             row["usage"] = None if record.usage is None else asdict(record.usage)
+            if record.learner is not None:
+                row["learner"] = asdict(record.learner)
             row["prompt"] = json.dumps([self._without_images(message) for message in record.messages])
             lines.append(json.dumps(seal(row)) + "\n")
         with (self.folder / METADATA).open("ab", buffering=0) as file:
@@ -277,6 +279,11 @@ def _read_record(row: dict[str, Any], known: _Images, images: bool) -> StepRecor
         values["span"] = (int(start), int(end))
     if row.get("usage") is not None:
         values["usage"] = Usage(**row["usage"])
+    if row.get("learner") is not None:
+        notes = row["learner"]
+        values["learner"] = LearnerNotes(
+            notes["value"], notes["advantage"], tuple(notes["tokens"]), tuple(notes["log_probs"])
+        )
     return StepRecord(messages=messages, image=image, **values)
 
 

@@ -139,6 +139,24 @@ class Reply:
     usage: Usage | None = None
 
 
+@dataclass(frozen=True)
+class LearnerNotes:
+    """What a learner computed of a turn that it trained on, for people to look at.
+
+    Attributes:
+        value: what its critic expected of the state before the reply; `None` without a critic.
+        advantage: how much better than expected the reply was, as the gradient steps used it; `None` where the reply
+            taught nothing.
+        tokens: the reply's tokens as text, the end-of-turn token included where it has one.
+        log_probs: natural logarithm of each token's probability when it was sampled.
+    """
+
+    value: float | None = None
+    advantage: float | None = None
+    tokens: tuple[str, ...] = ()
+    log_probs: tuple[float, ...] = ()
+
+
 class Policy(Protocol):
     """Answers a batch of prompts, one per environment.
 
@@ -205,6 +223,7 @@ class StepRecord:
         usage: what the reply took, where the policy says so.
         extra: what the policy attached to its reply; not written to disk.
         span: character range `[start, end)` of the action in the reply; `None` where none was read.
+        learner: what a learner computed of the turn, where one recorded it.
         final_messages: where the episode was truncated, the prompt that the next turn would have had (for
             bootstrapping a value);
             else `None`. Not written to disk.
@@ -235,3 +254,4 @@ class StepRecord:
     extra: Any = field(default=None, repr=False)
     final_messages: list[Message] | None = field(default=None, repr=False)
     span: tuple[int, int] | None = None
+    learner: LearnerNotes | None = None

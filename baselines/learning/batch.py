@@ -33,6 +33,7 @@ class Batch:
         units: rows of the batch that belong together, in the order that minibatches count them: single steps, or the
             steps of one episode.
         ref: [B, R] float32 under the reference, or None without one.
+        values: [B] float32, what a critic expected of each state when it was answered; None without a critic.
         importance: [B, R] or [B, 1] float32, weights of tokens or of whole replies where `old` is not what sampled
             them; None where it is.
     """
@@ -48,6 +49,7 @@ class Batch:
     units: list[list[int]]
     ref: Tensor | None = None
     importance: Tensor | None = None
+    values: Tensor | None = None
 
     def importance_of(self, rows: Tensor) -> Tensor | None:
         """The importance weights of some rows; None where all are 1."""

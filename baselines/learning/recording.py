@@ -1,27 +1,34 @@
 """Episodes of training, kept for a person to look at: prompt, picture, reply, action and reward of every turn.
 
 Every so many updates the next episode to begin in each environment id is kept, from its first turn to its last, however
-many updates it takes. What ended in an update is written when that update is over, as a trajectory folder of its own
-(`vlgym/trajectory.py`), whole or not at all. Nothing is drawn, asked or changed: training has the same numbers with and
-without. This is not the learner's memory (`replay.py`), and not an evaluation.
+many updates it takes. With each turn stands what the learner made of it: value, advantage, log-probabilities. What
+ended in an update is written when that update is over, as a trajectory folder of its own (`vlgym/trajectory.py`), whole
+or not at all. Nothing is drawn, asked or changed: training has the same numbers with and without. This is not the
+learner's memory (`replay.py`), and not an evaluation.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
+import weakref
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+
+from torch import Tensor
 
 from vlgym.durable import place_folder
 from vlgym.env_failures import ENV_ERROR, EnvFailures
 from vlgym.rollout import Runner
 from vlgym.trajectory import TrajectoryWriter
-from vlgym.types import Reply, StepRecord
+from vlgym.types import LearnerNotes, Reply, StepRecord
 
+from ..models.family import Family
 from ..runs.distributed import World
+from .batch import Batch
 from .config import RunConfig
 from .environments import Environments
 
@@ -47,11 +54,14 @@ class EpisodeRecorder:
         self._wanted: set[str] = set()
         self._open: dict[str, list[StepRecord]] = {}
         self._ended: list[list[StepRecord]] = []
+        # Turns of this update: their episode, their place in it, and the sample, which the recorder does not keep.
+        self._fresh: list[tuple[list[StepRecord], int, weakref.ref[Any]]] = []
 
     def begin(self, update: int) -> None:
         """Say which update comes, from 1: the first one is recorded."""
         due = self.every and (update - 1) % self.every == 0
         self._asked = set() if due else None
+        self._fresh = []
 
     def see(self, row: Iterable[tuple[int, StepRecord]]) -> None:
         """Look at the records of one step, each with the number of its environment."""
@@ -70,9 +80,26 @@ class EpisodeRecorder:
             if name not in self._open:
                 continue
             # Without what the learner keeps with a step: tensors, some of them on the accelerator.
-            self._open[name].append(replace(record, extra=None, final_messages=None))
+            turns = self._open[name]
+            turns.append(replace(record, extra=None, final_messages=None))
+            if record.extra is not None:
+                self._fresh.append((turns, len(turns) - 1, weakref.ref(record.extra)))
             if record.terminated or record.truncated:
                 self._ended.append(self._open.pop(name))
+
+    def note(self, batch: Batch, family: Family) -> None:
+        """Add what the learner made of this update's turns.
+
+        Args:
+            batch: of the update; turns whose samples are not in it get nothing.
+            family: tells the text of a token.
+        """
+        at = {id(sample): index for index, sample in enumerate(batch.samples)} if self._fresh else {}
+        for turns, place, reference in self._fresh:
+            sample = reference()
+            if sample is not None and id(sample) in at:
+                turns[place] = replace(turns[place], learner=make_notes(batch, at[id(sample)], family))
+        self._fresh = []
 
     def end(self, update: int) -> Path | None:
         """Write what ended in an update that is over now; return the folder, if there is one.
@@ -103,7 +130,11 @@ class EpisodeRecorder:
     def get_state(self) -> dict[str, Any]:
         """JSON-able: which episodes are open and what was answered in them so far."""
         opened = {
-            name: {"episode": turns[0].episode, "replies": [[turn.reply, turn.cut] for turn in turns]}
+            name: {
+                "episode": turns[0].episode,
+                "replies": [[turn.reply, turn.cut] for turn in turns],
+                "learner": [turn.learner and asdict(turn.learner) for turn in turns],
+            }
             for name, turns in self._open.items()
         }
         return {"slots": self._slots, "wanted": sorted(self._wanted), "open": opened}
@@ -143,7 +174,23 @@ class EpisodeRecorder:
                 turns = [] if turn.parse == ENV_ERROR else [*turns, replace(turn, final_messages=None)]
         finally:
             runner.close()
-        return turns
+        notes = opened.get("learner") or [None] * len(turns)
+        return [
+            replace(turn, learner=said and LearnerNotes(**{name: _frozen(item) for name, item in said.items()}))
+            for turn, said in zip(turns, notes, strict=True)
+        ]
+
+
+def make_notes(batch: Batch, row: int, family: Family) -> LearnerNotes:
+    """What a learner made of a row of its batch."""
+    sample = batch.samples[row]
+    decode = family.tokenizer.decode
+    return LearnerNotes(
+        None if batch.values is None else _finite(batch.values[row]),
+        _finite(batch.advantages[row]),
+        tuple(decode([token], clean_up_tokenization_spaces=False) for token in sample.ids.tolist()),
+        tuple(sample.logp.tolist()),
+    )
 
 
 def make_recorder(config: RunConfig, out: Path, record: Mapping[str, Any], world: World) -> EpisodeRecorder:
@@ -155,6 +202,15 @@ def make_recorder(config: RunConfig, out: Path, record: Mapping[str, Any], world
 def recordings(folder: Path) -> list[Path]:
     """The folders of recorded updates, oldest first."""
     return sorted(path for path in folder.glob("update-*") if path.is_dir())
+
+
+def _finite(number: Tensor) -> float | None:
+    return float(number) if math.isfinite(float(number)) else None
+
+
+def _frozen(item: Any) -> Any:
+    """A list of JSON as the tuple that it was."""
+    return tuple(item) if isinstance(item, list) else item
 
 
 def _remove(folder: Path) -> None:

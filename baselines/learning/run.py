@@ -348,6 +348,7 @@ class Run(Generic[C]):
             "speed/peak_memory_gib": peak_memory(batch.old.device) / 2**30,
         }
         self.log.write({"update": state.update, "env_steps": state.env_steps, **row, **update.seconds, **speed})
+        self.recorder.note(batch, self.weights.family)
         self.recorder.end(state.update)
 
     def _gather_failures(self, update: int) -> int:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import gc
+import math
 import weakref
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from stage import SMALL
 
 from baselines import vldac
+from baselines.engine.policy import Sample
+from baselines.learning.batch import lay_out
 from baselines.learning.recording import FOLDER, EpisodeRecorder, make_recorder, recordings
 from baselines.runs.distributed import World
 from vlgym.trajectory import TrajectoryWriter, read_trajectories
-from vlgym.types import StepRecord
+from vlgym.types import LearnerNotes, StepRecord
 
 LENGTH = 2  # turns of an episode
 
@@ -74,6 +79,26 @@ def test_what_a_learner_keeps_with_a_turn_is_not_kept_with_its_recording(recorde
     del kept, prompt
     gc.collect()
     assert [reference() for reference in alive] == [None, None]
+
+
+def test_a_turn_gets_the_notes_of_its_own_row_of_the_batch(recorder: EpisodeRecorder, tmp_path: Path) -> None:
+    """Two turns of a rollout of four rows; of the third one the learner knows nothing."""
+    tokenizer = SimpleNamespace(decode=lambda ids, **_: f"<{ids[0]}>")
+    samples = [
+        Sample(None, torch.tensor([row, 9]), torch.tensor([-0.5, -row / 4]), torch.zeros(1), cut=False)  # type: ignore[arg-type]
+        for row in range(4)
+    ]
+    batch = lay_out(samples, [None] * 4, pad_id=0)
+    batch.advantages, batch.values = torch.tensor([0.5, math.nan, -1.5, 3.0]), torch.tensor([1.0, 2.0, 3.0, 4.0])
+    recorder.begin(1)
+    recorder.see([turn(0, 0, extra=samples[2]), turn(1, 0, extra=samples[3])])
+    recorder.see([turn(0, 1, extra=samples[1])])
+    recorder.note(batch, SimpleNamespace(tokenizer=tokenizer))  # type: ignore[arg-type]
+    written = recorder.end(1)
+    assert written is not None
+    ((first, second),) = read_trajectories(written)
+    assert first.learner == LearnerNotes(3.0, -1.5, ("<2>", "<9>"), (-0.5, -0.5))
+    assert second.learner == LearnerNotes(2.0, None, ("<1>", "<9>"), (-0.5, -0.25))
 
 
 def test_going_on_deletes_what_a_lost_future_recorded_and_halves_and_nothing_else(recorder: EpisodeRecorder) -> None:

@@ -1,0 +1,235 @@
+"""Records that somebody wrote to do harm: the pages stay up, show them as text, and read no other file."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from ui_records import ask, draw, play, row, write, write_log, write_raw
+
+from vlgym.trajectory import hash_picture
+from vlgym.ui.files import open_inside
+
+SCRIPT = '"><script>alert(1)</script><img src=x onerror=alert(1)>{{7*7}}</pre></select><!--'
+PICTURE = f"images/{hash_picture(draw(7))}.png"
+
+
+def open_first(client: TestClient) -> str:
+    """The page of the first episode of the list."""
+    page = client.get("/").text
+    (address, *_) = re.findall(r'<td><a href="(/turn/[^"]*)"', page)
+    answer = client.get(html.unescape(address))
+    assert answer.status_code == 200
+    return answer.text
+
+
+def check_harmless(page: str) -> None:
+    """No tag of the record's is one of the page's."""
+    assert "<script>alert" not in page
+    assert "<img src=x" not in page
+    assert "<!--" not in page
+    assert not re.findall(r"<[^>]*\son\w+=", page)
+    assert "49" not in re.sub(r"\d{3,}", "", page) or "{{7*7}}" in page
+
+
+def test_tags_in_any_field_are_text_on_every_page(tmp_path: Path) -> None:
+    prompt = json.dumps(
+        [{"role": SCRIPT, "content": [{"type": "text", "text": SCRIPT}, {"type": SCRIPT, "text": SCRIPT}]}]
+    )
+    learner = {"value": 1, "advantage": 2, "tokens": [SCRIPT], "log_probs": [-1.0]}
+    bad = row(
+        env_id=SCRIPT, part=SCRIPT + "part", reply=SCRIPT, actions=[SCRIPT], parse=SCRIPT, prompt=prompt, after=SCRIPT,
+        text=SCRIPT, learner=learner, span=[0, 9], usage={"seconds": SCRIPT},
+    )  # fmt: skip
+    for name in ("one", "two"):
+        run = write_raw(tmp_path / name, bad)
+        (run / "run.json").write_text(json.dumps({"title": SCRIPT, "config": {SCRIPT: SCRIPT}, "parts": {SCRIPT: 1}}))
+        (run / "log.jsonl").write_text(json.dumps({"update": 1, "episode/success": 1, SCRIPT: 2}) + "\n")
+    client = ask(tmp_path)
+    turn = open_first(client)
+    check_harmless(turn)
+    assert "&lt;script&gt;alert(1)" in turn
+    (run,) = set(re.findall(r'href="(/run/\w+)"', turn))
+    (side,) = set(re.findall(r'href="(/side/[^"]*)"', turn))
+    keys = re.findall(r'<option value="(\w{10})"', client.get("/").text)
+    for address in ("/", run, side, f"/compare?a={keys[0]}&b={keys[1]}", "/compare"):
+        answer = client.get(address)
+        assert answer.status_code == 200
+        check_harmless(answer.text)
+
+
+def test_what_an_address_says_is_text_too(tmp_path: Path) -> None:
+    client = ask(write(tmp_path / "run", play(0)))
+    for name in ("run", "env", "result", "code", "q", "sort", "page", "a", "b", "only"):
+        for address in ("/", "/compare"):
+            answer = client.get(address, params={name: SCRIPT})
+            assert answer.status_code == 200
+            check_harmless(answer.text)
+    for address in ("/gallery/env/<script>alert(1)</script>", "/run/<script>alert(1)</script>", "/<script>alert(1)"):
+        answer = client.get(address)
+        assert answer.status_code == 404
+        check_harmless(answer.text)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"env_id": None}, {"env_id": ["x"]}, {"env_id": "x" * 10_000}, {"seed": "x"}, {"seed": 10**400}, {"turn": "0"},
+        {"reward": "x"}, {"reward": None}, {"reward": 10**400}, {"reward": float("nan")}, {"reward": float("inf")},
+        {"reward": True}, {"actions": "x"}, {"actions": [1, None]}, {"span": [5]}, {"span": [-3, 99]}, {"span": "ab"},
+        {"span": [True, 3]}, {"span": [3, 1]}, {"reply": None}, {"reply": 7}, {"reply": "\ud800 half"}, {"parse": 3},
+        {"prompt": "{"}, {"prompt": None}, {"prompt": "7"}, {"prompt": "[1, null, {}]"}, {"prompt": "[" * 50_000},
+        {"prompt": json.dumps([{"role": "user", "content": "plain"}])},
+        {"prompt": json.dumps([{"role": 1, "content": [{"type": "image"}, 3, {"type": "image", "file_name": 9}]}])},
+        {"usage": "x"}, {"usage": {"seconds": "x", "prompt_tokens": None}}, {"score": "x"}, {"file_name": 5},
+        {"file_name": ""}, {"learner": 3}, {"learner": {"tokens": "x", "log_probs": [1]}}, {"part": {}},
+        {"learner": {"tokens": ["x"], "log_probs": ["y"], "value": "z"}}, {"episode": -1}, {"episode": 2**70},
+        {"learner": {"tokens": [3], "log_probs": [-1e308], "value": float("nan"), "advantage": 10**400}},
+    ],
+    ids=lambda bad: "{}={:.30}".format(*next((name, repr(value)) for name, value in bad.items())),
+)  # fmt: skip
+def test_a_field_of_another_type_breaks_no_page(tmp_path: Path, bad: dict[str, Any]) -> None:
+    changed = {**row(), **bad}
+    for name in ("a", "b"):
+        write_raw(tmp_path / name, json.dumps(changed).encode() + b"\n", row(episode=9))
+    client = ask(tmp_path)
+    page = open_first(client)
+    assert client.get("/").text.count("<td><a href=") == 4
+    for address in {*re.findall(r'href="(/(?:turn|side|run)/[^"]*)"', page)}:
+        assert client.get(html.unescape(address)).status_code == 200
+    for sort in ("env", "seed", "success", "return", "turns", "failures"):
+        assert client.get(f"/?sort=-{sort}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\n", b"{\n", b"null\n", b"[]\n", b"7\n", b"\x00\xff\xfe\n", b"[" * 200_000 + b"\n", b'{"a":' * 100_000 + b"\n",
+        b'{"reward": ' + b"9" * 10_000 + b"}\n", b"x" * 3_000_000 + b"\n",
+    ],
+    ids=["empty", "cut", "null", "list", "number", "bytes", "deep list", "deep object", "huge number", "long"],
+)  # fmt: skip
+def test_a_line_that_cannot_be_read_is_counted_and_the_others_are_shown(tmp_path: Path, line: bytes) -> None:
+    write_raw(tmp_path, row(episode=1), line, row(episode=2))
+    page = ask(tmp_path).get("/").text
+    assert page.count("<td><a href=") == 2
+    assert "1 line(s) cannot be read" in page
+
+
+def test_a_line_longer_than_the_limit_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vlgym.ui.lines.LONGEST_LINE", 2000)
+    write_raw(tmp_path, row(episode=1), row(episode=2, reply="x" * 9000), row(episode=3))
+    page = ask(tmp_path).get("/").text
+    assert re.findall(r"#(\d)", page) == ["3", "1"]
+    assert "1 line(s) cannot be read" in page
+
+
+def test_a_huge_reply_is_shortened_on_its_page(tmp_path: Path) -> None:
+    write_raw(tmp_path, row(reply="a" * 5_000_000 + "END"))
+    page = open_first(ask(tmp_path))
+    assert len(page) < 200_000
+    assert "4940003 characters left out" in page
+    assert "END" in page
+
+
+@pytest.mark.parametrize("name", ["../secret.png", "/etc/hostname", "images/../../secret.png", "link.png", "images/link.png",
+                                  "deep/secret.png", "images", "pipe.png", "images/\0x.png", "secret.txt", ""])  # fmt: skip
+def test_a_picture_outside_of_its_folder_is_not_shown(tmp_path: Path, name: str) -> None:
+    run = write_raw(tmp_path / "run", row(file_name=name, prompt=json.dumps(
+        [{"role": "user", "content": [{"type": "image", "file_name": name}]}])))  # fmt: skip
+    secret = (run / PICTURE).read_bytes()  # a real picture: only where it lies is wrong
+    (tmp_path / "secret.png").write_bytes(secret)
+    (run / "secret.txt").write_bytes(b"password")
+    os.symlink(tmp_path / "secret.png", run / "link.png")
+    os.symlink(tmp_path / "secret.png", run / "images" / "link.png")
+    os.symlink(tmp_path, run / "deep")
+    os.mkfifo(run / "pipe.png")
+    client = ask(tmp_path / "run")
+    page = open_first(client)
+    for source in re.findall(r'<img src="([^"]*)"', page):
+        assert client.get(html.unescape(source)).status_code == 404
+    (address,) = set(re.findall(r'href="(/turn/\w+/0)/0"', client.get("/").text))
+    assert client.get(address.replace("/turn/", "/picture/") + "/0/0").status_code == 404
+
+
+def test_a_picture_that_the_record_names_is_shown(tmp_path: Path) -> None:
+    client = ask(write_raw(tmp_path, row()))
+    (source,) = re.findall(r'<img src="([^"]*)"', open_first(client))
+    assert client.get(html.unescape(source)).headers["content-type"] == "image/png"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static//etc/passwd", "/turn/../0/0",
+        "/turn/x/0/0", "/turn/..%2f..%2fetc/0/0", "/picture/x/0/0/0", "/picture/%2e%2e/0/0/0", "/turn/x/99999999999999999999/0",
+        "/run/..%2f..", "/side/x/0/y/0/0", "/gallery/frame/0/../../etc/passwd", "/gallery/look/x",
+    ],
+)  # fmt: skip
+def test_no_address_leads_to_another_file(tmp_path: Path, address: str) -> None:
+    answer = ask(write(tmp_path / "run", play(0))).get(address)
+    assert answer.status_code == 404
+    assert "Starlette" not in answer.text
+    assert "root:" not in answer.text
+
+
+def test_records_by_a_link_or_a_pipe_are_not_read(tmp_path: Path) -> None:
+    outside = write(tmp_path / "outside", play(0))
+    inside = tmp_path / "inside"
+    (inside / "a").mkdir(parents=True)
+    (inside / "b").mkdir()
+    os.symlink(outside / "metadata.jsonl", inside / "a" / "metadata.jsonl")
+    os.mkfifo(inside / "b" / "metadata.jsonl")
+    os.symlink(outside, inside / "c")
+    write(inside / "d", play(3))
+    page = ask(inside).get("/").text
+    assert re.findall(r"#(\d)", page) == ["3"]
+
+
+def test_a_damaged_record_says_so_on_its_page(tmp_path: Path) -> None:
+    write_raw(tmp_path, row(reply="as it was"))
+    path = tmp_path / "metadata.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"as it was", b"is it was"))
+    assert "This record is not as it was written" in open_first(ask(tmp_path))
+
+
+def test_a_record_that_went_away_is_said_to_be_gone(tmp_path: Path) -> None:
+    client = ask(write(tmp_path / "run", play(0)))
+    (address,) = re.findall(r'<td><a href="(/turn/[^"]*)"', client.get("/").text)
+    os.remove(tmp_path / "run" / "metadata.jsonl")
+    assert "The record cannot be read" in client.get(address).text
+
+
+def test_a_broken_log_or_run_file_breaks_no_page(tmp_path: Path) -> None:
+    for name, log, run in (
+        ("a", b"{\nnull\n7\n" + b'{"update": 1, "episode/success": 1e999, "env_steps": "x"}\n', b"["),
+        ("b", b'{"update": 1, "episode/return": 1e308}\n{"update": 2, "episode/return": -1e308}\n', b'{"config": 3}'),
+        ("c", b"", b'{"config": {"a": {"b": [1]}}, "environments": [1], "policy": null, "versions": "x"}'),
+    ):
+        folder = write_log(tmp_path / name, [])
+        write(folder / "episodes" / "update-1", play(0))
+        (folder / "log.jsonl").write_bytes(log)
+        (folder / "run.json").write_bytes(run)
+    client = ask(tmp_path)
+    for key in re.findall(r'<option value="(\w{10})"', client.get("/").text):
+        for address in (f"/run/{key}", f"/?run={key}"):
+            answer = client.get(address)
+            assert answer.status_code == 200
+            assert "nan" not in "".join(re.findall(r'points="([^"]*)"', answer.text))
+
+
+def test_a_file_is_opened_inside_its_folder_only(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "x").write_text("here")
+    (tmp_path / "out").write_text("there")
+    with open_inside(tmp_path / "in", "x") as file:
+        assert file.read() == b"here"
+    for name in ("../out", str(tmp_path / "out"), ".", "", "y"):
+        with pytest.raises(OSError, match=""):
+            open_inside(tmp_path / "in", name)

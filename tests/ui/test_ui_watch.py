@@ -1,0 +1,280 @@
+"""The list of episodes, one turn, two runs side by side, curves: what the pages say of records that were played."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+from pathlib import Path
+
+import pytest
+from ui_records import ask, draw, play, row, write, write_log, write_raw
+
+from vlgym.rendering import decode_png
+from vlgym.types import LearnerNotes
+from vlgym.ui.choosing import Choice, choose, read_choice
+from vlgym.ui.curves import draw_curves
+from vlgym.ui.heat import shade
+from vlgym.ui.index import Index
+from vlgym.ui.lines import read_line, split_lines
+from vlgym.ui.watch import list_track
+
+ROW = re.compile(r'<td><a href="(/turn/[^"]*)">.*?#(\d+)', re.DOTALL)
+
+
+def numbers(page: str) -> list[int]:
+    """Numbers of the episodes that a list shows, in order."""
+    return [int(number) for _, number in ROW.findall(page)]
+
+
+def links(page: str) -> list[str]:
+    """Addresses of the episodes that a list shows."""
+    return [html.unescape(address) for address, _ in ROW.findall(page)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Four episodes: won in 2 turns, lost in 3 with two failures, won at once in another environment, lost."""
+    return write(
+        tmp_path / "runs" / "one",
+        play(0, (0.0, 1.0)),
+        play(1, (-1.0, 0.5, -2.0), success=False, codes=("ok", "no_action", "bad_json"), replies=("", "dunno", "{")),
+        play(2, (5.0,), env_id="vlgym/Other-v0", replies=("Ünïque <action>right</action>",)),
+        play(3, (0.25,), success=False),
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("", [3, 2, 1, 0]),
+        ("?sort=newest", [0, 1, 2, 3]),
+        ("?sort=-return", [2, 0, 3, 1]),
+        ("?sort=turns", [2, 3, 0, 1]),
+        ("?sort=-failures", [1, 0, 2, 3]),
+        ("?sort=seed", [0, 1, 2, 3]),
+        ("?result=won", [2, 0]),
+        ("?result=lost", [3, 1]),
+        ("?result=open", []),
+        ("?env=vlgym/Other-v0", [2]),
+        ("?code=bad_json", [1]),
+        ("?q=DUNNO", [1]),
+        ("?q=%C3%BCn%C3%AFQUE", [2]),
+        ("?q=nowhere", []),
+        ("?result=lost&sort=return", [1, 3]),
+        ("?sort=nonsense&result=nonsense&page=-3", [3, 2, 1, 0]),
+    ],
+)
+def test_the_list_filters_searches_and_sorts(folder: Path, query: str, expected: list[int]) -> None:
+    assert numbers(ask(folder).get(f"/{query}").text) == expected
+
+
+def test_the_list_says_how_many_fit_and_how_many_of_them_were_won(folder: Path) -> None:
+    page = ask(folder).get("/?env=vlgym/Line-v0").text
+    assert "3 of 4 episodes · 1 won of 3 ended (33 %)" in page
+    assert re.findall(r'<code class="code">(\w+)</code>', page) == ["no_action", "bad_json"]
+
+
+def test_a_long_list_has_pages_and_each_links_the_next(tmp_path: Path) -> None:
+    write_raw(tmp_path / "run", *(row(episode=number) for number in range(120)))
+    client = ask(tmp_path)
+    first = client.get("/?sort=newest").text
+    assert numbers(first) == list(range(50))
+    (after,) = re.findall(r'rel="next"[^>]*href="([^"]*)"', first)
+    assert numbers(client.get(html.unescape(after)).text) == list(range(50, 100))
+    assert numbers(client.get("/?sort=newest&page=99").text) == list(range(100, 120))
+
+
+def test_what_is_written_while_the_page_is_open_appears_in_it(folder: Path) -> None:
+    client = ask(folder)
+    assert len(numbers(client.get("/").text)) == 4
+    write(folder, play(4), play(5))
+    assert numbers(client.get("/").text) == [5, 4, 3, 2, 1, 0]
+
+
+def test_half_of_a_line_waits_until_it_is_whole_and_nothing_is_read_twice(tmp_path: Path) -> None:
+    write_raw(tmp_path, row(episode=0), row(episode=1))
+    path = tmp_path / "metadata.jsonl"
+    data = path.read_bytes()
+    path.write_bytes(data[:-40])
+    index = Index([tmp_path])
+    index.refresh()
+    assert [episode.number for episode in index.episodes()] == [0]
+    path.write_bytes(data)
+    index.refresh()
+    assert [(episode.number, episode.turns) for episode in index.episodes()] == [(0, 1), (1, 1)]
+    assert index.count_broken() == 0
+
+
+def test_a_run_that_goes_on_and_drops_half_an_episode_is_read_again(tmp_path: Path) -> None:
+    begun = row(episode=1, terminated=False, success=False)
+    write_raw(tmp_path, row(episode=0), begun)
+    index = Index([tmp_path])
+    index.refresh()
+    assert [episode.over for episode in index.episodes()] == [True, False]
+    size = (tmp_path / "metadata.jsonl").stat().st_size
+    write_raw(tmp_path, row(episode=0), {**begun, "reply": "other"}, row(episode=1, turn=1), row(episode=2))
+    assert (tmp_path / "metadata.jsonl").stat().st_size > size
+    index.refresh()
+    assert [(episode.number, episode.turns) for episode in index.episodes()] == [(0, 1), (1, 2), (2, 1)]
+    assert index.episodes()[1].searched == "other\nhello"
+
+
+def test_a_folder_that_comes_later_is_found_and_one_that_goes_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vlgym.ui.index.LOOK_EVERY", 0.0)
+    index = Index([tmp_path])
+    assert (index.refresh(), index.episodes()) == (1.0, [])
+    write(tmp_path / "deep" / "er", play(0))
+    index.refresh()
+    assert len(index.episodes()) == 1
+    os.rename(tmp_path / "deep" / "er", tmp_path / ".hidden")
+    index.refresh()
+    assert index.episodes() == []
+
+
+def test_a_long_file_is_read_in_parts_and_the_page_says_so(tmp_path: Path) -> None:
+    write_raw(tmp_path, *(row(episode=number) for number in range(300)))
+    index, shares = Index([tmp_path]), []
+    while not shares or shares[-1] < 1:
+        shares.append(index.refresh(at_once=0.0))
+    assert len(shares) == 300
+    assert shares == sorted(shares)
+    assert len(index.episodes()) == 300
+
+
+def test_the_recordings_of_a_training_run_are_one_run(tmp_path: Path) -> None:
+    run = write_log(tmp_path / "runs" / "train-001", [0.0, 0.5, 1.0])
+    write(run / "episodes" / "update-000001", play(0))
+    write(run / "episodes" / "update-000002", play(1))
+    write(tmp_path / "runs" / "evaluated", play(2))
+    index = Index([tmp_path / "runs"])
+    index.refresh()
+    names = {index.runs[episode.run].name: episode.run for episode in index.episodes()}
+    assert sorted(names) == ["evaluated", "train-001"]
+    page = ask(tmp_path / "runs").get(f"/?run={names['train-001']}").text
+    assert numbers(page) == [1, 0]
+    assert 'aria-label="success: from 0 to 1"' in page
+
+
+def test_a_turn_shows_the_prompt_with_its_roles_and_pictures_and_the_reply_with_its_action_marked(
+    tmp_path: Path,
+) -> None:
+    client = ask(write(tmp_path / "run", play(0, (0.0, 1.0), history=True)))
+    (address,) = links(client.get("/").text)
+    page = client.get(address[:-1] + "1").text
+    assert re.findall(r'class="role">(\w+)<', page) == ["system", "user"]
+    assert '<pre class="reply">I go &lt;action&gt;<mark>right</mark>&lt;/action&gt;</pre>' in page
+    assert "turn <b>2</b> of 2" in page
+    assert "+1 <span" in page
+    assert "return so far +1" in page
+    sent = re.findall(r'<img src="([^"]*)" alt="Picture in the prompt, ([^"]*)"', page)
+    assert [words for _, words in sent] == ["from an earlier turn", "the one of this turn"]
+    seen = [decode_png(client.get(source).content)[0, 0, 0] for source, _ in sent]
+    assert seen == [draw(0)[0, 0, 0], draw(60)[0, 0, 0]]
+    (own,) = re.findall(r'<img src="([^"]*)" alt="What the model saw', page)
+    assert decode_png(client.get(own).content).shape == (24, 32, 3)
+
+
+def test_keys_go_to_the_turns_and_to_the_neighbours_in_the_list_that_one_came_from(folder: Path) -> None:
+    client = ask(folder)
+    found = links(client.get("/?sort=return").text)  # 1, 3, 0, 2
+    page = client.get(found[2]).text
+    keys = dict(re.findall(r'data-key="(\w+)" href="([^"]*)"', page))
+    assert sorted(keys) == ["ArrowDown", "ArrowRight", "ArrowUp"]
+    assert html.unescape(keys["ArrowUp"]) == found[1]
+    assert html.unescape(keys["ArrowDown"]) == found[3]
+    assert html.unescape(keys["ArrowRight"]) == found[2].replace("/0?", "/1?")
+
+
+def test_value_advantage_and_tokens_are_shown_where_the_learner_wrote_them(tmp_path: Path) -> None:
+    notes = LearnerNotes(0.75, -1.25, ("I go", " <action>"), (0.0, -3.0))
+    client = ask(write(tmp_path / "run", play(0, (0.0, 1.0), notes={1: notes})))
+    (address,) = links(client.get("/").text)
+    first, second = client.get(address).text, client.get(address[:-1] + "1").text
+    assert "advantage" not in first
+    assert "<dt>value</dt><dd>0.75</dd>" in second
+    assert "<dt>advantage</dt><dd>-1.25</dd>" in second
+    assert re.findall(r'<span class="(h\d)" title="([^"]*)">([^<]*)<', second) == [
+        ("h0", "100 %", "I go"), ("h6", "4.98 %", " &lt;action&gt;"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("log_prob", "expected"), [(0.0, 0), (-0.2, 0), (-0.5, 1), (-1.5, 3), (-3.0, 6), (-99.0, 6), (1.0, 0)]
+)
+def test_a_token_is_darker_the_less_likely_it_was(log_prob: float, expected: int) -> None:
+    assert shade(log_prob) == expected
+
+
+def test_two_runs_are_compared_on_the_seeds_that_both_played(tmp_path: Path) -> None:
+    write(tmp_path / "a", play(0), play(1), play(2, success=False), play(7, seed=77))
+    write(tmp_path / "b", play(0), play(1, (0.0, 0.0, 0.5), success=False), play(2), play(8, seed=88))
+    client = ask(tmp_path)
+    keys = dict(re.findall(r'<option value="(\w{10})">(\w)<', client.get("/").text)[:2])
+    (a,), (b,) = ([key for key, name in keys.items() if name == each] for each in "ab")
+    page = client.get(f"/compare?a={a}&b={b}").text
+    assert "3 shared episode(s) · 1 won by the first alone · 1 won by the second alone" in page
+    assert len(re.findall(r'<td><a href="/side/', page)) == 3
+    assert len(re.findall(r'<td><a href="/side/', client.get(f"/compare?a={a}&b={b}&only=1").text)) == 2
+    address = re.findall(r'<td><a href="(/side/[^"]*)">[^<]*#1', page)[0]
+    last = client.get(address[:-1] + "2").text
+    assert "turn <b>3</b> of 3" in last
+    assert last.count("ended at turn 2") == 1  # the other one goes on
+    assert 'data-key="ArrowRight"' not in last
+    assert "saw at turn 2" in last
+    assert "saw at turn 3" in last
+
+
+def test_a_turn_links_the_same_seed_in_other_runs(tmp_path: Path) -> None:
+    write(tmp_path / "a", play(0), play(1))
+    write(tmp_path / "b", play(5, seed=1000), play(6, seed=1000, env_id="vlgym/Other-v0"))
+    client = ask(tmp_path)
+    (address,) = [each for each in links(client.get("/?sort=newest").text)][:1]
+    assert re.findall(r'<li><a href="/side/[^"]*">(\w+)</a>', client.get(address).text) == ["b"]
+
+
+def test_curves_stand_where_their_values_say(tmp_path: Path) -> None:
+    (curve,) = draw_curves(write_log(tmp_path, [0.0, 0.25, 1.0]))
+    assert curve.points.split() == ["0.00,100.00", "50.00,75.00", "100.00,0.00", "100.00,0.00"]
+    assert (curve.first, curve.last, curve.start, curve.end, curve.across) == (
+        0.0,
+        1.0,
+        10.0,
+        30.0,
+        "environment steps",
+    )
+
+
+def test_a_run_without_a_log_says_so(folder: Path) -> None:
+    client = ask(folder)
+    key = next(iter(re.findall(r'href="/run/(\w+)"', client.get(links(client.get("/").text)[0]).text)))
+    page = client.get(f"/run/{key}").text
+    assert "no log of training" in page
+    assert "<dt>split</dt><dd>test</dd>" in page
+    assert client.get("/run/nothing").status_code == 404
+
+
+def test_an_address_says_the_same_when_it_is_read_back() -> None:
+    choice = Choice(run="r", env="a/b&c=d", result="won", code="x y", q="<é>", sort="-return", page=3)
+    from urllib.parse import parse_qsl
+
+    assert read_choice(dict(parse_qsl(choice.query[1:]))) == choice
+    assert Choice().query == ""
+    assert choose([], choice) == []
+
+
+def test_a_long_episode_links_its_ends_and_the_turns_nearby() -> None:
+    assert list_track(5, 2) == [0, 1, 2, 3, 4]
+    track = list_track(200, 100)
+    assert (track[:3], track[-3:]) == ([0, None, 88], [112, None, 199])
+
+
+def test_a_line_knows_its_place(tmp_path: Path) -> None:
+    write_raw(tmp_path, row(reward=1.0), b"\n", row(reward=2.5))
+    with (tmp_path / "metadata.jsonl").open("rb") as file:
+        data = (tmp_path / "metadata.jsonl").read_bytes()
+        found = list(split_lines(file, 0))
+        assert [data[start : start + size] for start, size, _ in found] == [text for _, _, text in found]
+        assert read_line(found[2][0], found[2][2] or b"").reward == 2.5

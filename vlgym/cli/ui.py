@@ -1,0 +1,53 @@
+"""`vlgym ui`: the local web page; what it shows is made in `vlgym.ui`."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import NotInstalledError, UserError, check_number
+from ..installing import how_to_install
+from .console import open_console
+
+NEEDED = ("starlette", "jinja2", "uvicorn")
+DEFAULT = Path("runs")
+
+
+def ui(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[FOLDER]...", help="Folders of records, at any depth; default ./runs where it exists."),
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on. Anything but this machine's own needs the token it prints.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, help="Port; 0 takes a free one.")] = 8421,
+    out: Annotated[Path, typer.Option(help="Folder for the games that you play.")] = Path("runs/human"),
+) -> None:
+    """Watch recorded episodes, look at the environments and play them, in a web browser."""
+    check_number("--port", port, 0, 65535)
+    folders = paths or ([DEFAULT] if DEFAULT.is_dir() else [])
+    for folder in folders:
+        if not folder.is_dir():
+            raise UserError(f"{folder} is no folder. Name one that `vlgym eval` or a training run wrote.")
+    try:
+        from ..ui.server import serve
+        from ..ui.settings import Settings, is_loopback
+    except ModuleNotFoundError as error:
+        name = (error.name or "").partition(".")[0]
+        if name not in NEEDED:
+            raise
+        raise NotInstalledError(
+            f"The web page needs {name}, which is not installed: {how_to_install('vlgym[ui]')}"
+        ) from None
+    token = None if is_loopback(host) else secrets.token_urlsafe(24)
+    settings = Settings(tuple(path.resolve() for path in folders), host, port, token, out)
+    console = open_console()
+
+    def say(address: str) -> None:
+        console.print(f"{address}  (Ctrl-C ends it)", soft_wrap=True, highlight=False, markup=False)
+
+    serve(settings, say)

@@ -1,0 +1,52 @@
+"""The tokens of a reply with their log-probabilities, as a strip that is darker where the model was less sure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .lines import as_number, as_text
+
+SHADES = 6
+MOST = 5_000  # tokens that are shown
+
+
+@dataclass(frozen=True)
+class Token:
+    """One token of a reply.
+
+    Attributes:
+        text: what it writes; a replacement character where it is a part of one.
+        log_prob: natural logarithm of its probability when it was sampled.
+        shade: 0 (certain) to `SHADES` (less likely than 1 in 20).
+    """
+
+    text: str
+    log_prob: float
+    shade: int
+
+    @property
+    def percent(self) -> str:
+        """Its probability, for people."""
+        return f"{100 * math.exp(min(0.0, self.log_prob)):.3g} %"
+
+
+def read_tokens(learner: Mapping[str, Any]) -> list[Token]:
+    """Return the tokens that a learner wrote into a record; none where it wrote none, or the lists do not fit."""
+    texts, log_probs = learner.get("tokens"), learner.get("log_probs")
+    if not isinstance(texts, list) or not isinstance(log_probs, list) or len(texts) != len(log_probs):
+        return []
+    found = []
+    for text, said in zip(texts[:MOST], log_probs[:MOST], strict=True):
+        log_prob = as_number(said)
+        if log_prob is None:
+            return []
+        found.append(Token(as_text(text), log_prob, shade(log_prob)))
+    return found
+
+
+def shade(log_prob: float) -> int:
+    """Return how dark a token is: in even steps of its logarithm, from probability 1 to 1 in 20."""
+    return max(0, min(SHADES, round(-log_prob / math.log(20) * SHADES)))
