@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import collections.abc
 import inspect
+import json
 import numbers
 import os
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .errors import UserError
@@ -89,3 +90,21 @@ def _describe(hint: Any) -> str:
     if isinstance(hint, type) and issubclass(hint, os.PathLike):
         return "a path"
     return _WORDS.get(hint) or f"a {getattr(kind or hint, '__name__', hint)}"
+
+
+def read_arguments(pairs: Iterable[str], option: str = "--arg") -> dict[str, Any]:
+    """Return arguments from `name=value` strings of an option; a value is read as JSON where it is JSON, else as text.
+
+    Raises:
+        UserError: a pair has no `=`.
+    """
+    arguments: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            raise UserError(f"{option} {pair!r} must look like name=value, for example {option} invalid_penalty=0.1.")
+        try:
+            arguments[name.strip()] = json.loads(value)
+        except ValueError:
+            arguments[name.strip()] = value
+    return arguments

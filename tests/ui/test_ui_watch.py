@@ -231,7 +231,7 @@ def test_a_turn_links_the_same_seed_in_other_runs(tmp_path: Path) -> None:
     write(tmp_path / "a", play(0), play(1))
     write(tmp_path / "b", play(5, seed=1000), play(6, seed=1000, env_id="vlgym/Other-v0"))
     client = ask(tmp_path)
-    (address,) = [each for each in links(client.get("/?sort=newest").text)][:1]
+    (address,) = list(links(client.get("/?sort=newest").text))[:1]
     assert re.findall(r'<li><a href="/side/[^"]*">(\w+)</a>', client.get(address).text) == ["b"]
 
 

@@ -49,4 +49,4 @@ def read_tokens(learner: Mapping[str, Any]) -> list[Token]:
 
 def shade(log_prob: float) -> int:
     """Return how dark a token is: in even steps of its logarithm, from probability 1 to 1 in 20."""
-    return max(0, min(SHADES, round(-log_prob / math.log(20) * SHADES)))
+    return round(max(0.0, min(1.0, -log_prob / math.log(20))) * SHADES)

@@ -138,11 +138,12 @@ class Index:
     """Of some folders, and of all below them. May be used by several threads.
 
     Args:
-        roots: folders; they need not exist yet.
+        roots: folders; they need not exist yet. One below another is seen with it.
     """
 
     def __init__(self, roots: Iterable[Path]) -> None:
-        self.roots = tuple(Path(root).resolve() for root in roots)
+        given = list(dict.fromkeys(Path(root).resolve() for root in roots))
+        self.roots = tuple(root for root in given if not set(root.parents) & set(given))
         self.folders: dict[str, Folder] = {}
         self.runs: dict[str, Run] = {}
         self._looked = -LOOK_EVERY

@@ -30,8 +30,12 @@ def serve(settings: Settings, say: Callable[[str], None]) -> None:
     config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off", ws="none")
     name = f"[{settings.host}]" if ":" in settings.host else settings.host
     say(f"http://{name}:{port}/" + (f"?token={settings.token}" if settings.token else ""))
-    with listening:
-        uvicorn.Server(config).run(sockets=[listening])
+    try:
+        with listening:
+            uvicorn.Server(config).run(sockets=[listening])
+    finally:
+        if hasattr(app.state, "games"):
+            app.state.games.close_all()
 
 
 def _listen(settings: Settings) -> socket.socket:

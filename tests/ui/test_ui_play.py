@@ -1,0 +1,234 @@
+"""A person plays on the page: a whole game, its records, what a form may do, and a game's process that misbehaves."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from ui_records import BASE, ask
+
+from vlgym.errors import UserError
+from vlgym.reports.compute import compute_report
+from vlgym.trajectory import read_trajectories
+from vlgym.ui.games import Game, Games
+from vlgym.ui.play import name_keys
+
+OWN = {"origin": BASE}
+LINE = "vlgym/NumberLine-v1"
+
+
+def begin(client: TestClient, **said: str) -> str:
+    """Begin a game; return its address."""
+    answer = client.post("/play", data={"env": LINE, "split": "test", **said}, headers=OWN)
+    assert answer.status_code == 200, answer.text
+    return str(answer.url).removeprefix(BASE)
+
+
+def count_of(page: str) -> str:
+    return re.findall(r'name="count" value="(\d+)"', page)[0]
+
+
+def send(client: TestClient, address: str, page: str, **said: str) -> str:
+    """Send the form of a page; return the next page."""
+    return client.post(address, data={"count": count_of(page), **said}, headers=OWN).text
+
+
+def ask_oracle(client: TestClient, address: str) -> str:
+    page = client.get(f"{address}?oracle=1").text
+    return html.unescape(re.findall(r'would say:</p><pre class="reply">(.*?)</pre>', page, re.DOTALL)[0])
+
+
+def play_out(client: TestClient, address: str) -> str:
+    """Play an episode as the oracle says; return the page of its end."""
+    page = client.get(address).text
+    while "<h2>Turn" in page:
+        page = send(client, address, page, reply=ask_oracle(client, address))
+    return page
+
+
+def test_a_whole_game_is_recorded_as_an_evaluation_of_the_policy_human(tmp_path: Path) -> None:
+    client = ask(tmp_path)
+    address = begin(client, episodes="2")
+    first = play_out(client, address)
+    assert ">Won<" in first
+    page = send(client, address, first, next="1")
+    assert "episode 2 of 2" in page
+    last = play_out(client, address)
+    assert "All 2 episode(s) are played, 2 won" in last
+    folder = tmp_path / "human" / "NumberLine-v1-001"
+    episodes = list(read_trajectories(folder))
+    assert [episode[-1].success for episode in episodes] == [True, True]
+    assert episodes[0][0].image.shape[2] == 3
+    run = json.loads((folder / "run.json").read_text())
+    assert run["policy"] == {"name": "human"}
+    assert run["split"] == "test"
+    (watched,) = re.findall(r'href="(/\?run=\w+)">Watch', last)
+    assert client.get(watched).text.count('<td><a href="/turn/') == 2
+
+
+def test_the_records_of_a_person_are_a_row_of_the_report(tmp_path: Path) -> None:
+    client = ask(tmp_path)
+    play_out(client, begin(client))
+    told = compute_report(tmp_path / "human" / "NumberLine-v1-001")
+    assert told["policy"] == {"name": "human"}
+    part = told["parts"][LINE]
+    assert (part["episodes"], part["success"]["wins"]) == (1, 1)
+
+
+def test_a_click_is_the_action_in_the_reply_format_and_a_typed_action_too(tmp_path: Path) -> None:
+    client = ask(tmp_path)
+    address = begin(client)
+    page = client.get(address).text
+    names = re.findall(r'<button name="action" value="(\d+)"[^>]*>([^<]*)<', page)
+    wanted = re.findall(r"<action>(.*?)</action>", ask_oracle(client, address))[0]
+    (number,) = [number for number, name in names if html.unescape(name).strip() == wanted]
+    page = send(client, address, page, action=number)
+    assert f"&lt;action&gt;<mark>{html.escape(wanted)}</mark>&lt;/action&gt;" in page
+    assert f"executed: {html.escape(wanted)}" in page
+    assert f"executed: {html.escape(wanted)}" in send(client, address, page, reply=wanted)
+
+
+def test_the_models_view_is_the_prompt_that_is_recorded(tmp_path: Path) -> None:
+    client = ask(tmp_path)
+    address = begin(client)
+    page = client.get(f"{address}?view=1").text
+    shown = [html.unescape(text) for text in re.findall(r'class="message".*?</section>', page, re.DOTALL)]
+    play_out(client, address)
+    ((first, *_),) = read_trajectories(tmp_path / "human" / "NumberLine-v1-001")
+    for message, text in zip(first.messages, shown, strict=True):
+        assert f">{message['role']}<" in text
+        for part in message["content"]:
+            assert part["type"] == "image" or part["text"] in text
+
+
+def test_a_form_that_is_sent_twice_plays_one_turn(tmp_path: Path) -> None:
+    client = ask(tmp_path)
+    address = begin(client)
+    page = client.get(address).text
+    once = send(client, address, page, action="0")
+    assert "<h2>Turn 2 " in once
+    assert "<h2>Turn 2 " in send(client, address, page, action="0")
+    assert "<h2>Turn 3 " in send(client, address, once, action="0")
+
+
+def test_an_unreadable_reply_costs_what_it_costs_a_model_and_is_shown_as_text(tmp_path: Path) -> None:
+    client = ask(tmp_path)
+    address = begin(client)
+    page = send(client, address, client.get(address).text, reply="<script>alert(1)</script> no idea")
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "not read: no_action" in page
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"env": "vlgym/NumberLin-v1"}, "vlgym/NumberLine-v1"),
+        ({"env": ""}, "is not an environment id"),
+        ({"episodes": "0"}, "whole number from 1"),
+        ({"episodes": "many"}, "whole number from 1"),
+        ({"arguments": "invalid_penalty"}, "name=value"),
+    ],
+)
+def test_a_wrong_field_is_told_in_a_line_above_the_form(tmp_path: Path, said: dict[str, str], told: str) -> None:
+    answer = ask(tmp_path).post("/play", data={"env": LINE, "split": "test", **said}, headers=OWN)
+    assert answer.status_code == 400
+    (line,) = re.findall(r'role="alert">(.*?)</p>', answer.text)
+    assert told in html.unescape(line)
+
+
+@pytest.mark.parametrize("said", [{"arguments": "colour=red"}, {"split": "nowhere"}])
+def test_what_the_environment_refuses_stops_the_game_with_a_line(tmp_path: Path, said: dict[str, str]) -> None:
+    client = ask(tmp_path)
+    page = client.get(begin(client, **said)).text
+    assert re.findall(r"The game has stopped: .*?(colour|nowhere)", page)
+    assert list((tmp_path / "human").iterdir()) == []
+
+
+def test_another_site_can_begin_no_game(tmp_path: Path) -> None:
+    client = ask(tmp_path)
+    for headers in ({}, {"origin": "http://elsewhere"}, {**OWN, "sec-fetch-site": "cross-site"}):
+        assert client.post("/play", data={"env": LINE}, headers=headers).status_code == 403
+    assert not (tmp_path / "human").exists()
+
+
+def test_a_game_whose_process_is_killed_says_so_and_keeps_what_was_finished(tmp_path: Path) -> None:
+    client = ask(tmp_path)
+    address = begin(client, episodes="2")
+    page = play_out(client, address)
+    games: Games = client.app.state.games  # type: ignore[attr-defined]
+    (game,) = games.open.values()
+    page = send(client, address, page, next="1")
+    os.killpg(game.process.pid, signal.SIGKILL)
+    assert "The game has stopped: The game&#39;s process has ended." in send(client, address, page, action="0")
+    assert len(list(read_trajectories(tmp_path / "human" / "NumberLine-v1-001"))) == 1
+
+
+def test_ending_a_game_ends_its_process(tmp_path: Path) -> None:
+    client = ask(tmp_path)
+    address = begin(client)
+    (game,) = client.app.state.games.open.values()  # type: ignore[attr-defined]
+    client.post(f"{address}/end", headers=OWN)
+    assert game.process.poll() is not None
+    assert client.get(address).status_code == 404
+
+
+def begin_fake(tmp_path: Path, script: str, limit: float = 20.0) -> tuple[Games, Game]:
+    """A game whose process is a script of the test."""
+    games = Games(tmp_path, (sys.executable, "-c", script), limit)
+    return games, games.begin(LINE, "test", 1, {})
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("print('no json', flush=True)", "no answer"),
+        ("print('[]', flush=True)", "no answer"),
+        ("print('[' * 100000, flush=True)", "no answer"),
+        ("pass", "has ended"),
+        ("import time; time.sleep(60)", "did not answer within 0.5 s"),
+        ("""print('{"kind": "error", "line": "no\\\\n engine"}', flush=True)""", "no engine"),
+    ],
+)
+def test_a_process_that_answers_nonsense_or_nothing_ends_its_game_with_a_line(
+    tmp_path: Path, script: str, told: str
+) -> None:
+    began = time.monotonic()
+    _, game = begin_fake(tmp_path, script, 0.5 if "sleep" in script else 20.0)
+    assert told in game.error
+    assert "\n" not in game.error
+    assert game.process.poll() is not None
+    assert time.monotonic() - began < 20
+
+
+def test_games_beyond_the_most_are_refused_until_one_ends(tmp_path: Path) -> None:
+    games = Games(tmp_path, (sys.executable, "-c", 'input(); print(\'{"kind": "turn"}\', flush=True); input()'))
+    opened = [games.begin(LINE, "test", 1, {}) for _ in range(8)]
+    with pytest.raises(UserError, match="8 games are open"):
+        games.begin(LINE, "test", 1, {})
+    games.close(opened[0])
+    games.begin(LINE, "test", 1, {})
+    games.close_all()
+    assert all(game.process.poll() is not None for game in opened)
+
+
+@pytest.mark.parametrize(
+    ("actions", "expected"),
+    [
+        (["up", "down", "left", "right"], ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"]),
+        (["turn left", "turn right", "move forward"], ["ArrowLeft", "ArrowRight", "ArrowUp"]),
+        (["push left", "go left", "+"], ["ArrowLeft", "", ""]),
+        (["leftover", 7, "x" * 10], ["", "", ""]),
+    ],
+)
+def test_an_arrow_key_stands_for_the_first_action_that_has_its_word(actions: list[Any], expected: list[str]) -> None:
+    assert [key for _, _, key in name_keys(actions)] == expected

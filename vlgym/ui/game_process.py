@@ -1,0 +1,186 @@
+"""One game that a person plays on the web page, in a process of its own: `python -m vlgym.ui.game_process`.
+
+The process plays an evaluation of the policy `human`: the same seeds, prompts, parser and turn limit as for a model,
+and the same records. It reads one JSON object a line and writes one a line (see `vlgym.ui.games`):
+
+    read    {"env_id", "split", "episodes", "planner", "arguments", "out"}      what to play, first of all
+            {"reply": text} or {"action": number of a legal action} or {"oracle": true}
+    write   {"kind": "turn", ...}, {"kind": "oracle", "reply": text or null}, {"kind": "episode", ...},
+            {"kind": "over"}, {"kind": "error", "line": text}
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+from ..env import VLEnv
+from ..env_failures import close_env
+from ..errors import UserError, plain_line
+from ..evaluation import plan_ids
+from ..evaluation.folder import EvaluationFolder, describe_evaluation
+from ..evaluation.meter import Prices
+from ..evaluation.plan import Part, list_jobs
+from ..evaluation.play import end_reply
+from ..human import complete_reply, takes_lines
+from ..making import unwrap
+from ..policies import OraclePolicy
+from ..rendering import encode_png
+from ..rollout import Runner
+from ..types import Message, Reply, StepRecord, Turn
+
+MOST_ACTIONS = 500
+"""Legal actions beyond so many are not sent; their replies can be typed all the same."""
+
+
+class Nobody:
+    """Stands for the person in the run's record."""
+
+    name = "human"
+
+
+class Conversation:
+    """The two ends of the pipe.
+
+    Args:
+        read: lines of JSON come from here.
+        write: lines of JSON go here.
+    """
+
+    def __init__(self, read: TextIO, write: TextIO) -> None:
+        self.read, self.write = read, write
+
+    def say(self, kind: str, **said: Any) -> None:
+        """Write a line."""
+        json.dump({"kind": kind, **said}, self.write)
+        self.write.write("\n")
+        self.write.flush()
+
+    def hear(self) -> dict[str, Any]:
+        """Read a line.
+
+        Raises:
+            EOFError: the page ended the game.
+        """
+        line = self.read.readline()
+        if not line:
+            raise EOFError
+        said = json.loads(line)
+        return said if isinstance(said, dict) else {}
+
+
+def play(pipe: Conversation, settings: dict[str, Any]) -> None:
+    """Play all episodes of a plan, each answered through the pipe, and write each down when it ends.
+
+    Raises:
+        UserError: the environment cannot be made.
+        EOFError: the page ended the game.
+    """
+    (part,) = plan_ids(
+        [settings["env_id"]], episodes=settings["episodes"], split=settings["split"], planner=settings["planner"],
+        arguments=settings["arguments"],
+    )  # fmt: skip
+    session = {"command": "vlgym ui", "started": datetime.now(UTC).isoformat(timespec="seconds")}
+    run = describe_evaluation([part], Nobody(), builders={}, prices=Prices().to_dict())
+    env = part.make()
+    try:
+        with EvaluationFolder(Path(settings["out"]), run, session=session, resume=False) as folder:
+            for job in list_jobs([part]):
+                records, last = _play_episode(pipe, env, part, job.number)
+                folder.write(records)
+                pipe.say(
+                    "episode", episode=job.number, before=last, success=records[-1].success, turns=len(records),
+                    truncated=records[-1].truncated, picture=_encode(env.image()),
+                )  # fmt: skip
+    finally:
+        close_env(env)
+
+
+def _play_episode(pipe: Conversation, env: VLEnv, part: Part, number: int) -> tuple[list[StepRecord], dict[str, Any]]:
+    """Return the records of an episode, and what the page shows of its last reply."""
+    runner = Runner([env], split=part.split, first_episode=number, episodes=1, part=part.key)
+    records: list[StepRecord] = []
+    before: dict[str, Any] = {}
+    while not runner.done:
+        turn = runner.turns()[0]
+        pipe.say("turn", episode=number, before=before, **_describe(env, turn))
+        reply, after = end_reply(env.parser, Reply(_ask(pipe, env, turn)))
+        record = runner.advance([turn], [reply], "human")[0]
+        record.after, record.final_messages = after, None
+        records.append(record)
+        before = {
+            "reply": reply.text, "span": record.span, "parse": record.parse, "actions": list(record.actions),
+            "reward": record.reward, "feedback": runner.slots[0].info["vlgym"]["feedback"],
+            "return": env.episode_return,
+        }  # fmt: skip
+    return records, before
+
+
+def _ask(pipe: Conversation, env: VLEnv, turn: Turn) -> str:
+    """Return the reply that the person gives; a bare legal action is put into the reply format, as in a terminal."""
+    while True:
+        said = pipe.hear()
+        if said.get("oracle"):
+            solved = OraclePolicy(fallback=True).reply([turn])[0].text if env.vlgym_spec.oracle != "none" else None
+            pipe.say("oracle", reply=solved)
+        elif isinstance(said.get("action"), int):
+            actions = env.legal_actions()
+            if 0 <= said["action"] < len(actions):
+                return env.parser.format([actions[said["action"]]])
+            pipe.say("refused", line="That action is not legal now.")
+        elif isinstance(said.get("reply"), str):
+            return complete_reply(env, said["reply"])
+
+
+def _describe(env: VLEnv, turn: Turn) -> dict[str, Any]:
+    actions = env.legal_actions()
+    pictures: list[str] = []
+    return {
+        "seed": turn.seed, "turn": turn.turn, "max_turns": env.max_turns, "actions": actions[:MOST_ACTIONS],
+        "more": max(0, len(actions) - MOST_ACTIONS), "lines": takes_lines(env), "oracle": env.vlgym_spec.oracle,
+        "messages": [_plain(message, pictures) for message in turn.messages], "pictures": pictures,
+        "text": unwrap(env).state_text(), "format": env.parser.describe(),
+    }  # fmt: skip
+
+
+def _plain(message: Message, pictures: list[str]) -> dict[str, Any]:
+    """A message with its pictures by their numbers."""
+    parts: list[dict[str, Any]] = []
+    for part in message["content"]:
+        if part["type"] == "image":
+            parts.append({"picture": len(pictures)})
+            pictures.append(_encode(part["image"]))
+        else:
+            parts.append({"text": part["text"]})
+    return {"role": message["role"], "parts": parts}
+
+
+def _encode(image: Any) -> str:
+    return base64.b64encode(encode_png(image)).decode("ascii")
+
+
+def main() -> None:
+    """Play what the first line of the input says."""
+    answer = os.dup(1)
+    os.dup2(2, 1)  # whatever a library prints goes elsewhere
+    with os.fdopen(answer, "w", encoding="utf-8") as file:
+        pipe = Conversation(sys.stdin, file)
+        try:
+            play(pipe, pipe.hear())
+            pipe.say("over")
+        except EOFError:
+            return
+        except UserError as error:
+            pipe.say("error", line=plain_line(str(error), 2000))
+        except Exception as error:  # an environment may raise anything; the page shows it
+            pipe.say("error", line=plain_line(f"{type(error).__name__}: {error}", 2000))
+            raise
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""Play: a person plays an installed environment through the model's picture, prompt, parser and turn limit.
+
+Every form works without JavaScript: a reply is sent, and the next turn is another page. A form says which turn it was
+made for, so that one sent twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qsl
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from ..argument_types import read_arguments
+from ..errors import UserError
+from ..registry import get_registry
+from ..seeding import SPLITS
+from .games import Game, Games
+from .index import make_key
+from .lines import as_text
+from .pages import render
+from .turns import shorten, split_reply
+
+MOST_EPISODES = 1000
+MOST_FIELDS = 50
+KEYS = (
+    ("ArrowUp", re.compile(r"\b(up|forward|north)\b")), ("ArrowDown", re.compile(r"\b(down|back|backward|south)\b")),
+    ("ArrowLeft", re.compile(r"\b(left|west)\b")), ("ArrowRight", re.compile(r"\b(right|east)\b")),
+)  # fmt: skip
+"""Arrow keys, and the words of the actions that they stand for."""
+
+
+def routes() -> list[BaseRoute]:
+    """Return the addresses of these pages."""
+    return [
+        Route("/play", show_start, methods=["GET"]),
+        Route("/play", begin, methods=["POST"]),
+        Route("/play/{game}", show_game, methods=["GET"]),
+        Route("/play/{game}", answer, methods=["POST"]),
+        Route("/play/{game}/end", end, methods=["POST"]),
+        Route("/play/{game}/picture/{count:int}/{number:int}", show_picture, methods=["GET"]),
+    ]
+
+
+def get_games(request: Request) -> Games:
+    """Return the server's games; made when they are first asked for."""
+    state = request.app.state
+    if not hasattr(state, "games"):
+        state.games = Games(state.settings.out)
+    found: Games = state.games
+    return found
+
+
+def show_start(request: Request) -> Response:
+    """Answer with the form that begins a game, and the games that are open."""
+    return _render_start(request, request.query_params)
+
+
+def _render_start(request: Request, said: Mapping[str, str], error: str = "") -> Response:
+    families: dict[str, list[str]] = {}
+    for env_id, spec in sorted(get_registry().specs.items()):
+        families.setdefault(spec.family, []).append(env_id)
+    return render(
+        request, "play.html", 400 if error else 200, families=families, splits=SPLITS, error=error,
+        said={name: said.get(name, "") for name in ("env", "split", "episodes", "arguments")},
+        games=list(get_games(request).open.values()), out=request.app.state.settings.out,
+    )  # fmt: skip
+
+
+async def begin(request: Request) -> Response:
+    """Begin a game and lead to it."""
+    said = await _read_form(request)
+    return await run_in_threadpool(_begin, request, said)
+
+
+def _begin(request: Request, said: dict[str, str]) -> Response:
+    try:
+        env_id = said.get("env", "")
+        get_registry().get(env_id)
+        episodes = said.get("episodes") or "1"
+        if not (episodes.isascii() and episodes.isdigit() and 1 <= int(episodes[:9]) <= MOST_EPISODES):
+            raise UserError(f"Episodes: {episodes[:40]!r} must be a whole number from 1 to {MOST_EPISODES}.")
+        lines = [line for line in said.get("arguments", "").splitlines() if line.strip()]
+        arguments = read_arguments(lines, "Arguments:")
+        game = get_games(request).begin(env_id, said.get("split") or "train", int(episodes), arguments)
+    except UserError as error:
+        return _render_start(request, said, str(error))
+    return RedirectResponse(f"/play/{game.key}", 303)
+
+
+def show_game(request: Request) -> Response:
+    """Answer with the turn that a game is at, or the end of its episode."""
+    game = _find_game(request)
+    switches = {name: request.query_params.get(name) == "1" for name in ("oracle", "view")}
+    if switches["oracle"] and not game.asked_oracle and game.now.get("kind") == "turn":
+        get_games(request).answer(game, game.count, {"oracle": True})
+    before = game.now.get("before") or {}
+    return render(
+        request, "game.html", game=game, now=game.now, before=before, switches=switches,
+        choices=list(name_keys(game.now.get("actions") or ())), messages=list(_list_messages(game.now)),
+        pieces=split_reply(as_text(before.get("reply")), before.get("span")), run=make_key(game.folder.resolve()),
+        won=sum(each.get("success") is True for each in game.results),
+    )  # fmt: skip
+
+
+async def answer(request: Request) -> Response:
+    """Pass on what the person wrote or clicked, and lead to the next turn."""
+    said = await _read_form(request)
+    return await run_in_threadpool(_answer, request, said)
+
+
+def _answer(request: Request, said: dict[str, str]) -> Response:
+    game, games = _find_game(request), get_games(request)
+    count = int(said["count"]) if said.get("count", "").isdigit() and len(said["count"]) < 9 else -1
+    action = said.get("action", "")
+    if said.get("next"):
+        games.go_on(game, count)
+    elif action.isascii() and action.isdigit() and len(action) < 9:
+        games.answer(game, count, {"action": int(action)})
+    else:
+        games.answer(game, count, {"reply": said.get("reply", "").replace("\r\n", "\n")})
+    kept = "&".join(f"{name}=1" for name in ("oracle", "view") if said.get(name) == "1")
+    return RedirectResponse(f"/play/{game.key}{'?' + kept if kept else ''}", 303)
+
+
+def end(request: Request) -> Response:
+    """End a game; what was finished is kept."""
+    get_games(request).close(_find_game(request))
+    return RedirectResponse("/play", 303)
+
+
+def show_picture(request: Request) -> Response:
+    """Answer with a picture of the turn that a game is at."""
+    data = _find_game(request).picture(int(request.path_params["number"]))
+    if data is None:
+        raise HTTPException(404, "That turn has no such picture.")
+    return Response(data, media_type="image/png")
+
+
+def name_keys(actions: Sequence[Any]) -> list[tuple[int, str, str]]:
+    """Return number, name and arrow key of each action; a key stands for the first action that has its word.
+
+    Args:
+        actions: the legal ones, in order.
+    """
+    free = dict(KEYS)
+    found = []
+    for number, action in enumerate(actions):
+        name = as_text(action)
+        key = next((key for key, word in free.items() if word.search(name.lower())), "")
+        free.pop(key, None)
+        found.append((number, name, key))
+    return found
+
+
+def _list_messages(now: Mapping[str, Any]) -> list[tuple[str, list[Mapping[str, Any]]]]:
+    """Role and parts of the prompt, as the model would get it."""
+    return [
+        (as_text(message["role"]), [part if "picture" in part else {"text": shorten(part["text"])} for part in parts])
+        for message in now.get("messages") or ()
+        for parts in [message["parts"]]
+    ]
+
+
+def _find_game(request: Request) -> Game:
+    game = get_games(request).open.get(str(request.path_params["game"]))
+    if game is None:
+        raise HTTPException(404, "There is no such game any more. What was finished stands in the list of episodes.")
+    return game
+
+
+async def _read_form(request: Request) -> dict[str, str]:
+    body = (await request.body()).decode("utf-8", "replace")
+    try:
+        return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=MOST_FIELDS))
+    except ValueError:
+        raise HTTPException(400, "That form has too many fields.") from None
