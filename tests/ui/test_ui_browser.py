@@ -1,0 +1,192 @@
+"""The pages in a real headless Chromium: scripts, keys, live lists, hostile records, a whole game of each family."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from ui_records import play, row, write, write_raw
+
+from vlgym.trajectory import read_trajectories
+
+selenium = pytest.importorskip("selenium.webdriver", reason="selenium comes with vlgym-webshop and vlgym-webui")
+By = pytest.importorskip("selenium.webdriver.common.by").By
+Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
+Wait = pytest.importorskip("selenium.webdriver.support.wait").WebDriverWait
+
+pytestmark = [
+    pytest.mark.skipif(
+        shutil.which("chromedriver") is None or shutil.which("chromium") is None,
+        reason="chromium or chromium-driver is not installed",
+    ),
+    pytest.mark.xdist_group("ui browser"),
+]
+SECONDS = 40  # most that a page may take
+HOSTILE = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
+FAMILIES = (
+    "vlgym/NumberLine-v1", "vlgym/OneRoomS6Fast-v1", "vlgym/ALFWorldLook-v1", "vlgym/WebShop-v1", "vlgym/WebUI-v1",
+    "vlgym/Football-v1", "vlgym/SeeDigit-v0",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs of three episodes, and one with a hostile record."""
+    root = tmp_path_factory.mktemp("records")
+    for name in ("one", "two"):
+        write(root / name, play(0, (0.0, 0.5, 1.0)), play(1, success=name == "one"), play(2, (0.0,), success=False))
+    write_raw(root / "bad", row(reply=HOSTILE, env_id=HOSTILE, parse=HOSTILE, text=HOSTILE))
+    return root
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[str]:
+    """The address of a `vlgym ui` that shows the folder."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "vlgym", "ui", str(folder), "--port", "0", "--out", str(folder / "human")],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    guard = threading.Timer(SECONDS, child.kill)
+    guard.start()
+    assert child.stdout is not None
+    address = re.search(r"http://\S+", child.stdout.readline())
+    guard.cancel()
+    assert address is not None
+    yield address[0].rstrip("/")
+    child.terminate()
+    child.wait(timeout=SECONDS)
+    child.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[object]:
+    options = selenium.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,1000"):
+        options.add_argument(argument)
+    driver = selenium.Chrome(options, selenium.ChromeService(shutil.which("chromedriver")))
+    driver.set_page_load_timeout(SECONDS)
+    yield driver
+    driver.quit()
+
+
+def wait(driver, css: str, text: str = ""):
+    """The first element that fits and holds a text, when it is there."""
+
+    def look(_: object):
+        found = [each for each in driver.find_elements(By.CSS_SELECTOR, css) if text in each.text]
+        return found[0] if found else False
+
+    return Wait(driver, SECONDS, ignored_exceptions=[Exception]).until(look, f"{css} {text}")
+
+
+def press(driver, key: str) -> None:
+    driver.find_element(By.TAG_NAME, "body").send_keys(key)
+
+
+def test_filters_change_the_list_in_place_and_the_address_with_it(browser, server: str) -> None:
+    browser.get(server)
+    assert "of 7 episodes" in wait(browser, ".count").text
+    browser.execute_script("window.kept = true")
+    browser.find_element(By.CSS_SELECTOR, "select[name=result] option[value=lost]").click()
+    wait(browser, ".count", "3 of 7")
+    assert "result=lost" in browser.current_url
+    browser.find_element(By.ID, "q").send_keys("nobody says this")
+    wait(browser, ".count", "0 of 7")
+    assert browser.execute_script("return window.kept")
+
+
+def test_arrow_keys_walk_through_the_turns_and_the_episodes(browser, server: str) -> None:
+    browser.get(f"{server}/?sort=newest&result=won")
+    wait(browser, "td a", "Line-v0 #0").click()
+    wait(browser, ".steps", "turn 1 of 3")
+    browser.execute_script("window.kept = true")
+    press(browser, Keys.ARROW_RIGHT)
+    wait(browser, ".steps", "turn 2 of 3")
+    press(browser, Keys.ARROW_LEFT)
+    wait(browser, ".steps", "turn 1 of 3")
+    press(browser, Keys.ARROW_DOWN)
+    wait(browser, "h1", "#1")
+    assert browser.execute_script("return window.kept")
+    picture = browser.find_element(By.CSS_SELECTOR, "img.own")
+    assert browser.execute_script("return arguments[0].naturalWidth", picture) == 32
+    press(browser, Keys.ARROW_UP)
+    press(browser, " ")  # plays to the end
+    wait(browser, ".steps", "turn 3 of 3")
+
+
+def test_two_runs_are_compared_and_opened_side_by_side(browser, server: str) -> None:
+    browser.get(f"{server}/compare")
+    for name, run in (("a", "one"), ("b", "two")):
+        options = browser.find_elements(By.CSS_SELECTOR, f"select[name={name}] option")
+        next(each for each in options if each.text == run).click()
+    browser.find_element(By.CSS_SELECTOR, "form.filters button").click()
+    assert "3 shared episode(s) · 1 won by the first alone" in wait(browser, ".count", "shared").text
+    wait(browser, "td a", "#1").click()
+    assert len(wait(browser, ".sides").find_elements(By.CSS_SELECTOR, "img.own")) == 2
+
+
+def test_what_is_recorded_while_the_list_is_open_appears(browser, server: str, folder: Path) -> None:
+    browser.get(server)
+    wait(browser, ".count", "of 7 episodes")
+    write(folder / "two", play(9))
+    wait(browser, ".count", "of 8 episodes")
+
+
+def test_a_hostile_record_runs_nothing_and_nothing_is_asked_elsewhere(browser, server: str) -> None:
+    browser.get(f"{server}/?q=onerror")
+    link = wait(browser, "td a", "<img")
+    assert "taken" not in browser.title
+    link.click()
+    assert HOSTILE in wait(browser, "pre.reply").text
+    assert browser.title.startswith("<img")
+    asked = browser.execute_script("return performance.getEntriesByType('resource').map(each => each.name)")
+    assert asked
+    assert all(each.startswith(server) for each in asked)
+    assert not [line for line in browser.get_log("browser") if "Refused" in line["message"]]
+
+
+def begin(browser, server: str, env_id: str) -> None:
+    browser.get(f"{server}/play?env={env_id}&split=test")
+    wait(browser, "form.form button").click()
+    wait(browser, "h2", "Turn 1")
+
+
+@pytest.mark.parametrize("env_id", FAMILIES)
+def test_a_whole_game_of_each_family_is_played_by_typing(browser, server: str, folder: Path, env_id: str) -> None:
+    begin(browser, server, env_id)
+    wait(browser, "a[role=switch]", "oracle").click()
+    for turn in range(1, 200):
+        wait(browser, "h2", f"Turn {turn} ")
+        reply = wait(browser, "pre.reply").text
+        browser.execute_script("arguments[0].value = arguments[1]", wait(browser, "textarea[name=reply]"), reply)
+        wait(browser, "form.write button").click()
+        if wait(browser, "main h2").text.startswith(("Won", "Lost")):
+            break
+    (run,) = (folder / "human").glob(env_id.split("/")[1] + "-001")
+    ((*_, last),) = read_trajectories(run)
+    assert (last.turn + 1, last.success) == (turn, wait(browser, "main h2").text.startswith("Won"))
+    assert last.terminated or last.truncated
+
+
+def test_sokoban_is_played_by_arrow_keys(browser, server: str, folder: Path) -> None:
+    begin(browser, server, "vlgym/Sokoban-v0")
+    wait(browser, "a[role=switch]", "oracle").click()
+    arrows = {"up": Keys.ARROW_UP, "down": Keys.ARROW_DOWN, "left": Keys.ARROW_LEFT, "right": Keys.ARROW_RIGHT}
+    for turn in range(1, 200):
+        wait(browser, "h2", f"Turn {turn} ")
+        word = re.findall(r"<action>(\w+)</action>", wait(browser, "pre.reply").text)[0]
+        press(browser, arrows[word])
+        Wait(browser, SECONDS, ignored_exceptions=[Exception]).until(
+            lambda driver, turn=turn: f"Turn {turn} " not in driver.find_element(By.CSS_SELECTOR, "main h2").text
+        )
+        if wait(browser, "main h2").text.startswith("Won"):
+            break
+    ((*_, last),) = read_trajectories(folder / "human" / "Sokoban-v0-001")
+    assert last.success
