@@ -88,7 +88,7 @@ $(VENV)/torch.txt: $(VENV)/bin/python
 
 $(VENV)/.demo: $(VENV)/bin/python $(VENV)/torch.txt pyproject.toml constraints.txt plugins/cards/pyproject.toml
 	$(call step,installing torch (a CPU build is 200 MB),$(PIP) -r $(VENV)/torch.txt)
-	$(call step,installing vlgym and the learner (about 1 minute beside the downloads),$(PIP) -e '.[train]' -e plugins/cards)
+	$(call step,installing vlgym and the learner (about 1 minute beside the downloads),$(PIP) -e '.[train,ui]' -e plugins/cards)
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.demo $(wildcard plugins/*/pyproject.toml)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .errors import NotInstalledError, UserError
+from .installing import how_to_install
 from .making import build
 from .multi import MultiVLEnv
 from .registry import get_registry
@@ -72,6 +73,6 @@ def _views() -> Any:
         if error.name != "pettingzoo":
             raise
         raise NotInstalledError(
-            "parallel_env and aec_env need the package pettingzoo: pip install 'vlgym[pettingzoo]'"
+            f"parallel_env and aec_env need the package pettingzoo: {how_to_install('vlgym[pettingzoo]')}"
         ) from None
     return pettingzoo_envs

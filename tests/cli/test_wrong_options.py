@@ -21,6 +21,7 @@ CALLS = {
     "registry check": ["registry", "check", "--path", str(PACKAGED)],
     "eval": ["eval", "--policy=random", f"--env={ENV}", "--out=run"], "report": ["report", NOWHERE],
     "compare": ["compare", NOWHERE, NOWHERE], "leaderboard": ["leaderboard", ".", "--out=site"],
+    "ui": ["ui", "--port=0"],
 }  # fmt: skip
 """A call of each command that works, or would work for long."""
 WRONG = {
@@ -31,7 +32,7 @@ KINDS = {
     "--seed": "integer", "--index": "integer", "--repeats": "integer", "--path": "path", "--out": "path",
     "--replay": "path", "--arg": "text", "--env": "text", "--family": "text", "--id": "text", "--only": "text",
     "--parser": "text", "--picture": "text", "--wrap": "text", "--actions": "text", "--skill": "text",
-    "--difficulty": "text",
+    "--difficulty": "text", "--host": "text", "--port": "integer",
     "--planner": "text", "--policy": "text", "--split": "text", "--suite": "text", "--env-kwargs": "text",
     "--policy-arg": "text", "--base-url": "text", "--api-key-env": "text", "--episodes": "integer",
     "--history-turns": "integer", "--history-images": "integer", "--num-envs": "integer", "--concurrency": "integer",

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import NotInstalledError, UserError, check_number
+from ..errors import NotInstalledError, UserError, check_number, check_writable
 from ..installing import how_to_install
 from .console import open_console
 
@@ -29,6 +29,7 @@ def ui(
 ) -> None:
     """Watch recorded episodes, look at the environments and play them, in a web browser."""
     check_number("--port", port, 0, 65535)
+    check_writable("--out", out)
     folders = paths or ([DEFAULT] if DEFAULT.is_dir() else [])
     for folder in folders:
         if not folder.is_dir():

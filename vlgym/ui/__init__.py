@@ -1,4 +1,4 @@
-"""`vlgym ui`: one local web page to watch records and to look at environments. Needs the extra `ui`.
+"""`vlgym ui`: one local web page to watch records, look at environments and play them. Needs the extra `ui`.
 
     settings    what the pages may show, and where they are served
     guarding    who may ask: token, host, same origin; and what the browser may do

@@ -1,0 +1,131 @@
+"""How long the pages of `vlgym ui` take with 10,000 recorded episodes.
+
+    python tests/benchmarks/ui_speed.py --write
+
+The records are made on the spot: 10,000 episodes of five turns, each turn with a prompt of 2,000 characters and a
+picture of 224 x 224 pixels (of 100 different ones). Pages are asked for over HTTP from a server in this process. The
+first list waits until every record was read; reading the same file by `read_trajectories` is what it is compared with.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from report import finish, parse_write, table
+
+from vlgym.checksums import seal
+from vlgym.rendering import encode_png
+from vlgym.trajectory import FORMAT, hash_picture, read_trajectories
+from vlgym.ui.server import serve
+from vlgym.ui.settings import Settings
+
+EPISODES, TURNS, PICTURES, REPEATS = 10_000, 5, 100, 30
+
+
+def make_records(folder: Path) -> None:
+    """Write the records."""
+    rng = np.random.default_rng(0)
+    (folder / "images").mkdir(parents=True)
+    (folder / "run.json").write_text(json.dumps(seal({"format": FORMAT, "title": "many episodes"})))
+    names = []
+    for _ in range(PICTURES):
+        image = rng.integers(0, 256, (224, 224, 3), dtype=np.uint8)
+        names.append(f"images/{hash_picture(image)}.png")
+        (folder / names[-1]).write_bytes(encode_png(image))
+    with (folder / "metadata.jsonl").open("w", encoding="utf-8") as file:
+        for episode in range(EPISODES):
+            for turn in range(TURNS):
+                name, last = names[(episode + turn) % PICTURES], turn == TURNS - 1
+                parts = [{"type": "image", "file_name": name}, {"type": "text", "text": "x" * 2000}]
+                row = {
+                    "file_name": name, "env_id": "vlgym/Line-v0", "episode": episode, "seed": episode, "turn": turn,
+                    "text": "", "reply": f"I go <action>right</action> {episode}", "actions": ["right"], "parse": "ok",
+                    "reward": float(last), "terminated": last, "truncated": False, "invalid": False,
+                    "success": last and episode % 2 == 0, "score": None, "part": "", "repeat": 0, "cut": False,
+                    "refused": False, "after": "", "span": [13, 18], "usage": None,
+                    "prompt": json.dumps([{"role": "user", "content": parts}]),
+                }  # fmt: skip
+                file.write(json.dumps(seal(row)) + "\n")
+
+
+def get(address: str) -> str:
+    """Ask for a page."""
+    with urllib.request.urlopen(address, timeout=120) as answer:
+        return str(answer.read().decode("utf-8", "replace"))
+
+
+def measure(act: Callable[[], object]) -> float:
+    """Milliseconds."""
+    begun = time.perf_counter()
+    act()
+    return 1000 * (time.perf_counter() - begun)
+
+
+def main() -> None:
+    """Measure, and print or write the page."""
+    write = parse_write(__doc__ or "").write
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "run"
+        make_records(folder)
+        ready, found = threading.Event(), []
+
+        def say(address: str) -> None:
+            found.append(address.rstrip("/"))
+            ready.set()
+
+        settings = Settings(paths=(folder,), port=0, out=Path(place) / "human")
+        threading.Thread(target=serve, args=(settings, say), daemon=True).start()
+        ready.wait(30)
+        server, parts = found[0], []
+
+        def read_all() -> None:
+            while f"{EPISODES} of {EPISODES} episodes" not in (page := get(f"{server}/")) or "reading:" in page:
+                parts.append(page)
+
+        first = measure(read_all)
+        rng = random.Random(0)
+        link = get(f"{server}/").split('<td><a href="')[1].split('"')[0]
+        key = link.split("/")[2]
+
+        def turn() -> str:
+            return f"{server}/turn/{key}/{rng.randrange(EPISODES)}/{rng.randrange(TURNS)}"
+
+        pages = {
+            "the list, newest first": lambda: get(f"{server}/"),
+            "the list, sorted by return": lambda: get(f"{server}/?sort=-return"),
+            "the list, words searched in all replies": lambda: get(f"{server}/?q=action>+{rng.randrange(EPISODES)}"),
+            "the last page of the list": lambda: get(f"{server}/?page=200"),
+            "a turn": lambda: get(turn()),
+            "a turn's picture": lambda: get_bytes(turn().replace("/turn/", "/picture/") + "/0"),
+        }  # fmt: skip
+        rows = []
+        for name, act in pages.items():
+            times = [measure(act) for _ in range(REPEATS)]
+            rows.append([name, f"{statistics.median(times):.0f}", f"{max(times):.0f}"])
+        whole = measure(lambda: [episode[0].env_id for episode in read_trajectories(folder, images=False)])
+    body = (
+        f"{EPISODES:,} episodes of {TURNS} turns. Until the first list shows all of them: {first / 1000:.1f} s, "
+        f"{first / whole:.2f} times what reading the file by `read_trajectories` takes ({whole / 1000:.1f} s); the "
+        f"page answers meanwhile with what was read ({len(parts)} lists). After that, in {REPEATS} requests each:\n\n"
+        + table(["page", "median, ms", "slowest, ms"], rows)
+    )
+    finish("ui_speed", "The web page with many records", body, ["starlette", "uvicorn", "jinja2"], write)
+
+
+def get_bytes(address: str) -> int:
+    """Ask for a picture; return its size."""
+    with urllib.request.urlopen(address, timeout=120) as answer:
+        return len(answer.read())
+
+
+if __name__ == "__main__":
+    main()
