@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from toys import installed
 
 import vlgym
 from vlgym.errors import NotInstalledError, UserError
+from vlgym.installing import how_to_install
 
 GAMES = ("vlgym/Nim-v0", "vlgym/Meet-v0")
 
@@ -90,5 +92,5 @@ def test_without_pettingzoo_an_error_says_what_to_install(monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "pettingzoo", None)
     monkeypatch.delitem(sys.modules, "vlgym.pettingzoo_envs", raising=False)
     monkeypatch.delattr(vlgym, "pettingzoo_envs", raising=False)
-    with pytest.raises(NotInstalledError, match=r"pip install 'vlgym\[pettingzoo\]'"):
+    with pytest.raises(NotInstalledError, match=re.escape(how_to_install("vlgym[pettingzoo]"))):
         vlgym.parallel_env("vlgym/Nim-v0")
