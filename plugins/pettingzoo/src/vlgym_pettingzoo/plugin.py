@@ -1,0 +1,47 @@
+"""The plugin's cards: specs only. Importing this module imports no environment code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vlgym.hookspecs import hookimpl
+from vlgym.spec import EnvSpec
+
+OPEN_SPIEL = "Lanctot et al., OpenSpiel: A Framework for Reinforcement Learning in Games, arXiv 1908.09453"
+
+
+def _card(name: str, module: str, summary: str, **fields: Any) -> EnvSpec:
+    defaults: dict[str, Any] = {
+        "family": "pettingzoo",
+        "image_size": (384, 384),
+        "reward_range": (-1.0, 1.0),
+        "references": (OPEN_SPIEL,),
+    }
+    skills = ("several agents", *fields.pop("skills", ()))
+    return EnvSpec(
+        id=f"vlgym/{name}-v0", entry_point=f"vlgym_pettingzoo.{module}:{name}", summary=summary, skills=skills,
+        **{**defaults, **fields},
+    )  # fmt: skip
+
+
+TIC_TAC_TOE = _card(
+    "TicTacToe", "tic_tac_toe", "Put three marks in a row before the other player does.",
+    max_turns=9, success_rule="this seat has three in a row", skills=("reading", "planning"),
+    oracle_success=0.9, random_success_below=0.7,
+)  # fmt: skip
+CONNECT_FOUR = _card(
+    "ConnectFour", "connect_four", "Drop discs into a rack; four in a row win.",
+    max_turns=42, success_rule="this seat has four in a row", skills=("reading", "planning"), difficulty="medium",
+    oracle="planner", oracle_success=0.95, random_success_below=0.8,
+)  # fmt: skip
+BREAKTHROUGH = _card(
+    "Breakthrough", "breakthrough", "Bring one piece across a board of 6 x 6 squares.",
+    max_turns=60, success_rule="this seat has reached the last row or captured all pieces",
+    skills=("reading", "planning"), difficulty="hard", oracle="planner", oracle_success=0.95, random_success_below=0.8,
+)  # fmt: skip
+
+
+@hookimpl
+def vlgym_envs() -> list[EnvSpec]:
+    """Return the family's specs."""
+    return [TIC_TAC_TOE, CONNECT_FOUR, BREAKTHROUGH]
