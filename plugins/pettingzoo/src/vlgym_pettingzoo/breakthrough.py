@@ -10,8 +10,8 @@ from vlgym.types import Image
 from .art import GOLD, INK, WHITE, Canvas, Grid
 from .spiel import SpielGame, search
 
-SIMULATIONS = 1000
-"""Simulations of the tree search for a move."""
+STRONG, MODEST = 1000, 50
+"""Simulations of the tree search for a move: of the oracle, and of the opponent `search`."""
 
 NAMES = ("black", "white")
 
@@ -28,9 +28,9 @@ class Breakthrough(SpielGame):
     Reward: +1 for a win, -1 for a loss; zero-sum. There is no draw.
     Endings: terminated by a win; truncated after 60 turns of a seat, which legal play does not reach.
     Success: a win.
-    Splits: train, val and test differ by seed: which seat is played, and what random opponents do.
+    Splits: train, val and test differ by seed: which seat is played, and so how the opponent plays.
     Oracle: a planner, not proved optimal: OpenSpiel's Monte Carlo tree search with 1,000 simulations a move. The
-        opponent `search` is the same player.
+        opponent `search`, the default, is the same player with 50.
     References: OpenSpiel 2.0.2, `breakthrough(rows=6,columns=6)` and `MCTSBot`. Drawing and texts are this package's.
 
     Args:
@@ -83,7 +83,11 @@ class Breakthrough(SpielGame):
 
     def advise(self, seat: int) -> str | None:
         """A move found by tree search."""
-        return self.name_action(search(self.state, SIMULATIONS))
+        return self.name_action(search(self.state, STRONG))
+
+    def search(self, seat: int) -> str | None:
+        """A move found by less search."""
+        return self.name_action(search(self.state, MODEST))
 
     def explain(self, seat: int, action: str) -> str:
         """What was done."""

@@ -31,17 +31,36 @@ TIC_TAC_TOE = _card(
 )  # fmt: skip
 CONNECT_FOUR = _card(
     "ConnectFour", "connect_four", "Drop discs into a rack; four in a row win.",
-    max_turns=42, success_rule="this seat has four in a row", skills=("reading", "planning"), difficulty="medium",
+    max_turns=42, success_rule="this seat has four in a row", skills=("reading", "planning"), difficulty="medium", kwargs={"opponents": "search"},
     oracle="planner", oracle_success=0.95, random_success_below=0.8,
 )  # fmt: skip
 BREAKTHROUGH = _card(
     "Breakthrough", "breakthrough", "Bring one piece across a board of 6 x 6 squares.",
     max_turns=60, success_rule="this seat has reached the last row or captured all pieces",
-    skills=("reading", "planning"), difficulty="hard", oracle="planner", oracle_success=0.95, random_success_below=0.8,
+    skills=("reading", "planning"), difficulty="hard", kwargs={"opponents": "search"}, oracle="planner", oracle_success=0.95, random_success_below=0.8,
+)  # fmt: skip
+
+KUHN_POKER = _card(
+    "KuhnPoker", "poker", "Ten hands of poker with three cards and one bet.",
+    max_turns=20, reward_range=(-2.0, 2.0), success_rule="this seat has won chips when the match is over",
+    skills=("reading", "chance", "hidden information"), oracle="planner", oracle_success=0.5, random_success_below=0.6,
+)  # fmt: skip
+LEDUC_HOLDEM = _card(
+    "LeducHoldem", "poker", "Five hands of hold'em with six cards and two rounds of bets.",
+    max_turns=20, reward_range=(-13.0, 13.0), success_rule="this seat has won chips when the match is over",
+    skills=("reading", "chance", "hidden information"), difficulty="medium", oracle="planner", oracle_success=0.5,
+    random_success_below=0.6,
+)  # fmt: skip
+
+HANABI = _card(
+    "Hanabi", "hanabi", "Build fireworks together with cards that only the other player sees.",
+    max_turns=60, reward_range=(-24.0, 2.0), success_rule="the game is over with at least 14 of 25 points",
+    skills=("reading", "cooperation", "hidden information"), difficulty="hard", kwargs={"opponents": "oracle"},
+    oracle="planner", oracle_success=0.75, random_success_below=0.05,
 )  # fmt: skip
 
 
 @hookimpl
 def vlgym_envs() -> list[EnvSpec]:
     """Return the family's specs."""
-    return [TIC_TAC_TOE, CONNECT_FOUR, BREAKTHROUGH]
+    return [TIC_TAC_TOE, CONNECT_FOUR, BREAKTHROUGH, KUHN_POKER, LEDUC_HOLDEM, HANABI]
