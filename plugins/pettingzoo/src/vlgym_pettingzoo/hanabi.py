@@ -9,7 +9,7 @@ import numpy as np
 from vlgym.prompts import PromptTemplate
 from vlgym.types import Image
 
-from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour
+from .art import BLUE, GREEN, INK, RED, WHITE, Canvas, Colour
 from .hanabi_bot import COLOURS, NAMES, Held, View, choose, read_view
 from .spiel import SpielGame, replay
 
@@ -146,12 +146,12 @@ class Hanabi(SpielGame):
             self._draw_held(canvas, held, 14 + 74 * place, 104)
         for place, held in enumerate(view.own):
             self._draw_held(canvas, held, 14 + 74 * place, 216, place + 1)
-        canvas.text("Discards", 10, 330, 14, WHITE, "lm")
+        canvas.text("Discards", 10, 326, 14, WHITE, "lm")
         for place, colour in enumerate(COLOURS):
             ranks = "".join(sorted(str(rank) for each, rank in view.discards if each == colour))
             x = 78 + 61 * place
-            canvas.box(x, 320, 58, 20, TINTS[colour], None, 1, 3)
-            canvas.text(ranks or "-", x + 29, 330, 13 if len(ranks) < 8 else 10, _ink(colour))
+            canvas.box(x, 315, 58, 22, TINTS[colour], None, 1, 3)
+            canvas.text(ranks or "-", x + 29, 326, 14 if len(ranks) < 8 else 10, _ink(colour))
         if self.last is not None:
             who = "You" if self.last[0] == seat else "Other"
             canvas.text(f"Last: {who}: {self.last[1]}", 10, 364, 17, WHITE, "lm")
@@ -167,10 +167,10 @@ class Hanabi(SpielGame):
             canvas.box(x, y, 60, 60, TINTS[told_colour] if told_colour else (110, 114, 130), WHITE, 2, 7)
             ink = _ink(told_colour) if told_colour else WHITE
             canvas.text(told_rank if told_rank.isdigit() else "?", x + 30, y + 30, 34, ink, bold=0.8)
-            canvas.text(str(place), x + 30, y + 98, 15, WHITE)
+            canvas.text(f"{place}.", x + 5, y + 12, 14, ink, "lm")
         known = [NAMES[told_colour]] if told_colour else []
         known += [told_rank] if told_rank.isdigit() else []
-        canvas.text(" ".join(known) or "nothing", x + 30, y + 74, 13, WHITE if known else GREY)
+        canvas.text(" ".join(known) or "nothing", x + 30, y + 74, 13, WHITE if known else (170, 174, 186))
 
 
 def _ink(colour: str) -> Colour:

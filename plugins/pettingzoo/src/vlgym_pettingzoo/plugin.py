@@ -43,12 +43,14 @@ BREAKTHROUGH = _card(
 KUHN_POKER = _card(
     "KuhnPoker", "poker", "Ten hands of poker with three cards and one bet.",
     max_turns=20, reward_range=(-2.0, 2.0), success_rule="this seat has won chips when the match is over",
-    skills=("reading", "chance", "hidden information"), oracle="planner", oracle_success=0.5, random_success_below=0.6,
+    skills=("reading", "chance", "hidden information"), kwargs={"opponents": "oracle"}, oracle="planner",
+    oracle_success=0.25, random_success_below=0.6,
 )  # fmt: skip
 LEDUC_HOLDEM = _card(
     "LeducHoldem", "poker", "Five hands of hold'em with six cards and two rounds of bets.",
     max_turns=20, reward_range=(-13.0, 13.0), success_rule="this seat has won chips when the match is over",
-    skills=("reading", "chance", "hidden information"), difficulty="medium", oracle="planner", oracle_success=0.5,
+    skills=("reading", "chance", "hidden information"), difficulty="medium", kwargs={"opponents": "oracle"}, oracle="planner",
+    oracle_success=0.25,
     random_success_below=0.6,
 )  # fmt: skip
 
@@ -59,8 +61,31 @@ HANABI = _card(
     oracle="planner", oracle_success=0.75, random_success_below=0.05,
 )  # fmt: skip
 
+BATTLESHIP = _card(
+    "Battleship", "battleship", "Find and sink three hidden ships before yours are sunk.",
+    max_turns=20, reward_range=(-3.0, 3.0), success_rule="this seat has sunk more ships than it lost",
+    skills=("reading", "planning", "hidden information"), difficulty="medium", oracle="planner", oracle_success=0.9,
+    random_success_below=0.6,
+)  # fmt: skip
+KITCHEN = _card(
+    "KitchenPair", "kitchen", "Two cooks make onion soup together.",
+    max_turns=80, reward_range=(0.0, 2.0), success_rule="the two cooks have served at least 2 soups",
+    skills=("reading", "navigation", "cooperation"), difficulty="hard", kwargs={"opponents": "oracle"},
+    oracle="planner", oracle_success=0.9, random_success_below=0.5,
+    references=("Carroll et al., On the Utility of Learning about Humans for Human-AI Coordination, NeurIPS 2019",),
+)  # fmt: skip
+COINS = _card(
+    "CoinGame", "coins", "Collect coins of your colour, and leave the other player's alone.",
+    max_turns=24, reward_range=(-2.0, 1.0),
+    success_rule="the two have earned at least 4 together, and neither has lost", skills=("reading", "cooperation"),
+    kwargs={"opponents": "oracle"}, oracle="planner", oracle_success=0.9, random_success_below=0.5,
+    references=("Lerer and Peysakhovich, Maintaining cooperation in complex social dilemmas, arXiv 1707.01068",),
+)  # fmt: skip
+
 
 @hookimpl
 def vlgym_envs() -> list[EnvSpec]:
     """Return the family's specs."""
-    return [TIC_TAC_TOE, CONNECT_FOUR, BREAKTHROUGH, KUHN_POKER, LEDUC_HOLDEM, HANABI]
+    return [
+        TIC_TAC_TOE, CONNECT_FOUR, BREAKTHROUGH, KUHN_POKER, LEDUC_HOLDEM, HANABI, BATTLESHIP, KITCHEN, COINS,
+    ]  # fmt: skip

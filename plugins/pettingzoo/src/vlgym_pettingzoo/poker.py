@@ -89,8 +89,9 @@ class PokerMatch(SpielGame):
     def make_moves(self, moves: Mapping[int, str]) -> Round:
         """Execute the action; deal the next hand where this one is over."""
         ((seat, word),) = moves.items()
-        self.said.append((seat, word, len(self.dealt)))
+        dealt = len(self.dealt)
         done = super().make_moves(moves)
+        self.said.append((seat, word, dealt))
         if not done.terminated:
             return done
         won = [int(reward) for reward in done.rewards]
@@ -119,7 +120,8 @@ class PokerMatch(SpielGame):
         other, changed = 1 - seat, False
         pack = range(load_game(self.spiel).max_chance_outcomes())
         if self.hand < self.hands:
-            free = [card for card in pack if card not in self.dealt]
+            now = self.rank(self.card_of(other))
+            free = [card for card in pack if card not in self.dealt and self.rank(card) != now]
             history = list(self.state.history())
             history[self.player_of(other)] = int(rng.choice(free))
             state = replay(self.spiel, history)
@@ -175,7 +177,7 @@ class PokerMatch(SpielGame):
             paid = self.pay_in()
             canvas.text(f"Pot: {sum(paid)}", 217, 50, 20, INK, bold=0.4)
             canvas.text(f"you {paid[seat]}, other {paid[other]}", 217, 72, 14, GREY)
-        canvas.box(268, 36, 108, 266, WHITE, GREY, 1, 6)
+        canvas.box(264, 36, 114, 266, WHITE, GREY, 1, 6)
         canvas.text("This hand", 322, 50, 15, GREY)
         shown = [] if over else self.said
         line, stage = 70, 2
@@ -184,7 +186,7 @@ class PokerMatch(SpielGame):
                 canvas.text("public card", 322, line, 13, GREY)
                 line, stage = line + 19, dealt
             who = "You" if player == seat else "Other"
-            canvas.text(f"{who}: {word}", 276, line, 17, BLUE if player == seat else INK, "lm")
+            canvas.text(f"{who}: {word}", 270, line, 16, BLUE if player == seat else INK, "lm")
             line += 22
         self._draw_before(canvas, seat)
         return canvas.finish()
@@ -224,9 +226,10 @@ class KuhnPoker(PokerMatch):
     Reward: chips won or lost, at the end of each hand: 1, or 2 after a call; zero-sum.
     Endings: terminated after the last hand; truncated after 20 turns of a seat, which legal play does not reach.
     Success: more chips won than lost in the whole match.
-    Splits: train, val and test differ by seed: cards, seat, and what random opponents do.
+    Splits: train, val and test differ by seed: cards, seat, and so how the opponent plays.
     Oracle: near-equilibrium play, a table that CFR+ made in 2,000 iterations: a best reply wins less than 0.001 chips a
-        hand against it. Equilibrium play does not lose; it does not win the most against weak players.
+        hand against it. Equilibrium play does not lose; it does not win the most against weak players. Default opponent:
+        the same, so nobody can win on average, and who plays badly loses.
     References: Kuhn, A simplified two-person poker, 1950. OpenSpiel 2.0.2, `kuhn_poker` and `CFRPlusSolver`. Drawing
         and texts are this package's.
 
@@ -270,9 +273,10 @@ class LeducHoldem(PokerMatch):
     Reward: chips won or lost, at the end of each hand, from -13 to 13; zero-sum.
     Endings: terminated after the last hand; truncated after 20 turns of a seat, which legal play does not reach.
     Success: more chips won than lost in the whole match.
-    Splits: train, val and test differ by seed: cards, seat, and what random opponents do.
+    Splits: train, val and test differ by seed: cards, seat, and so how the opponent plays.
     Oracle: near-equilibrium play, a table that CFR+ made in 1,000 iterations: a best reply wins less than 0.01 chips a
-        hand against it. Equilibrium play does not lose; it does not win the most against weak players.
+        hand against it. Equilibrium play does not lose; it does not win the most against weak players. Default opponent:
+        the same, so nobody can win on average, and who plays badly loses.
     References: Southey et al., Bayes' Bluff: Opponent Modelling in Poker, UAI 2005. OpenSpiel 2.0.2, `leduc_poker` and
         `CFRPlusSolver`. Drawing and texts are this package's.
 
