@@ -65,11 +65,11 @@ class Canvas:
         self, text: str, x: float, y: float, size: float, colour: Colour = INK, anchor: str = "mm", bold: float = 0
     ) -> None:
         """One line of text; `anchor` is Pillow's: `mm` is the middle, `lm` the middle of the left edge."""
-        width = round(bold * self.scale)
-        self.pen.text(
-            self._point(x, y), text, colour, _font(max(6, round(size * self.scale))), anchor,
-            stroke_width=width, stroke_fill=colour,
-        )  # fmt: skip
+        if not text:
+            return
+        mask, (left, top) = _write(text, max(6, round(size * self.scale)), anchor, round(bold * self.scale))
+        across, down = self._point(x, y)
+        self.picture.paste(colour, (across + left, down + top), mask)
 
     def finish(self) -> NDArray[np.uint8]:
         """Return the image: a fresh `[H, W, 3] uint8` array of `size`."""
@@ -129,6 +129,17 @@ def draw_card(
         canvas.line([(x + width - 12, y + 12), (x + 12, y + height - 12)], (190, 200, 230), 2)
     else:
         canvas.text(label, x + width / 2, y + height / 2, min(width * 0.66, height * 0.6), colour, bold=1)
+
+
+@lru_cache(maxsize=4096)
+def _write(text: str, size: int, anchor: str, stroke: int) -> tuple[Image.Image, tuple[int, int]]:
+    """Return a text as a mask, and where its top left corner lies from its anchor. Writing is slow, so it is kept."""
+    font = _font(size)
+    box = ImageDraw.Draw(Image.new("L", (1, 1))).textbbox((0, 0), text, font, anchor, stroke_width=stroke)
+    left, top, right, bottom = (int(np.floor(box[0])), int(np.floor(box[1])), int(np.ceil(box[2])), int(np.ceil(box[3])))
+    mask = Image.new("L", (max(1, right - left), max(1, bottom - top)), 0)
+    ImageDraw.Draw(mask).text((-left, -top), text, 255, font, anchor, stroke_width=stroke, stroke_fill=255)
+    return mask, (left, top)
 
 
 @lru_cache(maxsize=64)

@@ -29,7 +29,7 @@ class KitchenPair(MultiVLEnv):
     Goal: serve as many soups as possible. A soup needs three onions in one pot and six rounds on the fire; then a cook
         with a dish takes it and brings it to the hatch.
     Observation: the kitchen from above, with names on all things, both cooks with what they hold and where they look, and
-        how far each pot is (384 x 384 pixels by default). The text does not tell where things are.
+        how far each pot is (448 x 448 pixels by default). The text does not tell where things are.
     Actions: `up`, `down`, `left`, `right` (look there, and step if there is free floor), `use` (the thing ahead: take an
         onion or a dish, fill a pot, take soup, serve, or put down and take up on a counter), `stay`. Both move at once.
     Reward: 1 for each soup served; both are paid.

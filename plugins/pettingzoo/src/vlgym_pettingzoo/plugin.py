@@ -68,7 +68,7 @@ BATTLESHIP = _card(
     random_success_below=0.6,
 )  # fmt: skip
 KITCHEN = _card(
-    "KitchenPair", "kitchen", "Two cooks make onion soup together.",
+    "KitchenPair", "kitchen", "Two cooks make onion soup together.", image_size=(448, 448),
     max_turns=80, reward_range=(0.0, 2.0), success_rule="the two cooks have served at least 2 soups",
     skills=("reading", "navigation", "cooperation"), difficulty="hard", kwargs={"opponents": "oracle"},
     oracle="planner", oracle_success=0.9, random_success_below=0.5,
