@@ -112,7 +112,9 @@ class Grid:
     def name(self, columns: Sequence[str], rows: Sequence[str], size: float = 17, colour: Colour = INK) -> None:
         """Write the names of the columns below and of the rows at the left."""
         for column, word in enumerate(columns):
-            self.canvas.text(word, self.middle(0, column)[0], self.top + self.rows * self.side + size * 0.75, size, colour)
+            self.canvas.text(
+                word, self.middle(0, column)[0], self.top + self.rows * self.side + size * 0.75, size, colour
+            )
         for row, word in enumerate(rows):
             self.canvas.text(word, self.left - size * 0.8, self.middle(row, 0)[1], size, colour)
 
@@ -136,7 +138,12 @@ def _write(text: str, size: int, anchor: str, stroke: int) -> tuple[Image.Image,
     """Return a text as a mask, and where its top left corner lies from its anchor. Writing is slow, so it is kept."""
     font = _font(size)
     box = ImageDraw.Draw(Image.new("L", (1, 1))).textbbox((0, 0), text, font, anchor, stroke_width=stroke)
-    left, top, right, bottom = (int(np.floor(box[0])), int(np.floor(box[1])), int(np.ceil(box[2])), int(np.ceil(box[3])))
+    left, top, right, bottom = (
+        int(np.floor(box[0])),
+        int(np.floor(box[1])),
+        int(np.ceil(box[2])),
+        int(np.ceil(box[3])),
+    )
     mask = Image.new("L", (max(1, right - left), max(1, bottom - top)), 0)
     ImageDraw.Draw(mask).text((-left, -top), text, 255, font, anchor, stroke_width=stroke, stroke_fill=255)
     return mask, (left, top)

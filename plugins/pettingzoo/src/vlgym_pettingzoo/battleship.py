@@ -26,8 +26,8 @@ _SHOOT = re.compile(r"shoot at \((\d), (\d)\)")
 class Battleship(SpielGame):
     """Battleship: sink more of the other's ships than the other sinks of yours.
 
-    Goal: sink the ships of 2, 3 and 4 squares that lie hidden on the other's sea of 6 x 6 squares. Seat 0 begins. Chance
-        places the ships of both.
+    Goal: sink the ships of 2, 3 and 4 squares that lie hidden on the other's sea of 6 x 6 squares. Seat 0 begins.
+        Chance places the ships of both.
     Observation: at the left the other's sea, with your shots: a red cross is a hit, a white ring is water; at the right
         your own sea with your ships and the other's shots (384 x 384 pixels by default). The last shot at each sea
         stands on yellow. The text does not tell the results.
@@ -36,9 +36,10 @@ class Battleship(SpielGame):
     Endings: terminated when all ships of one are sunk or both have shot 20 times; truncated after 20 turns of a seat,
         which is the same.
     Success: more ships sunk than lost.
-    Splits: train, val and test differ by seed: ships, seat, and what random opponents do.
+    Splits: train, val and test differ by seed: ships, seat, and how the opponent shoots.
     Oracle: a planner: it shoots where most placements of ships that fit all its shots lie, and knows no more than a
-        player may.
+        player may. The opponent `search`, the
+        default, shoots beside its hits, and else anywhere.
     References: OpenSpiel 2.0.2, `battleship`. Drawing, texts and the planner are this package's.
 
     Args:
@@ -58,6 +59,7 @@ class Battleship(SpielGame):
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         """Let chance place all ships."""
         super().deal(rng, options)
+        self.noise = int(rng.integers(2**31))
         for _ in range(2 * len(SHIPS)):
             self.state.apply_action(int(rng.choice(self.state.legal_actions())))
 
@@ -92,10 +94,10 @@ class Battleship(SpielGame):
     def goal(self, seat: int) -> str:
         """The rules."""
         return (
-            "Each player has three ships of 2, 3 and 4 squares, across or down, on a sea of 6 x 6 squares that the other "
-            f"does not see. In turn each shoots at one square of the other's sea and learns whether it hit; each has "
-            f"{SHOTS} shots. A ship is sunk when all its squares are hit. Whoever sinks more ships wins. The big sea at "
-            "the left is the other's, with your shots; the small one at the right is yours."
+            "Each player has three ships of 2, 3 and 4 squares, across or down, on a sea of 6 x 6 squares that the "
+            "other does not see. In turn each shoots at one square of the other's sea and learns whether it hit; "
+            f"each has {SHOTS} shots. A ship is sunk when all its squares are hit. Whoever sinks more ships wins. "
+            "The big sea at the left is the other's, with your shots; the small one at the right is yours."
         )
 
     def advise(self, seat: int) -> str | None:
@@ -105,6 +107,18 @@ class Battleship(SpielGame):
         hits = {cell for cell in tried if cell in hidden}
         best = hunt(hits, set(tried) - hits)
         return f"{'abcdef'[best[1]]}{best[0] + 1}"
+
+    def search(self, seat: int) -> str | None:
+        """Shoot beside a hit, else anywhere; the same each time in one state."""
+        hidden = {cell for ship in self.ships_of(1 - seat) for cell in ship}
+        tried = self.shots_of(seat)
+        free = [(row, column) for row in range(SIDE) for column in range(SIDE) if (row, column) not in tried]
+        hits = [cell for cell in tried if cell in hidden]
+        beside = [cell for cell in free if any(abs(cell[0] - r) + abs(cell[1] - c) == 1 for r, c in hits)]
+        rng = np.random.default_rng([self.noise, len(tried), seat != self.first])
+        chosen = beside or free
+        row, column = chosen[int(rng.integers(len(chosen)))]
+        return f"{'abcdef'[column]}{row + 1}"
 
     def explain(self, seat: int, action: str) -> str:
         """What was weighed."""
@@ -145,9 +159,7 @@ class Battleship(SpielGame):
         canvas.text("Ships to find: 2, 3 and 4 squares", 12, 364, 15, GREY, "lm")
         return canvas.finish()
 
-    def _draw_sea(
-        self, grid: Grid, shots: list[Cell], hidden: set[Cell], shown: frozenset[Cell], scale: float
-    ) -> None:
+    def _draw_sea(self, grid: Grid, shots: list[Cell], hidden: set[Cell], shown: frozenset[Cell], scale: float) -> None:
         for row in range(SIDE):
             for column in range(SIDE):
                 cell = (row, column)

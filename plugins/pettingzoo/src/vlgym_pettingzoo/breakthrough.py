@@ -23,8 +23,8 @@ class Breakthrough(SpielGame):
         seat 1 plays white, from the bottom up.
     Observation: the board with the names of its columns and rows (384 x 384 pixels by default); the squares of the last
         move are yellow. The text says which colour is yours, not where the pieces are.
-    Actions: moves such as `a5-b4`: one step ahead or diagonally ahead to an empty square; captures such as `a5xb4`, only
-        diagonally ahead.
+    Actions: moves such as `a5-b4`: one step ahead or diagonally ahead to an empty square; captures such as `a5xb4`,
+        only diagonally ahead.
     Reward: +1 for a win, -1 for a loss; zero-sum. There is no draw.
     Endings: terminated by a win; truncated after 60 turns of a seat, which legal play does not reach.
     Success: a win.
@@ -53,8 +53,9 @@ class Breakthrough(SpielGame):
         player = self.player_of(seat)
         return (
             f"You play {NAMES[player]} and move {('down', 'up')[player]} the board. In each turn one piece moves one "
-            "square ahead or diagonally ahead to an empty square, or captures diagonally ahead. Whoever brings a piece to "
-            "the last row wins; so does who captures all pieces. Black begins. A move is written a5-b4, a capture a5xb4."
+            "square ahead or diagonally ahead to an empty square, or captures diagonally ahead. Whoever brings a "
+            "piece to the last row wins; so does who captures all pieces. Black begins. A move is written a5-b4, a "
+            "capture a5xb4."
         )
 
     def draw(self, seat: int) -> Image:

@@ -73,9 +73,7 @@ class CoinGame(MultiVLEnv):
     def moves(self, seat: int) -> list[str]:
         """The steps that stay on the board."""
         row, column = self.places[seat]
-        return [
-            word for word, (down, right) in STEPS.items() if 0 <= row + down < SIDE and 0 <= column + right < SIDE
-        ]
+        return [word for word, (down, right) in STEPS.items() if 0 <= row + down < SIDE and 0 <= column + right < SIDE]
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
         """Step, take the coin, pay."""
@@ -102,10 +100,10 @@ class CoinGame(MultiVLEnv):
         """The rules, and the seat's colour."""
         mine, its = NAMES[self.colour_of(seat)], NAMES[1 - self.colour_of(seat)]
         return (
-            f"You are {mine}, the other is {its}. You both move at once on a board of 4 x 4 squares. Whoever steps on the "
-            f"coin takes it and earns 1. If you take a {its} coin, the other loses 2; if the other takes a {mine} coin, "
-            f"you lose 2. Then a new coin appears. There are {self.max_turns} turns. Try to let both of you earn as much "
-            "as possible."
+            f"You are {mine}, the other is {its}. You both move at once on a board of 4 x 4 squares. Whoever steps "
+            f"on the coin takes it and earns 1. If you take a {its} coin, the other loses 2; if the other takes a "
+            f"{mine} coin, you lose 2. Then a new coin appears. There are {self.max_turns} turns. Try to let both of "
+            "you earn as much as possible."
         )
 
     def won(self, seat: int) -> bool:

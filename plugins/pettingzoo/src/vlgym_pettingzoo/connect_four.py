@@ -50,8 +50,8 @@ class ConnectFour(SpielGame):
         """The rules, and the seat's colour."""
         return (
             f"You play {NAMES[self.player_of(seat)]}. The players drop discs into the seven columns in turn; yellow "
-            "begins. A disc falls to the lowest free place of its column. Four discs of one colour in a row, across, up "
-            "or diagonally, win."
+            "begins. A disc falls to the lowest free place of its column. Four discs of one colour in a row, "
+            "across, up or diagonally, win."
         )
 
     def draw(self, seat: int) -> Image:

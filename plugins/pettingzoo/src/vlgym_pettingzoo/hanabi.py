@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,9 +25,9 @@ class Hanabi(SpielGame):
     """Hanabi for two players, who build five fireworks together and see each other's cards, not their own.
 
     Goal: play the cards of each colour in the order 1, 2, 3, 4, 5. A point for every card, 25 at most.
-    Observation: lives, hints, deck, fireworks and discards; the other's five cards, with what the other has been told of
-        each; the own five cards from behind, with what you have been told (384 x 384 pixels by default). The line at
-        the bottom is the other's last action. The text tells no card.
+    Observation: lives, hints, deck, fireworks and discards; the other's five cards, with what the other has been
+        told of each; the own five cards from behind, with what you have been told (384 x 384 pixels by default). The
+        line at the bottom is the other's last action. The text tells no card.
     Actions: `play 1` to `play 5`, `discard 1` to `discard 5` (not with 8 hints), `hint red`, `hint 3` and so on: all
         cards of that colour or rank in the other's hand (only with a hint left).
     Reward: 1 for each card that fits; both are paid. A card that does not fit costs one of three lives; the third ends
@@ -65,12 +65,13 @@ class Hanabi(SpielGame):
     def goal(self, seat: int) -> str:
         """The rules."""
         return (
-            "Two players build five fireworks together: red, yellow, green, white and blue, each from 1 to 5 in this "
-            "order. You see the other's cards, not your own. In your turn play one of your cards, or discard one, which "
-            "brings back a hint, or spend a hint to show the other all cards of one colour or one rank in that hand. Of "
-            "each colour there are three 1, two 2, two 3, two 4 and one 5. A played card that does not fit costs a life; "
-            "when the third life is lost all points are lost. When the deck is empty each player has one more turn. Your "
-            "cards are numbered 1 to 5 from the left; a new card comes in at the right."
+            "Two players build five fireworks together: red, yellow, green, white and blue, each from 1 to 5 in "
+            "this order. You see the other's cards, not your own. In your turn play one of your cards, or discard "
+            "one, which brings back a hint, or spend a hint to show the other all cards of one colour or one rank "
+            "in that hand. Of each colour there are three 1, two 2, two 3, two 4 and one 5. A played card that does "
+            "not fit costs a life; when the third life is lost all points are lost. When the deck is empty each "
+            "player has one more turn. Your cards are numbered 1 to 5 from the left; a new card comes in at the "
+            "right."
         )
 
     def won(self, seat: int) -> bool:

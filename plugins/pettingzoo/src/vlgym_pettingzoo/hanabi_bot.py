@@ -1,4 +1,5 @@
-"""A player of Hanabi that goes by rules, from what one player may know: it reads OpenSpiel's observation of that player.
+"""A player of Hanabi that goes by rules, from what one player may know: it reads OpenSpiel's observation of that
+player.
 
 It has no convention with the other player: a hint says what it says.
 """
@@ -30,7 +31,7 @@ class Held:
 
 @dataclass(frozen=True)
 class View:
-    """What a player knows: lives, hints left, cards in the deck, top of each firework, own hand, other hand, discards."""
+    """What a player knows: lives, hints left, cards in the deck, top of each firework, both hands, discards."""
 
     lives: int
     hints: int

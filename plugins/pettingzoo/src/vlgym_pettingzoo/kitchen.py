@@ -28,10 +28,11 @@ class KitchenPair(MultiVLEnv):
 
     Goal: serve as many soups as possible. A soup needs three onions in one pot and six rounds on the fire; then a cook
         with a dish takes it and brings it to the hatch.
-    Observation: the kitchen from above, with names on all things, both cooks with what they hold and where they look, and
-        how far each pot is (448 x 448 pixels by default). The text does not tell where things are.
-    Actions: `up`, `down`, `left`, `right` (look there, and step if there is free floor), `use` (the thing ahead: take an
-        onion or a dish, fill a pot, take soup, serve, or put down and take up on a counter), `stay`. Both move at once.
+    Observation: the kitchen from above, with names on all things, both cooks with what they hold and where they
+        look, and how far each pot is (448 x 448 pixels by default). The text does not tell where things are.
+    Actions: `up`, `down`, `left`, `right` (look there, and step if there is free floor), `use` (the thing ahead:
+        take an onion or a dish, fill a pot, take soup, serve, or put down and take up on a counter), `stay`. Both
+        move at once.
     Reward: 1 for each soup served; both are paid.
     Endings: truncated after 80 turns of each.
     Success: at least 2 soups. `score` is the number of soups.
@@ -82,11 +83,12 @@ class KitchenPair(MultiVLEnv):
     def goal(self, seat: int) -> str:
         """The rules."""
         return (
-            f"You and another cook make onion soup. Bring {ONIONS} onions, one by one, to a pot; then it cooks for {COOKING} "
-            "turns. Take a dish, take the soup with it, and bring it to the hatch (SERVE): each soup earns 1 for both. You "
-            "carry one thing at a time. up, down, left and right make you look that way, and step there if the floor is "
-            "free. use does something with the thing that you look at. Both cooks move at once and cannot pass through "
-            f"each other. There are {self.max_turns} turns. Serve as many soups as you can."
+            f"You and another cook make onion soup. Bring {ONIONS} onions, one by one, to a pot; then it cooks for "
+            f"{COOKING} turns. Take a dish, take the soup with it, and bring it to the hatch (SERVE): each soup "
+            "earns 1 for both. You carry one thing at a time. up, down, left and right make you look that way, and "
+            "step there if the floor is free. use does something with the thing that you look at. Both cooks move "
+            f"at once and cannot pass through each other. There are {self.max_turns} turns. Serve as many soups as "
+            "you can."
         )
 
     def won(self, seat: int) -> bool:

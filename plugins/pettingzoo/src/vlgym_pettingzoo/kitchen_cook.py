@@ -1,5 +1,5 @@
-"""Two greedy cooks: each fetches what is missing most by the shortest way; the one with the more urgent task goes first,
-and the other makes way."""
+"""Two greedy cooks: each fetches what is missing most by the shortest way; the one with the more urgent task goes
+first, and the other makes way."""
 
 from __future__ import annotations
 

@@ -80,8 +80,8 @@ class Kitchen:
     def play(self, moves: Mapping[int, str]) -> int:
         """Execute one move of both cooks; return the soups served in this round.
 
-        Both step at once: who would stand on one cell, or pass through each other, stay. Both use things at once: at one
-        pot or counter both get in each other's way, and nothing happens.
+        Both step at once: who would stand on one cell, or pass through each other, stay. Both use things at once: at
+        one pot or counter both get in each other's way, and nothing happens.
         """
         wanted = list(self.places)
         for cook, move in moves.items():

@@ -31,13 +31,15 @@ TIC_TAC_TOE = _card(
 )  # fmt: skip
 CONNECT_FOUR = _card(
     "ConnectFour", "connect_four", "Drop discs into a rack; four in a row win.",
-    max_turns=42, success_rule="this seat has four in a row", skills=("reading", "planning"), difficulty="medium", kwargs={"opponents": "search"},
+    max_turns=42, success_rule="this seat has four in a row", skills=("reading", "planning"), difficulty="medium",
+    kwargs={"opponents": "search"},
     oracle="planner", oracle_success=0.95, random_success_below=0.8,
 )  # fmt: skip
 BREAKTHROUGH = _card(
     "Breakthrough", "breakthrough", "Bring one piece across a board of 6 x 6 squares.",
     max_turns=60, success_rule="this seat has reached the last row or captured all pieces",
-    skills=("reading", "planning"), difficulty="hard", kwargs={"opponents": "search"}, oracle="planner", oracle_success=0.95, random_success_below=0.8,
+    skills=("reading", "planning"), difficulty="hard",
+    kwargs={"opponents": "search"}, oracle="planner", oracle_success=0.95, random_success_below=0.8,
 )  # fmt: skip
 
 KUHN_POKER = _card(
@@ -49,7 +51,8 @@ KUHN_POKER = _card(
 LEDUC_HOLDEM = _card(
     "LeducHoldem", "poker", "Five hands of hold'em with six cards and two rounds of bets.",
     max_turns=20, reward_range=(-13.0, 13.0), success_rule="this seat has won chips when the match is over",
-    skills=("reading", "chance", "hidden information"), difficulty="medium", kwargs={"opponents": "oracle"}, oracle="planner",
+    skills=("reading", "chance", "hidden information"), difficulty="medium",
+    kwargs={"opponents": "oracle"}, oracle="planner",
     oracle_success=0.25,
     random_success_below=0.6,
 )  # fmt: skip
@@ -64,8 +67,8 @@ HANABI = _card(
 BATTLESHIP = _card(
     "Battleship", "battleship", "Find and sink three hidden ships before yours are sunk.",
     max_turns=20, reward_range=(-3.0, 3.0), success_rule="this seat has sunk more ships than it lost",
-    skills=("reading", "planning", "hidden information"), difficulty="medium", oracle="planner", oracle_success=0.9,
-    random_success_below=0.6,
+    skills=("reading", "planning", "hidden information"), difficulty="medium", kwargs={"opponents": "search"},
+    oracle="planner", oracle_success=0.6, random_success_below=0.3,
 )  # fmt: skip
 KITCHEN = _card(
     "KitchenPair", "kitchen", "Two cooks make onion soup together.", image_size=(448, 448),

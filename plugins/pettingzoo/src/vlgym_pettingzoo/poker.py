@@ -227,9 +227,9 @@ class KuhnPoker(PokerMatch):
     Endings: terminated after the last hand; truncated after 20 turns of a seat, which legal play does not reach.
     Success: more chips won than lost in the whole match.
     Splits: train, val and test differ by seed: cards, seat, and so how the opponent plays.
-    Oracle: near-equilibrium play, a table that CFR+ made in 2,000 iterations: a best reply wins less than 0.001 chips a
-        hand against it. Equilibrium play does not lose; it does not win the most against weak players. Default opponent:
-        the same, so nobody can win on average, and who plays badly loses.
+    Oracle: near-equilibrium play, a table that CFR+ made in 2,000 iterations: a best reply wins less than 0.001
+        chips a hand against it. Equilibrium play does not lose; it does not win the most against weak players.
+        Default opponent: the same, so nobody can win on average, and who plays badly loses.
     References: Kuhn, A simplified two-person poker, 1950. OpenSpiel 2.0.2, `kuhn_poker` and `CFRPlusSolver`. Drawing
         and texts are this package's.
 
@@ -255,10 +255,10 @@ class KuhnPoker(PokerMatch):
     def goal(self, seat: int) -> str:
         """The rules."""
         return (
-            f"Two players play {self.hands} hands. The pack is J, Q and K; each gets one card, sees it alone and pays 1 "
-            "chip. The first player checks or bets 1 chip. After a check the second checks or bets. Whoever faces a bet "
-            "calls with 1 chip or folds. Without a fold the higher card wins: K beats Q beats J. Win as many chips as "
-            "you can."
+            f"Two players play {self.hands} hands. The pack is J, Q and K; each gets one card, sees it alone and "
+            "pays 1 chip. The first player checks or bets 1 chip. After a check the second checks or bets. Whoever "
+            "faces a bet calls with 1 chip or folds. Without a fold the higher card wins: K beats Q beats J. Win as "
+            "many chips as you can."
         )
 
 
@@ -274,9 +274,9 @@ class LeducHoldem(PokerMatch):
     Endings: terminated after the last hand; truncated after 20 turns of a seat, which legal play does not reach.
     Success: more chips won than lost in the whole match.
     Splits: train, val and test differ by seed: cards, seat, and so how the opponent plays.
-    Oracle: near-equilibrium play, a table that CFR+ made in 1,000 iterations: a best reply wins less than 0.01 chips a
-        hand against it. Equilibrium play does not lose; it does not win the most against weak players. Default opponent:
-        the same, so nobody can win on average, and who plays badly loses.
+    Oracle: near-equilibrium play, a table that CFR+ made in 1,000 iterations: a best reply wins less than 0.01 chips
+        a hand against it. Equilibrium play does not lose; it does not win the most against weak players. Default
+        opponent: the same, so nobody can win on average, and who plays badly loses.
     References: Southey et al., Bayes' Bluff: Opponent Modelling in Poker, UAI 2005. OpenSpiel 2.0.2, `leduc_poker` and
         `CFRPlusSolver`. Drawing and texts are this package's.
 
@@ -287,7 +287,9 @@ class LeducHoldem(PokerMatch):
 
     spiel: ClassVar[str] = "leduc_poker"
     prompt = PromptTemplate(
-        version=1, instructions="You are playing Leduc hold'em. {task}\n{format}", turn="{state}Legal actions: {actions}"
+        version=1,
+        instructions="You are playing Leduc hold'em. {task}\n{format}",
+        turn="{state}Legal actions: {actions}",
     )
 
     def __init__(self, *, hands: int = 5, **kwargs: Any) -> None:
@@ -309,9 +311,9 @@ class LeducHoldem(PokerMatch):
     def goal(self, seat: int) -> str:
         """The rules."""
         return (
-            f"Two players play {self.hands} hands. The pack has two J, two Q and two K; each gets one card, sees it alone "
-            "and pays 1 chip. There are two rounds of bets; before the second one public card is laid open. A raise is 2 "
-            "chips in the first round and 4 in the second, and there are at most two raises in a round. Without a fold, "
-            "the one whose card pairs with the public card wins, else the higher card: K beats Q beats J; equal cards "
-            "share the pot. Win as many chips as you can."
+            f"Two players play {self.hands} hands. The pack has two J, two Q and two K; each gets one card, sees it "
+            "alone and pays 1 chip. There are two rounds of bets; before the second one public card is laid open. A "
+            "raise is 2 chips in the first round and 4 in the second, and there are at most two raises in a round. "
+            "Without a fold, the one whose card pairs with the public card wins, else the higher card: K beats Q "
+            "beats J; equal cards share the pot. Win as many chips as you can."
         )

@@ -49,8 +49,9 @@ class TicTacToe(SpielGame):
         """The rules, and the seat's mark."""
         mark = "XO"[self.player_of(seat)]
         return (
-            f"You play {mark}. The players put their marks on empty squares in turn; X begins. Three marks of one player "
-            "in a row, a column or a diagonal win. A square is named by its column (a, b, c) and its row (1, 2, 3)."
+            f"You play {mark}. The players put their marks on empty squares in turn; X begins. Three marks of one "
+            "player in a row, a column or a diagonal win. A square is named by its column (a, b, c) and its row (1, "
+            "2, 3)."
         )
 
     def draw(self, seat: int) -> Image:
@@ -134,8 +135,7 @@ def _following(key: Key) -> list[Key]:
 
 
 _LINES = tuple(
-    frozenset(line)
-    for line in ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
+    frozenset(line) for line in ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
 )
 
 
