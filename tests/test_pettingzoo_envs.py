@@ -92,5 +92,5 @@ def test_without_pettingzoo_an_error_says_what_to_install(monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "pettingzoo", None)
     monkeypatch.delitem(sys.modules, "vlgym.pettingzoo_envs", raising=False)
     monkeypatch.delattr(vlgym, "pettingzoo_envs", raising=False)
-    with pytest.raises(NotInstalledError, match=re.escape(how_to_install("vlgym[pettingzoo]"))):
+    with pytest.raises(NotInstalledError, match=re.escape(how_to_install("vlgym-pettingzoo"))):
         vlgym.parallel_env("vlgym/Nim-v0")

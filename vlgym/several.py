@@ -73,6 +73,6 @@ def _views() -> Any:
         if error.name != "pettingzoo":
             raise
         raise NotInstalledError(
-            f"parallel_env and aec_env need the package pettingzoo: {how_to_install('vlgym[pettingzoo]')}"
+            f"parallel_env and aec_env need the package pettingzoo: {how_to_install('vlgym-pettingzoo')}"
         ) from None
     return pettingzoo_envs

@@ -256,6 +256,12 @@ class Table:
         action = self.game.advise(seat) if seat in self.movers else None
         return None if action is None else self.game.parser.format([action], self.game.explain(seat, action))
 
+    def mirror(self) -> None:
+        """Put the seats in reverse order, if the game has just begun; for the conformance kit."""
+        self.game.mirror()
+        self._instructions = [self._write_instructions(seat) for seat in range(self.game.seats)]
+        self._settle(Round((0.0,) * self.game.seats))
+
     def check_seat(self, seat: Any, name: str = "seat") -> int:
         """Return `seat`.
 

@@ -158,7 +158,7 @@ def check_symmetry(subject: Subject) -> str:
     last = table.game.seats - 1
     for index in _games(subject, table, 150):
         other.reset(seed=table.seed)
-        other.game.mirror()
+        other.mirror()
         rng = np.random.default_rng(index)
         while True:
             require(
@@ -220,6 +220,6 @@ def _views(table: Table) -> list[tuple[str, str, tuple[str, ...]]]:
     """Picture, whole text and legal actions of each seat."""
     shown = [table.observe(seat) for seat in range(table.game.seats)]
     return [
-        (digest_picture(view["image"]), view["text"] + table.game.goal(seat), tuple(table.legal(seat)))
+        (digest_picture(view["image"]), view["text"], tuple(table.legal(seat)))
         for seat, view in enumerate(shown)
     ]

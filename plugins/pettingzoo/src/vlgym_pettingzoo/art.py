@@ -1,0 +1,154 @@
+"""Everything that is drawn: boards, stones, cards, words. Pillow makes all of it, with its own font."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+UNITS = 384
+"""Side of the layout square, in units; also the default image side in pixels."""
+
+Colour = tuple[int, int, int]
+PAPER: Colour = (246, 243, 235)
+INK: Colour = (28, 30, 38)
+GREY: Colour = (128, 130, 138)
+BLUE: Colour = (33, 92, 190)
+RED: Colour = (200, 38, 44)
+GOLD: Colour = (255, 200, 40)
+GREEN: Colour = (30, 130, 76)
+WHITE: Colour = (255, 255, 255)
+
+
+class Canvas:
+    """A picture in the making, addressed in layout units.
+
+    Args:
+        size: height and width of the finished image in pixels.
+        colour: background, RGB.
+    """
+
+    def __init__(self, size: tuple[int, int], colour: Colour = PAPER) -> None:
+        self.size = size
+        self.scale = max(1.0, max(size) / UNITS)
+        side = round(UNITS * self.scale)
+        self.picture = Image.new("RGB", (side, side), colour)
+        self.pen = ImageDraw.Draw(self.picture)
+
+    def box(
+        self, x: float, y: float, width: float, height: float, fill: Colour | None, edge: Colour | None = None,
+        line: float = 2, radius: float = 0,
+    ) -> None:  # fmt: skip
+        """A rectangle with its top left corner at (x, y)."""
+        corners = (*self._point(x, y), *self._point(x + width, y + height))
+        self.pen.rounded_rectangle(corners, radius * self.scale, fill, edge, self._width(line))
+
+    def disc(
+        self, x: float, y: float, radius: float, fill: Colour | None, edge: Colour | None = None, line: float = 2
+    ) -> None:
+        """A circle around (x, y)."""
+        corners = (*self._point(x - radius, y - radius), *self._point(x + radius, y + radius))
+        self.pen.ellipse(corners, fill, edge, self._width(line))
+
+    def line(self, points: Sequence[tuple[float, float]], colour: Colour, width: float = 2) -> None:
+        """Straight lines from point to point."""
+        self.pen.line([self._point(*point) for point in points], colour, self._width(width))
+
+    def shape(self, points: Sequence[tuple[float, float]], fill: Colour, edge: Colour | None = None) -> None:
+        """A filled polygon."""
+        self.pen.polygon([self._point(*point) for point in points], fill, edge)
+
+    def text(
+        self, text: str, x: float, y: float, size: float, colour: Colour = INK, anchor: str = "mm", bold: float = 0
+    ) -> None:
+        """One line of text; `anchor` is Pillow's: `mm` is the middle, `lm` the middle of the left edge."""
+        if not text:
+            return
+        mask, (left, top) = _write(text, max(6, round(size * self.scale)), anchor, round(bold * self.scale))
+        across, down = self._point(x, y)
+        self.picture.paste(colour, (across + left, down + top), mask)
+
+    def finish(self) -> NDArray[np.uint8]:
+        """Return the image: a fresh `[H, W, 3] uint8` array of `size`."""
+        height, width = self.size
+        picture = self.picture
+        if picture.size != (width, height):
+            picture = picture.resize((width, height), Image.Resampling.BOX)
+        return np.array(picture)
+
+    def _point(self, x: float, y: float) -> tuple[int, int]:
+        return round(x * self.scale), round(y * self.scale)
+
+    def _width(self, line: float) -> int:
+        return max(1, round(line * self.scale))
+
+
+class Grid:
+    """Where the cells of a board lie on a canvas, with names of columns below and of rows at the left.
+
+    Args:
+        canvas: what is drawn on.
+        rows: number of rows; row 0 is drawn at the top.
+        columns: number of columns.
+        box: left, top, and side of a cell, in units.
+    """
+
+    def __init__(self, canvas: Canvas, rows: int, columns: int, box: tuple[float, float, float]) -> None:
+        self.canvas, self.rows, self.columns = canvas, rows, columns
+        self.left, self.top, self.side = box
+
+    def middle(self, row: int, column: int) -> tuple[float, float]:
+        """Middle of a cell, in units."""
+        return self.left + (column + 0.5) * self.side, self.top + (row + 0.5) * self.side
+
+    def fill(self, row: int, column: int, colour: Colour | None, edge: Colour | None = None, line: float = 2) -> None:
+        """Colour a cell."""
+        x, y = self.left + column * self.side, self.top + row * self.side
+        self.canvas.box(x, y, self.side, self.side, colour, edge, line)
+
+    def name(self, columns: Sequence[str], rows: Sequence[str], size: float = 17, colour: Colour = INK) -> None:
+        """Write the names of the columns below and of the rows at the left."""
+        for column, word in enumerate(columns):
+            self.canvas.text(
+                word, self.middle(0, column)[0], self.top + self.rows * self.side + size * 0.75, size, colour
+            )
+        for row, word in enumerate(rows):
+            self.canvas.text(word, self.left - size * 0.8, self.middle(row, 0)[1], size, colour)
+
+
+def draw_card(
+    canvas: Canvas, label: str | None, x: float, y: float, width: float = 70, colour: Colour = INK, height: float = 0
+) -> None:
+    """A playing card with its top left corner at (x, y), units; `None` lies face down."""
+    height = height or width * 1.4
+    canvas.box(x, y, width, height, WHITE if label is not None else (52, 76, 140), INK, 2, 6)
+    if label is None:
+        canvas.box(x + 6, y + 6, width - 12, height - 12, None, (190, 200, 230), 2, 4)
+        canvas.line([(x + 12, y + 12), (x + width - 12, y + height - 12)], (190, 200, 230), 2)
+        canvas.line([(x + width - 12, y + 12), (x + 12, y + height - 12)], (190, 200, 230), 2)
+    else:
+        canvas.text(label, x + width / 2, y + height / 2, min(width * 0.66, height * 0.6), colour, bold=1)
+
+
+@lru_cache(maxsize=4096)
+def _write(text: str, size: int, anchor: str, stroke: int) -> tuple[Image.Image, tuple[int, int]]:
+    """Return a text as a mask, and where its top left corner lies from its anchor. Writing is slow, so it is kept."""
+    font = _font(size)
+    box = ImageDraw.Draw(Image.new("L", (1, 1))).textbbox((0, 0), text, font, anchor, stroke_width=stroke)
+    left, top, right, bottom = (
+        int(np.floor(box[0])),
+        int(np.floor(box[1])),
+        int(np.ceil(box[2])),
+        int(np.ceil(box[3])),
+    )
+    mask = Image.new("L", (max(1, right - left), max(1, bottom - top)), 0)
+    ImageDraw.Draw(mask).text((-left, -top), text, 255, font, anchor, stroke_width=stroke, stroke_fill=255)
+    return mask, (left, top)
+
+
+@lru_cache(maxsize=64)
+def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    return ImageFont.load_default(size)

@@ -1,0 +1,92 @@
+"""Connect Four: four in a row, against tree search."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from vlgym.prompts import PromptTemplate
+from vlgym.types import Image
+
+from .art import GOLD, INK, RED, WHITE, Canvas, Grid
+from .spiel import SpielGame, search
+
+STRONG, MODEST = 1000, 50
+"""Simulations of the tree search for a move: of the oracle, and of the opponent `search`."""
+
+NAMES = ("yellow", "red")
+
+
+class ConnectFour(SpielGame):
+    """Connect Four: drop discs, and have four of yours in a row before the other does.
+
+    Goal: four own discs in a row: across, up or diagonally. Seat 0 plays yellow and begins; seat 1 plays red.
+    Observation: the rack of 6 rows and 7 numbered columns (384 x 384 pixels by default); the disc that was dropped last
+        has a white ring. The text says which colour is yours, not where the discs are.
+    Actions: `column 1` to `column 7`, as long as the column has room.
+    Reward: +1 for a win, -1 for a loss, 0 for a draw; zero-sum.
+    Endings: terminated by four in a row or a full rack; truncated after 42 turns of a seat, which legal play does not
+        reach.
+    Success: a win.
+    Splits: train, val and test differ by seed: which seat is played, and so how the opponent plays.
+    Oracle: a planner, not proved optimal: OpenSpiel's Monte Carlo tree search with 1,000 simulations a move. The
+        opponent `search`, the default, is the same player with 50.
+    References: OpenSpiel 2.0.2, `connect_four` and `MCTSBot`. Drawing and texts are this package's.
+
+    Args:
+        **kwargs: of `MultiVLEnv`.
+    """
+
+    spiel: ClassVar[str] = "connect_four"
+    zero_sum: ClassVar[bool] = True
+    prompt = PromptTemplate(
+        version=1, instructions="You are playing Connect Four. {task}\n{format}", turn="{state}Legal actions: {actions}"
+    )
+
+    def name_action(self, action: int) -> str:
+        """The column, from 1."""
+        return f"column {action + 1}"
+
+    def goal(self, seat: int) -> str:
+        """The rules, and the seat's colour."""
+        return (
+            f"You play {NAMES[self.player_of(seat)]}. The players drop discs into the seven columns in turn; yellow "
+            "begins. A disc falls to the lowest free place of its column. Four discs of one colour in a row, "
+            "across, up or diagonally, win."
+        )
+
+    def draw(self, seat: int) -> Image:
+        """The rack; the same for both seats but for the line above it."""
+        canvas = Canvas(self.image_size)
+        grid = Grid(canvas, 6, 7, (17, 38, 50))
+        canvas.box(13, 34, 358, 308, (38, 72, 156), INK, 3, 10)
+        board = [line for line in str(self.state).splitlines() if line]
+        column = int(self.last[1].split()[1]) - 1 if self.last else -1
+        top = next((row for row in range(6) if column >= 0 and board[row][column] != "."), None)
+        for row in range(6):
+            for place in range(7):
+                x, y = grid.middle(row, place)
+                colour = {"x": GOLD, "o": RED}.get(board[row][place], (225, 230, 242))
+                canvas.disc(x, y, 20, colour, INK, 2)
+                if place == column and row == top:
+                    canvas.disc(x, y, 11, None, WHITE, 4)
+        grid.name("1234567", (), 22)
+        player = self.player_of(seat)
+        canvas.disc(110, 17, 11, (GOLD, RED)[player], INK, 2)
+        canvas.text(f"You are {NAMES[player]}", 128, 17, 21, anchor="lm")
+        return canvas.finish()
+
+    def tell(self, seat: int) -> str:
+        """Which colour is the seat's."""
+        return f"You play {NAMES[self.player_of(seat)]}. "
+
+    def advise(self, seat: int) -> str | None:
+        """A move found by tree search."""
+        return self.name_action(search(self.state, STRONG))
+
+    def search(self, seat: int) -> str | None:
+        """A move found by less search."""
+        return self.name_action(search(self.state, MODEST))
+
+    def explain(self, seat: int, action: str) -> str:
+        """What was done."""
+        return f"{action} wins most of the games that I played on in my head"

@@ -1,0 +1,180 @@
+"""A player of Hanabi that goes by rules, from what one player may know: it reads OpenSpiel's observation of that
+player.
+
+It has no convention with the other player: a hint says what it says.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+COLOURS = "RYGWB"
+COPIES = {1: 3, 2: 2, 3: 2, 4: 2, 5: 1}
+"""Cards of each rank in one colour."""
+
+Card = tuple[str, int]
+RISK = 0.6
+"""Chance that an own card is playable from which it is played while there are lives to spare."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """A card in a hand: what it is (`None` to its owner), and which colours and ranks its owner may think it has."""
+
+    card: Card | None
+    hinted: str
+    colours: str
+    ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class View:
+    """What a player knows: lives, hints left, cards in the deck, top of each firework, both hands, discards."""
+
+    lives: int
+    hints: int
+    deck: int
+    fireworks: dict[str, int]
+    own: tuple[Held, ...]
+    other: tuple[Held, ...]
+    discards: tuple[Card, ...]
+
+
+def read_view(observation: str) -> View:
+    """Read OpenSpiel's observation of a player of two."""
+    fields = dict(line.split(": ", 1) for line in observation.splitlines() if ": " in line)
+    hands: list[list[Held]] = [[]]
+    for line in observation.splitlines():
+        if line.startswith("-----"):
+            hands.append([])
+        elif " || " in line:
+            shown, known = line.split(" || ")
+            hinted, _, possible = known.partition("|")
+            card = None if shown == "XX" else (shown[0], int(shown[1]))
+            colours = "".join(letter for letter in possible if letter in COLOURS)
+            hands[-1].append(Held(card, hinted, colours, tuple(int(c) for c in possible if c.isdigit())))
+    discards = observation.rpartition("Discards:")[2].split()
+    return View(
+        int(fields["Life tokens"]),
+        int(fields["Info tokens"]),
+        int(fields["Deck size"]),
+        {word[0]: int(word[1]) for word in fields["Fireworks"].split()},
+        tuple(hands[0]),
+        tuple(hands[1]),
+        tuple((word[0], int(word[1])) for word in discards),
+    )
+
+
+def choose(view: View, legal: Iterable[str]) -> str:
+    """Return an action: `play 2`, `discard 1`, `hint red`, `hint 3`."""
+    allowed = set(legal)
+    own = [_candidates(held, view, hide=view.other) for held in view.own]
+    safe = [(_share(cards, lambda card: _playable(card, view)), place) for place, cards in enumerate(own)]
+    best, place = max(safe, key=lambda pair: (pair[0], -pair[1]))
+    if best == 1.0 or (view.lives > 1 and best >= RISK and view.hints < 8 and _late(view)):
+        return f"play {place + 1}"
+    if view.hints > 0 and (hint := _playable_hint(view, allowed)):
+        return hint
+    if view.lives > 1 and best >= RISK:
+        return f"play {place + 1}"
+    if view.hints < 8:
+        useless = [_share(cards, lambda card: not _useful(card, view)) for cards in own]
+        if 1.0 in useless and f"discard {useless.index(1.0) + 1}" in allowed:
+            return f"discard {useless.index(1.0) + 1}"
+    if view.hints >= 7 or (view.hints > 3 and view.deck == 0):
+        hint = _telling_hint(view, allowed)
+        if hint:
+            return hint
+    if view.hints < 8:
+        risk = [_share(cards, lambda card: _last_copy(card, view)) for cards in own]
+        order = sorted(range(len(own)), key=lambda place: (round(risk[place], 3), own[place] == [], place))
+        return f"discard {order[0] + 1}"
+    return _telling_hint(view, allowed) or sorted(allowed)[0]
+
+
+def _late(view: View) -> bool:
+    return view.deck <= 2
+
+
+def _playable_hint(view: View, allowed: set[str]) -> str | None:
+    """The hint after which the other knows of the most cards that they can be played; else one that touches such a
+    card and tells the most."""
+    scored = []
+    for hint, after in _hints(view, allowed):
+        sure = partial = 0.0
+        for before, held in zip(view.other, after, strict=True):
+            if held.card is None or not _playable(held.card, view):
+                continue
+            old = _share(_candidates(before, view), lambda card: _playable(card, view))
+            new = _share(_candidates(held, view), lambda card: _playable(card, view))
+            sure += new == 1.0 and old < 1.0
+            partial += max(0.0, new - old) * (old < 1.0)
+        scored.append((sure, partial, hint))
+    scored = [row for row in scored if row[0] or row[1] > 0.15]
+    return max(scored)[2] if scored else None
+
+
+def _telling_hint(view: View, allowed: set[str]) -> str | None:
+    """The hint that leaves the other with the fewest possibilities."""
+    scored = []
+    for hint, after in _hints(view, allowed):
+        left = sum(len(held.colours) * len(held.ranks) for held in after)
+        scored.append((-left, hint))
+    return max(scored)[1] if scored else None
+
+
+def _hints(view: View, allowed: set[str]) -> list[tuple[str, tuple[Held, ...]]]:
+    """Every legal hint, with the other's hand as its owner sees it afterwards."""
+    found = []
+    for colour in COLOURS:
+        if (name := f"hint {NAMES[colour]}") in allowed:
+            found.append((name, tuple(_told_colour(held, colour) for held in view.other)))
+    for rank in COPIES:
+        if (name := f"hint {rank}") in allowed:
+            found.append((name, tuple(_told_rank(held, rank) for held in view.other)))
+    return found
+
+
+NAMES = {"R": "red", "Y": "yellow", "G": "green", "W": "white", "B": "blue"}
+
+
+def _told_colour(held: Held, colour: str) -> Held:
+    touched = held.card is not None and held.card[0] == colour
+    return Held(held.card, held.hinted, colour if touched else held.colours.replace(colour, ""), held.ranks)
+
+
+def _told_rank(held: Held, rank: int) -> Held:
+    touched = held.card is not None and held.card[1] == rank
+    ranks = (rank,) if touched else tuple(each for each in held.ranks if each != rank)
+    return Held(held.card, held.hinted, held.colours, ranks)
+
+
+def _candidates(held: Held, view: View, hide: tuple[Held, ...] = ()) -> list[tuple[Card, int]]:
+    """What a card may be to its owner, with how many copies are unseen; `hide` are cards that the owner sees."""
+    gone = Counter(view.discards) + Counter(other.card for other in hide if other.card is not None)
+    for colour, top in view.fireworks.items():
+        gone.update((colour, rank) for rank in range(1, top + 1))
+    cards = [((colour, rank), COPIES[rank] - gone[colour, rank]) for colour in held.colours for rank in held.ranks]
+    return [(card, left) for card, left in cards if left > 0]
+
+
+def _share(cards: list[tuple[Card, int]], holds: object) -> float:
+    total = sum(left for _, left in cards)
+    return sum(left for card, left in cards if holds(card)) / total if total else 0.0  # type: ignore[operator]
+
+
+def _playable(card: Card, view: View) -> bool:
+    return view.fireworks[card[0]] == card[1] - 1
+
+
+def _useful(card: Card, view: View) -> bool:
+    """Whether a card can still be played some time."""
+    gone = Counter(view.discards)
+    below = [(card[0], rank) for rank in range(view.fireworks[card[0]] + 1, card[1])]
+    return card[1] > view.fireworks[card[0]] and all(gone[each] < COPIES[each[1]] for each in below)
+
+
+def _last_copy(card: Card, view: View) -> bool:
+    return _useful(card, view) and Counter(view.discards)[card] == COPIES[card[1]] - 1

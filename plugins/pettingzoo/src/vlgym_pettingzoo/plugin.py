@@ -1,0 +1,94 @@
+"""The plugin's cards: specs only. Importing this module imports no environment code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vlgym.hookspecs import hookimpl
+from vlgym.spec import EnvSpec
+
+OPEN_SPIEL = "Lanctot et al., OpenSpiel: A Framework for Reinforcement Learning in Games, arXiv 1908.09453"
+
+
+def _card(name: str, module: str, summary: str, **fields: Any) -> EnvSpec:
+    defaults: dict[str, Any] = {
+        "family": "pettingzoo",
+        "image_size": (384, 384),
+        "reward_range": (-1.0, 1.0),
+        "references": (OPEN_SPIEL,),
+    }
+    skills = ("several agents", *fields.pop("skills", ()))
+    return EnvSpec(
+        id=f"vlgym/{name}-v0", entry_point=f"vlgym_pettingzoo.{module}:{name}", summary=summary, skills=skills,
+        **{**defaults, **fields},
+    )  # fmt: skip
+
+
+TIC_TAC_TOE = _card(
+    "TicTacToe", "tic_tac_toe", "Put three marks in a row before the other player does.",
+    max_turns=9, success_rule="this seat has three in a row", skills=("reading", "planning"),
+    oracle_success=0.9, random_success_below=0.7,
+)  # fmt: skip
+CONNECT_FOUR = _card(
+    "ConnectFour", "connect_four", "Drop discs into a rack; four in a row win.",
+    max_turns=42, success_rule="this seat has four in a row", skills=("reading", "planning"), difficulty="medium",
+    kwargs={"opponents": "search"},
+    oracle="planner", oracle_success=0.95, random_success_below=0.8,
+)  # fmt: skip
+BREAKTHROUGH = _card(
+    "Breakthrough", "breakthrough", "Bring one piece across a board of 6 x 6 squares.",
+    max_turns=60, success_rule="this seat has reached the last row or captured all pieces",
+    skills=("reading", "planning"), difficulty="hard",
+    kwargs={"opponents": "search"}, oracle="planner", oracle_success=0.95, random_success_below=0.8,
+)  # fmt: skip
+
+KUHN_POKER = _card(
+    "KuhnPoker", "poker", "Ten hands of poker with three cards and one bet.",
+    max_turns=20, reward_range=(-2.0, 2.0), success_rule="this seat has won chips when the match is over",
+    skills=("reading", "chance", "hidden information"), kwargs={"opponents": "oracle"}, oracle="planner",
+    oracle_success=0.25, random_success_below=0.6,
+)  # fmt: skip
+LEDUC_HOLDEM = _card(
+    "LeducHoldem", "poker", "Five hands of hold'em with six cards and two rounds of bets.",
+    max_turns=20, reward_range=(-13.0, 13.0), success_rule="this seat has won chips when the match is over",
+    skills=("reading", "chance", "hidden information"), difficulty="medium",
+    kwargs={"opponents": "oracle"}, oracle="planner",
+    oracle_success=0.25,
+    random_success_below=0.6,
+)  # fmt: skip
+
+HANABI = _card(
+    "Hanabi", "hanabi", "Build fireworks together with cards that only the other player sees.",
+    max_turns=60, reward_range=(-24.0, 2.0), success_rule="the game is over with at least 14 of 25 points",
+    skills=("reading", "cooperation", "hidden information"), difficulty="hard", kwargs={"opponents": "oracle"},
+    oracle="planner", oracle_success=0.75, random_success_below=0.05,
+)  # fmt: skip
+
+BATTLESHIP = _card(
+    "Battleship", "battleship", "Find and sink three hidden ships before yours are sunk.",
+    max_turns=20, reward_range=(-3.0, 3.0), success_rule="this seat has sunk more ships than it lost",
+    skills=("reading", "planning", "hidden information"), difficulty="medium", kwargs={"opponents": "search"},
+    oracle="planner", oracle_success=0.6, random_success_below=0.3,
+)  # fmt: skip
+KITCHEN = _card(
+    "KitchenPair", "kitchen", "Two cooks make onion soup together.", image_size=(448, 448),
+    max_turns=80, reward_range=(0.0, 2.0), success_rule="the two cooks have served at least 2 soups",
+    skills=("reading", "navigation", "cooperation"), difficulty="hard", kwargs={"opponents": "oracle"},
+    oracle="planner", oracle_success=0.9, random_success_below=0.5,
+    references=("Carroll et al., On the Utility of Learning about Humans for Human-AI Coordination, NeurIPS 2019",),
+)  # fmt: skip
+COINS = _card(
+    "CoinGame", "coins", "Collect coins of your colour, and leave the other player's alone.",
+    max_turns=24, reward_range=(-2.0, 1.0),
+    success_rule="the two have earned at least 4 together, and neither has lost", skills=("reading", "cooperation"),
+    kwargs={"opponents": "oracle"}, oracle="planner", oracle_success=0.9, random_success_below=0.5,
+    references=("Lerer and Peysakhovich, Maintaining cooperation in complex social dilemmas, arXiv 1707.01068",),
+)  # fmt: skip
+
+
+@hookimpl
+def vlgym_envs() -> list[EnvSpec]:
+    """Return the family's specs."""
+    return [
+        TIC_TAC_TOE, CONNECT_FOUR, BREAKTHROUGH, KUHN_POKER, LEDUC_HOLDEM, HANABI, BATTLESHIP, KITCHEN, COINS,
+    ]  # fmt: skip

@@ -1,0 +1,319 @@
+"""Kuhn poker and Leduc hold'em: matches of several hands, each seat sees its own card alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vlgym.errors import check_number
+from vlgym.multi import Round
+from vlgym.prompts import PromptTemplate
+from vlgym.types import Image
+
+from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, draw_card
+from .equilibrium import find_shares
+from .spiel import SpielGame, load_game, replay
+
+RANKS = "JQK"
+FELT = (214, 232, 220)
+
+
+@dataclass
+class LastHand:
+    """How a hand ended: the card of each seat, what each won, and whether the cards were shown."""
+
+    cards: list[int]
+    won: list[int]
+    shown: bool
+
+
+class PokerMatch(SpielGame):
+    """A match of some hands; who begins changes from hand to hand. A subclass names the actions and the ranks.
+
+    Attributes:
+        hand: number of hands that are over.
+        chips: what each seat has won so far.
+        dealt: OpenSpiel's cards of this hand: of player 0, of player 1, then the public one.
+        said: seat, action and round of each move of this hand.
+        before: how the hand before ended.
+    """
+
+    zero_sum: ClassVar[bool] = True
+    hidden_information: ClassVar[bool] = True
+
+    def __init__(self, *, hands: int = 10, **kwargs: Any) -> None:
+        check_number("hands", hands, 1, 100)
+        self.hands = hands
+        super().__init__(**kwargs)
+
+    def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        """Begin a match."""
+        self.chance_rng = rng
+        self.noise = int(rng.integers(2**31))
+        self.base, self.hand, self.chips = 0, 0, [0, 0]
+        self.before: LastHand | None = None
+        self.last: tuple[int, str] | None = None
+        self._begin_hand()
+
+    def _begin_hand(self) -> None:
+        self.first = (self.base + self.hand) % 2
+        self.state = load_game(self.spiel).new_initial_state()
+        self.said: list[tuple[int, str, int]] = []
+        self.roll()
+
+    @property
+    def dealt(self) -> list[int]:
+        """The cards that chance has dealt in this hand."""
+        state, cards = load_game(self.spiel).new_initial_state(), []
+        for action in self.state.history():
+            if state.is_chance_node():
+                cards.append(action)
+            state.apply_action(action)
+        return cards
+
+    def card_of(self, seat: int) -> int:
+        """OpenSpiel's card of a seat."""
+        return int(self.state.history()[self.player_of(seat)])
+
+    def rank(self, card: int) -> str:
+        """The letter of a card."""
+        raise TypeError(f"{type(self).__name__} must define rank()")
+
+    def movers(self) -> tuple[int, ...]:
+        """The one whose turn it is."""
+        return () if self.hand >= self.hands else super().movers()
+
+    def make_moves(self, moves: Mapping[int, str]) -> Round:
+        """Execute the action; deal the next hand where this one is over."""
+        ((seat, word),) = moves.items()
+        dealt = len(self.dealt)
+        done = super().make_moves(moves)
+        self.said.append((seat, word, dealt))
+        if not done.terminated:
+            return done
+        won = [int(reward) for reward in done.rewards]
+        self.chips = [total + more for total, more in zip(self.chips, won, strict=True)]
+        self.before = LastHand([self.card_of(0), self.card_of(1)], won, word != "fold")
+        self.hand += 1
+        if self.hand < self.hands:
+            self._begin_hand()
+        return Round(done.rewards, self.hand >= self.hands)
+
+    def won(self, seat: int) -> bool:
+        """Whether the match is over and this seat has won chips."""
+        return self.hand >= self.hands and self.chips[seat] > 0
+
+    def details(self, seat: int) -> dict[str, Any]:
+        """Chips won and hands played."""
+        return {"chips": self.chips[seat], "hands_played": self.hand}
+
+    def mirror(self) -> None:
+        """Exchange the two seats."""
+        self.base = 1 - self.base
+        self.first = 1 - self.first
+
+    def redeal(self, seat: int, rng: np.random.Generator) -> bool:
+        """Give the other another card, in this hand and in the last one if that was not shown."""
+        other, changed = 1 - seat, False
+        pack = range(load_game(self.spiel).max_chance_outcomes())
+        if self.hand < self.hands:
+            now = self.rank(self.card_of(other))
+            free = [card for card in pack if card not in self.dealt and self.rank(card) != now]
+            history = list(self.state.history())
+            history[self.player_of(other)] = int(rng.choice(free))
+            state = replay(self.spiel, history)
+            if state is not None:
+                self.state, changed = state, True
+        if self.before is not None and not self.before.shown:
+            free = [card for card in pack if card not in self.before.cards]
+            cards = list(self.before.cards)
+            cards[other] = int(rng.choice(free))
+            ranks = self.rank(cards[other]) != self.rank(self.before.cards[other])
+            self.before = LastHand(cards, self.before.won, False)
+            changed = changed or ranks
+        return changed
+
+    def advise(self, seat: int) -> str | None:
+        """An action drawn from the table of CFR+; the same one each time in one state."""
+        shares = find_shares(self.state)
+        rng = np.random.default_rng([self.noise, self.hand, len(self.state.history())])
+        actions, weights = list(shares), np.array(list(shares.values()))
+        return self.name_action(int(rng.choice(actions, p=weights / weights.sum())))
+
+    def explain(self, seat: int, action: str) -> str:
+        """What it rests on."""
+        return f"with a {self.rank(self.card_of(seat))} a balanced player may {action} here"
+
+    def tell(self, seat: int) -> str:
+        """The number of the hand, and who begins it."""
+        if self.hand >= self.hands:
+            return "The match is over. "
+        begins = "You begin" if self.first == seat else "The other begins"
+        return f"Hand {self.hand + 1} of {self.hands}. {begins} this hand. "
+
+    def draw(self, seat: int) -> Image:
+        """The own card open, the other's face down; pot, chips and what was said in this hand."""
+        canvas = Canvas(self.image_size, FELT)
+        other, public = 1 - seat, self.dealt[2:]
+        canvas.text(f"Hand {min(self.hand + 1, self.hands)} of {self.hands}", 12, 18, 18, anchor="lm")
+        chips = self.chips[seat]
+        canvas.text(f"Your chips: {chips:+d}", 372, 18, 18, GREEN if chips >= 0 else RED, "rm", 0.4)
+        over = self.hand >= self.hands
+        for row, (player, name) in enumerate(((other, "Other"), (seat, "You"))):
+            top = 42 + 150 * row
+            canvas.text(name, 12, top + 56, 18, anchor="lm", bold=0.4)
+            card = self.rank(self.card_of(player)) if player == seat else None
+            if not over:
+                draw_card(canvas, card, 66, top, 80)
+            if not over and self.first == player:
+                canvas.text("begins", 12, top + 78, 14, GREY, "lm")
+        if len(public) and not over:
+            canvas.text("Public", 217, 96, 15, GREY)
+            draw_card(canvas, self.rank(public[0]), 182, 108, 70)
+        if not over:
+            paid = self.pay_in()
+            canvas.text(f"Pot: {sum(paid)}", 217, 50, 20, INK, bold=0.4)
+            canvas.text(f"you {paid[seat]}, other {paid[other]}", 217, 72, 14, GREY)
+        canvas.box(264, 36, 114, 266, WHITE, GREY, 1, 6)
+        canvas.text("This hand", 322, 50, 15, GREY)
+        shown = [] if over else self.said
+        line, stage = 70, 2
+        for player, word, dealt in shown:
+            if dealt != stage:
+                canvas.text("public card", 322, line, 13, GREY)
+                line, stage = line + 19, dealt
+            who = "You" if player == seat else "Other"
+            canvas.text(f"{who}: {word}", 270, line, 16, BLUE if player == seat else INK, "lm")
+            line += 22
+        self._draw_before(canvas, seat)
+        return canvas.finish()
+
+    def _draw_before(self, canvas: Canvas, seat: int) -> None:
+        if self.before is None:
+            return
+        mine, its = (self.rank(self.before.cards[player]) for player in (seat, 1 - seat))
+        won = self.before.won[seat]
+        shown = f"you {mine}, other {its if self.before.shown else 'hidden'}"
+        result = f"you {'won' if won > 0 else 'lost'} {abs(won)}" if won else "no one won"
+        canvas.line([(0, 322), (384, 322)], GREY, 1)
+        canvas.text(f"Last hand: {shown}; {result}", 12, 346, 18, anchor="lm")
+
+    def pay_in(self) -> list[int]:
+        """Chips in the pot by seat: an ante of 1, then calls and raises."""
+        paid = [1, 1]
+        for player, word, dealt in self.said:
+            if word == "call":
+                paid[player] = paid[1 - player]
+            elif word in ("bet", "raise"):
+                paid[player] = paid[1 - player] + self.raise_by(dealt)
+        return paid
+
+    def raise_by(self, dealt: int) -> int:
+        """Chips of a bet or raise, by the number of cards that are dealt."""
+        return 1
+
+
+class KuhnPoker(PokerMatch):
+    """Kuhn poker: one card of three, one bet, ten hands.
+
+    Goal: win more chips than the other in a match of ten hands.
+    Observation: the own card, the other's face down, pot, chips and what was said in this hand, and how the last hand
+        ended (384 x 384 pixels by default). The text says the number of the hand and who begins it, not the cards.
+    Actions: `check` and `bet`; after a bet `fold` and `call`.
+    Reward: chips won or lost, at the end of each hand: 1, or 2 after a call; zero-sum.
+    Endings: terminated after the last hand; truncated after 20 turns of a seat, which legal play does not reach.
+    Success: more chips won than lost in the whole match.
+    Splits: train, val and test differ by seed: cards, seat, and so how the opponent plays.
+    Oracle: near-equilibrium play, a table that CFR+ made in 2,000 iterations: a best reply wins less than 0.001
+        chips a hand against it. Equilibrium play does not lose; it does not win the most against weak players.
+        Default opponent: the same, so nobody can win on average, and who plays badly loses.
+    References: Kuhn, A simplified two-person poker, 1950. OpenSpiel 2.0.2, `kuhn_poker` and `CFRPlusSolver`. Drawing
+        and texts are this package's.
+
+    Args:
+        hands: hands of a match, 1 to 100.
+        **kwargs: of `MultiVLEnv`.
+    """
+
+    spiel: ClassVar[str] = "kuhn_poker"
+    prompt = PromptTemplate(
+        version=1, instructions="You are playing Kuhn poker. {task}\n{format}", turn="{state}Legal actions: {actions}"
+    )
+
+    def name_action(self, action: int) -> str:
+        """Check and bet, or fold and call where the other has bet."""
+        faced = bool(self.said) and self.said[-1][1] == "bet"
+        return (("check", "bet"), ("fold", "call"))[faced][action]
+
+    def rank(self, card: int) -> str:
+        """J, Q or K."""
+        return RANKS[card]
+
+    def goal(self, seat: int) -> str:
+        """The rules."""
+        return (
+            f"Two players play {self.hands} hands. The pack is J, Q and K; each gets one card, sees it alone and "
+            "pays 1 chip. The first player checks or bets 1 chip. After a check the second checks or bets. Whoever "
+            "faces a bet calls with 1 chip or folds. Without a fold the higher card wins: K beats Q beats J. Win as "
+            "many chips as you can."
+        )
+
+
+class LeducHoldem(PokerMatch):
+    """Leduc hold'em: a pack of six, one own card, one public card, two rounds of bets, five hands.
+
+    Goal: win more chips than the other in a match of five hands.
+    Observation: the own card, the other's face down, the public card, pot, chips and what was said in this hand, and
+        how the last hand ended (384 x 384 pixels by default). The text says the number of the hand and who begins it,
+        not the cards.
+    Actions: `check` and `raise`; after a raise `fold`, `call`, and `raise` if there was only one raise in this round.
+    Reward: chips won or lost, at the end of each hand, from -13 to 13; zero-sum.
+    Endings: terminated after the last hand; truncated after 20 turns of a seat, which legal play does not reach.
+    Success: more chips won than lost in the whole match.
+    Splits: train, val and test differ by seed: cards, seat, and so how the opponent plays.
+    Oracle: near-equilibrium play, a table that CFR+ made in 1,000 iterations: a best reply wins less than 0.01 chips
+        a hand against it. Equilibrium play does not lose; it does not win the most against weak players. Default
+        opponent: the same, so nobody can win on average, and who plays badly loses.
+    References: Southey et al., Bayes' Bluff: Opponent Modelling in Poker, UAI 2005. OpenSpiel 2.0.2, `leduc_poker` and
+        `CFRPlusSolver`. Drawing and texts are this package's.
+
+    Args:
+        hands: hands of a match, 1 to 100.
+        **kwargs: of `MultiVLEnv`.
+    """
+
+    spiel: ClassVar[str] = "leduc_poker"
+    prompt = PromptTemplate(
+        version=1,
+        instructions="You are playing Leduc hold'em. {task}\n{format}",
+        turn="{state}Legal actions: {actions}",
+    )
+
+    def __init__(self, *, hands: int = 5, **kwargs: Any) -> None:
+        super().__init__(hands=hands, **kwargs)
+
+    def name_action(self, action: int) -> str:
+        """Fold, check or call, raise."""
+        facing = 0 in self.state.legal_actions()
+        return ("fold", "call" if facing else "check", "raise")[action]
+
+    def rank(self, card: int) -> str:
+        """J, Q or K; there are two of each."""
+        return RANKS[card // 2]
+
+    def raise_by(self, dealt: int) -> int:
+        """2 in the first round, 4 in the second."""
+        return 2 if dealt == 2 else 4
+
+    def goal(self, seat: int) -> str:
+        """The rules."""
+        return (
+            f"Two players play {self.hands} hands. The pack has two J, two Q and two K; each gets one card, sees it "
+            "alone and pays 1 chip. There are two rounds of bets; before the second one public card is laid open. A "
+            "raise is 2 chips in the first round and 4 in the second, and there are at most two raises in a round. "
+            "Without a fold, the one whose card pairs with the public card wins, else the higher card: K beats Q "
+            "beats J; equal cards share the pot. Win as many chips as you can."
+        )

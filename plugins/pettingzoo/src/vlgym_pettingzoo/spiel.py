@@ -1,0 +1,111 @@
+"""SpielGame: a game in turn on OpenSpiel's rules. A subclass names the actions, draws and tells."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+import pyspiel
+
+from vlgym.multi import MultiVLEnv, Round
+
+
+class SpielGame(MultiVLEnv):
+    """A game of two in turn whose rules are OpenSpiel's.
+
+    Attributes:
+        spiel: of the class: OpenSpiel's name of the game, with parameters.
+        state: OpenSpiel's state, never at a chance node.
+        first: the seat that plays OpenSpiel's player 0.
+        last: seat and action of the last move, if there was one.
+    """
+
+    spiel: ClassVar[str] = ""
+    symmetric: ClassVar[bool] = True
+
+    def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        """Begin at OpenSpiel's first state that is no chance node."""
+        self.chance_rng = rng
+        self.first = 0
+        self.last: tuple[int, str] | None = None
+        self.state = load_game(self.spiel).new_initial_state()
+        self.roll()
+
+    def player_of(self, seat: int) -> int:
+        """OpenSpiel's number of the player at a seat."""
+        return (seat - self.first) % self.seats
+
+    def seat_of(self, player: int) -> int:
+        """The seat of OpenSpiel's player."""
+        return (player + self.first) % self.seats
+
+    def movers(self) -> tuple[int, ...]:
+        """The one whose turn it is."""
+        return () if self.state.is_terminal() else (self.seat_of(self.state.current_player()),)
+
+    def name_action(self, action: int) -> str:
+        """What an action of the player who moves is called."""
+        raise TypeError(f"{type(self).__name__} must define name_action()")
+
+    def moves(self, seat: int) -> list[str]:
+        """The legal actions."""
+        return [self.name_action(action) for action in self.state.legal_actions()]
+
+    def make_moves(self, moves: Mapping[int, str]) -> Round:
+        """Execute the action, then chance; pay what OpenSpiel's returns have grown by."""
+        ((seat, name),) = moves.items()
+        action = next(action for action in self.state.legal_actions() if self.name_action(action) == name)
+        before = self.state.returns()
+        self.last = (seat, name)
+        self.state.apply_action(action)
+        self.roll()
+        grown = [after - old for after, old in zip(self.state.returns(), before, strict=True)]
+        return Round(tuple(grown[self.player_of(each)] for each in range(self.seats)), self.state.is_terminal())
+
+    def roll(self) -> None:
+        """Let chance act until a player moves."""
+        while self.state.is_chance_node():
+            outcomes, shares = zip(*self.state.chance_outcomes(), strict=True)
+            self.state.apply_action(int(self.chance_rng.choice(outcomes, p=np.array(shares) / sum(shares))))
+
+    def won(self, seat: int) -> bool:
+        """Whether the game is over and this seat has won."""
+        return self.state.is_terminal() and self.state.returns()[self.player_of(seat)] > 0
+
+    def mirror(self) -> None:
+        """Exchange the two seats."""
+        self.first = 1 - self.first
+
+
+@lru_cache(maxsize=32)
+def load_game(name: str) -> Any:
+    """Return OpenSpiel's game."""
+    return pyspiel.load_game(name)
+
+
+def search(state: Any, simulations: int, rollouts: int = 1) -> int:
+    """Return the action of OpenSpiel's Monte Carlo tree search; the same in one state every time.
+
+    Args:
+        state: not terminal, no chance node.
+        simulations: of the tree search.
+        rollouts: random games for each new leaf.
+    """
+    seed = zlib.crc32(repr(state.history()).encode()) % 2**31
+    evaluator = pyspiel.RandomRolloutEvaluator(rollouts, seed)
+    bot = pyspiel.MCTSBot(state.get_game(), evaluator, 1.5, simulations, 100, True, seed, False)
+    return int(bot.step(state))
+
+
+def replay(game: str, history: Sequence[int]) -> Any | None:
+    """Return the state after these actions; `None` where one of them is not legal."""
+    state = load_game(game).new_initial_state()
+    for action in history:
+        legal = [a for a, _ in state.chance_outcomes()] if state.is_chance_node() else state.legal_actions()
+        if state.is_terminal() or action not in legal:
+            return None
+        state.apply_action(action)
+    return state

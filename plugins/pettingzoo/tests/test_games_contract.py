@@ -1,0 +1,12 @@
+"""The certificate of every game of the family."""
+
+from vlgym.testing import GameConformance
+
+
+class TestGames(GameConformance):
+    """Every property of the kit, those of games of several agents included, for each id."""
+
+    env_ids = (
+        "vlgym/TicTacToe-v0", "vlgym/ConnectFour-v0", "vlgym/Breakthrough-v0", "vlgym/KuhnPoker-v0",
+        "vlgym/LeducHoldem-v0", "vlgym/Hanabi-v0", "vlgym/Battleship-v0", "vlgym/KitchenPair-v0", "vlgym/CoinGame-v0",
+    )  # fmt: skip

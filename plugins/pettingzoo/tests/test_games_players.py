@@ -1,0 +1,78 @@
+"""The strong players: how good they are, measured here."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from vlgym_pettingzoo.equilibrium import make_table, measure_exploitability, read_table
+from vlgym_pettingzoo.kitchen_rules import LAYOUTS
+
+import vlgym
+from vlgym.table import Reading, Table
+from vlgym.types import Parsed
+
+
+def play(table: Table, players: list[str], seed: int) -> list[float]:
+    """Let `advise`, `search` or random play of each seat finish a game; return the returns."""
+    rng = np.random.default_rng(seed)
+    table.reset(seed=seed)
+    table.remembers = set()
+    while not table.over:
+        moves = {
+            seat: getattr(table.game, players[seat])(seat)
+            if players[seat] != "random"
+            else str(rng.choice(table.game.moves(seat)))
+            for seat in table.movers
+        }
+        table.play({seat: Reading(action, Parsed((action,)), None) for seat, action in moves.items()})
+    return table.returns
+
+
+@pytest.mark.parametrize(("game", "most"), [("kuhn_poker", 0.001), ("leduc_poker", 0.01)])
+def test_a_best_reply_wins_next_to_nothing_against_the_tables(game: str, most: float) -> None:
+    assert 0 <= measure_exploitability(game) < most
+    assert all(abs(sum(row.values()) - 1) < 1e-6 for row in read_table(game).values())
+
+
+def test_the_shipped_table_is_what_the_command_makes() -> None:
+    table = read_table("kuhn_poker")
+    again = make_table("kuhn_poker", 2000)
+    assert {state: {str(a): p for a, p in row.items()} for state, row in table.items()} == again
+
+
+def test_two_players_by_rules_score_at_least_14_of_25_in_hanabi_on_average() -> None:
+    table = vlgym.open_table("vlgym/Hanabi-v0")
+    scores = [play(table, ["advise", "advise"], seed)[0] for seed in range(40)]
+    assert np.mean(scores) >= 14
+
+
+@pytest.mark.parametrize("layout", sorted(LAYOUTS))
+def test_the_greedy_pair_serves_soup_in_every_layout(layout: str) -> None:
+    table = vlgym.open_table("vlgym/KitchenPair-v0", layout=layout)
+    soups = [play(table, ["advise", "advise"], seed)[0] for seed in range(15)]
+    assert min(soups) >= 1
+    assert np.mean(soups) >= 1.8
+    assert np.mean([play(table, ["random", "random"], seed)[0] for seed in range(5)]) < 0.5
+
+
+@pytest.mark.parametrize("title", ["ConnectFour", "Breakthrough"])
+def test_strong_search_beats_modest_search_from_both_seats(title: str) -> None:
+    table = vlgym.open_table(f"vlgym/{title}-v0")
+    won = sum(play(table, ["advise", "search"], seed)[0] > 0 for seed in range(3))
+    won += sum(play(table, ["search", "advise"], seed)[1] > 0 for seed in range(3))
+    assert won >= 5
+
+
+def test_the_hunter_of_battleship_beats_random_shots() -> None:
+    table = vlgym.open_table("vlgym/Battleship-v0")
+    returns = [play(table, ["advise", "random"], seed)[0] for seed in range(20)]
+    assert sum(result > 0 for result in returns) >= 17
+
+
+def test_in_the_coin_game_two_who_cooperate_earn_more_than_two_who_take_all() -> None:
+    table = vlgym.open_table("vlgym/CoinGame-v0")
+    kind = [sum(play(table, ["advise", "advise"], seed)) for seed in range(20)]
+    greedy = [sum(play(table, ["search", "search"], seed)) for seed in range(20)]
+    assert np.mean(kind) > np.mean(greedy) + 2
+    alone = [play(table, ["search", "advise"], seed)[0] for seed in range(20)]
+    assert np.mean(alone) > np.mean(kind) / 2  # a dilemma: taking all pays against one who cooperates
