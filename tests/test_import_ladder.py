@@ -43,6 +43,7 @@ LADDER = (
     ("rollout", "policy_names"),
     ("evaluation",),
     ("reports", "scaffold"),
+    ("tournament",),
     ("testing",),
     ("ui",),
     ("cli",),

@@ -22,6 +22,7 @@ from .new_plugin import new_plugin
 from .play import play
 from .registry_cmd import registry_app
 from .report_cmd import report
+from .tournament import tournament
 from .ui import ui
 
 app = typer.Typer(
@@ -42,6 +43,7 @@ app.command("report")(report)
 app.command("compare")(compare)
 app.command("leaderboard")(leaderboard)
 app.command("new-plugin")(new_plugin)
+app.command("tournament")(tournament)
 app.command("ui")(ui)
 app.command("doctor")(doctor)
 

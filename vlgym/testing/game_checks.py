@@ -219,7 +219,4 @@ def _choose(table: Table, rng: np.random.Generator) -> dict[int, str]:
 def _views(table: Table) -> list[tuple[str, str, tuple[str, ...]]]:
     """Picture, whole text and legal actions of each seat."""
     shown = [table.observe(seat) for seat in range(table.game.seats)]
-    return [
-        (digest_picture(view["image"]), view["text"], tuple(table.legal(seat)))
-        for seat, view in enumerate(shown)
-    ]
+    return [(digest_picture(view["image"]), view["text"], tuple(table.legal(seat))) for seat, view in enumerate(shown)]

@@ -1,0 +1,218 @@
+"""Tournaments: seats are swapped, seeds paired, results and ratings right, and a kill loses and doubles nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from toy_games import MEET, NIM
+from toys import installed
+from typer.testing import CliRunner
+
+from vlgym.cli.app import app
+from vlgym.errors import UserError
+from vlgym.policies import OraclePolicy, RandomPolicy
+from vlgym.tournament import Result, Tournament, rate, read_results
+from vlgym.tournament.play import RECORDS, RESULTS
+from vlgym.tournament.ratings import ELO, fit
+from vlgym.tournament.tables import draw_table, is_cooperative, list_pairs, write_markdown
+from vlgym.trajectory import METADATA, read_trajectories
+from vlgym.types import Reply, Turn
+
+NIM_ID, MEET_ID = "vlgym/Nim-v0", "vlgym/Meet-v0"
+
+
+@pytest.fixture(autouse=True)
+def _games() -> Iterator[None]:
+    with installed(NIM, MEET):
+        yield
+
+
+class Mute:
+    """Never says anything that can be read."""
+
+    name = "mute"
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        return [Reply("I do not know.") for _ in turns]
+
+
+def players() -> dict[str, object]:
+    return {"oracle": OraclePolicy(fallback=True), "random": RandomPolicy(), "mute": Mute()}
+
+
+def play(out: Path, env_id: str = NIM_ID, games: int = 3, **more: object) -> list[Result]:
+    return Tournament(env_id, players(), games, out, **more).play()  # type: ignore[arg-type]
+
+
+def won(number: int, one: str, other: str, first: float, second: float) -> Result:
+    return Result(number, number, (one, other), (first, second), (0, 0), 4, False)
+
+
+def test_every_pair_plays_every_seed_from_both_seats(tmp_path: Path) -> None:
+    results = play(tmp_path)
+    assert len(results) == Tournament(NIM_ID, players(), 3, tmp_path, resume=True).total == 3 * 3 * 2
+    seats = {(result.players, result.number) for result in results}
+    assert len(seats) == len(results)
+    assert {(players[::-1], number) for players, number in seats} == seats
+    assert {result.seed for result in results if result.number == 1} == {results[7].seed}
+    assert len({result.seed for result in results}) == 3
+
+
+def test_the_oracle_wins_and_who_says_nothing_readable_is_counted_and_does_not_stall(tmp_path: Path) -> None:
+    results = play(tmp_path, games=6)
+    points = {name: np.mean([r.points(name) for r in results if name in r.players]) for name in players()}
+    assert points["oracle"] > max(points["random"], points["mute"])
+    for result in results:
+        for seat, name in enumerate(result.players):
+            assert (result.invalid[seat] > 0) == (name == "mute")
+
+
+def test_each_seat_is_recorded_with_what_it_saw_and_the_rewards_add_up_to_its_return(tmp_path: Path) -> None:
+    results = play(tmp_path)
+    episodes = list(read_trajectories(tmp_path / RECORDS))
+    assert len(episodes) == 2 * len(results)
+    told = {
+        (result.number, f"{result.players[seat]} in seat {seat} against {result.players[1 - seat]}"): result.returns[
+            seat
+        ]
+        for result in results
+        for seat in (0, 1)
+    }
+    for episode in episodes:
+        assert sum(record.reward for record in episode) == pytest.approx(told[episode[0].episode, episode[0].part])
+        assert [record.turn for record in episode] == list(range(len(episode)))
+        assert episode[-1].terminated or episode[-1].truncated
+        assert not any(record.terminated or record.truncated for record in episode[:-1])
+        assert episode[-1].success == (told[episode[0].episode, episode[0].part] > 0)
+
+
+def test_two_tournaments_are_the_same(tmp_path: Path) -> None:
+    assert play(tmp_path / "a") == play(tmp_path / "b")
+    one, other = ((tmp_path / name / RECORDS / METADATA).read_text() for name in "ab")
+    assert one == other
+
+
+@pytest.mark.parametrize("after", [1, 4])
+def test_a_tournament_that_was_killed_goes_on_to_the_same_end(tmp_path: Path, after: int) -> None:
+    class Killed(Exception):
+        pass
+
+    left: list[Result] = []
+
+    def stop(result: Result) -> None:
+        left.append(result)
+        if len(left) == after:
+            raise Killed
+
+    with pytest.raises(Killed):
+        Tournament(NIM_ID, players(), 3, tmp_path / "a").play(stop)  # type: ignore[arg-type]
+    # a kill between the records of a game and its result, within a line
+    lines = (tmp_path / "a" / RESULTS).read_text().splitlines(keepends=True)
+    (tmp_path / "a" / RESULTS).write_text("".join(lines[:-1]))
+    with (tmp_path / "a" / RECORDS / METADATA).open("a") as file:
+        file.write('{"episode": 0, "part": "ora')
+    assert play(tmp_path / "a", resume=True) == play(tmp_path / "b")
+    assert read_results(tmp_path / "a") == read_results(tmp_path / "b")
+    one, other = ([record for each in read_trajectories(tmp_path / name / RECORDS) for record in each] for name in "ab")
+    assert [(r.part, r.episode, r.turn, r.reply) for r in one] == [(r.part, r.episode, r.turn, r.reply) for r in other]
+
+
+def test_points_are_of_the_larger_return_and_a_half_of_equal_ones() -> None:
+    result = won(0, "b", "a", 1.0, -1.0)
+    assert (result.points("b"), result.points("a"), result.pair) == (1.0, 0.0, ("a", "b"))
+    assert (result.return_of("a"), result.return_of("b")) == (-1.0, 1.0)
+    assert won(0, "b", "a", 0.5, 0.5).points("a") == 0.5
+
+
+def test_ratings_are_the_most_likely_ones_and_relative_to_their_mean() -> None:
+    points = np.array([[0.0, 30.0], [10.0, 0.0]])
+    one, other = fit(points)
+    assert one + other == pytest.approx(0)
+    # The maximum of 30 log p + 10 log (1 - p), and of a draw of each against an average player: solved by bisection.
+    low, high = 0.0, 5.0
+    for _ in range(60):
+        half = (low + high) / 2
+        p, alone = 1 / (1 + np.exp(-2 * half)), 1 / (1 + np.exp(-half))
+        low, high = (half, high) if 30 * (1 - p) - 10 * p - (alone - 0.5) > 0 else (low, half)
+    assert one == pytest.approx(ELO * low, abs=0.05)
+
+
+def test_the_better_player_is_first_and_the_interval_holds_its_rating_and_shrinks_with_games() -> None:
+    rng = np.random.default_rng(0)
+
+    def results(games: int) -> list[Result]:
+        found = []
+        for number in range(games):
+            for names in (("weak", "strong"), ("strong", "weak")):
+                first = 1.0 if (rng.random() < 0.75) == (names[0] == "strong") else -1.0
+                found.append(won(number, *names, first, -first))
+        return found
+
+    few, many = rate(results(10), samples=200), rate(results(160), samples=200)
+    assert [each.name for each in many] == ["strong", "weak"]
+    assert all(each.low <= each.rating <= each.high for each in many)
+    assert many[0].high - many[0].low < (few[0].high - few[0].low) / 2
+    assert many[0].points == pytest.approx(0.75, abs=0.06)
+    assert many[0].games == 320
+
+
+def test_a_player_who_never_lost_has_a_rating() -> None:
+    best, worst = rate([won(n, "a", "b", 1.0, -1.0) for n in range(20)], samples=20)
+    assert (best.name, worst.name) == ("a", "b")
+    assert 200 < best.rating < 2000
+
+
+def test_a_game_that_pays_both_the_same_has_no_ratings() -> None:
+    results = [won(0, "a", "b", 2.0, 2.0), won(0, "b", "a", 1.0, 1.0)]
+    assert is_cooperative(results)
+    page = write_markdown("t", results, rate(results, samples=5))
+    assert "| a and b | 2 | 1.500 |" in page
+    assert "rating |" not in page
+    assert not is_cooperative([won(0, "a", "b", 0.0, 0.0)])
+
+
+def test_pairs_are_counted_from_the_side_of_the_first_and_drawn_in_the_picture() -> None:
+    results = [won(0, "a", "b", 1, -1), won(0, "b", "a", 0, 0), won(1, "a", "b", -1, 1), won(1, "b", "a", -1, 1)]
+    (pair,) = list_pairs(results, ["a", "b"])
+    assert (pair["wins"], pair["draws"], pair["losses"], pair["return"]) == (2, 1, 1, 0.25)
+    picture = np.asarray(draw_table(results, ["a", "b"]))
+    assert picture.shape[2] == 3
+    assert picture.min() < 100
+
+
+def test_the_command_writes_the_tables_and_refuses_to_write_over_them(tmp_path: Path) -> None:
+    call = ["tournament", "oracle", "random", "--env", NIM_ID, "--games", "2", "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, call)
+    assert done.exit_code == 0, done.output
+    assert "| oracle |" in done.output
+    data = json.loads((tmp_path / "out" / "table.json").read_text())
+    assert (data["games"], data["ratings"][0]["name"]) == (4, "oracle")
+    assert (tmp_path / "out" / "table.png").stat().st_size > 500
+    again = CliRunner().invoke(app, call)
+    assert isinstance(again.exception, UserError)
+    assert "--resume" in str(again.exception)
+    assert CliRunner().invoke(app, [*call, "--resume"]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (["random", "--env", NIM_ID], "needs two policies"),
+        (["random", "random", "--env", NIM_ID], "named twice"),
+        (["random", "rndom", "--env", NIM_ID], "random"),
+        (["random", "search", "--env", "vlgym/NumberLine-v1"], "is for one agent"),
+        (["random", "oracle", "--env", "vlgym/Nimm-v0"], NIM_ID),
+        (["random", "oracle", "--env", NIM_ID, "--split", "nowhere"], "--split"),
+        (["random", "oracle", "--env", NIM_ID, "--env-kwargs", "seat=0"], "seat is for one agent"),
+    ],
+)
+def test_bad_input_is_one_line_and_begins_nothing(tmp_path: Path, call: list[str], told: str) -> None:
+    done = CliRunner().invoke(app, ["tournament", *call, "--out", str(tmp_path / "out")])
+    assert isinstance(done.exception, UserError)
+    assert told in str(done.exception)
+    assert "\n" not in str(done.exception)
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,98 @@
+"""`vlgym tournament`: policies play a game of several agents against each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..argument_types import read_arguments
+from ..errors import UserError, check_choice, check_writable, plain_line
+from ..policies import Policy
+from ..policy_names import make_policy
+from ..reports.needs import need
+from ..seeding import SPLITS
+from ..terminal import open_progress
+from ..tournament import Result, Tournament, rate
+from ..tournament.play import SearchPolicy
+from ..tournament.tables import write_markdown, write_tables
+from .console import open_console
+
+PLAIN = ("idle", "random", "oracle", "search", "human")
+"""Policies that take no options."""
+
+
+def tournament(
+    policies: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="POLICY POLICY...",
+            help="Who plays: random, oracle, search, openai:MODEL, hf:FOLDER-OR-NAME and all that `vlgym eval` takes.",
+        ),
+    ],
+    env: Annotated[str, typer.Option(metavar="ID", help="A game of two agents: vlgym list --skill 'several agents'.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for results, records and table.")],
+    games: Annotated[
+        int,
+        typer.Option(min=1, max=1_000_000, help="Seeds of each pair; each is played twice, with the seats swapped."),
+    ] = 20,
+    split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
+    env_kwargs: Annotated[
+        list[str] | None,
+        typer.Option("--env-kwargs", metavar="NAME=VALUE", help="Constructor argument; may be repeated."),
+    ] = None,
+    policy_arg: Annotated[
+        list[str] | None,
+        typer.Option("--policy-arg", metavar="NAME=VALUE", help="Option of the models, such as base_url=URL."),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the tournament in --out.")] = False,
+) -> None:
+    """Let policies play each other: every pair, the same seeds, both seatings; ratings with intervals."""
+    need("scipy.optimize")
+    check_choice("--split", split, SPLITS)
+    if len(policies) < 2:
+        raise UserError("A tournament needs two policies: vlgym tournament random oracle --env ID --out FOLDER.")
+    for name in policies:
+        if policies.count(name) > 1:
+            raise UserError(f"{name} is named twice; a policy does not play against itself.")
+    check_writable("--out", out)
+    arguments, options = (
+        read_arguments(env_kwargs or [], "--env-kwargs"),
+        read_arguments(policy_arg or [], "--policy-arg"),
+    )
+    players: dict[str, Any] = {}
+    console = open_console(stderr=True)
+    try:
+        for name in policies:
+            players[name] = _make(name, options)
+        played = Tournament(env, players, games, out, split=split, arguments=arguments, resume=resume)
+        with open_progress(console) as progress:
+            task = progress.add_task("games", total=played.total, completed=len(played.results))
+
+            def count(result: Result) -> None:
+                progress.advance(task)
+
+            results = played.play(count)
+    except KeyboardInterrupt:
+        console.print(f"What was finished is kept in {out}. Go on with --resume.", soft_wrap=True)
+        raise
+    finally:
+        for player in players.values():
+            if hasattr(player, "close"):
+                player.close()
+    ratings = rate(results)
+    title = f"{env}, {games} seeds of {split}, each from both seats"
+    write_tables(out, title, results, ratings)
+    screen = open_console()
+    screen.print(plain_line(title, 200), soft_wrap=True, markup=False)
+    screen.print(
+        write_markdown(title, results, ratings).split("\n", 2)[2], soft_wrap=True, markup=False, highlight=False
+    )
+    screen.print(f"table: {out / 'table.png'}; games to watch: vlgym ui {out}", soft_wrap=True, markup=False)
+
+
+def _make(name: str, options: dict[str, Any]) -> Policy:
+    if name == SearchPolicy.name:
+        return SearchPolicy()
+    return make_policy(name, {} if name in PLAIN else options)

@@ -1,0 +1,118 @@
+"""The results of a tournament as Markdown, JSON and a picture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from ..durable import write_whole
+from .play import DRAW, Result
+from .ratings import Rating
+
+SIDE, LEFT, TOP, SIZE = 96, 220, 60, 18
+"""Pixels of a cell, of the names at the left and at the top, and of a letter."""
+
+LOST, EVEN, WON = np.array([190, 80, 60]), np.array([240, 240, 236]), np.array([60, 130, 90])
+
+
+def write_tables(folder: Path, title: str, results: Sequence[Result], ratings: Sequence[Rating]) -> None:
+    """Write `table.md`, `table.json` and `table.png` into a folder."""
+    write_whole(folder / "table.md", write_markdown(title, results, ratings))
+    data = {
+        "title": title, "games": len(results), "cooperative": is_cooperative(results),
+        "ratings": [asdict(rating) for rating in ratings],
+        "pairs": list_pairs(results, [each.name for each in ratings]),
+    }  # fmt: skip
+    write_whole(folder / "table.json", json.dumps(data, indent=2) + "\n")
+    draw_table(results, [each.name for each in ratings]).save(folder / "table.png")
+
+
+def is_cooperative(results: Sequence[Result]) -> bool:
+    """Whether both seats were paid the same in every game, and not always nothing: then nobody wins or loses."""
+    same = all(abs(result.returns[0] - result.returns[1]) <= DRAW for result in results)
+    return same and any(abs(result.returns[0]) > DRAW for result in results)
+
+
+def list_pairs(results: Sequence[Result], names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return wins, draws, losses and mean returns of each pair, from the side of the one that comes first."""
+    found = []
+    for index, one in enumerate(names):
+        for other in names[index + 1 :]:
+            games = [result for result in results if set(result.players) == {one, other}]
+            points = [result.points(one) for result in games]
+            if games:
+                found.append(
+                    {
+                        "player": one, "other": other, "games": len(games), "wins": points.count(1.0),
+                        "draws": points.count(0.5), "losses": points.count(0.0),
+                        "return": float(np.mean([result.return_of(one) for result in games])),
+                        "other_return": float(np.mean([result.return_of(other) for result in games])),
+                    }
+                )  # fmt: skip
+    return found
+
+
+def write_markdown(title: str, results: Sequence[Result], ratings: Sequence[Rating]) -> str:
+    """Return the two tables: the players, and their pairs."""
+    lines = [f"# {title}", ""]
+    if is_cooperative(results):
+        lines += ["Both seats are paid the same in this game, so there are no ratings.", ""]
+        lines += ["| pair | games | mean return |", "|---|---|---|"]
+        for pair in list_pairs(results, [each.name for each in ratings]):
+            lines.append(
+                f"| {_cell(pair['player'])} and {_cell(pair['other'])} | {pair['games']} | {pair['return']:.3f} |"
+            )
+        return "\n".join(lines) + "\n"
+    lines += ["| player | rating | 95 % interval | games | points | mean return |", "|---|---|---|---|---|---|"]
+    for each in ratings:
+        lines.append(
+            f"| {_cell(each.name)} | {each.rating:+.0f} | {each.low:+.0f} to {each.high:+.0f} | {each.games} | "
+            f"{each.points:.3f} | {each.mean_return:+.3f} |"
+        )
+    lines += ["", "Points: wins and half the draws, over games. Ratings: Bradley and Terry's model in Elo's units.", ""]
+    lines += ["| pair | games | wins | draws | losses | mean returns |", "|---|---|---|---|---|---|"]
+    for pair in list_pairs(results, [each.name for each in ratings]):
+        lines.append(
+            f"| {_cell(pair['player'])} against {_cell(pair['other'])} | {pair['games']} | {pair['wins']} | "
+            f"{pair['draws']} | {pair['losses']} | {pair['return']:+.3f}, {pair['other_return']:+.3f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def draw_table(results: Sequence[Result], names: Sequence[str]) -> Image.Image:
+    """Return the points of each player (row) against each other one (column), as coloured cells."""
+    count = len(names)
+    picture = Image.new("RGB", (LEFT + SIDE * count + 10, TOP + SIDE * count + 10), "white")
+    pen = ImageDraw.Draw(picture)
+    font = ImageFont.load_default(SIZE)
+    for row, one in enumerate(names):
+        pen.text((LEFT - 10, TOP + SIDE * (row + 0.5)), _short(one, 20), "black", font, anchor="rm")
+        pen.text((LEFT + SIDE * (row + 0.5), TOP - 12), _short(one, 9), "black", font, anchor="ms")
+        for column, other in enumerate(names):
+            box = (LEFT + SIDE * column, TOP + SIDE * row, LEFT + SIDE * (column + 1), TOP + SIDE * (row + 1))
+            points = [result.points(one) for result in results if set(result.players) == {one, other}]
+            if one == other or not points:
+                pen.rectangle(box, "white", (200, 200, 200))
+                continue
+            share = float(np.mean(points))
+            far = WON if share > 0.5 else LOST
+            shade = EVEN + (far - EVEN) * abs(share - 0.5) * 2
+            pen.rectangle(box, tuple(int(part) for part in shade), (200, 200, 200))
+            ink = "white" if abs(share - 0.5) > 0.3 else "black"
+            pen.text((box[0] + SIDE / 2, box[1] + SIDE / 2), f"{share:.2f}", ink, font, anchor="mm")
+    return picture
+
+
+def _short(name: str, most: int) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+def _cell(name: str) -> str:
+    """A name inside a table."""
+    return name.replace("|", "\\|").replace("\n", " ")
