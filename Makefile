@@ -7,6 +7,7 @@ SERVERS := .venv-servers
 # fast-downward's build calls `python` by name, which plain Debian does not have.
 PIP := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt
 ALL := '.[train,eval,ui]'
+DEMO := '.[train,ui]' -e plugins/cards
 PLUGINS := $(foreach plugin,$(wildcard plugins/*/pyproject.toml),-e $(dir $(plugin)))
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
 SEED ?= 0
@@ -88,7 +89,7 @@ $(VENV)/torch.txt: $(VENV)/bin/python
 
 $(VENV)/.demo: $(VENV)/bin/python $(VENV)/torch.txt pyproject.toml constraints.txt plugins/cards/pyproject.toml
 	$(call step,installing torch (a CPU build is 200 MB),$(PIP) -r $(VENV)/torch.txt)
-	$(call step,installing vlgym and the learner (about 1 minute beside the downloads),$(PIP) -e '.[train,ui]' -e plugins/cards)
+	$(call step,installing vlgym and the learner (about 1 minute beside the downloads),$(PIP) -e $(DEMO))
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.demo $(wildcard plugins/*/pyproject.toml)

@@ -111,6 +111,15 @@ def test_every_demo_gets_a_new_folder_unless_one_is_named() -> None:
     assert "--out runs/mine" in shown[2]
 
 
+@pytest.mark.parametrize("target", ["demo", "test", "servers"])
+def test_the_shell_can_read_what_make_gives_it(target: str, tmp_path: Path) -> None:
+    call = ["make", "-n", target, f"VENV={tmp_path / 'new'}", f"SERVERS={tmp_path / 'servers'}", "TORCH=cpu"]
+    recipes = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert "pip" in recipes  # a new environment asks for every step
+    read = subprocess.run(["sh", "-n"], input=recipes, capture_output=True, text=True, check=False)
+    assert not read.returncode, read.stderr
+
+
 @pytest.mark.xdist_group("one worker")
 def test_a_group_of_tests_stays_in_one_worker(request: pytest.FixtureRequest) -> None:
     if request.config.getoption("loadgroup", False):  # so pytest-xdist tells groups apart; it fails silently otherwise
