@@ -86,6 +86,9 @@ def wait(driver, css: str, text: str = ""):
     return Wait(driver, SECONDS, ignored_exceptions=[Exception]).until(look, f"{css} {text}")
 
 
+WIDTH = "return document.querySelector('img.own').naturalWidth"
+
+
 def press(driver, key: str) -> None:
     driver.find_element(By.TAG_NAME, "body").send_keys(key)
 
@@ -114,8 +117,7 @@ def test_arrow_keys_walk_through_the_turns_and_the_episodes(browser, server: str
     press(browser, Keys.ARROW_DOWN)
     wait(browser, "h1", "#1")
     assert browser.execute_script("return window.kept")
-    picture = browser.find_element(By.CSS_SELECTOR, "img.own")
-    assert browser.execute_script("return arguments[0].naturalWidth", picture) == 32
+    Wait(browser, SECONDS).until(lambda _: browser.execute_script(WIDTH) == 32)  # the picture has come
     press(browser, Keys.ARROW_UP)
     press(browser, " ")  # plays to the end
     wait(browser, ".steps", "turn 3 of 3")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from .index import Episode
 
 PAGE = 50  # episodes on a page
+T = TypeVar("T")
 LONGEST = 200  # characters of a word in an address
 RESULTS = {"won": "won", "lost": "lost", "open": "not ended"}
 ORDERS: dict[str, tuple[str, Callable[[Episode], Any]]] = {
@@ -96,8 +97,8 @@ def choose(episodes: Iterable[Episode], choice: Choice) -> list[Episode]:
     return sorted(found, key=compared, reverse=choice.sort.startswith("-"))
 
 
-def cut_page(found: Sequence[Episode], page: int) -> tuple[Sequence[Episode], int, int]:
-    """Return the episodes of a page, its number (the last one where there are fewer) and how many pages there are."""
+def cut_page(found: Sequence[T], page: int) -> tuple[Sequence[T], int, int]:
+    """Return what stands on a page, its number (the last one where there are fewer) and how many pages there are."""
     pages = max(1, -(-len(found) // PAGE))
     page = min(page, pages)
     return found[(page - 1) * PAGE : page * PAGE], page, pages

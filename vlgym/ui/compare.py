@@ -83,7 +83,7 @@ def pair_up(episodes: Iterable[Episode], first: str, second: str) -> Iterator[Pa
         first: key of a run.
         second: key of another one.
     """
-    sides: dict[str, dict[tuple[object, ...], Episode]] = {first: {}, second: {}}
+    sides: dict[str, dict[tuple[str, str, int, int], Episode]] = {first: {}, second: {}}
     for episode in episodes:
         if episode.run in sides and episode.seed is not None:
             same = (episode.env_id, episode.part, episode.seed, episode.repeat)

@@ -15,6 +15,7 @@ import base64
 import json
 import os
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -36,12 +37,6 @@ from ..types import Message, Reply, StepRecord, Turn
 
 MOST_ACTIONS = 500
 """Legal actions beyond so many are not sent; their replies can be typed all the same."""
-
-
-class Nobody:
-    """Stands for the person in the run's record."""
-
-    name = "human"
 
 
 class Conversation:
@@ -74,6 +69,28 @@ class Conversation:
         return said if isinstance(said, dict) else {}
 
 
+class Person:
+    """Answers a prompt through the page.
+
+    Args:
+        pipe: to the page.
+        env: what is played.
+    """
+
+    name = "human"
+
+    def __init__(self, pipe: Conversation, env: VLEnv) -> None:
+        self.pipe, self.env = pipe, env
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        """Wait for what the person says to each prompt.
+
+        Raises:
+            EOFError: the page ended the game.
+        """
+        return [Reply(_ask(self.pipe, self.env, turn)) for turn in turns]
+
+
 def play(pipe: Conversation, settings: dict[str, Any]) -> None:
     """Play all episodes of a plan, each answered through the pipe, and write each down when it ends.
 
@@ -86,12 +103,13 @@ def play(pipe: Conversation, settings: dict[str, Any]) -> None:
         arguments=settings["arguments"],
     )  # fmt: skip
     session = {"command": "vlgym ui", "started": datetime.now(UTC).isoformat(timespec="seconds")}
-    run = describe_evaluation([part], Nobody(), builders={}, prices=Prices().to_dict())
     env = part.make()
+    person = Person(pipe, env)
     try:
+        run = describe_evaluation([part], person, builders={}, prices=Prices().to_dict())
         with EvaluationFolder(Path(settings["out"]), run, session=session, resume=False) as folder:
             for job in list_jobs([part]):
-                records, last = _play_episode(pipe, env, part, job.number)
+                records, last = _play_episode(person, part, job.number)
                 folder.write(records)
                 pipe.say(
                     "episode", episode=job.number, before=last, success=records[-1].success, turns=len(records),
@@ -101,15 +119,16 @@ def play(pipe: Conversation, settings: dict[str, Any]) -> None:
         close_env(env)
 
 
-def _play_episode(pipe: Conversation, env: VLEnv, part: Part, number: int) -> tuple[list[StepRecord], dict[str, Any]]:
+def _play_episode(person: Person, part: Part, number: int) -> tuple[list[StepRecord], dict[str, Any]]:
     """Return the records of an episode, and what the page shows of its last reply."""
+    env = person.env
     runner = Runner([env], split=part.split, first_episode=number, episodes=1, part=part.key)
     records: list[StepRecord] = []
     before: dict[str, Any] = {}
     while not runner.done:
         turn = runner.turns()[0]
-        pipe.say("turn", episode=number, before=before, **_describe(env, turn))
-        reply, after = end_reply(env.parser, Reply(_ask(pipe, env, turn)))
+        person.pipe.say("turn", episode=number, before=before, **_describe(env, turn))
+        reply, after = end_reply(env.parser, person.reply([turn])[0])
         record = runner.advance([turn], [reply], "human")[0]
         record.after, record.final_messages = after, None
         records.append(record)
@@ -126,7 +145,7 @@ def _ask(pipe: Conversation, env: VLEnv, turn: Turn) -> str:
     while True:
         said = pipe.hear()
         if said.get("oracle"):
-            solved = OraclePolicy(fallback=True).reply([turn])[0].text if env.vlgym_spec.oracle != "none" else None
+            solved = OraclePolicy(fallback=True).reply([turn])[0].text if _oracle(env) != "none" else None
             pipe.say("oracle", reply=solved)
         elif isinstance(said.get("action"), int):
             actions = env.legal_actions()
@@ -137,12 +156,16 @@ def _ask(pipe: Conversation, env: VLEnv, turn: Turn) -> str:
             return complete_reply(env, said["reply"])
 
 
+def _oracle(env: VLEnv) -> str:
+    return env.vlgym_spec.oracle if env.vlgym_spec is not None else "none"
+
+
 def _describe(env: VLEnv, turn: Turn) -> dict[str, Any]:
     actions = env.legal_actions()
     pictures: list[str] = []
     return {
         "seed": turn.seed, "turn": turn.turn, "max_turns": env.max_turns, "actions": actions[:MOST_ACTIONS],
-        "more": max(0, len(actions) - MOST_ACTIONS), "lines": takes_lines(env), "oracle": env.vlgym_spec.oracle,
+        "more": max(0, len(actions) - MOST_ACTIONS), "lines": takes_lines(env), "oracle": _oracle(env),
         "messages": [_plain(message, pictures) for message in turn.messages], "pictures": pictures,
         "text": unwrap(env).state_text(), "format": env.parser.describe(),
     }  # fmt: skip
