@@ -5,7 +5,8 @@ docs/cli.md            from the command line's own --help
 docs/hooks.md          from vlgym/hookspecs.py
 docs/errors.md         from vlgym/errors.py
 docs/check.md          from the docstrings of the checks (vlgym/testing/)
-docs/write-a-plugin.md its printed files, from tests/fixtures/
+docs/write-a-plugin.md, docs/games.md, docs/tutorials/*.md   the files that they print, from tests/fixtures/ and from
+                       `vlgym new-plugin`
 docs/baselines/*.md    their flags, docstrings and presets, from baselines/ (docs/flags.py)
 docs/FAMILY.md         parts of its card and its options, from the environments' classes (docs/cards.py)
 docs/studies/NAME.md   from the raw runs beside it, docs/studies/NAME.json
@@ -15,10 +16,13 @@ any page               figures that it quotes from a result, marked as docs/figu
 from __future__ import annotations
 
 import argparse
+import contextlib
 import inspect
+import io
 import json
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 DOCS = Path(__file__).parent
@@ -64,7 +68,10 @@ def generate() -> dict[str, str]:
         "check.md": write_checks(),
         **{name: cards.fill_in(text) for name, text in texts.items() if cards.MARK.search(text)},
         **write_studies(),
-        "write-a-plugin.md": fill_in_files((DOCS / "write-a-plugin.md").read_text(encoding="utf-8")),
+        **{
+            str(page.relative_to(DOCS)): fill_in_files(page.read_text(encoding="utf-8"))
+            for page in (DOCS / "write-a-plugin.md", DOCS / "games.md", *sorted((DOCS / "tutorials").glob("*.md")))
+        },
     }
     marked = {}
     for name in [
@@ -150,6 +157,7 @@ def write_cli() -> str:
 def write_checks() -> str:
     """One section per check of the certificate: what holds, what the check sees, and what it cannot see."""
     from vlgym.testing import ALL_CHECKS, GAME_CHECKS
+    from vlgym.testing.checks import RFC_008
 
     lines = [
         BANNER + "# Checks\n",
@@ -158,7 +166,9 @@ def write_checks() -> str:
         "[benchmarks/planted_faults.md](benchmarks/planted_faults.md) has the faults that were planted to test the "
         "checks, [benchmarks/behaviour_mutations.md](benchmarks/behaviour_mutations.md) the broken rules that the "
         "fingerprint was tested with, and [benchmarks/card_pictures.md](benchmarks/card_pictures.md) how far pictures "
-        "are told apart.\n",
+        "are told apart. `vlgym check ID --certificate FILE` writes results, evidence and versions down; where "
+        "OpenEnv's RFC 008 has a name for what a check looks for, the section gives it, and the file too (the "
+        "procedures differ: `vlgym/testing/checks.py`).\n",
     ]
     for name, check in ALL_CHECKS.items():
         if name == next(iter(GAME_CHECKS)):
@@ -167,6 +177,8 @@ def write_checks() -> str:
         head, _, rest = told.partition("\n\n")
         lines.append(f"## `{name}`\n\n{_join(head)}\n")
         lines += [f"{_join(rest)}\n"] if rest else []
+        if name in RFC_008:
+            lines.append(f"RFC 008: {', '.join(f'`{each}`' for each in RFC_008[name])}.\n")
     return "\n".join(lines)
 
 
@@ -215,14 +227,26 @@ def write_studies() -> dict[str, str]:
 
 
 def fill_in_files(text: str) -> str:
-    """Put the file that each `<!-- file: path -->` names below it, as a code block."""
+    """Put the file that each `<!-- file: path -->` names below it, as a code block; and of each `<!-- new-plugin NAME
+    OPTION...: path -->` the file of the plugin that `vlgym new-plugin` then writes."""
 
     def replace(match: re.Match[str]) -> str:
-        path = ROOT / match.group(1)
-        language = LANGUAGES.get(path.suffix, "")
-        return f"<!-- file: {match.group(1)} -->\n```{language}\n{path.read_text(encoding='utf-8').rstrip()}\n```"
+        mark, words, name = match.groups()
+        if words is None:
+            return _print_file(mark, ROOT / name)
+        from vlgym.cli.app import main as call
 
-    return re.sub(r"<!-- file: (\S+) -->(?:\n```\w*\n.*?\n```)?", replace, text, flags=re.DOTALL)
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+            call(["new-plugin", *words.split(), "--out", folder])
+            return _print_file(mark, Path(folder) / name)
+
+    return re.sub(
+        r"(<!-- (?:file|new-plugin ([^:\n]+)): (\S+) -->)(?:\n```\w*\n.*?\n```)?", replace, text, flags=re.DOTALL
+    )
+
+
+def _print_file(mark: str, path: Path) -> str:
+    return f"{mark}\n```{LANGUAGES.get(path.suffix, '')}\n{path.read_text(encoding='utf-8').rstrip()}\n```"
 
 
 def _show(measured: dict[str, float] | None) -> str:

@@ -36,6 +36,10 @@ CHOSEN = (
     "NumberLine", "EZPoints", "Points24", "Blackjack", "OneRoom", "PutNext", "Sign",
     "ALFWorld", "WebShop", "Sokoban", "Football", "WebUI",
 )  # fmt: skip
+GAMES = (
+    "TicTacToe", "ConnectFour", "Breakthrough", "Battleship", "KuhnPoker", "LeducHoldem", "Hanabi", "KitchenPair",
+    "CoinGame",
+)  # fmt: skip
 GROUPS = ("small-v0", "small-v1", "v0", "v1", "v2", "large-v0", "large-v1", "huge-v0")
 TILE, LABEL, COLUMNS, GAP = 224, 22, 4, 8
 LONGEST = 120
@@ -144,6 +148,14 @@ def draw_sight() -> None:
     save("sight", [*tiles, ("", np.full((TILE, TILE, 3), 255, np.uint8)), *history[:4]], 5)
 
 
+def draw_games() -> None:
+    """Six pictures of a whole game of each kind, as the oracle's seat sees it against the oracle."""
+    for title in GAMES:
+        env_id = f"vlgym/{title}-v0"
+        frames = play(env_id, {"seat": 0, "opponents": "oracle"}, describe_game, seed=episode_seed(env_id, "test", 0))
+        save(f"game_{title.lower()}", pick(frames, 6), 3)
+
+
 def draw_studies() -> None:
     """The plot of each study whose raw runs are kept."""
     from baselines.studies.arms import STUDIES
@@ -155,7 +167,8 @@ def draw_studies() -> None:
 
 PICTURES: dict[str, Callable[[], None]] = {
     "gallery": draw_gallery, "evaluation": draw_evaluation, "sokoban": draw_sokoban, "webui": draw_webui,
-    "football": draw_football, "terminal": draw_terminal, "sight": draw_sight, "studies": draw_studies,
+    "football": draw_football, "terminal": draw_terminal, "sight": draw_sight, "games": draw_games,
+    "studies": draw_studies,
 }  # fmt: skip
 
 
@@ -210,6 +223,11 @@ def describe_history(info: dict[str, Any]) -> str:
     last = info["vlgym"]["turn"] == 3
     place = ("first", "second", "third", "last")[info["asked"]]
     return f"SeeHistory: the {place}? {info['answer']}" if last else f"SeeHistory: picture {info['vlgym']['turn'] + 1}"
+
+
+def describe_game(info: dict[str, Any]) -> str:
+    """Which turn of this seat it is, and what was won."""
+    return f"turn {info['vlgym']['turn'] + 1}{', won' if info['success'] else ''}"
 
 
 def save(name: str, tiles: Sequence[Tile], columns: int) -> None:

@@ -73,14 +73,31 @@ def test_the_same_seed_gives_the_same_game_after_another_history() -> None:
     assert play_out(one, 5) == play_out(other, 5)
 
 
-def test_an_unreadable_reply_spends_a_turn_of_the_seats_view_and_the_game_waits() -> None:
-    env = vlgym.make("vlgym/Nim-v0", seat=0)
+def test_where_it_is_asked_for_the_game_waits_for_a_readable_reply() -> None:
+    env = vlgym.make("vlgym/Nim-v0", seat=0, invalid_action="noop")
     before = env.reset(seed=0)[0]["image"]
     observation, reward, _, _, info = env.step("what?")
     assert info["invalid_action"]
     assert reward == 0
     assert (observation["image"] == before).all()
     assert env.turn == 1
+
+
+def test_by_default_a_game_without_an_idle_action_cannot_be_put_off_and_pays_nothing_for_it() -> None:
+    env = vlgym.make("vlgym/Nim-v0", opponents="random")
+    assert (env.invalid_action, vlgym.make("vlgym/Meet-v0").invalid_action) == ("random", "noop")
+    paid = set()
+    for seed in range(60):
+        env.reset(seed=seed)
+        total, terminated, truncated = 0.0, False, False
+        while not terminated and not truncated:
+            _, reward, terminated, truncated, info = env.step("what?")
+            total += reward
+        assert terminated
+        assert not info["success"]
+        assert env.won(info["seat"]) == (total == 0)
+        paid.add(total)
+    assert paid == {0.0, -1.0}  # a game that chance won pays nothing, one that was lost costs what it costs
 
 
 def test_a_policy_holds_a_seat_and_sees_that_seats_prompt_and_history() -> None:

@@ -14,20 +14,21 @@ from fresh import make_fresh, run_fresh
 from vlgym.cli.app import main
 from vlgym.errors import UserError
 from vlgym.scaffold import write_plugin
-from vlgym.testing import CHECKS
+from vlgym.testing import ALL_CHECKS, CHECKS
 
 pytestmark = pytest.mark.xdist_group("new plugin")  # one worker, so that the environment is made once
-BOTH = "vlgym-tea-room,vlgym-card-table"
+BOTH = "vlgym-tea-room,vlgym-card-table,vlgym-stone-pile"
 WORDS = ("stand", "take a card")
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of two new plugins: one with rules of its own, one that wraps Gymnasium's Blackjack."""
+    """The folder of three new plugins: one with rules of its own, one that wraps Gymnasium's Blackjack, a game."""
     folder = tmp_path_factory.mktemp("written")
     assert main(["new-plugin", "tea-room", "--out", str(folder)]) == 0
     words = ["--wrap", "Blackjack-v1", "--actions", ",".join(WORDS)]
     assert main(["new-plugin", "card-table", *words, "--out", str(folder)]) == 0
+    assert main(["new-plugin", "stone-pile", "--multi-agent", "--out", str(folder)]) == 0
     return folder
 
 
@@ -55,12 +56,30 @@ def test_what_is_written_earns_the_whole_certificate_without_a_warning(python: P
     assert not [check for check in certificate["checks"] if check.get("warning")]
 
 
-@pytest.mark.parametrize(("name", "own"), [("tea-room", 6), ("card-table", 1)])
-def test_its_own_tests_pass_and_hold_the_certificate(python: Path, written: Path, name: str, own: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "own", "checks"), [("tea-room", 6, CHECKS), ("card-table", 1, CHECKS), ("stone-pile", 12, ALL_CHECKS)]
+)
+def test_its_own_tests_pass_and_hold_the_certificate(
+    python: Path, written: Path, name: str, own: int, checks: dict[str, object]
+) -> None:
     folder = written / f"vlgym-{name}"
     done = run_fresh(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", plugins=BOTH, cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{own + len(CHECKS)} passed" in done.stdout
+    assert f"{own + len(checks)} passed" in done.stdout
+    assert "warning" not in done.stdout  # no property of what is written is warned of
+
+
+def test_a_game_is_short_and_two_policies_play_it(python: Path, written: Path, tmp_path: Path) -> None:
+    source = written / "vlgym-stone-pile" / "src" / "vlgym_stone_pile"
+    lines = [line for path in source.glob("*.py") for line in path.read_text().splitlines() if line.strip()]
+    assert len(lines) <= 80  # docs/games.md says so
+    out = tmp_path / "cup"
+    done = run_fresh(
+        python, "-m", "vlgym", "tournament", "random", "oracle", "--env", "stone-pile/StonePile-v0", "--games", "4",
+        "--out", str(out), plugins=BOTH, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "| oracle |" in (out / "table.md").read_text()
 
 
 def test_what_breaks_the_contract_fails_by_the_name_of_its_property(
@@ -134,6 +153,7 @@ def test_the_words_are_the_wrapped_actions_in_their_order(python: Path) -> None:
         (["vlgym"], "is taken"),
         (["cards"], "vlgym-cards is a distribution that exists already"),
         (["tea", "--actions", "a,b"], "--wrap"),
+        (["tea", "--wrap", "CartPole-v1", "--multi-agent"], "give one of them"),
         (["tea", "--wrap", "FrozenLake-v7"], "Gymnasium cannot make it"),
         (["tea", "--wrap", "a b; c"], "is not an environment id"),
         (["tea", "--wrap", "Pendulum-v1"], "discrete"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,10 @@ WAITING = 8
 class MultiVLEnv(MultiGame, VLEnv):
     """One seat's view of a game; the others are played by `opponents`.
 
-    Here an unreadable reply is what it is in every `VLEnv`: with `invalid_action="noop"` the game waits, and a turn is
-    spent. Where all seats are driven (`Table`, PettingZoo) nobody waits: see `Table.step`.
+    Where all seats are driven (`Table`, PettingZoo) nobody waits for an unreadable reply: see `Table.step`. Here a game
+    without an idle action does not wait either: who has lost the game could else put off its end until the turn limit.
+    A random legal action stands for the reply; what that earns is not paid, only what it costs, and a game that it wins
+    is no success.
 
     `info` also holds `seat`, the seat of this episode.
 
@@ -40,14 +43,19 @@ class MultiVLEnv(MultiGame, VLEnv):
         seat: the seat that this environment plays; `None` draws one for each episode from its seed.
         opponents: who plays the other seats: `random`, `oracle` or `search` (the game's own players), a policy, or a
             dict that gives each of the other seats one of these.
+        invalid_action: as of `VLEnv`; by default `noop` (the game waits, and a turn is spent) where the game has an
+            idle action, else `random`.
         **kwargs: of `VLEnv`.
 
     Raises:
         UserError: an argument is out of its range.
     """
 
-    def __init__(self, *, seat: int | None = None, opponents: Any = "random", **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(
+        self, *, seat: int | None = None, opponents: Any = "random", invalid_action: str | None = None, **kwargs: Any
+    ) -> None:
+        usual = "random" if type(self).idle is MultiGame.idle else "noop"
+        super().__init__(invalid_action=usual if invalid_action is None else invalid_action, **kwargs)
         self.seat = None if seat is None else check_seat(self, seat)
         self.opponents = opponents
         self._table = Table(self, limit=WAITING * self.max_turns)
@@ -55,6 +63,7 @@ class MultiVLEnv(MultiGame, VLEnv):
         self._table.remembers = {s for s, player in enumerate(self._players) if not isinstance(player, str)}
         self._seat_now = self.seat or 0
         self._pending = 0.0
+        self._forced = False  # an unreadable reply ended the game
 
     @property
     def title(self) -> str:
@@ -71,17 +80,19 @@ class MultiVLEnv(MultiGame, VLEnv):
         return match_legal(wanted, self.moves(seat))
 
     def resolve_arguments(self) -> dict[str, Any]:
-        """The opponents by their names."""
+        """The opponents by their names, and what an unreadable reply does."""
         names = [player if isinstance(player, str) else player.name for player in self._players]
+        others: Any = names[0]
         if isinstance(self.opponents, Mapping):
-            return {"opponents": {str(s): name for s, name in enumerate(names) if s != self.seat}}
-        return {"opponents": names[0]}
+            others = {str(s): name for s, name in enumerate(names) if s != self.seat}
+        return {"opponents": others, "invalid_action": self.invalid_action}
 
     # ---- VLEnv's game, for one seat --------------------------------------------------------------------------------
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         """Draw the seat, deal, and let the others move until it is this seat's turn."""
         drawn = int(rng.integers(self.seats))
+        self._forced = False
         self._seat_now = drawn if self.seat is None else self.seat
         self._table.seed = self.reset_seed
         self._table.begin(draw_seeds(rng), options)
@@ -95,6 +106,11 @@ class MultiVLEnv(MultiGame, VLEnv):
         if not table.over:
             reward += self._play_round({self._seat_now: action}) + self._let_others_move()
         return Outcome(reward, table.terminated, table.truncated, table.feedback)
+
+    def _fail(self, failure: str, executed: list[str], reward: float) -> tuple[list[str], Outcome, str]:
+        actions, outcome, failure = super()._fail(failure, executed, reward)
+        self._forced = self._table.over
+        return actions, replace(outcome, reward=min(outcome.reward, reward - self.invalid_penalty)), failure
 
     def image(self) -> Image:
         """Draw what this seat sees."""
@@ -116,7 +132,7 @@ class MultiVLEnv(MultiGame, VLEnv):
 
     def success(self) -> bool:
         """Whether this seat has succeeded."""
-        return self.won(self._seat_now)
+        return self.won(self._seat_now) and not self._forced
 
     def oracle(self) -> str | None:
         """The oracle's action for this seat."""
@@ -144,6 +160,7 @@ class MultiVLEnv(MultiGame, VLEnv):
             "chance": copy.deepcopy(self._chance.bit_generator.state),
             "seat": self._seat_now,
             "pending": self._pending,
+            "forced": self._forced,
         }
 
     def load(self, state: dict[str, Any]) -> None:
@@ -155,6 +172,7 @@ class MultiVLEnv(MultiGame, VLEnv):
         self._chance = np.random.default_rng(0)
         self._chance.bit_generator.state = copy.deepcopy(state["chance"])
         self._pending = float(state["pending"])
+        self._forced = bool(state["forced"])
 
     # ---- the others ------------------------------------------------------------------------------------------------
 

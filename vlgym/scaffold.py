@@ -12,8 +12,8 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from importlib.metadata import packages_distributions
-from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -37,6 +37,7 @@ COMMON = {
     "init.py.in": "src/$package/__init__.py", "plugin.py.in": "src/$package/plugin.py",
 }  # fmt: skip
 OWN = {"environment.py.in": "src/$package/environment.py", "test_environment.py.in": "tests/test_environment.py"}
+GAME = {"game.py.in": "src/$package/environment.py", "test_game.py.in": "tests/test_environment.py"}
 WRAPPED = {"wrapped.py.in": "src/$package/environment.py", "test_wrapped.py.in": "tests/test_environment.py"}
 
 
@@ -50,7 +51,9 @@ class NewPlugin:
     warning: str = ""
 
 
-def write_plugin(name: str, parent: Path, wrap: str | None = None, actions: Sequence[str] = ()) -> NewPlugin:
+def write_plugin(
+    name: str, parent: Path, wrap: str | None = None, actions: Sequence[str] = (), *, multi_agent: bool = False
+) -> NewPlugin:
     """Write a plugin's folder, `vlgym-NAME`.
 
     Args:
@@ -58,6 +61,7 @@ def write_plugin(name: str, parent: Path, wrap: str | None = None, actions: Sequ
         parent: where the folder is made.
         wrap: id of a Gymnasium environment with discrete actions; by default the plugin has rules of its own.
         actions: words for the actions of `wrap`, from the first to the last; by default `action 0`, `action 1`, ...
+        multi_agent: write a game of two agents.
 
     Raises:
         UserError: a name that cannot be taken, a folder that exists or cannot be made, or an environment that cannot
@@ -66,19 +70,25 @@ def write_plugin(name: str, parent: Path, wrap: str | None = None, actions: Sequ
     check_name(name)
     if actions and wrap is None:
         raise UserError("--actions names the actions of the environment that --wrap names; give both.")
+    if multi_agent and wrap is not None:
+        raise UserError("--multi-agent writes a game of its own, --wrap takes one of Gymnasium's; give one of them.")
     title = "".join(word.capitalize() for word in name.split("-"))
     values: dict[str, Any] = {
         "name": name, "namespace": name, "distribution": f"vlgym-{name}", "package": f"vlgym_{name.replace('-', '_')}",
         "warning": "", "cls": title, "env_id": f"{name}/{title}-v0", "year": datetime.date.today().year,
     }  # fmt: skip
-    values |= describe_wrapped(wrap, actions) if wrap is not None else describe_own()
+    if wrap is not None:
+        files, settings = WRAPPED, describe_wrapped(wrap, actions)
+    else:
+        files, settings = (GAME, describe_game()) if multi_agent else (OWN, describe_own())
+    values |= settings
     folder = parent / values["distribution"]
     if folder.exists():
         raise UserError(f"{folder} exists already; take another name, or another place with --out.")
     try:
         parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=parent, prefix=".new-plugin-") as made:
-            _fill(Path(made) / "plugin", {**COMMON, **(WRAPPED if wrap is not None else OWN)}, values)
+            _fill(Path(made) / "plugin", {**COMMON, **files}, values)
             shutil.move(Path(made) / "plugin", folder)
     except OSError as error:
         raise UserError(f"{folder} cannot be made ({error.strerror}); choose another place with --out.") from None
@@ -115,6 +125,15 @@ def describe_own() -> dict[str, Any]:
         "skills": '"navigation", "perception"', "image_size": "(140, 140)", "oracle": "exact",
         "random_success_below": "0.5",
         "dependencies": f'"vlgym>={_version()}", "numpy>=2.0", "pillow>=10.3"',
+    }  # fmt: skip
+
+
+def describe_game() -> dict[str, Any]:
+    """What the templates need for a game of two agents."""
+    return {
+        **describe_own(), "summary": "Take one or two stones in turn; who takes the last one wins.", "max_turns": 8,
+        "reward_range": "(-1.0, 1.0)", "success_rule": "This seat has taken the last stone.",
+        "skills": '"several agents",', "image_size": "(112, 224)", "random_success_below": "0.8",
     }  # fmt: skip
 
 
@@ -211,7 +230,7 @@ def _version() -> str:
 
 def _fill(folder: Path, wanted: Mapping[str, str], values: Mapping[str, Any]) -> None:
     """Write the templates, their names filled in, too."""
-    source = files("vlgym") / "templates" / "plugin"
+    source = resources.files("vlgym") / "templates" / "plugin"
     for template, name in wanted.items():
         path = folder / Template(name).substitute(values)
         path.parent.mkdir(parents=True, exist_ok=True)

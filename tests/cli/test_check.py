@@ -1,12 +1,15 @@
 """`vlgym check`: certificates, their exit status, and their JSON."""
 
 import json
+from pathlib import Path
 
 import pytest
 from toys import installed, make_spec
 
+import vlgym
 from vlgym.cli.app import main
 from vlgym.registry import get_registry
+from vlgym.testing.checks import ALL_CHECKS, RFC_008
 
 WALK = make_spec()
 HASTY = make_spec("vlgym/Hasty-v0", "broken_toys:Impatient")
@@ -40,8 +43,33 @@ def test_json_is_the_only_output(capsys: pytest.CaptureFixture[str]) -> None:
     assert [(item["id"], item["passed"]) for item in data] == [("vlgym/Hasty-v0", False), ("vlgym/Walk-v0", True)]
     assert data[0]["checks"][0] == {
         "name": "turn_limit", "passed": False, "evidence": "turn 4 of unreadable replies terminated the episode",
-        "warning": False,
+        "warning": False, "rfc008": [],
     }  # fmt: skip
+
+
+def test_a_certificate_file_holds_results_versions_and_the_names_of_rfc_008(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "new" / "certificate.json"
+    with installed(WALK, HASTY):
+        assert main(["check", "vlgym/Walk-v0", "--only", "card", "--certificate", str(file)]) == 0
+        good = json.loads(file.read_text(encoding="utf-8"))
+        assert main(["check", "vlgym/Walk-v0", "vlgym/Hasty-v0", *ONLY, f"--certificate={file}"]) == 1
+        bad = json.loads(file.read_text(encoding="utf-8"))
+        assert main(["check", "vlgym/Walk-v0", "--certificate", str(tmp_path)]) == 2
+    assert "this is a folder" in capsys.readouterr().err
+    assert (good["kind"], good["format"], good["passed"], bad["passed"]) == ("vlgym certificate", 1, True, False)
+    assert good["versions"]["vlgym"] == vlgym.__version__
+    (walk,) = good["certificates"]
+    assert (walk["id"], walk["distribution"]) == ("vlgym/Walk-v0", "vlgym-toys")
+    assert walk["checks"][0]["rfc008"] == ["static.manifest"]
+    assert [item["passed"] for item in bad["certificates"]] == [True, False]
+
+
+def test_names_of_rfc_008_are_given_to_checks_that_exist() -> None:
+    assert set(RFC_008) < set(ALL_CHECKS)
+    levels = {name.partition(".")[0] for names in RFC_008.values() for name in names}
+    assert levels <= {"static", "runtime", "semantic", "hub"}
 
 
 def test_all_means_every_installed_environment(

@@ -22,6 +22,7 @@ CALLS = {
     "eval": ["eval", "--policy=random", f"--env={ENV}", "--out=run"], "report": ["report", NOWHERE],
     "compare": ["compare", NOWHERE, NOWHERE], "leaderboard": ["leaderboard", ".", "--out=site"],
     "ui": ["ui", "--port=0"],
+    "tournament": ["tournament", "random", "oracle", "--env=vlgym/TicTacToe-v0", "--out=run"],
 }  # fmt: skip
 """A call of each command that works, or would work for long."""
 WRONG = {
@@ -30,11 +31,13 @@ WRONG = {
 }  # fmt: skip
 KINDS = {
     "--seed": "integer", "--index": "integer", "--repeats": "integer", "--path": "path", "--out": "path",
+    "--certificate": "path",
     "--replay": "path", "--arg": "text", "--env": "text", "--family": "text", "--id": "text", "--only": "text",
     "--parser": "text", "--picture": "text", "--wrap": "text", "--actions": "text", "--skill": "text",
     "--difficulty": "text", "--host": "text", "--port": "integer",
     "--planner": "text", "--policy": "text", "--split": "text", "--suite": "text", "--env-kwargs": "text",
     "--policy-arg": "text", "--base-url": "text", "--api-key-env": "text", "--episodes": "integer",
+    "--games": "integer",
     "--history-turns": "integer", "--history-images": "integer", "--num-envs": "integer", "--concurrency": "integer",
     "--max-tokens": "integer", "--max-retries": "integer", "--temperature": "number", "--timeout": "number",
     "--requests-per-minute": "number", "--price-in": "number", "--price-out": "number", "--max-cost": "number",

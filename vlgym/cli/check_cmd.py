@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import UserError, check_choice
+from ..durable import write_whole
+from ..errors import UserError, check_choice, check_writable
 from ..installing import how_to_install_all
 from ..registry import get_registry
 from ..terminal import is_live
@@ -25,9 +28,17 @@ def check(
         list[str] | None, typer.Option("--only", metavar="NAME", help="Only this check; may be repeated.")
     ] = None,
     arg: Arguments = None,
+    certificate_file: Annotated[
+        Path | None,
+        typer.Option("--certificate", metavar="FILE", help="Also write results, evidence and versions to this file."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Test environments against the whole contract and print a certificate for each."""
+    if certificate_file is not None:
+        check_writable("--certificate", certificate_file)
+        if certificate_file.is_dir():
+            raise UserError(f"--certificate {certificate_file}: this is a folder; name a file in it.")
     registry = get_registry()
     if every == bool(env_ids):
         raise UserError("Name the environments to check, or give --all: vlgym check vlgym/NumberLine-v0")
@@ -46,6 +57,12 @@ def check(
             check_choice("--only", name, ALL_CHECKS)
     certificates = [_certify(env_id, arguments, only, quiet=as_json) for env_id in chosen]
     passed = all(certificate.passed for certificate in certificates)
+    if certificate_file is not None:
+        from ..testing.certificate import to_file
+
+        text = json.dumps(to_file(certificates, arguments), indent=2, ensure_ascii=False)
+        certificate_file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(certificate_file, f"{text}\n")
     if as_json:
         print_json([certificate.to_dict() for certificate in certificates])
     elif len(certificates) > 1:

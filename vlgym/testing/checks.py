@@ -28,6 +28,7 @@ __all__ = [
     "ALL_CHECKS",
     "CHECKS",
     "GAME_CHECKS",
+    "RFC_008",
     "VARIANT_CHECKS",
     "CheckFailure",
     "CheckResult",
@@ -79,6 +80,30 @@ GAME_CHECKS: dict[str, Callable[[Subject], str]] = {
 """The properties that games of several agents must have besides."""
 
 ALL_CHECKS = {**CHECKS, **GAME_CHECKS}
+
+RFC_008: dict[str, tuple[str, ...]] = {
+    "card": ("static.manifest",),
+    "gymnasium": ("runtime.observation_schema",),
+    "values": ("runtime.reward_well_formed",),
+    "leak": ("semantic.no_solution_leakage",),
+    "words": ("semantic.canary_floor",),
+    "determinism": ("runtime.seed_control", "runtime.episode_determinism"),
+    "history": ("runtime.episode_isolation",),
+    "processes": ("runtime.episode_determinism",),
+    "state": ("semantic.replayability",),
+    "oracle": ("semantic.oracle_max",),
+    "floor": ("semantic.floor_gap",),
+    "rewards": ("runtime.reward_well_formed",),
+    "garbage": ("semantic.canary_floor",),
+    "prompt": ("runtime.tool_declaration_accuracy",),
+    "side_effects": ("runtime.host_containment", "runtime.network_policy"),
+    "splits": ("static.task_distribution_pinning",),
+    "recorded": ("hub.immutable_versioning",),
+}
+"""What OpenEnv's RFC 008 (rfcs/008-environment-auto-validation.md of huggingface/OpenEnv, in review in August 2026)
+calls a property that one of ours is evidence for. The procedures differ: ours run in this process, without a container,
+so `side_effects` watches where theirs encloses, and `oracle` asks for what the card promises, not for the highest
+reward. Properties that the RFC has no name for are missing here: pictures, parsers, blind floors, seats and others."""
 
 VARIANT_CHECKS = (
     "card", "gymnasium", "determinism", "state", "oracle", "floor", "rewards", "prompt", "splits", "recorded",

@@ -270,12 +270,15 @@ def check_rewards(subject: Subject) -> str:
 
 def check_turn_limit(subject: Subject) -> str:
     """An episode of unreadable replies is truncated at the turn limit, not terminated; where the environment's
-    `invalid_action` is `terminate`, the first one terminates it.
+    `invalid_action` is `terminate`, the first one terminates it; where it is `random`, this is tested with `noop`.
 
     Sees: an end too early or too late, and a step after it, up to turn 25. Cannot see: limits of another kind.
     """
     limit = min(subject.spec.max_turns, 25)
     env = subject.make(max_turns=limit)
+    if env.invalid_action == "random":  # a random action may end the episode by the rules
+        env.close()
+        env = subject.make(max_turns=limit, invalid_action="noop")
     at_once = env.invalid_action == "terminate"
     env.reset(seed=5)
     for turn in range(1 if at_once else limit):

@@ -10,7 +10,7 @@ from vlgym.types import Image
 from .art import GOLD, INK, WHITE, Canvas, Grid
 from .spiel import SpielGame, search
 
-STRONG, MODEST = 1000, 50
+STRONG, MODEST = 2000, 100
 """Simulations of the tree search for a move: of the oracle, and of the opponent `search`."""
 
 NAMES = ("black", "white")

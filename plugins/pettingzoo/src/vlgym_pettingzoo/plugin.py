@@ -68,7 +68,7 @@ BATTLESHIP = _card(
     "Battleship", "battleship", "Find and sink three hidden ships before yours are sunk.",
     max_turns=20, reward_range=(-3.0, 3.0), success_rule="this seat has sunk more ships than it lost",
     skills=("reading", "planning", "hidden information"), difficulty="medium", kwargs={"opponents": "search"},
-    oracle="planner", oracle_success=0.6, random_success_below=0.3,
+    oracle="planner", oracle_success=0.25, random_success_below=0.3,
 )  # fmt: skip
 KITCHEN = _card(
     "KitchenPair", "kitchen", "Two cooks make onion soup together.", image_size=(448, 448),
