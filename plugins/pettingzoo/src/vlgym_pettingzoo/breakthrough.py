@@ -29,8 +29,8 @@ class Breakthrough(SpielGame):
     Endings: terminated by a win; truncated after 60 turns of a seat, which legal play does not reach.
     Success: a win.
     Splits: train, val and test differ by seed: which seat is played, and so how the opponent plays.
-    Oracle: a planner, not proved optimal: OpenSpiel's Monte Carlo tree search with 1,000 simulations a move. The
-        opponent `search`, the default, is the same player with 50.
+    Oracle: a planner, not proved optimal: OpenSpiel's Monte Carlo tree search with 2,000 simulations a move. The
+        opponent `search`, the default, is the same player with 100.
     References: OpenSpiel 2.0.2, `breakthrough(rows=6,columns=6)` and `MCTSBot`. Drawing and texts are this package's.
 
     Args:
