@@ -30,10 +30,10 @@ command -v c++ >/dev/null || echo 'There is no compiler for the packages built f
 endef
 
 .DELETE_ON_ERROR:  # a half-made .venv does not count as one
-.PHONY: help demo test servers gpu fast lint docs registry system install benchmarks clean
+.PHONY: help demo test servers gpu fast lint docs docs-site dist registry system install benchmarks clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
 demo: $(VENV)/.demo  ## train the tiny model on NumberLine by VL-DAC and plot its learning curve; SEED=N, OUT=FOLDER, TORCH=cpu|default
 	$(BIN)/python -m baselines.vldac --env vlgym/NumberLine-v1 --warm.target 0.25 --kl-coef 0.02 --seed $(SEED) $(if $(OUT),--out $(OUT))
@@ -57,6 +57,14 @@ lint: install  ## style and types
 
 docs: install  ## regenerate the pages that are made from the code
 	$(BIN)/python docs/generate.py
+
+docs-site: install system  ## build the documentation site with its gallery: build/site/index.html
+	$(BIN)/python docs/animate.py build/gallery
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/site
+	@echo 'open build/site/index.html'
+
+dist: install  ## build what is uploaded: sdists and wheels of the core and every plugin, in dist/
+	$(BIN)/python docs/build_dist.py dist
 
 registry: install system  ## measure every first-party environment and rewrite registry.yaml
 	$(BIN)/vlgym registry write
@@ -93,7 +101,7 @@ $(VENV)/.demo: $(VENV)/bin/python $(VENV)/torch.txt pyproject.toml constraints.t
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.demo $(wildcard plugins/*/pyproject.toml)
-	$(call step,installing all plugins and the test tools (about 3 minutes beside the downloads: fast-downward is compiled),$(PIP) -e $(ALL) $(PLUGINS) --group test --group lint)
+	$(call step,installing all plugins and the test tools (about 3 minutes beside the downloads: fast-downward is compiled),$(PIP) -e $(ALL) $(PLUGINS) --group test --group lint --group docs --group dist)
 	@touch $@
 
 # What the servers need stands in an environment beside .venv, which lends it all else: torchvision would change what

@@ -34,12 +34,12 @@ HARMLESS = {"git clone <this repository> vlgym", "cd vlgym", ". .venv/bin/activa
 FENCE = re.compile(r"^```(\w*)\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
 SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 """Code within a text: it ends with as many backticks as it begins with."""
-TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 PIP_TAKES_A_VALUE = {"-c", "--extra-index-url"}
 PROGRAM = re.compile(r"(?:\w+=\S+ )*(?:python3?|vlgym|torchrun|make|pip|apt-get) ")
 LINE = re.compile(
     r"\s+(?:\w+=\S+ )*(?:python3? (?:-m |\S+\.py)|torchrun -|vlgym [a-z-]+(?: |$)|pip install|apt-get install|"
-    r"make [a-z]+(?:\s+#|$))"
+    r"make [a-z-]+(?:\s+#|$))"
 )
 LOOSE = re.compile(
     r"python3? -m \w+|python3? \S+\.py\b|torchrun -\S+|(?<!Usage: )\bvlgym (?:"

@@ -123,11 +123,13 @@ def test_every_quoted_repository_path_exists() -> None:
 
 
 def test_every_quoted_make_target_exists() -> None:
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     quoted = set()
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        quoted |= set(re.findall(r"`make ([a-z]+)\b", text)) | set(re.findall(r"^make ([a-z]+)\b", text, re.MULTILINE))
+        quoted |= set(re.findall(r"`make ([a-z-]+)\b", text)) | set(
+            re.findall(r"^make ([a-z-]+)\b", text, re.MULTILINE)
+        )
     assert {"demo", "test"} <= quoted
     assert quoted <= targets
 

@@ -78,6 +78,7 @@ def test_a_plugin_is_named_after_its_folder_and_found_through_its_entry_point(fa
 
 def test_the_version_in_the_code_is_the_distributions() -> None:
     assert f'__version__ = "{CORE["version"]}"' in (ROOT / "vlgym" / "__init__.py").read_text()
+    assert f"\nversion: {CORE['version']}\n" in (ROOT / "CITATION.cff").read_text()
 
 
 def test_every_direct_dependency_is_pinned_for_the_tests() -> None:
@@ -96,7 +97,7 @@ def test_the_readme_the_makefile_and_ci_name_the_same_commands() -> None:
     section = (ROOT / "README.md").read_text().split("## Two commands")[1].split("\n## ")[0]
     readme = re.findall(r"^make (\w+)", section, re.MULTILINE)
     ci = re.findall(r"^make (\w+)", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
-    targets = set(re.findall(r"^(\w+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    targets = set(re.findall(r"^([\w-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
     contributing = re.findall(r"^make (\w+)", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
     assert readme == ["demo", "test"]
     assert ci == ["demo", "lint", "test", "servers"]

@@ -1,0 +1,79 @@
+"""Draw the gallery's moving pictures: the oracle's first test episode of every environment, as a model sees it.
+
+    python docs/animate.py build/gallery               # build/gallery/animations/*.webp, as docs/gallery.md names them
+    python docs/animate.py build/gallery --id vlgym/NumberLine-v1
+
+What stands there already is kept. Needs the plugins installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from PIL import Image
+
+DOCS = Path(__file__).parent
+sys.path[:0] = [str(DOCS), str(DOCS.parent)]
+
+from generate import WIDTH, list_shown  # noqa: E402
+
+from vlgym.durable import write_whole  # noqa: E402
+from vlgym.env_failures import close_env  # noqa: E402
+from vlgym.making import make  # noqa: E402
+from vlgym.seeding import episode_seed  # noqa: E402
+
+MOST, SECOND = 40, 1000
+"""Pictures of an animation, and milliseconds in a second."""
+
+
+def main() -> None:
+    """Draw what is missing."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="where `animations` is made")
+    parser.add_argument("--id", action="append", metavar="ID", help="only this environment; may be repeated")
+    asked = parser.parse_args()
+    folder = asked.folder / "animations"
+    folder.mkdir(parents=True, exist_ok=True)
+    chosen = [spec.id for spec in list_shown() if not asked.id or spec.id in asked.id]
+    for number, env_id in enumerate(chosen, 1):
+        path = folder / f"{env_id.replace('/', '-')}.webp"
+        if not path.exists():
+            print(f"{number} of {len(chosen)}: {env_id}", file=sys.stderr, flush=True)
+            save(play(env_id), path)
+
+
+def play(env_id: str) -> list[Image.Image]:
+    """Return the pictures of an episode, smaller, the first and the last among them."""
+    env = make(env_id)
+    try:
+        observation, _ = env.reset(seed=episode_seed(env_id, "test", 0))
+        frames, ended = [shrink(observation["image"])], False
+        while not ended:
+            observation, _, terminated, truncated, _ = env.step(env.solve() or env.action_space.sample())
+            frames.append(shrink(observation["image"]))
+            ended = terminated or truncated
+    finally:
+        close_env(env)
+    chosen = range(len(frames)) if len(frames) <= MOST else (k * (len(frames) - 1) // (MOST - 1) for k in range(MOST))
+    return [frames[index] for index in chosen]
+
+
+def shrink(image: object) -> Image.Image:
+    """Return a picture of the gallery's width."""
+    picture = Image.fromarray(image)  # type: ignore[arg-type]
+    return picture.resize((WIDTH, max(1, round(picture.height * WIDTH / picture.width))), Image.Resampling.LANCZOS)
+
+
+def save(frames: list[Image.Image], path: Path) -> None:
+    """Write an animation that begins again after its last picture was shown for two seconds."""
+    part = path.with_suffix(".part")
+    times = [SECOND // 2] * (len(frames) - 1) + [2 * SECOND]
+    frames[0].save(part, "WEBP", save_all=True, append_images=frames[1:], duration=times, loop=0, quality=70)
+    write_whole(path, part.read_bytes())
+    part.unlink()
+
+
+if __name__ == "__main__":
+    main()
