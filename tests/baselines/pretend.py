@@ -196,6 +196,11 @@ def accelerator() -> Iterator[None]:
         for owner, name, new in (
             (torch.cuda, "is_available", lambda: True),
             (torch.cuda, "device_count", lambda: 1),
+            (
+                torch.accelerator,
+                "current_accelerator",
+                lambda check_available=False: None,
+            ),  # a CUDA build without a GPU
             (torch.cuda, "synchronize", lambda device=None: None),
             (torch.cuda, "max_memory_allocated", lambda device=None: 0),
             (torch.cuda, "reset_peak_memory_stats", lambda device=None: None),

@@ -86,6 +86,16 @@ def wait(driver, css: str, text: str = ""):
     return Wait(driver, SECONDS, ignored_exceptions=[Exception]).until(look, f"{css} {text}")
 
 
+def wait_after(driver, turn: int) -> str:
+    """The heading of the page when that turn is over."""
+
+    def look(_: object):
+        heading = driver.find_element(By.CSS_SELECTOR, "main h2").text
+        return heading if f"Turn {turn} " not in heading else ""
+
+    return Wait(driver, SECONDS, ignored_exceptions=[Exception]).until(look, f"after turn {turn}")
+
+
 WIDTH = "return document.querySelector('img.own').naturalWidth"
 
 
@@ -169,11 +179,12 @@ def test_a_whole_game_of_each_family_is_played_by_typing(browser, server: str, f
         reply = wait(browser, "pre.reply").text
         browser.execute_script("arguments[0].value = arguments[1]", wait(browser, "textarea[name=reply]"), reply)
         wait(browser, "form.write button").click()
-        if wait(browser, "main h2").text.startswith(("Won", "Lost")):
+        heading = wait_after(browser, turn)
+        if heading.startswith(("Won", "Lost")):
             break
     (run,) = (folder / "human").glob(env_id.split("/")[1] + "-001")
     ((*_, last),) = read_trajectories(run)
-    assert (last.turn + 1, last.success) == (turn, wait(browser, "main h2").text.startswith("Won"))
+    assert (last.turn + 1, last.success) == (turn, heading.startswith("Won"))
     assert last.terminated or last.truncated
 
 
@@ -185,10 +196,7 @@ def test_sokoban_is_played_by_arrow_keys(browser, server: str, folder: Path) -> 
         wait(browser, "h2", f"Turn {turn} ")
         word = re.findall(r"<action>(\w+)</action>", wait(browser, "pre.reply").text)[0]
         press(browser, arrows[word])
-        Wait(browser, SECONDS, ignored_exceptions=[Exception]).until(
-            lambda driver, turn=turn: f"Turn {turn} " not in driver.find_element(By.CSS_SELECTOR, "main h2").text
-        )
-        if wait(browser, "main h2").text.startswith("Won"):
+        if wait_after(browser, turn).startswith("Won"):
             break
     ((*_, last),) = read_trajectories(folder / "human" / "Sokoban-v0-001")
     assert last.success
