@@ -27,7 +27,8 @@ def make_fresh(folder: Path, sources: Sequence[Path]) -> Path:
     shared = {sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]}
     (site / "shared.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in sorted(shared)))
     built = [str(path) for path in sorted(folder.glob("*.whl"))]
-    subprocess.run([str(python), "-m", "pip", "install", "-q", "--no-deps", *built], check=True, timeout=300)
+    if built:
+        subprocess.run([str(python), "-m", "pip", "install", "-q", "--no-deps", *built], check=True, timeout=300)
     return python
 
 

@@ -65,7 +65,7 @@ def test_all_of_them_install_from_the_folder_and_play(dist: Path, tmp_path: Path
     subprocess.run([*call, "--find-links", str(dist), *wanted], check=True, timeout=600, capture_output=True)
     code = tmp_path / "play.py"
     code.write_text(PLAY.format(ids=LIGHT))
-    done = run_fresh(python, str(code), plugins=",".join(wanted[1:]), cwd=tmp_path)
+    done = run_fresh(python, "-E", str(code), plugins=",".join(wanted[1:]), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     inside, count, plugins = json.loads(done.stdout.splitlines()[-1])
     assert inside

@@ -75,7 +75,7 @@ def write_plugin(
     title = "".join(word.capitalize() for word in name.split("-"))
     values: dict[str, Any] = {
         "name": name, "namespace": name, "distribution": f"vlgym-{name}", "package": f"vlgym_{name.replace('-', '_')}",
-        "warning": "", "cls": title, "env_id": f"{name}/{title}-v0", "year": datetime.date.today().year,
+        "warning": "", "promise": "", "cls": title, "env_id": f"{name}/{title}-v0", "year": datetime.date.today().year,
     }  # fmt: skip
     if wrap is not None:
         files, settings = WRAPPED, describe_wrapped(wrap, actions)
@@ -131,9 +131,11 @@ def describe_own() -> dict[str, Any]:
 def describe_game() -> dict[str, Any]:
     """What the templates need for a game of two agents."""
     return {
-        **describe_own(), "summary": "Take one or two stones in turn; who takes the last one wins.", "max_turns": 8,
+        **describe_own(), "summary": "Take one, two or three stones in turn; who takes the last one wins.",
+        "max_turns": 8,
         "reward_range": "(-1.0, 1.0)", "success_rule": "This seat has taken the last stone.",
         "skills": '"several agents",', "image_size": "(112, 224)", "random_success_below": "0.8",
+        "promise": "\n    oracle_success=0.85,  # who begins at a multiple of four may lose",
     }  # fmt: skip
 
 

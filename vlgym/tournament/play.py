@@ -272,7 +272,7 @@ def read_results(folder: Path) -> list[Result]:
         with (folder / RESULTS).open(encoding="utf-8") as file:
             for line in file:
                 row = unseal(json.loads(line))
-                pairs = {name: tuple(row.pop(name)) for name in ("players", "returns", "invalid")}
+                pairs: dict[str, Any] = {name: tuple(row.pop(name)) for name in ("players", "returns", "invalid")}
                 found.append(Result(**row, **pairs))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise TrajectoryError(f"{folder / RESULTS} cannot be read: {error}") from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class Hanabi(SpielGame):
         after 60 turns of a seat.
     Success: the game is over with at least 14 points. `score` is the share of 25.
     Splits: train, val and test differ by seed: the cards and the seat.
-    Oracle: a player by rules that uses only what a player may know. Default opponent: the same. `docs/games.md` has its
+    Oracle: a player by rules that uses only what a player may know. Default opponent: the same. registry.yaml has its
         mean score.
     References: Bard et al., The Hanabi Challenge, 2020. OpenSpiel 2.0.2, `hanabi(players=2)`. Drawing, texts and the
         player by rules are this package's.
@@ -114,7 +114,8 @@ class Hanabi(SpielGame):
 
     def _dealt_at(self, player: int) -> list[int]:
         """Where in the history the cards of a player's hand were dealt."""
-        state, hands = replay(self.spiel, ()), ([], [])  # type: tuple[Any, tuple[list[int], list[int]]]
+        state: Any = replay(self.spiel, ())
+        hands: tuple[list[int], list[int]] = ([], [])
         receiver = 0
         for index, action in enumerate(self.state.history()):
             if state.is_chance_node():

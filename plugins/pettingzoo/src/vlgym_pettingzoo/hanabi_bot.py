@@ -7,7 +7,7 @@ It has no convention with the other player: a hint says what it says.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 COLOURS = "RYGWB"
@@ -160,9 +160,9 @@ def _candidates(held: Held, view: View, hide: tuple[Held, ...] = ()) -> list[tup
     return [(card, left) for card, left in cards if left > 0]
 
 
-def _share(cards: list[tuple[Card, int]], holds: object) -> float:
+def _share(cards: list[tuple[Card, int]], holds: Callable[[Card], bool]) -> float:
     total = sum(left for _, left in cards)
-    return sum(left for card, left in cards if holds(card)) / total if total else 0.0  # type: ignore[operator]
+    return sum(left for card, left in cards if holds(card)) / total if total else 0.0
 
 
 def _playable(card: Card, view: View) -> bool:
