@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import inspect
 import re
 import runpy
@@ -31,6 +32,8 @@ from vlgym.registry_file import read_registry
 
 ROOT = Path(__file__).parent.parent
 HARMLESS = {"git clone <this repository> vlgym", "cd vlgym", ". .venv/bin/activate"}
+DIRECTIVE = re.compile(r"^```\{.*?^```$", re.DOTALL | re.MULTILINE)
+"""A block for the documentation site (MyST): a list of pages, or docstrings."""
 FENCE = re.compile(r"^```(\w*)\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
 SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 """Code within a text: it ends with as many backticks as it begins with."""
@@ -107,7 +110,7 @@ def find(text: str, where: str = "") -> list[Command]:
         return ""
 
     rest = []
-    for line in FENCE.sub(from_fence, text).splitlines():
+    for line in FENCE.sub(from_fence, DIRECTIVE.sub("", text)).splitlines():
         if LINE.match(line):
             found.extend(_commands(line, where, mention=False))
         else:
@@ -178,6 +181,13 @@ def _check_make(words: list[str], mention: bool) -> None:
         raise Wrong(f"the Makefile has no target {wrong[0]!r}")
 
 
+@functools.cache
+def _written() -> set[str]:
+    """Folders of the plugins that a shown `vlgym new-plugin` writes."""
+    names = {name for _, text in texts() for name in re.findall(r"^vlgym new-plugin ([\w-]+)", text, re.MULTILINE)}
+    return {f"vlgym-{name}" for name in names}
+
+
 def _check_pip(words: list[str], mention: bool) -> None:
     from packaging.requirements import Requirement
 
@@ -188,7 +198,7 @@ def _check_pip(words: list[str], mention: bool) -> None:
         if word in {"-e", "--no-deps", "--upgrade", *PIP_TAKES_A_VALUE} or before in PIP_TAKES_A_VALUE:
             continue
         if before == "-e":
-            if not (ROOT / word.partition("[")[0] / "pyproject.toml").is_file():
+            if word not in _written() and not (ROOT / word.partition("[")[0] / "pyproject.toml").is_file():
                 raise Wrong(f"{word} is no folder of a distribution")
             continue
         wanted = Requirement(word)

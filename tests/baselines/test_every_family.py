@@ -22,6 +22,7 @@ CASES = [
     pytest.param("vlgym/OneRoom-v0", ("max_turns=4",), id="miniworld"),
     pytest.param("vlgym/EZPoints-v0", ("max_turns=4",), id="cards"),
     pytest.param("vlgym/SeeDigit-v0", (), id="sight"),
+    pytest.param("vlgym/TicTacToe-v0", (), id="pettingzoo"),
 ]
 
 

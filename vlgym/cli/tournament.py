@@ -31,7 +31,7 @@ def tournament(
             help="Who plays: random, oracle, search, openai:MODEL, hf:FOLDER-OR-NAME and all that `vlgym eval` takes.",
         ),
     ],
-    env: Annotated[str, typer.Option(metavar="ID", help="A game of two agents: vlgym list --skill 'several agents'.")],
+    env: Annotated[str, typer.Option(metavar="ID", help="A game of two agents (docs/games.md).")],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for results, records and table.")],
     games: Annotated[
         int,
