@@ -39,11 +39,13 @@ The ablations of the paper's figure 4 are switches: `--kl-coef 0`, `--value-warm
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
+
+from vlgym.errors import UserError
 
 from .learning import losses
 from .learning.batch import Batch, check_log_probs, log_probs, micro_batches, minibatches, score
@@ -52,7 +54,10 @@ from .learning.command import main
 from .learning.config import RunConfig
 from .learning.losses import PolicyLoss
 from .learning.optimizers import Metrics, Optimizers, learning_rate, policy_optimizer
+from .learning.pool import FOLDER, Pool, PoolOptions
+from .learning.rating import rate_pool
 from .learning.run import Run, Update
+from .learning.self_play import SelfPlay
 from .learning.spans import action_mask
 from .learning.value import ValueHead
 from .runs import distributed
@@ -86,6 +91,13 @@ class Config(RunConfig):
     """token (VL-DAC, eq. 3) or step (RL4VLM, eq. 1): where the probability ratio is taken and clipped."""
     thought_weight: float = 0.5
     """Weight of the thoughts' log-probability in the step loss (lambda of eq. 1); used by it only."""
+    self_play: bool = False
+    """For games of several agents: the model holds every seat, or one against the pool, and each of its turns is data.
+
+    An update plays whole games: at each of --num-envs tables until --rollout-steps turns have been taken there.
+    """
+    pool: PoolOptions = field(default_factory=PoolOptions)
+    """Opponents of --self-play."""
 
     def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges."""
@@ -94,6 +106,11 @@ class Config(RunConfig):
         config.require_at_least(0, "value_warmup")
         config.require_share("gamma", "gae_lambda", "thought_weight")
         config.require_one_of("policy_loss", "token", "step")
+        config.pool.validate()
+        if config.self_play and config.double_buffer:
+            raise UserError("--self-play does not go with --double-buffer; leave one of them out.")
+        if config.pool != PoolOptions() and not config.self_play:
+            raise UserError("--pool.… names opponents of --self-play; add --self-play, or leave it out.")
         return config
 
     @property
@@ -106,9 +123,11 @@ def train(config: Config) -> Run[Config]:
     """Train a model, or go on with a run; return the run, closed."""
     with Run(config) as run:
         learner = VLDAC(run)
-        run.keep(learner.optimizers, learner.collector, {"value": learner.value})
+        run.keep(learner.optimizers, learner.games or learner.collector, {"value": learner.value})
         for update in run.updates():
             learner.make(update)
+        if learner.games is not None and run.finished():
+            rate_pool(run, learner.games)
     return run
 
 
@@ -132,12 +151,17 @@ class VLDAC:
             c.max_grad_norm,
             run.world,
         )
-        self.collector = Collector(run.envs.make_runners(), run.policy, run.envs.make_shaper(c.gamma))
+        self.games: SelfPlay | None = None
+        if c.self_play:
+            pool = Pool(run.out / FOLDER, run.weights, c.pool, c.device)
+            self.games = SelfPlay(run.envs, run.policy, pool, gamma=c.gamma)
+        else:
+            self.collector = Collector(run.envs.make_runners(), run.policy, run.envs.make_shaper(c.gamma))
 
     def make(self, update: Update) -> None:
         """Make one update: rollout, reference, check of the log-probabilities, gradient steps."""
         with update.phase("rollout"):
-            batch, metrics = self.collect()
+            batch, metrics = self.collect() if self.games is None else self.collect_games(self.games, update.number)
         with update.phase("reference"):
             if self.weights.reference is not None:
                 batch.ref = log_probs(self.weights.reference, batch, self.config)
@@ -166,6 +190,15 @@ class VLDAC:
         batch.advantages = everywhere[at : at + len(batch.samples)]
         batch.returns, batch.values = returns.flatten(), values.flatten()
         metrics["value/explained_variance"] = losses.explained_variance(values.flatten(), batch.returns)
+        return batch, metrics
+
+    def collect_games(self, games: SelfPlay, update: int) -> tuple[Batch, dict[str, float]]:
+        """Play whole games, and compute one advantage per turn."""
+        c = self.config
+        batch, metrics = games.collect(update, c.rollout_steps, self.value, c.gamma, c.gae_lambda)
+        batch.advantages = losses.normalise_advantages(batch.advantages)
+        if batch.values is not None:
+            metrics["value/explained_variance"] = losses.explained_variance(batch.values, batch.returns)
         return batch, metrics
 
     def learn(self, batch: Batch, update: int) -> dict[str, float]:

@@ -33,7 +33,8 @@ RUN = Kind(
     "run", RUN_FILE,
     (
         LOCK_FILE, "adapter", "base", "base.safetensors", "best", "checkpoints", "curve.png", "episodes",
-        "evaluation.json", "failures.jsonl", "log.jsonl", "model", "tensorboard", "*.part", "*.old", RUN_FILE,
+        "evaluation.json", "failures.jsonl", "log.jsonl", "model", "pool", "rating", "tensorboard", "*.part", "*.old",
+        RUN_FILE,
     ),
 )  # fmt: skip
 

@@ -1,0 +1,302 @@
+"""Self-play: who sits where, whose turns are data, what they are paid, and that a resumed run is the same run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from stage import SMALL, Stage
+from toy_games import MEET, NIM, Nim
+from toys import installed
+
+from baselines import vldac
+from baselines.engine.policy import Sample
+from baselines.learning.pool import Past, Pool, PoolOptions
+from baselines.learning.rating import rate_pool
+from baselines.learning.self_play import MODEL, SelfPlay
+from baselines.learning.warm_start import WarmConfig
+from baselines.runs.checkpoint import checkpoints
+from vlgym.errors import FailedError, UserError
+from vlgym.several import open_table
+from vlgym.types import Reply, Turn
+
+ONE, TWO = "<action>one</action>", "<action>two</action>"
+
+
+@pytest.fixture(autouse=True)
+def _games() -> Iterator[None]:
+    with installed(NIM, MEET):
+        yield
+
+
+class Scripted:
+    """A model policy that says what a function says; its samples teach nothing."""
+
+    name = "scripted"
+
+    def __init__(self, engine: Any, say: Callable[[Turn], str]) -> None:
+        self.engine, self.say = engine, say
+        self.asked: list[Turn] = []
+
+    def reply(self, turns: list[Turn]) -> list[Reply]:
+        self.asked += turns
+        size = self.engine.family.language_model.config.hidden_size
+        sample = Sample(torch.tensor([1]), torch.tensor([1, 2]), torch.zeros(2), torch.zeros(size), False)
+        return [Reply(self.say(turn), replace(sample)) for turn in turns]
+
+
+def make(folder: Path, env: str = "vlgym/Nim-v0", say: Callable[[Turn], str] = lambda turn: ONE, **options: Any) -> Any:
+    """Self-play at four tables, with what the model says made up."""
+    config = replace(vldac.Config(**SMALL), env=env, self_play=True, pool=PoolOptions(**options)).resolve()
+    stage = Stage(config)
+    pool = Pool(folder / "pool", stage.weights, config.pool, "cpu")
+    games = SelfPlay(stage.envs, Scripted(stage.weights.sampler, say), pool, gamma=1.0)  # type: ignore[arg-type]
+    return SimpleNamespace(games=games, pool=pool, stage=stage)
+
+
+def test_where_the_model_holds_every_seat_every_turn_is_data_and_the_rewards_of_a_game_add_up_to_nothing(tmp_path):
+    games = make(tmp_path, past=0, fixed=0).games
+    played = games.play(1, 30)
+    by_game: dict[int, list[Any]] = {}
+    for trajectory in played:
+        by_game.setdefault(trajectory[0].episode, []).append(trajectory)
+    assert len(by_game) >= 8
+    for both in by_game.values():
+        assert len(both) == 2
+        assert sum(record.reward for trajectory in both for record in trajectory) == 0
+        assert {trajectory[-1].reward for trajectory in both} == {1.0, -1.0}
+        assert [trajectory[-1].success for trajectory in both] == [t[-1].reward == 1.0 for t in both]
+        assert all(trajectory[-1].terminated and not trajectory[-1].truncated for trajectory in both)
+        assert [record.turn for record in both[0]] == list(range(len(both[0])))
+    assert len(games.policy.asked) == sum(map(len, played))
+
+
+def test_a_turn_has_the_prompt_and_the_picture_of_its_own_seat(tmp_path):
+    table = open_table("vlgym/Nim-v0")
+    for trajectory in make(tmp_path, past=0, fixed=0).games.play(1, 12):
+        table.reset(seed=trajectory[0].seed)
+        seat = int(trajectory[0].part[-1])
+        card = table.game.cards[seat]
+        for record in trajectory:
+            assert f"Your card is {card}." in record.text
+            assert f"Your card is {card}." in json.dumps(record.messages, default=lambda image: "")
+            assert record.image[10, 2 * card].tolist() == [0, 255, 0]
+
+
+def test_every_table_plays_until_it_has_its_turns_and_no_game_is_left_open(tmp_path):
+    games = make(tmp_path, past=0, fixed=0).games
+    played = games.play(1, 12)
+    assert sum(map(len, played)) >= 4 * 12
+    assert sum(map(len, played)) < 4 * (12 + 10)  # one game more at most
+    assert all(record.reward == 0 for trajectory in played for record in trajectory[:-1])
+    assert all(table.over for table in games.tables)
+
+
+def test_a_fixed_player_holds_one_seat_and_its_turns_are_no_data(tmp_path):
+    games = make(tmp_path, past=0, fixed=1, players="oracle").games
+    played = games.play(1, 20)
+    assert len({trajectory[0].episode for trajectory in played}) == len(played)
+    assert {trajectory[0].part for trajectory in played} == {"fixed, seat 0", "fixed, seat 1"}
+    lost = [trajectory[-1].reward for trajectory in played]
+    assert lost.count(-1.0) > lost.count(1.0)  # who takes one stone each time loses to the oracle
+
+
+def test_the_share_of_games_against_past_models_and_players_is_what_was_asked_for(tmp_path):
+    games = make(tmp_path, past=0.5, fixed=0.25, ramp=10).games
+    game = games.tables[0].game
+    drawn = [games._seat_players(game, 0, games.pool.options.past_share(10)) for _ in range(4000)]
+    kinds = [next((player for player in players if player != MODEL), MODEL) for players in drawn]
+    assert kinds.count(0) / 4000 == pytest.approx(0.5, abs=0.03)
+    assert kinds.count("random") / 4000 == pytest.approx(0.25, abs=0.03)
+    assert {players.index(MODEL) for players in drawn if players.count(MODEL) == 1} == {0, 1}
+    assert [games.pool.options.past_share(update) for update in (1, 5, 10, 90)] == [0.05, 0.25, 0.5, 0.5]
+
+
+def test_a_game_that_chance_wins_for_an_unreadable_reply_pays_nothing(tmp_path):
+    played = make(tmp_path, say=lambda turn: "what?", past=0, fixed=0).games.play(1, 40)
+    ends = [trajectory[-1] for trajectory in played]
+    assert {end.reward for end in ends} == {0.0, -1.0}
+    assert not any(end.success for end in ends)
+    assert all(record.invalid for trajectory in played for record in trajectory)
+
+
+@pytest.mark.parametrize(("share", "paid"), [(False, {1.0, -1.0}), (True, {0.0})])
+def test_a_shared_reward_is_the_mean_of_all_seats(tmp_path, share, paid):
+    played = make(tmp_path, past=0, fixed=0, share_reward=share).games.play(1, 12)
+    assert {trajectory[-1].reward for trajectory in played} == paid
+
+
+def test_three_that_move_at_once_are_three_trajectories_and_a_truncated_game_has_a_last_prompt(tmp_path):
+    made = make(tmp_path, "vlgym/Meet-v0", lambda turn: "<action>stay</action>", past=0, fixed=0)
+    played = made.games.play(1, 5)
+    assert {trajectory[0].part for trajectory in played} == {f"itself, seat {seat}" for seat in range(3)}
+    assert all(t[-1].truncated and t[-1].final_messages for t in played)
+    batch, _ = made.games.collect(1, 5, lambda hidden: torch.full((len(hidden),), 2.0), 0.5, 0.0)
+    ends = [i for i, record in enumerate(r for t in made.games.play(1, 5) for r in t) if record.truncated][:1]
+    assert float(batch.advantages[ends[0]]) == pytest.approx(0.5 * 2.0 - 2.0)  # the end is worth its value, not 0
+
+
+def test_the_advantage_of_a_lost_game_is_negative_in_every_turn_of_the_loser_alone(tmp_path):
+    made = make(tmp_path, past=0, fixed=0)
+    state = json.loads(json.dumps(made.games.get_state()))
+    played = made.games.play(1, 12)
+    made.games.set_state({**state, "pool": made.pool.get_state()})
+    batch, metrics = made.games.collect(2, 12, lambda hidden: torch.zeros(len(hidden)), 1.0, 1.0)
+    ends = [trajectory[-1].reward for trajectory in played for _ in trajectory]
+    assert batch.advantages.tolist() == pytest.approx(ends)
+    assert batch.returns.tolist() == pytest.approx(ends)
+    assert metrics["episode/success"] == 0.5
+    assert metrics["episode/count"] == len(played)
+
+
+def test_a_past_model_answers_with_its_own_weights_and_the_run_has_its_own_again(tmp_path):
+    made = make(tmp_path, past=1, fixed=0)
+    weights, pool = made.stage.weights, made.pool
+    pool.see(1)
+    before = [parameter.detach().clone() for parameter in weights.parameters]
+    with torch.no_grad():
+        for parameter in weights.parameters:
+            parameter.add_(0.5)
+    changed = [parameter.detach().clone() for parameter in weights.parameters]
+    seen = []
+
+    class Look:
+        def reply(self, turns: Any) -> list[Reply]:
+            seen.append([parameter.detach().clone() for parameter in weights.parameters])
+            return []
+
+    Past(pool, 0, Look()).reply([])  # type: ignore[arg-type]
+    Past(pool, None, Look()).reply([])  # type: ignore[arg-type]
+    assert all(torch.equal(a, b) for a, b in zip(seen[0], before, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(seen[1], changed, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(changed, weights.parameters, strict=True))
+
+
+def test_the_pool_keeps_its_first_and_its_newest_members_and_files_as_long_as_a_checkpoint_names_them(tmp_path):
+    made = make(tmp_path, every=2, size=3)
+    pool = made.pool
+    names = []
+    for update in range(1, 14):
+        pool.see(update)
+        names.append([member["update"] for member in pool.members])
+        files = {int(path.stem.split("-")[1]) for path in pool.folder.glob("*.safetensors")}
+        assert set(names[-1]) <= files
+        assert 2 in files or update not in (3, 4, 5, 6, 7, 8)  # it left before update 7; the last checkpoint names it
+        pool.get_state()
+    assert names[0] == [0]
+    assert names[4] == [0, 2, 4]
+    assert names[-1] == [0, 10, 12]
+    assert files == {0, 8, 10, 12}
+    pool.set_state([member for member in pool.members if member["update"] < 12])
+    assert not pool._file(12).exists()
+
+
+def test_a_damaged_file_of_the_pool_is_named(tmp_path):
+    made = make(tmp_path)
+    made.pool.see(1)
+    path = next(made.pool.folder.glob("*.safetensors"))
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(UserError, match=r"update-000000\.safetensors is damaged"), made.pool.playing(0):
+        pass
+
+
+class Broken(Nim):
+    """Raises in the middle of some games."""
+
+    def make_moves(self, moves: Any) -> Any:
+        if self.pile == 3 and self.cards[0] == 0:
+            raise RuntimeError("the engine stopped")
+        return super().make_moves(moves)
+
+
+class Dead(Nim):
+    """Raises always."""
+
+    def draw(self, seat: int) -> Any:
+        raise RuntimeError("no picture")
+
+
+def test_a_game_that_fails_is_noted_and_left_and_three_in_a_row_end_the_run(tmp_path, monkeypatch):
+    games = make(tmp_path, past=0, fixed=0).games
+    for index in range(len(games.tables)):
+        games.tables[index].game.__class__ = Broken
+    played = games.play(1, 40)
+    assert games.envs.failures[0]["error"] == "RuntimeError: the engine stopped"
+    numbers = {trajectory[0].episode for trajectory in played}
+    assert not numbers & {failure["episode"] for failure in games.envs.failures}
+    monkeypatch.setattr(Nim, "draw", Dead.draw)
+    with pytest.raises(FailedError, match="failed 3 times in a row"):
+        games.play(2, 4)
+
+
+WRONG = [
+    ({"env": "vlgym/NumberLine-v0"}, "vlgym/NumberLine-v0 is for one agent. Of several: vlgym/"),
+    ({"double_buffer": True}, "--self-play does not go with --double-buffer"),
+    ({"pool": PoolOptions(past=0.7, fixed=0.6)}, "they may be 1 at most"),
+    ({"pool": PoolOptions(players="random,strongest")}, "--pool.players='strongest' is not one of"),
+    ({"pool": PoolOptions(size=0)}, "--pool.size"),
+    ({"self_play": False, "pool": PoolOptions(past=0.1)}, "add --self-play"),
+]
+
+
+@pytest.mark.parametrize(("changes", "line"), WRONG, ids=range(len(WRONG)))
+def test_what_does_not_go_together_is_one_clear_line(tmp_path, changes, line):
+    config = vldac.Config(**{**SMALL, "env": "vlgym/Nim-v0", "out": tmp_path / "run", "self_play": True, **changes})
+    config = replace(config, warm=WarmConfig(steps=0))
+    with pytest.raises(UserError) as error:
+        vldac.train(config)
+    assert line in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_player_that_the_game_does_not_have_is_one_clear_line(tmp_path):
+    with pytest.raises(UserError, match=r"--pool\.players='oracle': vlgym/Meet-v0 has no such player; it has random\."):
+        make(tmp_path, "vlgym/Meet-v0", players="oracle")
+
+
+RUN = {
+    **SMALL, "env": "vlgym/Nim-v0", "self_play": True, "rollout_steps": 2, "eval_episodes": 2, "value_warmup": 1,
+    "lr": 1e-2, "final_lr": 1.0, "pool": PoolOptions(past=0.5, fixed=0.2, every=1, size=2, rating_games=1),
+}  # fmt: skip
+
+
+def test_a_run_that_stops_and_resumes_with_its_pool_ends_as_one_that_does_not(tmp_path):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    vldac.train(vldac.Config(**{**RUN, "out": whole}))
+    vldac.train(vldac.Config(**{**RUN, "out": parts, "updates": 2}))
+    vldac.train(vldac.Config(out=parts, resume=True, updates=4))
+    newest = [checkpoints(folder / "checkpoints")[-1] for folder in (whole, parts)]
+    one, two = ((path / "tensors.safetensors").read_bytes() for path in newest)
+    assert one == two
+    states = [json.loads((path / "state.json").read_text()) for path in newest]
+    assert states[0]["collectors"] == states[1]["collectors"]
+    assert [member["update"] for member in states[0]["collectors"][0]["pool"]] == [0, 3]
+    first, second = (np.array([row["rollout/reward"] for row in read_log(folder)]) for folder in (whole, parts))
+    assert np.array_equal(first, second)
+    table = json.loads((whole / "rating" / "update-000004" / "Nim-v0" / "table.json").read_text())
+    assert {each["name"] for each in table["ratings"]} == {"the model", "after 0 updates", "after 3 updates", "random"}
+    assert [path.name for path in sorted((parts / "rating").iterdir())] == ["update-000002", "update-000004"]
+    vldac.train(vldac.Config(**{**RUN, "out": parts, "updates": 1, "overwrite": True, "yes": True}))
+    assert [path.name for path in sorted((parts / "rating").iterdir())] == ["update-000001"]
+
+
+def read_log(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+def test_a_pool_of_a_game_of_three_is_not_rated_and_says_so(tmp_path):
+    made = make(tmp_path, "vlgym/Meet-v0", lambda turn: "<action>stay</action>")
+    said: list[str] = []
+    run = SimpleNamespace(
+        config=made.stage.config, envs=made.stage.envs, weights=made.stage.weights, out=tmp_path,
+        log=SimpleNamespace(say=said.append), title="t", state=SimpleNamespace(update=3),
+    )  # fmt: skip
+    rate_pool(run, made.games)  # type: ignore[arg-type]
+    assert said == ["rating: vlgym/Meet-v0 is not a game of two, so its pool is not rated"]
