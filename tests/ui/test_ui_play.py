@@ -10,15 +10,18 @@ import signal
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 from ui_records import BASE, ask
 
+from vlgym.arguments import to_plain
 from vlgym.errors import UserError
 from vlgym.reports.compute import compute_report
 from vlgym.trajectory import read_trajectories
+from vlgym.ui.game_process import Guest
 from vlgym.ui.games import Game, Games
 from vlgym.ui.play import name_keys
 
@@ -108,6 +111,72 @@ def test_the_models_view_is_the_prompt_that_is_recorded(tmp_path: Path) -> None:
         assert f">{message['role']}<" in text
         for part in message["content"]:
             assert part["type"] == "image" or part["text"] in text
+
+
+def shown(client: TestClient, address: str) -> str:
+    """What lies below the cover of a turn; the end of an episode has none."""
+    page = client.get(address).text
+    if "Result" in page:
+        return page
+    assert "it is your turn" in page
+    assert "<img" not in page
+    assert "Legal actions" not in page
+    (link,) = re.findall(r'href="(/play/[0-9a-f]+\?shown=\d+)"', page)
+    return client.get(link).text
+
+
+def test_two_people_at_one_screen_play_a_game_and_each_sees_the_own_side_after_a_cover(tmp_path: Path) -> None:
+    client = ask(tmp_path)
+    address = begin(client, env="vlgym/KuhnPoker-v0", opponents="me", arguments="hands=3\nseat=1")
+    players, page = [], shown(client, address)
+    while "<h2>Turn" in page:
+        players.append(re.findall(r"player (\d)</span></h2>", page)[0])
+        legal = re.findall(r'name="action" value="(\d+)"', page)
+        send(client, address, page, action=legal[0])
+        page = shown(client, address)
+    assert players[0] == "1"  # seat 0 begins the first hand, though the recorded seat is the other
+    assert set(players) == {"1", "2"}
+    assert "All 1 episode(s) are played" in page
+    folder = tmp_path / "human" / "KuhnPoker-v0-001"
+    part = json.loads((folder / "run.json").read_text())["parts"]["vlgym/KuhnPoker-v0"]
+    assert part["given"]["opponents"]["name"] == "me"
+    assert part["changed"] is True  # its floor and ceiling are those of the game's own player
+    assert [len(episode) for episode in read_trajectories(folder)] == [players.count("2")]
+
+
+def test_a_policy_holds_the_other_seat(tmp_path: Path) -> None:
+    replies = tmp_path / "replies.json"
+    replies.write_text(json.dumps(["<action>bet</action>"] * 50))
+    client = ask(tmp_path)
+    address = begin(client, env="vlgym/KuhnPoker-v0", opponents=f"scripted:{replies}", arguments="hands=2\nseat=0")
+    page = client.get(address).text
+    assert "player 1</span>" in page
+    page = send(client, address, page, reply="<action>check</action>")
+    assert re.findall(r'value="\d+">(\w+)', page) == ["fold", "call"]  # the other bet
+    run = json.loads((tmp_path / "human" / "KuhnPoker-v0-001" / "run.json").read_text())
+    assert run["parts"]["vlgym/KuhnPoker-v0"]["given"]["opponents"]["name"] == f"scripted:{replies}"
+
+
+def test_records_tell_the_name_of_a_guest_and_nothing_of_its_options() -> None:
+    guest = Guest(SimpleNamespace(name="model", key="secret", reply=list), "openai:model")  # type: ignore[arg-type]
+    assert "secret" not in json.dumps(to_plain({"opponents": guest}))
+    assert "openai:model" in json.dumps(to_plain({"opponents": guest}))
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"env": LINE, "opponents": "me"}, f"{LINE} is for one agent, so nobody can hold another seat"),
+        ({"env": "vlgym/KuhnPoker-v0", "opponents": "nobody"}, "&#39;nobody&#39; is not one of"),
+        ({"env": "vlgym/KuhnPoker-v0", "opponents": "random", "arguments": "seat=7"}, "has the seats 0, 1"),
+        ({"env": "vlgym/KuhnPoker-v0", "opponents": "scripted:/nowhere"}, "cannot be read"),
+    ],
+    ids=range(4),
+)
+def test_who_cannot_hold_a_seat_is_told_in_a_line(tmp_path: Path, said: dict[str, str], told: str) -> None:
+    page = ask(tmp_path).post("/play", data={"split": "test", **said}, headers=OWN).text
+    assert told in page
+    assert "Traceback" not in page
 
 
 def test_a_form_that_is_sent_twice_plays_one_turn(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 """One game that a person plays on the web page, in a process of its own: `python -m vlgym.ui.game_process`.
 
 The process plays an evaluation of the policy `human`: the same seeds, prompts, parser and turn limit as for a model,
-and the same records. It reads one JSON object a line and writes one a line (see `vlgym.ui.games`):
+and the same records. In a game of several agents the other seats are held by the game's players, by any policy, or by
+further people at the same screen. It reads one JSON object a line and writes one a line (see `vlgym.ui.games`):
 
-    read    {"env_id", "split", "episodes", "planner", "arguments", "out"}      what to play, first of all
+    read    {"env_id", "split", "episodes", "planner", "arguments", "out", "opponents", "options"}
+                                                                          what to play, first of all
             {"reply": text} or {"action": number of a legal action} or {"oracle": true}
     write   {"kind": "turn", ...}, {"kind": "oracle", "reply": text or null}, {"kind": "episode", ...},
             {"kind": "over"}, {"kind": "error", "line": text}
@@ -30,10 +32,15 @@ from ..evaluation.plan import Part, list_jobs
 from ..evaluation.play import end_reply
 from ..human import complete_reply, takes_lines
 from ..making import unwrap
-from ..policies import OraclePolicy
+from ..multi import PLAYERS
+from ..policies import OraclePolicy, Policy
+from ..policy_names import make_policy
 from ..rendering import encode_png
 from ..rollout import Runner
 from ..types import Message, Reply, StepRecord, Turn
+
+HOT_SEAT = "me"
+"""What stands for further people at the same screen, where a policy is asked for."""
 
 MOST_ACTIONS = 500
 """Legal actions beyond so many are not sent; their replies can be typed all the same."""
@@ -91,6 +98,71 @@ class Person:
         return [Reply(_ask(self.pipe, self.env, turn)) for turn in turns]
 
 
+class HotSeat:
+    """Further people at the same screen, who hold the other seats of a game.
+
+    Args:
+        pipe: to the page.
+
+    Attributes:
+        episode: number of the episode that is played.
+    """
+
+    name = "human"
+
+    def __init__(self, pipe: Conversation) -> None:
+        self.pipe, self.episode = pipe, 0
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        """Wait for what is said at each seat.
+
+        Raises:
+            EOFError: the page ended the game.
+        """
+        replies = []
+        for turn in turns:
+            chair: Any = turn.env
+            game = chair.table.game
+            self.pipe.say(
+                "turn", episode=self.episode, before={}, hot=True,
+                **_describe(chair, turn, game.tell(chair.seat), game.max_turns, chair.seat),
+            )  # fmt: skip
+            replies.append(Reply(_ask(self.pipe, chair, turn)))
+        return replies
+
+
+class Guest:
+    """A policy of which records tell the name alone: the options of one may be secret.
+
+    Args:
+        policy: who answers.
+        name: as it is recorded.
+    """
+
+    def __init__(self, policy: Policy, name: str) -> None:
+        self._policy, self.name = policy, name
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        """What the policy answers."""
+        return self._policy.reply(turns)
+
+
+def seat_others(others: str, options: dict[str, Any], people: HotSeat) -> Any:
+    """Return who holds the other seats, as `opponents` of a game takes it.
+
+    Args:
+        others: `HOT_SEAT`, a player of the game, or a policy as `vlgym eval` names it.
+        options: of the policy.
+        people: who is meant by `HOT_SEAT`.
+
+    Raises:
+        UserError: there is no such policy, or it has no such option.
+    """
+    if others in PLAYERS:
+        return others
+    return Guest(people if others == HOT_SEAT else make_policy(others, options), others)
+
+
 def play(pipe: Conversation, settings: dict[str, Any]) -> None:
     """Play all episodes of a plan, each answered through the pipe, and write each down when it ends.
 
@@ -98,9 +170,12 @@ def play(pipe: Conversation, settings: dict[str, Any]) -> None:
         UserError: the environment cannot be made.
         EOFError: the page ended the game.
     """
+    arguments, others, people = dict(settings["arguments"]), settings.get("opponents", ""), HotSeat(pipe)
+    if others:
+        arguments["opponents"] = seat_others(others, settings.get("options", {}), people)
     (part,) = plan_ids(
         [settings["env_id"]], episodes=settings["episodes"], split=settings["split"], planner=settings["planner"],
-        arguments=settings["arguments"],
+        arguments=arguments,
     )  # fmt: skip
     session = {"command": "vlgym ui", "started": datetime.now(UTC).isoformat(timespec="seconds")}
     env = part.make()
@@ -109,7 +184,8 @@ def play(pipe: Conversation, settings: dict[str, Any]) -> None:
         run = describe_evaluation([part], person, builders={}, prices=Prices().to_dict())
         with EvaluationFolder(Path(settings["out"]), run, session=session, resume=False) as folder:
             for job in list_jobs([part]):
-                records, last = _play_episode(person, part, job.number)
+                people.episode = job.number
+                records, last = _play_episode(person, part, job.number, hot=others == HOT_SEAT)
                 folder.write(records)
                 pipe.say(
                     "episode", episode=job.number, before=last, success=records[-1].success, turns=len(records),
@@ -119,7 +195,7 @@ def play(pipe: Conversation, settings: dict[str, Any]) -> None:
         close_env(env)
 
 
-def _play_episode(person: Person, part: Part, number: int) -> tuple[list[StepRecord], dict[str, Any]]:
+def _play_episode(person: Person, part: Part, number: int, *, hot: bool) -> tuple[list[StepRecord], dict[str, Any]]:
     """Return the records of an episode, and what the page shows of its last reply."""
     env = person.env
     runner = Runner([env], split=part.split, first_episode=number, episodes=1, part=part.key)
@@ -127,7 +203,10 @@ def _play_episode(person: Person, part: Part, number: int) -> tuple[list[StepRec
     before: dict[str, Any] = {}
     while not runner.done:
         turn = runner.turns()[0]
-        person.pipe.say("turn", episode=number, before=before, **_describe(env, turn))
+        person.pipe.say(
+            "turn", episode=number, before=before, hot=hot,
+            **_describe(env, turn, unwrap(env).state_text(), env.max_turns, getattr(unwrap(env), "seat_now", None)),
+        )  # fmt: skip
         reply, after = end_reply(env.parser, person.reply([turn])[0])
         record = runner.advance([turn], [reply], "human")[0]
         record.after, record.final_messages = after, None
@@ -140,7 +219,7 @@ def _play_episode(person: Person, part: Part, number: int) -> tuple[list[StepRec
     return records, before
 
 
-def _ask(pipe: Conversation, env: VLEnv, turn: Turn) -> str:
+def _ask(pipe: Conversation, env: Any, turn: Turn) -> str:
     """Return the reply that the person gives; a bare legal action is put into the reply format, as in a terminal."""
     while True:
         said = pipe.hear()
@@ -156,18 +235,27 @@ def _ask(pipe: Conversation, env: VLEnv, turn: Turn) -> str:
             return complete_reply(env, said["reply"])
 
 
-def _oracle(env: VLEnv) -> str:
+def _oracle(env: Any) -> str:
     return env.vlgym_spec.oracle if env.vlgym_spec is not None else "none"
 
 
-def _describe(env: VLEnv, turn: Turn) -> dict[str, Any]:
+def _describe(env: Any, turn: Turn, text: str, max_turns: int, seat: int | None) -> dict[str, Any]:
+    """What the page shows of a turn.
+
+    Args:
+        env: the environment, or a seat of a game.
+        turn: as a policy gets it.
+        text: what the turn says beyond the picture.
+        max_turns: of an episode.
+        seat: whose turn it is, in a game of several agents.
+    """
     actions = env.legal_actions()
     pictures: list[str] = []
     return {
-        "seed": turn.seed, "turn": turn.turn, "max_turns": env.max_turns, "actions": actions[:MOST_ACTIONS],
+        "seed": turn.seed, "turn": turn.turn, "max_turns": max_turns, "actions": actions[:MOST_ACTIONS],
         "more": max(0, len(actions) - MOST_ACTIONS), "lines": takes_lines(env), "oracle": _oracle(env),
         "messages": [_plain(message, pictures) for message in turn.messages], "pictures": pictures,
-        "text": unwrap(env).state_text(), "format": env.parser.describe(),
+        "text": text, "format": env.parser.describe(), "seat": seat,
     }  # fmt: skip
 
 

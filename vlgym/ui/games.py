@@ -91,9 +91,23 @@ class Games:
         self._lock = threading.Lock()
 
     def begin(
-        self, env_id: str, split: str, episodes: int, arguments: Mapping[str, Any], planner: str | None = None
+        self,
+        env_id: str,
+        split: str,
+        episodes: int,
+        arguments: Mapping[str, Any],
+        planner: str | None = None,
+        *,
+        opponents: str = "",
+        options: Mapping[str, Any] | None = None,
     ) -> Game:
         """Begin a game and wait for its first turn.
+
+        Args:
+            env_id, split, episodes, arguments, planner: what is played.
+            opponents: who holds the other seats of a game of several agents (`game_process.seat_others`); empty for
+                the game's default.
+            options: of the policy that `opponents` names.
 
         Raises:
             UserError: too many games are open, or the folder for records cannot be made.
@@ -103,6 +117,7 @@ class Games:
             settings = {
                 "env_id": env_id, "split": split, "episodes": episodes, "planner": planner,
                 "arguments": dict(arguments), "out": str(_new_folder(self.out, env_id)),
+                "opponents": opponents, "options": dict(options or {}),
             }  # fmt: skip
             process = subprocess.Popen(
                 self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,

@@ -21,12 +21,14 @@ from ..argument_types import read_arguments
 from ..errors import UserError
 from ..registry import get_registry
 from ..seeding import SPLITS
+from ..several import SKILL
 from .games import Game, Games
 from .index import make_key
 from .lines import as_text
 from .pages import render
 from .turns import shorten, split_reply
 
+FIELDS = ("env", "split", "episodes", "arguments", "opponents", "options")
 MOST_EPISODES = 1000
 MOST_FIELDS = 50
 KEYS = (
@@ -68,7 +70,7 @@ def _render_start(request: Request, said: Mapping[str, str], error: str = "") ->
         families.setdefault(spec.family, []).append(env_id)
     return render(
         request, "play.html", 400 if error else 200, families=families, splits=SPLITS, error=error,
-        said={name: said.get(name, "") for name in ("env", "split", "episodes", "arguments")},
+        said={name: said.get(name, "") for name in FIELDS},
         games=list(get_games(request).open.values()), out=request.app.state.settings.out,
     )  # fmt: skip
 
@@ -86,9 +88,16 @@ def _begin(request: Request, said: dict[str, str]) -> Response:
         episodes = said.get("episodes") or "1"
         if not (episodes.isascii() and episodes.isdigit() and 1 <= int(episodes[:9]) <= MOST_EPISODES):
             raise UserError(f"Episodes: {episodes[:40]!r} must be a whole number from 1 to {MOST_EPISODES}.")
-        lines = [line for line in said.get("arguments", "").splitlines() if line.strip()]
-        arguments = read_arguments(lines, "Arguments:")
-        game = get_games(request).begin(env_id, said.get("split") or "train", int(episodes), arguments)
+        arguments, options = (
+            read_arguments([line for line in said.get(name, "").splitlines() if line.strip()], f"{name.title()}:")
+            for name in ("arguments", "options")
+        )
+        others = said.get("opponents", "").strip()
+        if others and SKILL not in get_registry().get(env_id).skills:
+            raise UserError(f"{env_id} is for one agent, so nobody can hold another seat; leave 'Other seats' empty.")
+        game = get_games(request).begin(
+            env_id, said.get("split") or "train", int(episodes), arguments, opponents=others, options=options
+        )
     except UserError as error:
         return _render_start(request, said, str(error))
     return RedirectResponse(f"/play/{game.key}", 303)
@@ -100,9 +109,10 @@ def show_game(request: Request) -> Response:
     switches = {name: request.query_params.get(name) == "1" for name in ("oracle", "view")}
     if switches["oracle"] and not game.asked_oracle and game.now.get("kind") == "turn":
         get_games(request).answer(game, game.count, {"oracle": True})
+    covered = bool(game.now.get("hot")) and request.query_params.get("shown") != str(game.count)
     before = game.now.get("before") or {}
     return render(
-        request, "game.html", game=game, now=game.now, before=before, switches=switches,
+        request, "game.html", covered=covered, game=game, now=game.now, before=before, switches=switches,
         choices=list(name_keys(game.now.get("actions") or ())), messages=list(_list_messages(game.now)),
         pieces=split_reply(as_text(before.get("reply")), before.get("span")), run=make_key(game.folder.resolve()),
         won=sum(each.get("success") is True for each in game.results),
