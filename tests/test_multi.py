@@ -100,6 +100,20 @@ def test_by_default_a_game_without_an_idle_action_cannot_be_put_off_and_pays_not
     assert paid == {0.0, -1.0}  # a game that chance won pays nothing, one that was lost costs what it costs
 
 
+def test_a_game_that_chance_won_is_no_success_after_a_restore_either() -> None:
+    env, other = (vlgym.make("vlgym/Nim-v0", opponents="random") for _ in range(2))
+    for seed in range(60):
+        env.reset(seed=seed)
+        while not env.step("what?")[2]:
+            pass
+        if env.won(env.seat_now):
+            break
+    assert env.won(env.seat_now)
+    other.set_state(json.loads(json.dumps(env.get_state())))
+    assert other.won(other.seat_now)
+    assert not other.success()
+
+
 def test_a_policy_holds_a_seat_and_sees_that_seats_prompt_and_history() -> None:
     seen = []
 

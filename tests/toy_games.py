@@ -92,7 +92,7 @@ class Meet(MultiVLEnv):
     """
 
     prompt = PromptTemplate(version=1, instructions="Meet. {task} {format}", turn="{state} Legal actions: {actions}.")
-    seats: ClassVar = 3
+    seats = 3
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         self.rng = rng

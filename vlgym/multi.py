@@ -210,7 +210,7 @@ class MultiVLEnv(MultiGame, VLEnv):
     def _read_opponents(self, opponents: Any) -> list[Any]:
         """Return a player for each seat: a name of `PLAYERS`, or a policy."""
         if not isinstance(opponents, Mapping):
-            return [self._check_player("opponents", opponents)] * self.seats
+            return [self.check_player("opponents", opponents)] * self.seats
         if self.seat is None:
             raise UserError(f"opponents={{...}} names seats, so say which is yours: seat=0 to seat={self.seats - 1}.")
         others = [seat for seat in range(self.seats) if seat != self.seat]
@@ -219,13 +219,22 @@ class MultiVLEnv(MultiGame, VLEnv):
             seat = check_seat(self, int(key) if isinstance(key, str) and key.isdigit() else key, "opponents: seat")
             if seat == self.seat:
                 raise UserError(f"opponents gives a player to seat {seat}, which is yours; leave it out.")
-            given[seat] = self._check_player(f"opponents[{seat}]", player)
+            given[seat] = self.check_player(f"opponents[{seat}]", player)
         missing = [str(seat) for seat in others if seat not in given]
         if missing:
             raise UserError(f"opponents has no player for seat {', '.join(missing)}; give one, such as 'random'.")
         return [given.get(seat, "random") for seat in range(self.seats)]
 
-    def _check_player(self, name: str, player: Any) -> Any:
+    def check_player(self, name: str, player: Any) -> Any:
+        """Return a player of other seats.
+
+        Args:
+            name: of the argument, for the error.
+            player: one of `PLAYERS`, or a policy.
+
+        Raises:
+            UserError: the game has no such player, or it is no policy.
+        """
         if isinstance(player, str):
             check_choice(name, player, PLAYERS)
             lacks = type(self).advise is MultiGame.advise and (

@@ -33,13 +33,13 @@ class MultiGame:
     """The rules of one game, and what each seat sees of it. Seats are numbered from 0.
 
     Attributes:
-        seats: of the class: how many agents play.
+        seats: how many agents play: of the class, or of an instance that sets it before `super().__init__()`.
         zero_sum: of the class: the rewards of every round add up to 0.
         symmetric: of the class: the rules are the same for every seat; `mirror` is defined.
         hidden_information: of the class: a seat does not see all; `redeal` is defined.
     """
 
-    seats: ClassVar[int] = 2
+    seats: int = 2
     zero_sum: ClassVar[bool] = False
     symmetric: ClassVar[bool] = False
     hidden_information: ClassVar[bool] = False

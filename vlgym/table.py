@@ -89,6 +89,7 @@ class Table:
         log: one entry for each round: `moves`, and `failures` and `replies` where there are any.
         remembers: the seats whose past turns are kept for their prompts (`turn`).
         seed: of the reset.
+        builder: the prompts' layout; by default the card's.
     """
 
     def __init__(self, game: Any, *, limit: int | None = None) -> None:
@@ -98,7 +99,7 @@ class Table:
         self.remembers: set[int] = set(range(game.seats))
         self.seed: int | None = None
         self.over = True
-        self._builder = PromptBuilder.for_spec(game.vlgym_spec)
+        self.builder = PromptBuilder.for_spec(game.vlgym_spec)
         self._rng: np.random.Generator | None = None
         self._start: dict[str, Any] = {}
 
@@ -240,7 +241,7 @@ class Table:
     def turn(self, seat: int) -> Turn:
         """What a policy is given for a seat that moves now: its prompt, with the history that the spec asks for."""
         image, text = self.game.draw(seat), self.turn_text(seat)
-        messages = self._builder.build(self._instructions[seat], text, image, self.history[seat])
+        messages = self.builder.build(self._instructions[seat], text, image, self.history[seat])
         return Turn(
             messages,
             Chair(self, seat),

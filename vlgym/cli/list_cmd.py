@@ -36,6 +36,8 @@ WINS = ("floor", "blind", "ceiling")
 
 CARD_WIDTH = 60
 """Below so many columns a card's values stand under their names."""
+MOST_NAME = 24
+"""Columns of a family's or a distribution's name in the table."""
 
 HIDDEN = ("registry", "live", "not_made", "differences", "installed", "external", "remedy", "docstring")
 """Parts of a card that have no row of their own in its table."""
@@ -139,7 +141,10 @@ def _print_columns(console: Console, entries: list[Entry]) -> None:
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("id", "family", "distribution", "difficulty", "oracle", "max turns", *WINS, "summary"):
-        table.add_column(heading, no_wrap=heading != "summary", overflow="fold")
+        limit = MOST_NAME if heading in ("family", "distribution") else None  # a long name squeezes no summary
+        table.add_column(
+            heading, no_wrap=heading != "summary", overflow="fold" if limit is None else "ellipsis", max_width=limit
+        )
     for entry, before in zip(entries, [None, *entries], strict=False):
         if before is not None and _family(before) != _family(entry):
             table.add_row()

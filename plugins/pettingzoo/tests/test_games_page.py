@@ -28,4 +28,4 @@ def test_the_tournament_of_the_page_runs(tmp_path: Path) -> None:
 
 
 def test_the_page_shows_blocks() -> None:
-    assert len(BLOCKS) == 2
+    assert len(BLOCKS) == 3

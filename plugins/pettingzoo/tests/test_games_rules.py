@@ -94,7 +94,7 @@ def test_the_pot_of_leduc_holdem_follows_calls_and_raises() -> None:
 def test_hanabi_pays_both_for_a_card_that_fits_and_hints_name_cards() -> None:
     table = at("Hanabi")
     view = table.game.view(1)
-    for place, held in enumerate(view.other, 1):
+    for place, held in enumerate(view.others[0], 1):
         if held.card is not None and held.card[1] == 1:
             assert say(table, f"play {place}")[-1] == (1.0, 1.0)
             assert table.game.view(0).fireworks[held.card[0]] == 1
@@ -113,7 +113,7 @@ def test_the_view_of_hanabi_holds_what_openspiel_shows() -> None:
     assert [(held.card, held.hinted, held.colours, held.ranks) for held in view.own] == [
         (None, "R1", "R", (1,)), (None, "XX", "YGWB", (2, 3, 4, 5)),
     ]  # fmt: skip
-    assert [held.card for held in view.other] == [("W", 2), ("Y", 1)]
+    assert [held.card for held in view.others[0]] == [("W", 2), ("Y", 1)]
     assert view.discards == (("W", 1), ("R", 3))
 
 

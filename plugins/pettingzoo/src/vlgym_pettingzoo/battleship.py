@@ -46,7 +46,7 @@ class Battleship(SpielGame):
         **kwargs: of `MultiVLEnv`.
     """
 
-    spiel: ClassVar[str] = (
+    spiel = (
         f"battleship(board_width={SIDE},board_height={SIDE},ship_sizes=[2;3;4],ship_values=[1;1;1],"
         f"num_shots={SHOTS},allow_repeated_shots=false)"
     )

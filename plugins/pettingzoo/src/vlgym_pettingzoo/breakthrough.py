@@ -37,7 +37,7 @@ class Breakthrough(SpielGame):
         **kwargs: of `MultiVLEnv`.
     """
 
-    spiel: ClassVar[str] = "breakthrough(rows=6,columns=6)"
+    spiel = "breakthrough(rows=6,columns=6)"
     zero_sum: ClassVar[bool] = True
     prompt = PromptTemplate(
         version=1, instructions="You are playing Breakthrough. {task}\n{format}", turn="{state}Legal actions: {actions}"

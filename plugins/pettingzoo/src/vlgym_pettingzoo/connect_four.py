@@ -36,7 +36,7 @@ class ConnectFour(SpielGame):
         **kwargs: of `MultiVLEnv`.
     """
 
-    spiel: ClassVar[str] = "connect_four"
+    spiel = "connect_four"
     zero_sum: ClassVar[bool] = True
     prompt = PromptTemplate(
         version=1, instructions="You are playing Connect Four. {task}\n{format}", turn="{state}Legal actions: {actions}"

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain
 
 COLOURS = "RYGWB"
 COPIES = {1: 3, 2: 2, 3: 2, 4: 2, 5: 1}
 """Cards of each rank in one colour."""
 
 Card = tuple[str, int]
+NAMES = {"R": "red", "Y": "yellow", "G": "green", "W": "white", "B": "blue"}
 RISK = 0.6
 """Chance that an own card is playable from which it is played while there are lives to spare."""
 
@@ -31,19 +33,49 @@ class Held:
 
 @dataclass(frozen=True)
 class View:
-    """What a player knows: lives, hints left, cards in the deck, top of each firework, both hands, discards."""
+    """What a player knows.
+
+    Attributes:
+        lives: left.
+        hints: left.
+        deck: number of cards in it.
+        fireworks: top of each.
+        own: hand of this player.
+        others: hands of the others, as they take their turns after this player.
+        discards: in order.
+        player: number of this player, from 0.
+    """
 
     lives: int
     hints: int
     deck: int
     fireworks: dict[str, int]
     own: tuple[Held, ...]
-    other: tuple[Held, ...]
+    others: tuple[tuple[Held, ...], ...]
     discards: tuple[Card, ...]
+    player: int = 0
+
+    def hint(self, index: int, what: str) -> str:
+        """The hint to `others[index]`."""
+        players = len(self.others) + 1
+        return name_hint(what, (self.player + index + 1) % players, players)
 
 
-def read_view(observation: str) -> View:
-    """Read OpenSpiel's observation of a player of two."""
+def name_hint(what: str, player: int, players: int) -> str:
+    """Name a hint: `hint red`, `hint 3`; among more than two players `hint player 3 red`, `hint player 3 rank 2`.
+
+    Args:
+        what: a colour's name or a rank.
+        player: who is told, from 0.
+        players: how many play.
+    """
+    if players == 2:
+        return f"hint {what}"
+    return f"hint player {player + 1} {'rank ' if what.isdigit() else ''}{what}"
+
+
+def read_view(observation: str, player: int = 0) -> View:
+    """Read OpenSpiel's observation of a player."""
     fields = dict(line.split(": ", 1) for line in observation.splitlines() if ": " in line)
     hands: list[list[Held]] = [[]]
     for line in observation.splitlines():
@@ -62,15 +94,16 @@ def read_view(observation: str) -> View:
         int(fields["Deck size"]),
         {word[0]: int(word[1]) for word in fields["Fireworks"].split()},
         tuple(hands[0]),
-        tuple(hands[1]),
+        tuple(tuple(hand) for hand in hands[1:]),
         tuple((word[0], int(word[1])) for word in discards),
+        player,
     )
 
 
 def choose(view: View, legal: Iterable[str]) -> str:
-    """Return an action: `play 2`, `discard 1`, `hint red`, `hint 3`."""
+    """Return an action: `play 2`, `discard 1`, `hint red`, `hint 3`, `hint player 3 red`, `hint player 3 rank 2`."""
     allowed = set(legal)
-    own = [_candidates(held, view, hide=view.other) for held in view.own]
+    own = [_candidates(held, view, hide=chain(*view.others)) for held in view.own]
     safe = [(_share(cards, lambda card: _playable(card, view)), place) for place, cards in enumerate(own)]
     best, place = max(safe, key=lambda pair: (pair[0], -pair[1]))
     if best == 1.0 or (view.lives > 1 and best >= RISK and view.hints < 8 and _late(view)):
@@ -99,45 +132,52 @@ def _late(view: View) -> bool:
 
 
 def _playable_hint(view: View, allowed: set[str]) -> str | None:
-    """The hint after which the other knows of the most cards that they can be played; else one that touches such a
-    card and tells the most."""
+    """The hint after which its player knows of the most cards that they can be played; else one that touches such a
+    card and tells the most. Cards that a third player knows of do not count. Of equals, the player who is next."""
     scored = []
-    for hint, after in _hints(view, allowed):
+    for hint, index, after in _hints(view, allowed):
+        third = [hand for each, hand in enumerate(view.others) if each != index]
         sure = partial = 0.0
-        for before, held in zip(view.other, after, strict=True):
-            if held.card is None or not _playable(held.card, view):
+        for before, held in zip(view.others[index], after, strict=True):
+            if held.card is None or not _playable(held.card, view) or held.card in _known(third, view):
                 continue
-            old = _share(_candidates(before, view), lambda card: _playable(card, view))
-            new = _share(_candidates(held, view), lambda card: _playable(card, view))
+            old = _share(_candidates(before, view, chain(*third)), lambda card: _playable(card, view))
+            new = _share(_candidates(held, view, chain(*third)), lambda card: _playable(card, view))
             sure += new == 1.0 and old < 1.0
             partial += max(0.0, new - old) * (old < 1.0)
-        scored.append((sure, partial, hint))
+        scored.append((sure, partial, -index, hint))
     scored = [row for row in scored if row[0] or row[1] > 0.15]
-    return max(scored)[2] if scored else None
+    return max(scored)[-1] if scored else None
+
+
+def _known(hands: Iterable[Iterable[Held]], view: View) -> set[Card | None]:
+    """The cards of these hands whose owners have been told colour and rank."""
+    return {held.card for held in chain(*hands) if len(held.colours) == len(held.ranks) == 1}
 
 
 def _telling_hint(view: View, allowed: set[str]) -> str | None:
-    """The hint that leaves the other with the fewest possibilities."""
+    """The hint that excludes the most possibilities."""
     scored = []
-    for hint, after in _hints(view, allowed):
-        left = sum(len(held.colours) * len(held.ranks) for held in after)
-        scored.append((-left, hint))
-    return max(scored)[1] if scored else None
+    for hint, index, after in _hints(view, allowed):
+        scored.append((_possibilities(view.others[index]) - _possibilities(after), -index, hint))
+    return max(scored)[-1] if scored else None
 
 
-def _hints(view: View, allowed: set[str]) -> list[tuple[str, tuple[Held, ...]]]:
-    """Every legal hint, with the other's hand as its owner sees it afterwards."""
+def _possibilities(hand: Iterable[Held]) -> int:
+    return sum(len(held.colours) * len(held.ranks) for held in hand)
+
+
+def _hints(view: View, allowed: set[str]) -> list[tuple[str, int, tuple[Held, ...]]]:
+    """Every legal hint, with whose hand of `view.others` it is about, and that hand as its owner sees it afterwards."""
     found = []
-    for colour in COLOURS:
-        if (name := f"hint {NAMES[colour]}") in allowed:
-            found.append((name, tuple(_told_colour(held, colour) for held in view.other)))
-    for rank in COPIES:
-        if (name := f"hint {rank}") in allowed:
-            found.append((name, tuple(_told_rank(held, rank) for held in view.other)))
+    for index, hand in enumerate(view.others):
+        for colour in COLOURS:
+            if (name := view.hint(index, NAMES[colour])) in allowed:
+                found.append((name, index, tuple(_told_colour(held, colour) for held in hand)))
+        for rank in COPIES:
+            if (name := view.hint(index, str(rank))) in allowed:
+                found.append((name, index, tuple(_told_rank(held, rank) for held in hand)))
     return found
-
-
-NAMES = {"R": "red", "Y": "yellow", "G": "green", "W": "white", "B": "blue"}
 
 
 def _told_colour(held: Held, colour: str) -> Held:
@@ -151,7 +191,7 @@ def _told_rank(held: Held, rank: int) -> Held:
     return Held(held.card, held.hinted, held.colours, ranks)
 
 
-def _candidates(held: Held, view: View, hide: tuple[Held, ...] = ()) -> list[tuple[Card, int]]:
+def _candidates(held: Held, view: View, hide: Iterable[Held] = ()) -> list[tuple[Card, int]]:
     """What a card may be to its owner, with how many copies are unseen; `hide` are cards that the owner sees."""
     gone = Counter(view.discards) + Counter(other.card for other in hide if other.card is not None)
     for colour, top in view.fireworks.items():

@@ -6,6 +6,7 @@ from typing import Any
 
 from vlgym.hookspecs import hookimpl
 from vlgym.spec import EnvSpec
+from vlgym.suites import SuitePart
 
 OPEN_SPIEL = "Lanctot et al., OpenSpiel: A Framework for Reinforcement Learning in Games, arXiv 1908.09453"
 
@@ -59,7 +60,7 @@ LEDUC_HOLDEM = _card(
 
 HANABI = _card(
     "Hanabi", "hanabi", "Build fireworks together with cards that only the other player sees.",
-    max_turns=60, reward_range=(-24.0, 2.0), success_rule="the game is over with at least 14 of 25 points",
+    max_turns=60, reward_range=(-24.0, 9.0), success_rule="the game is over with at least 14 of 25 points",
     skills=("reading", "cooperation", "hidden information"), difficulty="hard", kwargs={"opponents": "oracle"},
     oracle="planner", oracle_success=0.75, random_success_below=0.05,
 )  # fmt: skip
@@ -85,10 +86,53 @@ COINS = _card(
     references=("Lerer and Peysakhovich, Maintaining cooperation in complex social dilemmas, arXiv 1707.01068",),
 )  # fmt: skip
 
+MPE = "Lowe et al., Multi-Agent Actor-Critic for Mixed Cooperative-Competitive Environments, NeurIPS 2017"
+MPE_SPREAD = _card(
+    "MPESpread", "mpe_spread", "Three agents share out three landmarks, and glide onto them.", image_size=(448, 448),
+    max_turns=25, reward_range=(-20.0, 0.0), success_rule="all three landmarks are covered",
+    skills=("reading", "navigation", "cooperation"), difficulty="medium", kwargs={"opponents": "oracle"},
+    oracle="planner", oracle_success=0.9, random_success_below=0.5, references=(MPE,),
+)  # fmt: skip
+MPE_TAG = _card(
+    "MPETag", "mpe_tag", "Two chasers catch one runner, who is faster.", image_size=(448, 448),
+    max_turns=25, reward_range=(-8.0, 2.0),
+    success_rule="a chaser: the runner was touched or has left the field; the runner: neither, to the last turn",
+    skills=("reading", "navigation", "cooperation"), difficulty="hard", kwargs={"opponents": "oracle"},
+    oracle="planner", oracle_success=0.35, random_success_below=0.45, references=(MPE,),
+)  # fmt: skip
+
+KNIGHTS = _card(
+    "KnightsArchersZombies", "knights", "An archer and a knight keep zombies from a line, in real time.",
+    image_size=(448, 448), max_turns=60, reward_range=(0.0, 50.0), success_rule="the line has held for 60 turns",
+    skills=("reading", "navigation", "cooperation"), difficulty="hard", kwargs={"opponents": "oracle"},
+    oracle="planner", oracle_success=0.6, random_success_below=0.5, truncates_early=True, figure_episodes=100,
+    references=("Terry et al., PettingZoo: Gym for Multi-Agent Reinforcement Learning, NeurIPS 2021",),
+)  # fmt: skip
+
+NEXT_MOVE = EnvSpec(
+    id="vlgym/NextMove-v0", entry_point="vlgym_pettingzoo.next_move:NextMove", family="pettingzoo",
+    summary="Say what another player does next.", image_size=(384, 384), max_turns=1, reward_range=(0.0, 1.0),
+    success_rule="the right move is predicted", skills=("reading", "other players"), difficulty="hard",
+    random_success_below=0.25, kwargs={"invalid_action": "terminate"},
+    references=("Xu et al., VS-Bench, arXiv 2506.02387", OPEN_SPIEL),
+)  # fmt: skip
+
+VS_BENCH = (HANABI, KITCHEN, KNIGHTS, BREAKTHROUGH, KUHN_POKER, COINS, MPE_TAG)
+"""Games of VS-Bench (Xu et al., arXiv 2506.02387), each with rules, drawing and players of our own."""
+
+
+@hookimpl
+def vlgym_suites() -> list[SuitePart]:
+    """Return the suite `vs-bench`: games that VS-Bench has, too, and the prediction of moves in each."""
+    asked = tuple({"game": spec.id} for spec in VS_BENCH)
+    games = [SuitePart("vs-bench", spec.id, ({},), episodes=10) for spec in VS_BENCH]
+    return [*games, SuitePart("vs-bench", NEXT_MOVE.id, asked, episodes=40)]
+
 
 @hookimpl
 def vlgym_envs() -> list[EnvSpec]:
     """Return the family's specs."""
     return [
         TIC_TAC_TOE, CONNECT_FOUR, BREAKTHROUGH, KUHN_POKER, LEDUC_HOLDEM, HANABI, BATTLESHIP, KITCHEN, COINS,
+        MPE_SPREAD, MPE_TAG, KNIGHTS, NEXT_MOVE,
     ]  # fmt: skip

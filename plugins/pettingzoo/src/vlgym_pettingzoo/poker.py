@@ -145,7 +145,7 @@ class PokerMatch(SpielGame):
 
     def explain(self, seat: int, action: str) -> str:
         """What it rests on."""
-        return f"with a {self.rank(self.card_of(seat))} a balanced player may {action} here"
+        return f"I have a {self.rank(self.card_of(seat))}, and {action}"
 
     def tell(self, seat: int) -> str:
         """The number of the hand, and who begins it."""
@@ -238,7 +238,7 @@ class KuhnPoker(PokerMatch):
         **kwargs: of `MultiVLEnv`.
     """
 
-    spiel: ClassVar[str] = "kuhn_poker"
+    spiel = "kuhn_poker"
     prompt = PromptTemplate(
         version=1, instructions="You are playing Kuhn poker. {task}\n{format}", turn="{state}Legal actions: {actions}"
     )
@@ -285,7 +285,7 @@ class LeducHoldem(PokerMatch):
         **kwargs: of `MultiVLEnv`.
     """
 
-    spiel: ClassVar[str] = "leduc_poker"
+    spiel = "leduc_poker"
     prompt = PromptTemplate(
         version=1,
         instructions="You are playing Leduc hold'em. {task}\n{format}",

@@ -14,16 +14,17 @@ from vlgym.multi import MultiVLEnv, Round
 
 
 class SpielGame(MultiVLEnv):
-    """A game of two in turn whose rules are OpenSpiel's.
+    """A game in turn whose rules are OpenSpiel's.
 
     Attributes:
-        spiel: of the class: OpenSpiel's name of the game, with parameters.
+        spiel: OpenSpiel's name of the game, with parameters.
         state: OpenSpiel's state, never at a chance node.
-        first: the seat that plays OpenSpiel's player 0.
+        first: the seat that plays OpenSpiel's player 0: seat 0, or the last one, and then the players sit in reverse
+            order.
         last: seat and action of the last move, if there was one.
     """
 
-    spiel: ClassVar[str] = ""
+    spiel: str = ""
     symmetric: ClassVar[bool] = True
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
@@ -36,11 +37,11 @@ class SpielGame(MultiVLEnv):
 
     def player_of(self, seat: int) -> int:
         """OpenSpiel's number of the player at a seat."""
-        return (seat - self.first) % self.seats
+        return abs(self.first - seat)
 
     def seat_of(self, player: int) -> int:
         """The seat of OpenSpiel's player."""
-        return (player + self.first) % self.seats
+        return abs(self.first - player)
 
     def movers(self) -> tuple[int, ...]:
         """The one whose turn it is."""
@@ -76,8 +77,8 @@ class SpielGame(MultiVLEnv):
         return self.state.is_terminal() and self.state.returns()[self.player_of(seat)] > 0
 
     def mirror(self) -> None:
-        """Exchange the two seats."""
-        self.first = 1 - self.first
+        """Put the seats in reverse order."""
+        self.first = self.seats - 1 - self.first
 
 
 @lru_cache(maxsize=32)

@@ -35,7 +35,7 @@ class TicTacToe(SpielGame):
         **kwargs: of `MultiVLEnv`.
     """
 
-    spiel: ClassVar[str] = "tic_tac_toe"
+    spiel = "tic_tac_toe"
     zero_sum: ClassVar[bool] = True
     prompt = PromptTemplate(
         version=1, instructions="You are playing tic-tac-toe. {task}\n{format}", turn="{state}Legal actions: {actions}"
@@ -87,8 +87,10 @@ class TicTacToe(SpielGame):
         return self.name_action(max(values, key=lambda action: values[action]))
 
     def explain(self, seat: int, action: str) -> str:
-        """What the move is worth."""
-        return f"{action} keeps the best result that I can force"
+        """What stands on the board."""
+        history = self.state.history()
+        seen = [" ".join(self.name_action(cell) for cell in sorted(history[player::2])) or "none" for player in (0, 1)]
+        return f"X has {seen[0]}, O has {seen[1]}; I play {action}"
 
 
 Key = tuple[frozenset[int], frozenset[int]]

@@ -1,0 +1,265 @@
+"""Knights, archers, zombies: one archer and one knight hold a line, in PettingZoo's real-time game."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from vlgym.errors import check_number
+from vlgym.multi import MultiVLEnv, Round
+from vlgym.prompts import PromptTemplate
+from vlgym.types import Image
+
+from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour
+from .knights_bot import choose
+
+os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "hide")  # the engine imports pygame, which would print a greeting
+
+ACTIONS = {"forward": 0, "backward": 1, "turn left": 2, "turn right": 3, "attack": 4, "stay": 5}
+"""Names of the engine's actions."""
+
+NAMES = ("archer", "knight")
+"""What the seats are."""
+
+FIRST = 4
+"""Zombies that are on their way when the game begins."""
+
+TURN = 10
+"""Degrees that the engine turns in a frame."""
+
+_LEFT, _TOP, _SCALE, _X0 = 8.0, 36.0, 0.307, 40
+_WIDE, _HIGH = 368.0, 221.0
+_GROUND, _WALL = (236, 232, 220), (150, 140, 130)
+_TINT = (176, 74, 150)
+_MACE = (120, 84, 40)
+
+
+class KnightsArchersZombies(MultiVLEnv):
+    """Knights, archers, zombies: an archer and a knight keep zombies from the bottom line, together.
+
+    Goal: no zombie reaches the bottom line before the turns are over, and one of you stays alive. Seat 0 is the archer,
+        who shoots arrows; seat 1 is the knight, who swings a mace at what is close.
+    Observation: the ground from above: both players with names and the way they look, you in blue, zombies (Z), arrows,
+        the mace, the line; below it a dial with your heading, and who can attack now (448 x 448 pixels by default). The
+        text says which one you are, not where things are.
+    Actions: `forward`, `backward` (75 pixels of the engine, where you look or away from it), `turn left`, `turn right`
+        (30 degrees), `attack`, `stay`. Both act at once; each holds for three frames, which is five decisions a second
+        at the engine's 15 frames.
+    Reward: 1 for each zombie that is killed, by either; both are paid.
+    Endings: terminated when a zombie reaches the line, or both are dead; truncated after 60 turns. Whom a zombie
+        touches is dead, and the other goes on.
+    Success: the line has held for 60 turns. `score` is the number of zombies killed.
+    Splits: train, val and test differ by seed: where zombies come from and how they stagger, and the seat.
+    Oracle: a planner: the archer weighs plans of turns, steps and a shot by how likely they hit; the knight looks three
+        decisions ahead for a swing that hits. Both keep off zombies. Default opponent: the same.
+    References: Terry et al., PettingZoo: Gym for Multi-Agent Reinforcement Learning, NeurIPS 2021. The engine is its
+        `knights_archers_zombies_v11` with one archer and one knight. Ours: held actions (`frame_skip`), a zombie each
+        ten frames (the engine: 20), four at the beginning, one reward for both, the end after 60
+        turns; drawing, texts and planners.
+
+    Args:
+        frame_skip: frames of the engine that one decision holds for.
+        spawn_delay: frames from one zombie to the next.
+        **kwargs: of `MultiVLEnv`.
+    """
+
+    prompt = PromptTemplate(
+        version=1, instructions="You defend a line. {task}\n{format}", turn="{state}Legal actions: {actions}"
+    )
+
+    def __init__(self, *, frame_skip: int = 3, spawn_delay: int = 10, **kwargs: Any) -> None:
+        check_number("frame_skip", frame_skip, least=1, most=20)
+        check_number("spawn_delay", spawn_delay, least=5, most=200)
+        self.frame_skip, self.spawn_delay = frame_skip, spawn_delay
+        super().__init__(**kwargs)
+
+    def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        """Begin with a fresh engine: a reset of it leaves the time to the next zombie as it was."""
+        self.engine = _load_engine()(spawn_delay=self.spawn_delay, num_archers=1, num_knights=1, max_cycles=10**9)
+        self.engine.reset(seed=int(rng.integers(2**31)))
+        self.bodies = [self.engine.agent_map[f"{name}_0"] for name in NAMES]
+        self.rounds = self.killed = 0
+        while len(self.engine.zombie_list) < FIRST:
+            self._run_frame(dict.fromkeys((0, 1), "stay"))
+
+    def movers(self) -> tuple[int, ...]:
+        """Who is alive."""
+        return () if self.engine.game_over else tuple(seat for seat in (0, 1) if self.bodies[seat].is_alive)
+
+    def moves(self, seat: int) -> list[str]:
+        """All six."""
+        return list(ACTIONS)
+
+    def make_moves(self, moves: Mapping[int, str]) -> Round:
+        """The frames of one turn."""
+        killed = sum(self._run_frame(moves) for _ in range(self.frame_skip))
+        self.killed += killed
+        self.rounds += 1
+        over = bool(self.engine.game_over)
+        last = self.rounds >= self.max_turns  # a dead seat has had fewer turns
+        return Round((float(killed), float(killed)), terminated=over, truncated=last and not over)
+
+    def _run_frame(self, moves: Mapping[int, str]) -> int:
+        """One frame of the engine, unless the game is over; return the zombies killed in it."""
+        engine = self.engine
+        zombies, frame = list(engine.zombie_list), engine.frames
+        while not engine.game_over and engine.agents and engine.frames == frame:
+            name = engine.agent_selection
+            gone = engine.terminations[name]
+            engine.step(None if gone else ACTIONS[moves[NAMES.index(name.split("_")[0])]])
+        return sum(zombie not in engine.zombie_list for zombie in zombies)
+
+    def idle(self, seat: int) -> str:
+        """Stand still."""
+        return "stay"
+
+    def goal(self, seat: int) -> str:
+        """The rules, and what the seat is."""
+        yours = (
+            "You are the archer: attack shoots an arrow where you look. It flies on until it hits a zombie. The "
+            "bow is made ready by attacking on; that takes about a turn."
+            if seat == 0
+            else "You are the knight: attack swings a mace through the space in front of you, then you cannot act for "
+            "about two turns. It only reaches what is very close."
+        )
+        degrees, pixels = TURN * self.frame_skip, self.bodies[seat].speed * self.frame_skip
+        return (
+            f"{yours} An archer and a knight, seen from above, keep zombies from the red line at the bottom. Zombies "
+            "come from the top, walk down and stagger left and right. A zombie that touches a player kills it. All is "
+            "lost when a zombie reaches the line, or both players are dead. forward and backward take you "
+            f"{pixels} of the ground's 720 pixels along the way you look, turn left and turn right turn you by "
+            f"{degrees} degrees. Both act at once, and the zombies do not wait. Hold the line for "
+            f"{self.max_turns} turns. Each zombie killed pays 1 to both."
+        )
+
+    def tell(self, seat: int) -> str:
+        """What the seat is."""
+        return f"You are the {NAMES[seat]}. "
+
+    def won(self, seat: int) -> bool:
+        """Whether the line has held."""
+        return not self.engine.game_over and self.rounds >= self.max_turns
+
+    def points(self, seat: int) -> float | None:
+        """Zombies killed."""
+        return float(self.killed)
+
+    def details(self, seat: int) -> dict[str, Any]:
+        """The role, who is alive, and the kills."""
+        alive = [bool(body.is_alive) for body in self.bodies]
+        return {"role": NAMES[seat], "alive": alive[seat], "other_alive": alive[1 - seat], "killed": self.killed}
+
+    def advise(self, seat: int) -> str | None:
+        """What the planner does."""
+        return choose(self.engine, self.bodies, seat, self.frame_skip)
+
+    def explain(self, seat: int, action: str) -> str:
+        """How many zombies there are."""
+        return f"I am the {NAMES[seat]} and see {len(self.engine.zombie_list)} zombies, so {action}"
+
+    # ---- drawing ---------------------------------------------------------------------------------------------------
+
+    def at(self, point: tuple[float, float]) -> tuple[float, float]:
+        """Where a point of the engine's screen lies in the picture, in layout units."""
+        return _LEFT + (point[0] - _X0) * _SCALE, _TOP + point[1] * _SCALE
+
+    def draw(self, seat: int) -> Image:
+        """The ground from above, and the dial."""
+        canvas = Canvas(self.image_size)
+        canvas.text(f"zombies killed: {self.killed}", _LEFT, 17, 16, anchor="lm", bold=0.3)
+        left = max(0, self.max_turns - self.rounds)
+        canvas.text(f"turns left: {left}", 264, 17, 14, anchor="rm")
+        canvas.box(270, 10, 106, 14, WHITE, INK, 1)
+        canvas.box(270, 10, 106 * left / self.max_turns, 14, BLUE, INK, 1)
+        canvas.box(_LEFT, _TOP, _WIDE, _HIGH, _GROUND, INK, 1)
+        for x in (_LEFT, self.at((1180, 0))[0]):
+            canvas.box(x, _TOP, self.at((100, 0))[0] - _LEFT, _HIGH, _WALL, INK, 1)
+        canvas.line([(_LEFT, _TOP + _HIGH), (_LEFT + _WIDE, _TOP + _HIGH)], RED, 4)
+        for zombie in self.engine.zombie_list:
+            x, y = self.at(zombie.rect.center)
+            canvas.disc(x, y, 7.5, GREEN, INK, 1)
+            canvas.text("Z", x, y, 10, WHITE, bold=0.3)
+        for other in (1 - seat, seat):
+            self._draw_body(canvas, other, seat)
+        self._draw_panel(canvas, seat)
+        return canvas.finish()
+
+    def _draw_body(self, canvas: Canvas, other: int, seat: int) -> None:
+        body, tint = self.bodies[other], BLUE if other == seat else _TINT
+        for weapon in body.weapons:
+            x, y = self.at(weapon.rect.center)
+            if other == 0:
+                along = (weapon.direction[0] * 8, weapon.direction[1] * 8)
+                canvas.line([(x - along[0], y - along[1]), (x + along[0], y + along[1])], INK, 2)
+                canvas.disc(x + along[0], y + along[1], 2.5, RED, None)
+            else:
+                canvas.disc(x, y, 5, _MACE, INK, 1)
+        x, y = self.at(body.rect.center)
+        if not body.is_alive:
+            for turn in (1, -1):
+                canvas.line([(x - 6, y - 6 * turn), (x + 6, y + 6 * turn)], GREY, 3)
+            return
+        _draw_heading(canvas, (x, y), body.direction, 20, tint)
+        canvas.disc(x, y, 8, tint, INK, 2)
+        canvas.text(NAMES[other][0].upper(), x, y, 10, WHITE, bold=0.3)
+        words = f"you ({NAMES[other]})" if other == seat else NAMES[other]
+        if y > _TOP + _HIGH - 24:
+            left = x < _LEFT + _WIDE / 2
+            canvas.text(
+                words, x + (13 if left else -13), min(y, _TOP + _HIGH - 14), 13, tint, "lm" if left else "rm", bold=0.4
+            )
+            return
+        below = y + 17 if body.direction[1] < 0.3 else y - 17
+        canvas.text(words, min(max(x, _LEFT + 48), _LEFT + _WIDE - 48), below, 13, tint, bold=0.4)
+
+    def _draw_panel(self, canvas: Canvas, seat: int) -> None:
+        body, middle = self.bodies[seat], (62.0, 322.0)
+        canvas.disc(*middle, 42, WHITE, GREY, 2)
+        for degrees in range(0, 360, 30):
+            along = (math.sin(math.radians(degrees)), -math.cos(math.radians(degrees)))
+            near = 32 if degrees % 90 == 0 else 37
+            points = [(middle[0] + along[0] * far, middle[1] + along[1] * far) for far in (near, 42)]
+            canvas.line(points, GREY, 2)
+        if body.is_alive:
+            _draw_heading(canvas, middle, body.direction, 34, BLUE)
+        canvas.text("you look", middle[0], 374, 13)
+        for row, other in enumerate((seat, 1 - seat)):
+            y, who = 292 + 38 * row, "You" if other == seat else "Other"
+            canvas.text(f"{who}: {NAMES[other]},", 124, y, 16, BLUE if other == seat else _TINT, "lm", bold=0.3)
+            canvas.text(self._describe(other), 240, y, 16, INK, "lm")
+        canvas.text("Z: zombie     red line: keep them off it", 124, 368, 13, GREY, "lm")
+
+    def _describe(self, seat: int) -> str:
+        """Whether a player is alive, and can attack at once."""
+        body = self.bodies[seat]
+        if not body.is_alive:
+            return "dead"
+        if body.timeout is None:
+            return "can attack"
+        return "not ready" if seat == 0 else "cannot act yet"
+
+
+def _load_engine() -> Any:
+    """The engine's class. Its module tells Python to write no more bytecode, which is not its to decide."""
+    before = sys.dont_write_bytecode
+    try:
+        from pettingzoo.butterfly.knights_archers_zombies.knights_archers_zombies import raw_env
+    finally:
+        sys.dont_write_bytecode = before
+    return raw_env
+
+
+def _draw_heading(canvas: Canvas, middle: tuple[float, float], along: Any, length: float, tint: Colour) -> None:
+    """An arrow from a point in a direction (down is positive y)."""
+    (x, y), across, down = middle, float(along[0]), float(along[1])
+    tip = (x + across * length, y + down * length)
+    canvas.line([middle, tip], tint, 3)
+    wing = length / 4
+    for turn in (1, -1):
+        end = (tip[0] - (across + turn * down) * wing, tip[1] - (down - turn * across) * wing)
+        canvas.line([tip, end], tint, 3)

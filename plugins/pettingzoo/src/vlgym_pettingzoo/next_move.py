@@ -1,0 +1,124 @@
+"""Say what the other player does next: one picture, one answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import vlgym
+from vlgym.env import VLEnv
+from vlgym.errors import UserError
+from vlgym.prompts import PromptTemplate
+from vlgym.types import Image, Outcome
+
+DEEPEST = 12
+"""Rounds that are played before the question, at most."""
+
+
+class NextMove(VLEnv):
+    """You look at a game from one seat and say what another player does next.
+
+    Goal: predict the next move of another player, who is a strong one.
+    Observation: the picture of your seat, as in the game itself (384 x 384 pixels by default). The text has the rules
+        of the game, what the game tells your seat, who is meant, and the moves that this player may choose from.
+    Actions: these moves.
+    Reward: 1 for the move that the player makes, else 0.
+    Endings: terminated by the answer, readable or not.
+    Success: the right move is predicted.
+    Splits: train, val and test differ by seed: the game, the moves before the question, the seats.
+    Oracle: exact: it asks the player.
+    References: what is asked follows the next-action prediction of Xu et al., VS-Bench, arXiv 2506.02387, 2025; games,
+        drawings, texts and players are this package's. Before the question both play for 0 to 11 rounds, half of the
+        moves at random, the others as the game's `search` plays.
+
+    Args:
+        game: id of a game of several agents; by default Battleship: where does the other shoot?
+        **kwargs: of `VLEnv`.
+    """
+
+    prompt = PromptTemplate(
+        version=1, instructions="You are watching a game. {task}\n{format}", turn="{state}Legal actions: {actions}"
+    )
+
+    def __init__(self, game: str = "vlgym/Battleship-v0", **kwargs: Any) -> None:
+        self.game = game
+        super().__init__(**kwargs)
+        if not isinstance(game, str) or game == "vlgym/NextMove-v0":
+            raise UserError(
+                f"game={game!r:.60} must be the id of a game of several agents, such as vlgym/KuhnPoker-v0."
+            )
+        self._table = vlgym.open_table(game, image_size=self.image_size)
+        self._seats = (0, 1)
+        self._answer = ""
+        self._said: str | None = None
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        """Play some rounds; choose who moves next, and from whose seat one looks."""
+        table, rounds = self._table, int(rng.integers(DEEPEST))
+        table.remembers = set()
+        table.reset(seed=int(rng.integers(2**31)))
+        while rounds:
+            table.step({seat: table.game.parser.format([self._move(seat, rng)]) for seat in table.movers})
+            rounds -= 1
+            if table.over:  # again, but shorter: every game has a first move
+                table.reset(seed=int(rng.integers(2**31)))
+                rounds = int(rng.integers(rounds + 1))
+        other = int(rng.choice(table.movers))
+        me = int(rng.choice([seat for seat in range(table.game.seats) if seat != other]))
+        self._seats, self._said = (me, other), None
+        self._answer = table.game.advise(other) or self._choices()[0]
+
+    def _move(self, seat: int, rng: np.random.Generator) -> str:
+        game = self._table.game
+        legal = game.moves(seat)
+        action = game.search(seat) if rng.random() < 0.5 else None
+        return action if action is not None else legal[int(rng.integers(len(legal)))]
+
+    def _choices(self) -> list[str]:
+        """The moves of the other, as far as this seat may know them."""
+        game, (_, other) = self._table.game, self._seats
+        return list(getattr(game, "public_moves", game.moves)(other))
+
+    def act(self, action: str) -> Outcome:
+        """Take the answer."""
+        self._said = action
+        return Outcome(float(self.success()), terminated=True, feedback="right" if self.success() else "wrong")
+
+    def image(self) -> Image:
+        """What this seat sees."""
+        return self._table.game.draw(self._seats[0])
+
+    def task(self) -> str:
+        """The rules as this seat knows them, and what is asked."""
+        me, other = self._seats
+        who = "the other player" if self._table.game.seats == 2 else f"player {other + 1}"
+        return (
+            f"These are the rules as a player is told them: {self._table.game.goal(me)} You look from the seat of "
+            f"player {me + 1}. Do not move yourself: say what {who} does next. All players play well."
+        )
+
+    def state_text(self) -> str:
+        """What the game tells this seat."""
+        return self._table.game.tell(self._seats[0])
+
+    def legal_actions(self) -> list[str]:
+        """What the other may do."""
+        return [] if self._said is not None else self._choices()
+
+    def oracle(self) -> str | None:
+        """What the other does."""
+        return self._answer
+
+    def success(self) -> bool:
+        """Whether the prediction is right."""
+        return self._said == self._answer
+
+    def extra_info(self) -> dict[str, Any]:
+        """The seats, and what was predicted."""
+        return {"seat": self._seats[0], "other": self._seats[1], "answer": self._answer, "given": self._said}
+
+    def close(self) -> None:
+        """Close the game."""
+        self._table.game.close()
+        super().close()

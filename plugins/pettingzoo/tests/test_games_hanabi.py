@@ -1,0 +1,235 @@
+"""Hanabi with two to five players."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, seed_test
+from vlgym_pettingzoo.hanabi_bot import choose, read_view
+
+import vlgym
+from vlgym.errors import UserError
+from vlgym.registry import get_registry
+from vlgym.table import Table
+from vlgym.testing import Subject, find_leaks
+from vlgym.testing.game_checks import check_symmetry
+
+HANABI = "vlgym/Hanabi-v0"
+SMALL = (96, 96)
+MORE = pytest.mark.parametrize("players", [3, 4, 5])
+PAGE = (Path(__file__).parents[3] / "docs" / "games.md").read_text(encoding="utf-8")
+ROWS = [
+    (int(row[0]), float(row[1])) for row in re.findall(r"^\| (\d) \| ([\d.]+) \| [\d.]+ \| \d+ of 40 \|$", PAGE, re.M)
+]
+"""Players, and the mean score of the player by rules over the seeds 0 to 19, as docs/games.md has it."""
+
+
+def begin(players: int, seed: int = 0, moves: int = 0, **kwargs: Any) -> Table:
+    """A game after so many moves of the player by rules."""
+    table = vlgym.open_table(HANABI, players=players, **kwargs)
+    table.remembers = set()
+    table.reset(seed=seed)
+    for _ in range(moves):
+        go_on(table)
+    return table
+
+
+def go_on(table: Table, rng: np.random.Generator | None = None) -> None:
+    """Let who moves play by the rules, or at random."""
+    (seat,) = table.movers
+    action = table.game.advise(seat) if rng is None else str(rng.choice(table.legal(seat)))
+    table.step({seat: f"<action>{action}</action>"})
+
+
+@pytest.mark.parametrize(("players", "cards"), [(2, 5), (3, 5), (4, 4), (5, 4)])
+def test_everybody_has_a_hand_and_sees_those_of_all_others(players: int, cards: int) -> None:
+    game = begin(players, moves=3).game
+    assert game.seats == players
+    views = [game.view(seat) for seat in range(players)]
+    hands = [[held.card for held in views[seat - 1].others[0]] for seat in range(players)]
+    assert {len(hand) for hand in hands} == {cards}
+    for seat, view in enumerate(views):
+        assert [held.card for held in view.own] == [None] * cards
+        seen = [[held.card for held in hand] for hand in view.others]
+        assert seen == [hands[(seat + step) % players] for step in range(1, players)]
+        assert all(card is not None for hand in seen for card in hand)
+
+
+@MORE
+def test_a_hint_names_its_player_and_tells_that_player_alone(players: int) -> None:
+    table = begin(players)
+    target = players - 1
+    card = table.game.view(0).others[target - 1][0].card
+    assert card is not None
+    colour = {"R": "red", "Y": "yellow", "G": "green", "W": "white", "B": "blue"}[card[0]]
+    assert f"hint player {players} {colour}" in table.legal(0)
+    assert not [action for action in table.legal(0) if action.startswith("hint player 1 ")]
+    table.step({0: f"<action>hint player {players} rank {card[1]}</action>"})
+    for seat in range(players):
+        told = [held.hinted for held in table.game.view(seat).own]
+        assert (told[0] == f"X{card[1]}") == (seat == target)
+        assert seat == target or set(told) == {"XX"}
+
+
+def test_hints_between_two_players_name_nobody() -> None:
+    table = begin(2)
+    hints = [action for action in table.legal(0) if action.startswith("hint")]
+    assert hints
+    assert not [hint for hint in hints if "player" in hint or "rank" in hint]
+    assert "player 1" not in table.game.goal(0)
+
+
+@MORE
+def test_the_rules_tell_each_seat_its_number_and_who_is_next(players: int) -> None:
+    table = begin(players)
+    for seat in range(players):
+        said = f"You are player {seat + 1}; after you it is player {(seat + 1) % players + 1}'s turn."
+        assert said in table.game.goal(seat)
+        assert table.movers == (seat,)
+        go_on(table)
+    assert table.movers == (0,)
+    assert f"1 to {table.game.cards} from the left" in table.game.goal(0)
+
+
+@pytest.mark.parametrize("players", [1, 6, 2.5, True, "3"])
+def test_another_number_of_players_is_one_clear_line(players: Any) -> None:
+    with pytest.raises(UserError, match="players") as error:
+        vlgym.open_table(HANABI, players=players)
+    assert "\n" not in str(error.value)
+
+
+def test_the_page_has_scores_for_two_to_five() -> None:
+    assert [players for players, _ in ROWS] == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(("players", "mean"), ROWS)
+def test_the_player_by_rules_scores_what_the_page_says(players: int, mean: float) -> None:
+    table, scores = begin(players), []
+    for seed in range(20):
+        table.reset(seed=seed)
+        while not table.over:
+            go_on(table)
+        assert len(set(table.returns)) == 1
+        scores.append(table.returns[0])
+    assert np.mean(scores) == pytest.approx(mean)
+    assert np.mean(scores) >= 14
+
+
+@MORE
+def test_nothing_of_what_is_hidden_shows_in_eight_random_games(players: int) -> None:
+    evidence = find_leaks(Subject(get_registry().get(HANABI), {"players": players, "image_size": SMALL}), 8)
+    changed, states = (int(word) for word in evidence.split() if word.isdigit())
+    assert states >= 80
+    assert changed >= states / 3
+
+
+@MORE
+def test_other_own_cards_change_what_all_others_see_and_neither_the_own_view_nor_the_own_move(players: int) -> None:
+    changed = 0
+    for seed in range(6):
+        table = begin(players, seed, moves=4 + 2 * seed)
+        game, (seat,) = table.game, table.movers
+        others = [other for other in range(players) if other != seat]
+        pictures = {other: game.draw(other) for other in range(players)}
+        view, move = game.view(seat), game.advise(seat)
+        if not game.redeal(seat, np.random.default_rng(seed)):
+            continue
+        changed += 1
+        assert game.view(seat) == view
+        assert game.advise(seat) == move
+        assert np.array_equal(game.draw(seat), pictures[seat])
+        assert not any(np.array_equal(game.draw(other), pictures[other]) for other in others)
+    assert changed >= 4
+
+
+@MORE
+def test_the_rules_are_the_same_for_every_seat(players: int) -> None:
+    subject = Subject(get_registry().get(HANABI), {"players": players, "image_size": SMALL})
+    assert "in reverse order" in check_symmetry(subject)
+
+
+@MORE
+def test_a_restored_game_goes_on_as_the_first_one(players: int) -> None:
+    table, other = begin(players, seed=5, moves=17), begin(players, seed=9)
+    other.set_state(table.get_state())
+    while not table.over:
+        for seat in range(players):
+            assert table.turn_text(seat) == other.turn_text(seat)
+            assert np.array_equal(table.game.draw(seat), other.game.draw(seat))
+        go_on(table)
+        go_on(other)
+    assert other.over
+    assert table.returns == other.returns
+    with pytest.raises(UserError):
+        begin(2).set_state(table.get_state())
+
+
+@MORE
+def test_the_moves_that_one_can_expect_are_the_same_all_game_long_and_hold_every_legal_one(players: int) -> None:
+    rng, table = np.random.default_rng(players), begin(players)
+    expected = {seat: table.game.public_moves(seat) for seat in range(players)}
+    for seat, moves in expected.items():
+        assert len(moves) == len(set(moves)) == 2 * table.game.cards + 10 * (players - 1)
+        assert not [move for move in moves if move.startswith(f"hint player {seat + 1} ")]
+    for seed in range(4):
+        table.reset(seed=seed)
+        while not table.over:
+            (seat,) = table.movers
+            assert table.game.public_moves(seat) == expected[seat]
+            assert set(table.legal(seat)) <= set(expected[seat])
+            go_on(table, rng)
+
+
+@MORE
+def test_pettingzoos_own_tests_pass_with_more_players(players: int) -> None:
+    given = {"players": players, "image_size": SMALL}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        parallel_api_test(vlgym.parallel_env(HANABI, **given), num_cycles=40)
+        api_test(vlgym.aec_env(HANABI, **given), num_cycles=40)
+        parallel_seed_test(partial(vlgym.parallel_env, HANABI, **given), num_cycles=10)
+        seed_test(partial(vlgym.aec_env, HANABI, **given), num_cycles=10)
+
+
+def test_one_seat_of_five_plays_among_the_others() -> None:
+    env = vlgym.make(HANABI, players=5, seat=3, opponents={0: "oracle", 1: "oracle", 2: "oracle", 4: "random"})
+    _, info = env.reset(seed=2)
+    ended, earned = False, 0.0
+    while not ended:
+        _, reward, terminated, truncated, info = env.step(env.solve())
+        ended, earned = terminated or truncated, earned + reward
+    assert info["seat"] == 3
+    assert terminated
+    assert earned == 25 * info["score"]
+
+
+START = "Life tokens: 3\nInfo tokens: 8\nFireworks: R0 Y0 G0 W0 B0 \nHands:\nCur player\n"
+HINTS = [f"hint player {player} {what}" for player in (2, 3) for what in ("red", "blue", "rank 1", "rank 4", "rank 5")]
+
+
+def test_the_player_by_rules_counts_the_cards_in_all_hands() -> None:
+    careful = START.replace("tokens: 3", "tokens: 1") + "XX || BX|B12\n-----\n"  # the last life, and a blue 1 or 2
+    both = "B2 || XX|RYGWB12345\n-----\nB2 || XX|RYGWB12345\nDeck size: 30\nDiscards: "
+    assert choose(read_view(careful + both), HINTS) == "play 1"
+    assert choose(read_view(careful + both.replace("B2", "B3", 1)), HINTS) != "play 1"
+
+
+def test_the_player_by_rules_tells_nobody_of_a_card_that_a_third_one_knows_to_hold() -> None:
+    hands = "XX || XX|RYGWB12345\n-----\nR1 || RX|R12345\nR5 || XX|RYGWB5\n-----\nB1 || B1|B1\n"
+    for third, told in (("R4 || R4|R4\n", "hint player 2 rank 1"), ("R1 || R1|R1\n", "hint player 2 red")):
+        view = read_view(f"{START}{hands}{third}Deck size: 30\nDiscards: ")
+        assert choose(view, HINTS) == told
+
+
+def test_hints_are_addressed_from_the_players_own_place() -> None:
+    hands = "XX || XX|RYGWB12345\n-----\nR5 || XX|RYGWB5\n-----\nB1 || BX|B1234\n"
+    view = read_view(f"{START}{hands}Deck size: 30\nDiscards: ", player=2)
+    assert (
+        choose(view, ["hint player 1 rank 5", "hint player 2 rank 1", "hint player 2 rank 4"]) == "hint player 2 rank 1"
+    )

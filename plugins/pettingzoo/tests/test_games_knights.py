@@ -1,0 +1,239 @@
+"""The archer and the knight: what an action does, who dies and what that ends, how good the planners are, pictures."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from vlgym_pettingzoo.knights import FIRST
+from vlgym_pettingzoo.knights_bot import choose
+
+import vlgym
+from vlgym.table import Reading, Table
+from vlgym.types import Parsed
+
+ID = "vlgym/KnightsArchersZombies-v0"
+
+
+def begin(seed: int = 0, **kwargs: Any) -> Table:
+    table = vlgym.open_table(ID, **kwargs)
+    table.reset(seed=seed)
+    return table
+
+
+def move(table: Table, *actions: str) -> tuple[float, ...]:
+    """One turn: the archer's and the knight's action; a dead one's is left out. Return the rewards."""
+    wanted = {seat: actions[seat] for seat in table.movers}
+    return table.play({seat: Reading(each, Parsed((each,)), None) for seat, each in wanted.items()}).rewards
+
+
+def put(table: Table, *spots: tuple[int, int]) -> list[Any]:
+    """Leave as many zombies as there are spots, with their middles there; no more come."""
+    engine = table.game.engine
+    engine.max_zombies = 0
+    zombies = list(engine.zombie_list)
+    for zombie in zombies[len(spots) :]:
+        engine.zombie_list.remove(zombie)
+    for zombie, spot in zip(zombies, spots, strict=False):
+        zombie.rect.center = spot
+    return zombies[: len(spots)]
+
+
+def play(players: list[str], seed: int) -> Table:
+    """Let planners or random players finish a game."""
+    table, rng = begin(seed), np.random.default_rng(seed)
+    table.remembers = set()
+    while not table.over:
+        chosen = [
+            str(rng.choice(table.game.moves(seat))) if player == "random" else table.game.advise(seat)
+            for seat, player in enumerate(players)
+        ]
+        move(table, *chosen)
+    return table
+
+
+def test_actions_move_and_turn_a_player_for_three_frames() -> None:
+    table = begin()
+    put(table)
+    archer, knight = table.game.bodies
+    (x, y), before = archer.rect.center, table.game.engine.frames
+    move(table, "forward", "turn left")
+    assert archer.rect.center == (x, y - 75)  # it looks up
+    assert tuple(knight.direction) == pytest.approx((-0.5, -(3**0.5) / 2), abs=1e-4)
+    assert table.game.engine.frames == before + 3
+    move(table, "backward", "turn right")
+    assert archer.rect.center == (x, y)
+    assert tuple(knight.direction) == pytest.approx((0, -1), abs=1e-4)
+    slow = begin(frame_skip=1)
+    put(slow)
+    move(slow, "turn right", "stay")
+    assert tuple(slow.game.bodies[0].direction) == pytest.approx(
+        (np.sin(np.radians(10)), -np.cos(np.radians(10))), abs=1e-4
+    )
+
+
+@pytest.mark.parametrize(("seat", "above"), [(0, 200), (1, 60)])
+def test_an_attack_kills_the_zombie_ahead_and_pays_both(seat: int, above: int) -> None:
+    table = begin()
+    x, y = table.game.bodies[seat].rect.center
+    put(table, (x, y - above))
+    actions = ["stay", "stay"]
+    actions[seat] = "attack"
+    paid = [move(table, *actions) for _ in range(3)]
+    assert np.sum(paid, axis=0).tolist() == [1.0, 1.0]
+    assert table.game.points(0) == table.game.points(1) == 1
+
+
+def test_a_mace_reaches_nothing_that_is_far() -> None:
+    table = begin()
+    x, y = table.game.bodies[1].rect.center
+    put(table, (x, y - 200))
+    assert sum(move(table, "stay", "attack")[0] for _ in range(3)) == 0
+
+
+def test_whom_a_zombie_touches_is_dead_and_the_other_goes_on() -> None:
+    table = begin()
+    put(table, table.game.bodies[1].rect.center)
+    move(table, "stay", "stay")
+    assert not table.over
+    assert table.movers == (0,)
+    assert table.game.details(1) == {"role": "knight", "alive": False, "other_alive": True, "killed": 0}
+    assert table.legal(1) == ["wait"]
+    put(table, table.game.bodies[0].rect.center)
+    move(table, "stay")
+    assert table.terminated
+    assert not table.game.won(0)
+
+
+def test_a_zombie_that_reaches_the_line_ends_the_game() -> None:
+    table = begin()
+    put(table, (600, 690))
+    for _ in range(3):
+        if not table.over:
+            move(table, "stay", "stay")
+    assert table.terminated
+    assert not table.game.won(0)
+    assert not table.game.won(1)
+
+
+def test_a_line_that_holds_to_the_last_turn_is_success_for_both() -> None:
+    table = begin(max_turns=2)
+    put(table)
+    move(table, "stay", "stay")
+    assert not table.game.won(0)
+    move(table, "stay", "stay")
+    assert table.truncated
+    assert table.game.won(0)
+    assert table.game.won(1)
+
+
+def test_a_line_that_is_held_by_the_other_alone_ends_after_the_same_turns() -> None:
+    env = vlgym.make(ID, seat=1, max_turns=4, opponents="random")
+    env.reset(seed=0)
+    put(env._table, env.bodies[1].rect.center)
+    env.step("<action>stay</action>")
+    assert env.rounds == 4
+    assert not env.bodies[1].is_alive
+    assert env._table.truncated
+    assert env.success()
+
+
+def test_a_game_begins_with_zombies_on_their_way_and_one_comes_every_ten_frames() -> None:
+    table = begin(seed=3)
+    heights = sorted(zombie.rect.y for zombie in table.game.engine.zombie_list)
+    assert len(heights) == FIRST
+    assert heights == [5, 55, 105, 155]  # five pixels a frame
+    for _ in range(4):
+        move(table, "stay", "stay")
+    assert len(table.game.engine.zombie_list) == FIRST + 1
+    assert len(begin(spawn_delay=30).game.engine.zombie_list) == FIRST
+
+
+def test_two_planners_hold_the_line_and_random_players_do_not() -> None:
+    both = [play(["advise", "advise"], seed) for seed in range(100, 110)]
+    assert sum(table.game.won(0) for table in both) >= 7
+    archer = [play(["advise", "random"], seed) for seed in range(100, 110)]
+    knight = [play(["random", "advise"], seed) for seed in range(100, 110)]
+    chance = [play(["random", "random"], seed) for seed in range(100, 110)]
+    assert not any(table.game.won(0) for table in chance)
+
+    def killed(tables: list[Table]) -> float:
+        return float(np.mean([table.game.killed for table in tables]))
+
+    assert killed(both) >= killed(archer) + 1
+    assert killed(knight) >= killed(chance) + 1
+
+
+def test_the_archer_turns_to_the_side_a_zombie_is_on_and_the_knight_strikes_what_is_near() -> None:
+    table = begin()
+    game = table.game
+    x, y = game.bodies[0].rect.center
+    put(table, (x + 250, y - 150))
+    assert choose(game.engine, game.bodies, 0, 3) == "turn right"
+    put(table, (x - 200, y - 120))
+    assert choose(game.engine, game.bodies, 0, 3) == "turn left"
+    x, y = game.bodies[1].rect.center
+    put(table, (x, y - 60))
+    assert choose(game.engine, game.bodies, 1, 3) == "attack"
+
+
+def test_a_game_does_not_depend_on_the_games_before_it() -> None:
+    table = begin(seed=4)
+    fresh = [table.game.draw(0)]
+    for _ in range(5):
+        move(table, "turn left", "forward")
+        fresh.append(table.game.draw(0))
+    table.reset(seed=9)
+    move(table, "stay", "stay")
+    table.reset(seed=4)
+    again = [table.game.draw(0)]
+    for _ in range(5):
+        move(table, "turn left", "forward")
+        again.append(table.game.draw(0))
+    assert all(np.array_equal(one, two) for one, two in zip(fresh, again, strict=True))
+
+
+def test_a_game_after_a_death_is_restored_as_it_was() -> None:
+    table = vlgym.open_table(ID)
+    rng = np.random.default_rng(2)
+    for seed in range(40):
+        table.reset(seed=seed)
+        while not table.over:
+            move(table, *(str(rng.choice(table.game.moves(seat))) for seat in (0, 1)))
+            if len(table.movers) == 1 and table.log[-1]["moves"].keys() == {"0"}:
+                other = vlgym.open_table(ID)
+                other.set_state(table.get_state())
+                state = table.game.engine.get_vector_state()
+                assert np.array_equal(state, other.game.engine.get_vector_state())
+                assert all(np.array_equal(table.game.draw(seat), other.game.draw(seat)) for seat in (0, 1))
+                return
+    pytest.fail("nobody died in 40 random games")
+
+
+def test_the_picture_shows_the_own_player_in_blue_where_it_stands_and_a_zombie_in_green() -> None:
+    table = begin()
+    put(table, (900, 300))
+    for seat in (0, 1):
+        picture = table.game.draw(seat)
+        scale = picture.shape[0] / 384
+        x, y = (round(part * scale) for part in table.game.at(table.game.bodies[seat].rect.center))
+        near = picture[y - 8 : y + 8, x - 8 : x + 8].reshape(-1, 3)
+        assert np.all(near == (33, 92, 190), axis=1).sum() > 50
+        x, y = (round(part * scale) for part in table.game.at((900, 300)))
+        near = picture[y - 8 : y + 8, x - 8 : x + 8].reshape(-1, 3)
+        assert np.all(near == (30, 130, 76), axis=1).sum() > 50
+    assert not np.array_equal(table.game.draw(0), table.game.draw(1))
+
+
+def test_loading_the_engine_leaves_python_writing_bytecode_and_opens_no_window() -> None:
+    code = (
+        "import sys, os; os.environ.pop('SDL_VIDEODRIVER', None); sys.dont_write_bytecode = False\n"
+        "import vlgym; table = vlgym.open_table('vlgym/KnightsArchersZombies-v0'); table.reset(seed=0)\n"
+        "table.game.draw(0); import pygame\n"
+        "print(sys.dont_write_bytecode, pygame.display.get_init(), os.environ.get('SDL_VIDEODRIVER'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.split() == ["False", "False", "None"], done.stderr

@@ -1,0 +1,225 @@
+"""Spread and tag on MPE2's engine: what a turn is, when a game ends, how good the players are, what is drawn."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from vlgym_pettingzoo.mpe import glide
+from vlgym_pettingzoo.mpe_tag import RUNNER
+
+import vlgym
+from vlgym.errors import UserError
+from vlgym.table import Reading, Table
+from vlgym.types import Parsed
+
+SPREAD, TAG = "vlgym/MPESpread-v0", "vlgym/MPETag-v0"
+
+
+def move(table: Table, *actions: str) -> tuple[float, ...]:
+    """One turn: an action of each seat; return the rewards."""
+    return table.play({seat: Reading(action, Parsed((action,)), None) for seat, action in enumerate(actions)}).rewards
+
+
+def play(table: Table, players: list[str], seed: int) -> bool:
+    """Let `advise`, `search` or random play of each seat finish a game; return whether seat 0 has succeeded."""
+    rng = np.random.default_rng(seed)
+    table.reset(seed=seed)
+    table.remembers = set()
+    while not table.over:
+        chosen = [
+            str(rng.choice(table.game.moves(seat))) if player == "random" else getattr(table.game, player)(seat)
+            for seat, player in enumerate(players)
+        ]
+        move(table, *chosen)
+    return table.game.won(0)
+
+
+def place(table: Table, *spots: tuple[float, float]) -> None:
+    """Put the agents at rest on these spots."""
+    for body, spot in zip(table.game.engine.world.agents, spots, strict=True):
+        body.state.p_pos, body.state.p_vel = np.array(spot, float), np.zeros(2)
+
+
+def lay(table: Table, *spots: tuple[float, float]) -> None:
+    """Put the landmarks on these spots."""
+    for mark, spot in zip(table.game.engine.world.landmarks, spots, strict=True):
+        mark.state.p_pos = np.array(spot, float)
+
+
+def begin(env_id: str, seed: int = 0, **kwargs: object) -> Table:
+    table = vlgym.open_table(env_id, **kwargs)
+    table.reset(seed=seed)
+    return table
+
+
+@pytest.mark.parametrize(("action", "axis", "sign"), [("up", 1, 1), ("down", 1, -1), ("left", 0, -1), ("right", 0, 1)])
+@pytest.mark.parametrize("env_id", [SPREAD, TAG])
+def test_a_push_moves_a_disc_that_way_in_the_field_and_in_the_picture(
+    env_id: str, action: str, axis: int, sign: int
+) -> None:
+    table = begin(env_id)
+    place(table, (0.0, 0.0), (0.8, 0.8), (-0.8, 0.8))
+    lay(table, *[(0.8, -0.8), (-0.8, -0.8), (0.0, 0.8)][: len(table.game.engine.world.landmarks)])
+    before = table.game.at(table.game.body_of(0).state.p_pos)
+    move(table, action, "stay", "stay")
+    moved = table.game.body_of(0).state.p_pos
+    assert moved[axis] * sign > 0.01
+    assert moved[1 - axis] == 0
+    after = table.game.at(moved)
+    assert (after[axis] - before[axis]) * (sign if axis == 0 else -sign) > 1
+
+
+@pytest.mark.parametrize("frames", [1, 4])
+def test_one_push_of_spread_takes_an_agent_a_fifth_of_a_unit_however_many_frames_share_it(frames: int) -> None:
+    table = begin(SPREAD, frame_skip=frames)
+    place(table, (0.0, 0.0), (0.8, 0.8), (-0.8, 0.8))
+    move(table, "right", "stay", "stay")
+    for _ in range(20):
+        move(table, "stay", "stay", "stay")
+    assert table.game.body_of(0).state.p_pos[0] == pytest.approx(0.2, abs=0.002)
+    assert table.game.engine.steps == 21 * frames
+
+
+def test_glide_is_what_the_engine_does_with_an_agent_that_touches_nothing() -> None:
+    table = begin(TAG)
+    place(table, (-0.9, 0.9), (0.9, 0.9), (0.0, 0.0))
+    lay(table, (-0.9, -0.9), (0.9, -0.9))
+    spot, speed = (0.0, 0.0), (0.0, 0.0)
+    for _ in range(3):
+        move(table, "stay", "stay", "up")
+        spot, speed = glide(spot, speed, (0.0, 4.0), table.game.frame_skip, 1.3)
+    runner = table.game.body_of(RUNNER).state
+    assert runner.p_pos == pytest.approx(spot, abs=1e-9)
+    assert runner.p_vel == pytest.approx(speed, abs=1e-9)
+    assert math.hypot(*speed) <= 1.3
+
+
+def test_spread_pays_all_the_same_minus_the_distances_and_ends_when_all_is_covered() -> None:
+    table = begin(SPREAD)
+    lay(table, (-0.5, 0.0), (0.5, 0.0), (0.0, 0.8))
+    place(table, (-0.5, 0.0), (0.5, 0.0), (0.0, -0.2))
+    assert move(table, "stay", "stay", "stay") == pytest.approx((-1.0 + 0.0,) * 3, abs=0.12)
+    assert not table.over
+    assert table.game.points(0) == 2
+    expected = -sum(
+        min(math.dist(body.state.p_pos, mark.state.p_pos) for body in table.game.engine.world.agents)
+        for mark in table.game.engine.world.landmarks
+    )
+    assert expected == pytest.approx(table.returns[0], abs=1e-6)  # nobody moved, so every frame paid that
+    place(table, (-0.5, 0.0), (0.5, 0.0), (0.1, 0.8))
+    move(table, "stay", "stay", "stay")
+    assert table.terminated
+    assert all(table.game.won(seat) for seat in range(3))
+
+
+def test_the_planners_of_spread_share_the_landmarks_out_by_the_least_way() -> None:
+    table = begin(SPREAD)
+    lay(table, (-0.8, 0.0), (0.0, 0.0), (0.8, 0.0))
+    place(table, (0.7, 0.5), (-0.7, 0.5), (0.0, 0.5))
+    assert table.game.share() == (2, 0, 1)
+    assert [table.game.advise(seat) for seat in range(3)] == ["down"] * 3
+
+
+def test_the_planners_of_spread_cover_all_and_random_agents_do_not() -> None:
+    table = vlgym.open_table(SPREAD)
+    assert sum(play(table, ["advise"] * 3, seed) for seed in range(100, 140)) >= 38
+    assert sum(play(table, ["random", "advise", "advise"], seed) for seed in range(100, 130)) <= 12
+    assert sum(play(table, ["random"] * 3, seed) for seed in range(100, 130)) <= 2
+
+
+def test_in_tag_a_touch_pays_the_chasers_costs_the_runner_and_ends_the_game() -> None:
+    table = begin(TAG)
+    lay(table, (-0.9, -0.9), (0.9, -0.9))
+    place(table, (0.0, 0.0), (0.8, 0.8), (0.1, 0.0))
+    assert move(table, "right", "stay", "stay") == pytest.approx((1.0, 1.0, -1.0))
+    assert table.terminated
+    assert [table.game.won(seat) for seat in range(3)] == [True, True, False]
+
+
+def test_in_tag_a_runner_who_leaves_the_field_has_lost() -> None:
+    table = begin(TAG)
+    lay(table, (-0.9, -0.9), (0.9, -0.9))
+    place(table, (-0.5, 0.0), (-0.8, 0.8), (0.85, 0.3))
+    rewards = [move(table, "stay", "stay", "right") for _ in range(3) if not table.over]
+    assert table.terminated
+    assert table.game.left
+    assert not table.game.caught
+    assert rewards[-1][:2] == (1.0, 1.0)
+    assert rewards[-1][2] < -1.0
+
+
+def test_a_runner_who_lasts_all_turns_has_won() -> None:
+    table = begin(TAG, max_turns=2)
+    lay(table, (-0.9, -0.9), (0.9, -0.9))
+    place(table, (-0.8, 0.0), (-0.8, 0.8), (0.5, 0.3))
+    move(table, "stay", "stay", "stay")
+    assert not table.game.won(RUNNER)
+    move(table, "stay", "stay", "stay")
+    assert table.truncated
+    assert [table.game.won(seat) for seat in range(3)] == [False, False, True]
+
+
+def test_in_tag_planners_catch_more_than_those_who_run_straight_on_and_flee_better() -> None:
+    table = vlgym.open_table(TAG)
+
+    def catches(*players: str) -> int:
+        return sum(play(table, list(players), seed) for seed in range(200, 240))
+
+    both = catches("advise", "advise", "advise")
+    assert both >= catches("search", "search", "advise") + 3
+    assert catches("advise", "advise", "search") >= both + 3
+    assert catches("random", "random", "advise") <= 4
+    assert catches("advise", "advise", "random") >= 38
+
+
+@pytest.mark.parametrize("env_id", [SPREAD, TAG])
+def test_each_seat_finds_itself_in_blue_and_a_disc_beyond_the_picture_on_its_edge(env_id: str) -> None:
+    table = begin(env_id)
+    place(table, (-0.4, 0.4), (0.4, -0.4), (5.0, 0.0))
+    lay(table, *[(0.8, -0.8), (-0.8, -0.8), (0.0, 0.8)][: len(table.game.engine.world.landmarks)])
+    for seat in range(3):
+        picture = table.game.draw(seat)
+        blue = np.all(picture == (33, 92, 190), axis=-1)
+        blue[:40] = False  # the bar of turns
+        rows, columns = np.nonzero(blue)
+        scale = picture.shape[0] / 384
+        across, down = table.game.at(np.clip(table.game.body_of(seat).state.p_pos, -table.game.reach * 0.94, 9))
+        if seat < RUNNER:
+            assert abs(np.median(columns) / scale - across) < 6
+            assert abs(np.median(rows) / scale - down) < 8
+        assert len(rows) > 40
+    assert blue[:, -picture.shape[1] // 6 :].sum() == blue.sum()
+
+
+@pytest.mark.parametrize("env_id", [SPREAD, TAG])
+def test_a_restored_game_is_the_same_to_the_last_bit(env_id: str) -> None:
+    table = begin(env_id, seed=5)
+    rng = np.random.default_rng(1)
+    for _ in range(6):
+        move(table, *[str(rng.choice(table.game.moves(seat))) for seat in range(3)])
+    other = vlgym.open_table(env_id)
+    other.set_state(table.get_state())
+    for one, two in zip(table.game.engine.world.entities, other.game.engine.world.entities, strict=True):
+        assert np.array_equal(one.state.p_pos, two.state.p_pos)
+        assert np.array_equal(one.state.p_vel, two.state.p_vel)
+
+
+def test_landmarks_lie_apart_and_nobody_begins_on_a_rock_or_beside_a_chaser() -> None:
+    for seed in range(30):
+        marks = [mark.state.p_pos for mark in begin(SPREAD, seed).game.engine.world.landmarks]
+        assert min(math.dist(marks[a], marks[b]) for a, b in ((0, 1), (0, 2), (1, 2))) >= 0.5
+    table = vlgym.open_table(TAG)
+    for seed in range(30):
+        table.reset(seed=seed)
+        world = table.game.engine.world
+        assert min(math.dist(body.state.p_pos, world.agents[RUNNER].state.p_pos) for body in world.agents[:2]) >= 0.8
+        for body in world.agents:
+            assert all(math.dist(body.state.p_pos, r.state.p_pos) > r.size + body.size for r in world.landmarks)
+
+
+@pytest.mark.parametrize("wrong", [0, 21, 2.5, "4"])
+def test_a_wrong_frame_skip_is_one_clear_line(wrong: object) -> None:
+    with pytest.raises(UserError, match=r"frame_skip=\S+ must be (>= 1|<= 20|>= 1 and <= 20|an integer)"):
+        vlgym.open_table(SPREAD, frame_skip=wrong)
