@@ -4,6 +4,7 @@ Importing this package alone changes nothing: vlgym does so wherever it runs, be
 brings the policy `hf:`. What needs torch begins with `get_ready`.
 """
 
+import logging
 import os
 import sys
 
@@ -19,6 +20,9 @@ def get_ready() -> None:
     # Before torch loads OpenMP: threads that wait sleep instead of spinning. Spinning ones take the processors from
     # whatever else runs, from other runs of ours above all (docs/log.md has the numbers).
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # On processors with AVX-512 bfloat16 bitsandbytes says, when peft imports it, that it looks for a kernel on the Hub
+    # and does without. That line would stand above every page of help and every error.
+    logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
     if missing := find_missing():
         raise ModuleNotFoundError(describe_missing(missing))
 

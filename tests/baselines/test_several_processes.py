@@ -159,16 +159,19 @@ def test_reward_deviations_of_processes_are_put_together():
 # ---- weights that are split ------------------------------------------------------------------------------------------
 
 
-def same_model(a: Path, b: Path, tolerance: float) -> None:
+def find_distance(a: Path, b: Path) -> float:
+    """How far two models are apart: root of the mean squared difference of all weights. (Adam moves a weight whose
+    gradient is rounding alone by a whole step or none, on some processors, so a largest difference says little.)"""
     first, second = (load_file(out / "model" / "model.safetensors") for out in (a, b))
-    for name in first:
-        torch.testing.assert_close(first[name], second[name], atol=tolerance, rtol=0)
+    assert first.keys() == second.keys()
+    differences = torch.cat([(first[name].double() - second[name].double()).view(-1) for name in first])
+    return float(differences.square().mean().sqrt())
 
 
 def test_split_weights_learn_what_whole_ones_do_and_a_run_resumes_exactly(whole, tmp_path):
     split, killed, other = tmp_path / "split", tmp_path / "killed", tmp_path / "other"
     run(2, tmp_path / "log", replace(CONFIG, shard="full", recompute=True, eval_episodes=0, out=split))
-    same_model(whole, split, 2e-5)
+    assert find_distance(whole, split) < 1e-6
     last = numbers(whole)[-1], numbers(split)[-1]
     for name in ("loss/kl", "policy/grad_norm", "rollout/token_logp"):
         assert last[0][name] == pytest.approx(last[1][name], rel=1e-3)
@@ -184,11 +187,11 @@ def test_split_weights_learn_what_whole_ones_do_and_a_run_resumes_exactly(whole,
 
     told = run(3, tmp_path / "log", vldac.Config(out=other, resume=True))  # all updates made: only the model is written
     assert "2 processes before, 3 now" in told[0]
-    same_model(split, other, 0.0)
+    assert find_distance(split, other) == 0
     shutil.rmtree(other / "checkpoints" / "update-000003")
     told = run(1, tmp_path / "log", vldac.Config(out=other, resume=True))
     assert "2 processes before, 1 now" in told[0]
-    same_model(split, other, 0.01)  # after an update on other episodes
+    assert 1e-5 < find_distance(split, other) < 1e-3  # after an update on other episodes
 
 
 def test_no_part_of_a_checkpoint_is_a_pickle(tmp_path):

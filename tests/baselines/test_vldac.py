@@ -257,7 +257,7 @@ def test_micro_batches_give_the_gradient_of_the_whole_minibatch(smaller, loss):
         assert (len(micro_batches(batch, rows, learner.config)) > 1) == (change is smaller)
         gradients.append(gradients_of(learner, batch, rows, 12))
     for a, b in zip(*gradients, strict=True):
-        torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-4)
+        assert (a - b).norm() <= 1e-4 * a.norm() + 1e-6
 
 
 def test_a_non_finite_loss_is_skipped_and_counted_and_three_in_a_row_end_the_run():

@@ -102,9 +102,9 @@ def find_leaks(subject: Subject, games: int, seconds: float = math.inf) -> str:
         while True:
             seat = int(rng.integers(table.game.seats))
             other.set_state(table.get_state())
-            require(_views(other) == _views(table), "a restored game says something else to a seat")
+            before = _views(table)
+            require(_views(other) == before, "a restored game says something else to a seat")
             states += 1
-            before = _views(other)
             if other.game.redeal(seat, rng):
                 after = _views(other)
                 parts = ("picture", "text", "legal actions")

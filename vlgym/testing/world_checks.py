@@ -88,7 +88,7 @@ def check_resources(subject: Subject) -> str:
     env = subject.make()
     seeds = seeds_of(subject.spec.id, "train", ROUND, first=200)
     deadline = Deadline(RESOURCE_SECONDS)
-    turns = min(16, subject.spec.max_turns)
+    turns = min(8, subject.spec.max_turns)
     for index, seed in enumerate(seeds):
         play(env, seed, choose_legal(index, garbage_every=5), turns)
         if deadline.over and index >= 1:

@@ -1,6 +1,6 @@
 """The certificate of the environment, in its main settings, and what may differ in the earlier version."""
 
-from vlgym.testing import VARIANT_CHECKS, EnvConformance
+from vlgym.testing import EnvConformance
 
 
 class TestFootball(EnvConformance):
@@ -11,4 +11,4 @@ class TestFootball(EnvConformance):
 
 class TestEarlierFootball(EnvConformance):
     env_id = "vlgym/Football-v0"
-    checks = VARIANT_CHECKS
+    checks = ("card", "prompt", "splits", "recorded")  # slow; `recorded` replays random and oracle episodes
