@@ -42,7 +42,7 @@ LADDER = (
     ("best_blind",),
     ("rollout", "policy_names"),
     ("evaluation",),
-    ("reports", "scaffold"),
+    ("reports", "scaffold", "export"),
     ("tournament",),
     ("testing",),
     ("ui",),

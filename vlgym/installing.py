@@ -6,8 +6,12 @@ then name each page that still says the old thing.
 
 from __future__ import annotations
 
+import importlib
 import shlex
 from pathlib import Path
+from typing import Any
+
+from .errors import NotInstalledError
 
 RELEASED = False
 CORE = "vlgym"
@@ -43,3 +47,24 @@ def how_to_install_all(*, clone: Path = CLONE, here: Path | None = None) -> str:
         return "in a clone of vlgym's repository: make install"
     commands = [how_to_install(f"{CORE}-{family}", clone=clone, here=here) for family in families]
     return "pip install " + " ".join(command.removeprefix("pip install ") for command in commands)
+
+
+def import_extra(module: str, extra: str, user: str) -> Any:
+    """Import a module that one of the core's extras brings.
+
+    Args:
+        module: its name.
+        extra: of vlgym.
+        user: what needs it; the message begins with it.
+
+    Raises:
+        NotInstalledError: it is not installed; the message says how to install it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        name = module.partition(".")[0]
+        if error.name is None or error.name.partition(".")[0] != name:
+            raise
+        command = how_to_install(f"{CORE}[{extra}]")
+        raise NotInstalledError(f"{user} needs {name}, which is not installed: {command}") from None

@@ -255,8 +255,30 @@ class _Images(dict[str, Any]):
         return self[name]
 
 
+def read_picture(folder: Path, name: str) -> bytes:
+    """Return a picture's PNG.
+
+    Args:
+        folder: of a `TrajectoryWriter`.
+        name: `file_name` of an image.
+
+    Raises:
+        TrajectoryError: it is missing or damaged, or lies outside the folder.
+    """
+    try:
+        path = _image_path(folder, name)
+        data = path.read_bytes()
+        _check_picture(decode_png(data), path)
+    except (ValueError, OSError) as error:
+        raise TrajectoryError(f"{folder}, {name}: {type(error).__name__}: {error}") from None
+    return data
+
+
 def _read_image(path: Path) -> Any:
-    image = decode_png(path.read_bytes())
+    return _check_picture(decode_png(path.read_bytes()), path)
+
+
+def _check_picture(image: Image, path: Path) -> Image:
     if hash_picture(image) != path.stem:
         raise ValueError(f"the picture {path.name} is not the one that was written; it is damaged")
     return image

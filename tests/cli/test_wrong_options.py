@@ -22,6 +22,7 @@ CALLS = {
     "eval": ["eval", "--policy=random", f"--env={ENV}", "--out=run"], "report": ["report", NOWHERE],
     "compare": ["compare", NOWHERE, NOWHERE], "leaderboard": ["leaderboard", ".", "--out=site"],
     "ui": ["ui", "--port=0"],
+    "export": ["export", NOWHERE, "--to=hf", "--out=data"],
     "tournament": ["tournament", "random", "oracle", "--env=vlgym/TicTacToe-v0", "--out=run"],
 }  # fmt: skip
 """A call of each command that works, or would work for long."""
@@ -34,7 +35,7 @@ KINDS = {
     "--certificate": "path",
     "--replay": "path", "--arg": "text", "--env": "text", "--family": "text", "--id": "text", "--only": "text",
     "--parser": "text", "--picture": "text", "--wrap": "text", "--actions": "text", "--skill": "text",
-    "--difficulty": "text", "--host": "text", "--port": "integer",
+    "--difficulty": "text", "--host": "text", "--port": "integer", "--to": "text",
     "--planner": "text", "--policy": "text", "--split": "text", "--suite": "text", "--env-kwargs": "text",
     "--policy-arg": "text", "--base-url": "text", "--api-key-env": "text", "--episodes": "integer",
     "--games": "integer",

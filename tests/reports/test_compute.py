@@ -419,6 +419,6 @@ def test_without_scipy_one_line_says_how_to_install_it(folder: Path, monkeypatch
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "scipy", None)
     with pytest.raises(
-        NotInstalledError, match=r"Reports need scipy, which is not installed: .*vlgym\[eval\]|\.\[eval\]"
+        NotInstalledError, match=r"A report needs scipy, which is not installed: .*vlgym\[eval\]|\.\[eval\]"
     ):
         compute_report(folder)

@@ -234,7 +234,7 @@ def test_a_picture_that_is_none_is_one_clear_line_and_nothing_is_written(tmp_pat
 
 def test_without_jinja2_one_line_says_how_to_install_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(NotInstalledError, match=r"Reports need jinja2, which is not installed: .*\[eval\]"):
+    with pytest.raises(NotInstalledError, match=r"A report needs jinja2, which is not installed: .*\[eval\]"):
         write_report(folder)
 
 

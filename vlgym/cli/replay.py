@@ -53,7 +53,7 @@ def show_recorded(folder: Path, back: int | None, picture: str) -> None:
         return
     printed = 0
     for place in reversed(find_recordings(folder)):
-        for episode in _read_episodes(place):
+        for episode in read_episodes(place):
             _print_episode(episode, place, picture, first=not printed)
             printed += 1
     if not printed:
@@ -70,7 +70,7 @@ def find_episode(folder: Path, back: int) -> tuple[list[StepRecord], Path]:
     count = 0
     for place in find_recordings(folder):
         held, newest = 0, deque[list[StepRecord]](maxlen=back - count + 1)
-        for episode in _read_episodes(place):
+        for episode in read_episodes(place):
             newest.append(episode)
             held += 1
         if back < count + held:
@@ -82,8 +82,8 @@ def find_episode(folder: Path, back: int) -> tuple[list[StepRecord], Path]:
     )
 
 
-def find_recordings(folder: Path) -> list[Path]:
-    """Return the trajectory folders in a folder, the newest first.
+def find_recordings(folder: Path, name: str = "--replay") -> list[Path]:
+    """Return the trajectory folders in a folder, the newest first; an error calls it `name`.
 
     Raises:
         UserError: there are none.
@@ -94,13 +94,13 @@ def find_recordings(folder: Path) -> list[Path]:
     found = sorted((path.parent for path in base.glob(f"[!.]*/{METADATA}")), reverse=True)
     if not found:
         raise UserError(
-            f"--replay {folder} holds no recorded episode. Name the folder of a training run (`--record-every` says "
+            f"{name} {folder} holds no recorded episode. Name the folder of a training run (`--record-every` says "
             "how often it records), or one that `vlgym eval` wrote."
         )
     return found
 
 
-def _read_episodes(place: Path) -> Iterator[list[StepRecord]]:
+def read_episodes(place: Path) -> Iterator[list[StepRecord]]:
     """Yield the whole episodes of a folder, all that is shown of them of the right type."""
     for episode in read_trajectories(place, images=False, unfinished=False):
         for record in episode:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
-from ..errors import NotInstalledError
-from ..installing import how_to_install
+from ..installing import import_extra
 
 
 def need(module: str) -> Any:
@@ -15,12 +13,4 @@ def need(module: str) -> Any:
     Raises:
         NotInstalledError: it is not installed; the message says how to install it.
     """
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        name = module.partition(".")[0]
-        if error.name is None or error.name.partition(".")[0] != name:
-            raise
-        raise NotInstalledError(
-            f"Reports need {name}, which is not installed: {how_to_install('vlgym[eval]')}"
-        ) from None
+    return import_extra(module, "eval", "A report")
