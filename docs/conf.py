@@ -47,6 +47,14 @@ autodoc_default_options = {"members": True, "show-inheritance": True}
 python_use_unqualified_type_names = True
 napoleon_numpy_docstring = False
 
+# `make links` asks whether addresses outside answer. It needs the network, so CI does not; tests/test_links.py asks the rest.
+linkcheck_ignore = [r"https?://(127\.0\.0\.1|localhost|[\w.-]+\.example)([:/]|$)", r"https://github\.com/vlgym/vlgym"]
+linkcheck_timeout = 20  # seconds
+linkcheck_retries = 2
+linkcheck_workers = 4
+linkcheck_rate_limit_timeout = 60.0  # seconds
+linkcheck_allow_unauthorized = False
+
 SOURCE = "https://github.com/vlgym/vlgym/blob/main/"
 
 

@@ -29,7 +29,7 @@ class PromptTemplate:
         instructions: may use `{task}`, `{format}`, `{max_turns}`.
         turn: may use `{state}`, `{actions}`, `{turn}` (from 1), `{max_turns}`; must use `{actions}`.
 
-    >>> template = PromptTemplate(1, instructions="Find the flag. {format}", turn="Turn {turn}. Legal actions: {actions}.")
+    >>> template = PromptTemplate(1, instructions="Find it. {format}", turn="Turn {turn}. Legal actions: {actions}.")
     >>> template.write_turn(state="", actions=["left", "right"], turn=0, max_turns=10)
     'Turn 1. Legal actions: left, right.'
     """
