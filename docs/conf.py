@@ -47,7 +47,7 @@ autodoc_default_options = {"members": True, "show-inheritance": True}
 python_use_unqualified_type_names = True
 napoleon_numpy_docstring = False
 
-# `make links` asks whether addresses outside answer. It needs the network, so CI does not; tests/test_links.py asks the rest.
+# `make links` asks whether addresses outside answer. It needs the network, so CI does not.
 linkcheck_ignore = [r"https?://(127\.0\.0\.1|localhost|[\w.-]+\.example)([:/]|$)", r"https://github\.com/vlgym/vlgym"]
 linkcheck_timeout = 20  # seconds
 linkcheck_retries = 2
