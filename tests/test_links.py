@@ -165,3 +165,33 @@ def test_a_wrong_address_is_noticed(address: str, fault: str) -> None:
 )
 def test_a_wrong_number_of_a_paper_is_noticed(text: str, wrong: list[str]) -> None:
     assert find_wrong_papers(text) == wrong
+
+
+WANTED = {
+    "install": "make demo",
+    "evaluate my model": "vlgym eval --policy openai:",
+    "train": "python -m baselines.vldac --env",
+    "add an environment": "vlgym new-plugin ",
+}
+"""What a first-time reader is after, and the beginning of the command that the page in question shows."""
+
+
+def count_clicks(start: Path) -> dict[Path, int]:
+    """How many links lead from a page to each other one, at least."""
+    clicks, waiting = {start: 0}, [start]
+    while waiting:
+        page = waiting.pop(0)
+        for target in read_page(page)[0]:
+            path = (page.parent / target.partition("#")[0]).resolve()
+            if path.suffix == ".md" and path.is_file() and path not in clicks:
+                clicks[path] = clicks[page] + 1
+                waiting.append(path)
+    return clicks
+
+
+@pytest.mark.parametrize("start", ["README.md", "docs/index.md"])
+@pytest.mark.parametrize("wish", WANTED)
+def test_a_first_time_reader_finds_the_command_in_two_clicks(start: str, wish: str) -> None:
+    pages = [path for path, clicks in count_clicks(ROOT / start).items() if clicks <= 2]
+    shown = [path for path in pages if re.search(rf"^{re.escape(WANTED[wish])}", path.read_text("utf-8"), re.MULTILINE)]
+    assert shown
