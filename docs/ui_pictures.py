@@ -42,18 +42,23 @@ def main() -> None:
         runs = options.runs or Path(place) / "runs"
         if options.runs is None:
             make_records(runs)
-        server = subprocess.Popen(
-            [sys.executable, "-m", "vlgym", "ui", str(runs), "--port", "0", "--out", str(runs / "human")],
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        try:
-            address = re.search(r"http://\S+(?=/)", server.stdout.readline() if server.stdout else "")
-            if address is None:
-                raise SystemExit("vlgym ui did not start.")
-            photograph(address[0], options.all)
-        finally:
-            server.terminate()
-            server.wait()
+        show(runs, options.all)
+
+
+def show(runs: Path, everything: Path | None) -> None:
+    """Serve the records and photograph the pages, which show the folder of games as it is given here."""
+    server = subprocess.Popen(
+        [sys.executable, "-m", "vlgym", "ui", runs.name, "--port", "0", "--out", f"{runs.name}/human"],
+        stdout=subprocess.PIPE, text=True, cwd=runs.absolute().parent,
+    )  # fmt: skip
+    try:
+        address = re.search(r"http://\S+(?=/)", server.stdout.readline() if server.stdout else "")
+        if address is None:
+            raise SystemExit("vlgym ui did not start.")
+        photograph(address[0], everything)
+    finally:
+        server.terminate()
+        server.wait()
 
 
 def make_records(runs: Path) -> None:
