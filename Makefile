@@ -30,7 +30,7 @@ command -v c++ >/dev/null || echo 'There is no compiler for the packages built f
 endef
 
 .DELETE_ON_ERROR:  # a half-made .venv does not count as one
-.PHONY: help demo test servers gpu fast lint docs docs-site dist registry system install benchmarks clean
+.PHONY: help demo test servers gpu fast lint docs docs-site links dist registry system install benchmarks clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -62,6 +62,9 @@ docs-site: install system  ## build the documentation site with its gallery: bui
 	$(BIN)/python docs/animate.py build/gallery
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/site
 	@echo 'open build/site/index.html'
+
+links: install  ## ask whether the addresses outside that the documentation names answer; needs the network, so CI does not
+	$(BIN)/python -m sphinx -q -b linkcheck docs build/links
 
 dist: install  ## build what is uploaded: sdists and wheels of the core and every plugin, in dist/
 	$(BIN)/python docs/build_dist.py dist

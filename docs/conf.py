@@ -47,6 +47,14 @@ autodoc_default_options = {"members": True, "show-inheritance": True}
 python_use_unqualified_type_names = True
 napoleon_numpy_docstring = False
 
+# `make links` asks whether addresses outside answer. It needs the network, so CI does not.
+linkcheck_ignore = [r"https?://(127\.0\.0\.1|localhost|[\w.-]+\.example)([:/]|$)", r"https://github\.com/vlgym/vlgym"]
+linkcheck_timeout = 20  # seconds
+linkcheck_retries = 2
+linkcheck_workers = 4
+linkcheck_rate_limit_timeout = 60.0  # seconds
+linkcheck_allow_unauthorized = False
+
 SOURCE = "https://github.com/vlgym/vlgym/blob/main/"
 
 
@@ -73,11 +81,15 @@ def point_outside(app: Any, name: str, source: list[str]) -> None:
 
 
 def read_as_markdown(app: Any, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
-    """Docstrings are written as Markdown is: one backtick marks code, and a bar or a star means itself."""
-    parts = re.split(r"(`+[^`]+`+)", "\n".join(lines))
-    parts[::2] = [re.sub(r"(?<!\\)([|*])", r"\\\1", part) for part in parts[::2]]
-    parts[1::2] = [f"``{part.strip('`')}``".replace("\n", " ") for part in parts[1::2]]
-    lines[:] = "".join(parts).split("\n")
+    """Docstrings are written as Markdown is: one backtick marks code, and a bar or a star means itself. An example
+    (`>>>`) is left as it is."""
+    blocks = re.split(r"(^[ ]*>>> (?:.+\n)*.*)", "\n".join(lines), flags=re.MULTILINE)
+    for index in range(0, len(blocks), 2):
+        parts = re.split(r"(`+[^`]+`+)", blocks[index])
+        parts[::2] = [re.sub(r"(?<!\\)([|*])", r"\\\1", part) for part in parts[::2]]
+        parts[1::2] = [f"``{part.strip('`')}``".replace("\n", " ") for part in parts[1::2]]
+        blocks[index] = "".join(parts)
+    lines[:] = "".join(blocks).split("\n")
 
 
 def setup(app: Any) -> None:

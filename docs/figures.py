@@ -10,6 +10,7 @@
 - `each STUDY | ARM | before` or `after`: held-out success of each seed;
 - `differ STUDY | ARM`: held-out success less that of the study's first arm, with the half-width of its 95 % interval;
 - `ends STUDY, ...`: the table of held-out success at the end of several studies;
+- `magebench N`, `vldac N`: the paper's table N (vlgym/reports/published.yaml) and ours, or why there is none;
 - `environments`, `environments FAMILY`, `families`: how many registry.yaml holds; `parameters`: of the tiny model.
 
 `cell`, `least` and `most` take `%` as a last argument: whole percent. Other rounding is not offered, because a table's
@@ -111,6 +112,69 @@ def ends(read: Read, studies: str) -> str:
     return "\n" + "\n".join(lines) + "\n"
 
 
+NO_MODEL = "needs the model itself, which could not be had here"
+NO_PERSON = "no person was recorded: `vlgym play` and `vlgym ui` do it"
+
+
+def magebench(read: Read, number: str) -> str:
+    """A published table of MageBench. Ours are from docs/benchmarks/magebench_rows.json and football_start.md."""
+    table = _published("MageBench", number)
+    measured = {
+        (family, row["planner"], row["policy"]): row
+        for family, part in json.loads((DOCS / "benchmarks" / "magebench_rows.json").read_bytes()).items()
+        for row in part["rows"]
+    }
+    places = [tuple(column.lower().split()) for column in table["columns"]]
+
+    def ours(policy: str) -> list[str]:
+        rows = [measured.get((*place, policy)) for place in places]
+        return ["" if row is None else f"{_round(row['mean'])} ± {_round(row['half_width'])}" for row in rows]
+
+    rows = []
+    for name, *cells in table["rows"]:
+        line = ours(name.lower())
+        reason = "" if any(line) else NO_PERSON if name == "Human" else NO_MODEL
+        rows.append([name, "paper", *map(_cell, cells), reason])
+        if any(line):
+            rows.append([name, "**ours**", *line, ""])
+    if any(row[1] == "**ours**" for row in rows):
+        rows += [[name, "**ours**", *ours(policy), ""] for name, policy in OURS_ALONE.items()]
+        last = table["columns"].index("Football Online")
+        for found in _rows(read, "benchmarks/football_start.md"):
+            if found["start"] == "published" and found["player"] in ("idle", "random"):
+                line = [""] * len(places)
+                line[last] = found["score, mean (95 %)"]
+                rows.append([f"{found['player'].title()}, the paper's start, 100 situations", "**ours**", *line, ""])
+    return _draw(["player", "from", *table["columns"], "why there is none of ours"], rows)
+
+
+OURS_ALONE = {"Random, plans of 50 actions": "random, 50 actions", "Oracle": "oracle"}
+
+
+def vldac(read: Read, number: str) -> str:
+    """A published table of VL-DAC on OneRoom. Ours are from docs/studies/oneroom.json: mean and standard deviation over
+    seeds at the end."""
+    from baselines.studies.report import spread
+
+    table = _published("VL-DAC", number)
+    runs = _runs("oneroom")
+    arms = list(dict.fromkeys(run["arm"] for run in runs))
+    empty = [""] * len(table["columns"])
+
+    def ours(arm: str) -> list[str]:
+        values = [_success(run, -1) for run in runs if run["arm"] == arm]
+        mean, deviation, _ = spread(values)
+        return [arm, "**ours**", *empty, f"{_round(mean)} ± {_round(deviation)} ({len(values)} seeds)", ""]
+
+    rows = []
+    for name, *cells in table["rows"]:
+        own = [arm for arm in arms if arm == name]
+        reason = "" if own else "this lambda was not run; the others below were"
+        rows += [[name, "paper", *map(_cell, cells), "", reason], *map(ours, own)]
+    rows += [ours(arm) for arm in arms if arm not in {row[0] for row in rows}]
+    return _draw(["learner", "from", *table["columns"], "tiny model", "why there is none of ours"], rows)
+
+
 def environments(read: Read, family: str = "") -> str:
     """How many environments there are, or a family has."""
     from vlgym.registry_file import read_registry
@@ -134,7 +198,21 @@ def parameters(read: Read) -> str:
 
 FIGURES: dict[str, Callable[..., str]] = {
     function.__name__: function
-    for function in (cell, least, most, below, updates, each, differ, ends, environments, families, parameters)
+    for function in (
+        cell,
+        least,
+        most,
+        below,
+        updates,
+        each,
+        differ,
+        ends,
+        magebench,
+        vldac,
+        environments,
+        families,
+        parameters,
+    )
 }
 
 
@@ -163,6 +241,28 @@ def _rows(read: Read, page: str) -> Iterator[dict[str, str]]:
             header = cells
         elif here and not set(line) <= set("|-: "):
             yield {**dict(zip(header, cells, strict=True)), "": cells[0]}
+
+
+def _published(paper: str, number: str) -> dict[str, Any]:
+    from vlgym.reports.leaderboard import read_published
+
+    (table,) = [
+        each for each in read_published() if re.fullmatch(rf"{paper}, arXiv [\d.]+, table {number}", each["source"])
+    ]
+    return table
+
+
+def _draw(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def _cell(value: float | str) -> str:
+    return value if isinstance(value, str) else _round(value)
+
+
+def _round(value: float) -> str:
+    return str(Decimal(str(round(value, 9))).quantize(Decimal("0.01"), ROUND_HALF_UP))
 
 
 def _runs(study: str) -> list[dict[str, Any]]:

@@ -1,5 +1,5 @@
 """Photograph the pages of `vlgym ui` in Chromium: `python docs/ui_pictures.py`; `--all FOLDER` keeps every page in two
-widths, light and dark, to look at. The pictures of docs/images are the wide, light ones, and one of a dark phone.
+widths, light and dark, to look at. The pictures of docs/images are the wide, light ones, and some of a dark phone.
 
 What is shown is made on the spot: evaluations of the oracle and of random play, and a short training run. Needs the
 plugins, the learner and Chromium.
@@ -23,7 +23,9 @@ from selenium.webdriver.support.wait import WebDriverWait
 IMAGES = Path(__file__).parent / "images"
 WIDTHS = {"wide": (1280, 900), "phone": (390, 844)}
 COLORS = 128
-GAME = "vlgym/Sokoban-v0"
+GAME, TABLE = "vlgym/Sokoban-v0", "vlgym/TicTacToe-v0"
+PHONE = ("turn", "cover", "play", "gallery")
+"""Pages that the docs show on a dark phone, too."""
 TRAIN = (
     "baselines.vldac", "--env", "vlgym/NumberLine-v1", "--warm.target", "0.25", "--updates", "12",
     "--record-every", "3",
@@ -40,18 +42,23 @@ def main() -> None:
         runs = options.runs or Path(place) / "runs"
         if options.runs is None:
             make_records(runs)
-        server = subprocess.Popen(
-            [sys.executable, "-m", "vlgym", "ui", str(runs), "--port", "0", "--out", str(runs / "human")],
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        try:
-            address = re.search(r"http://\S+(?=/)", server.stdout.readline() if server.stdout else "")
-            if address is None:
-                raise SystemExit("vlgym ui did not start.")
-            photograph(address[0], options.all)
-        finally:
-            server.terminate()
-            server.wait()
+        show(runs, options.all)
+
+
+def show(runs: Path, everything: Path | None) -> None:
+    """Serve the records and photograph the pages, which show the folder of games as it is given here."""
+    server = subprocess.Popen(
+        [sys.executable, "-m", "vlgym", "ui", runs.name, "--port", "0", "--out", f"{runs.name}/human"],
+        stdout=subprocess.PIPE, text=True, cwd=runs.absolute().parent,
+    )  # fmt: skip
+    try:
+        address = re.search(r"http://\S+(?=/)", server.stdout.readline() if server.stdout else "")
+        if address is None:
+            raise SystemExit("vlgym ui did not start.")
+        photograph(address[0], everything)
+    finally:
+        server.terminate()
+        server.wait()
 
 
 def make_records(runs: Path) -> None:
@@ -83,7 +90,7 @@ def photograph(server: str, everything: Path | None) -> None:
                     if everything is not None:
                         everything.mkdir(parents=True, exist_ok=True)
                         driver.save_screenshot(str(everything / f"{name}-{width}-{scheme}.png"))
-                    if (width, scheme) == ("wide", "light") or (name, width, scheme) == ("turn", "phone", "dark"):
+                    if (width, scheme) == ("wide", "light") or (name in PHONE and (width, scheme) == ("phone", "dark")):
                         keep(driver, f"ui_{name}" + ("_phone" if width == "phone" else ""))
     finally:
         driver.quit()
@@ -116,6 +123,13 @@ def list_pages(driver: webdriver.Chrome, server: str) -> dict[str, str]:
     driver.find_element(By.CSS_SELECTOR, "form.form button").click()
     WebDriverWait(driver, 90).until(lambda _: "/play/" in driver.current_url)
     found["play"] = f"{driver.current_url}?oracle=1"
+    found["begin"] = f"{server}/play?env={TABLE}&split=test"
+    driver.get(found["begin"])
+    driver.find_element(By.NAME, "opponents").send_keys("me")
+    driver.find_element(By.CSS_SELECTOR, "form.form button").click()
+    WebDriverWait(driver, 90).until(lambda _: driver.find_elements(By.LINK_TEXT, "Show my side"))
+    found["cover"] = driver.current_url
+    found["seat"] = driver.find_element(By.LINK_TEXT, "Show my side").get_attribute("href") or ""
     return found
 
 

@@ -63,6 +63,20 @@ def test_code_on_the_pages_is_printed_from_files_that_are_tested() -> None:
         )
 
 
+def test_the_benchmark_of_the_first_tutorial_reads_its_commands_from_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tests" / "benchmarks"))
+    import new_plugin
+
+    page = new_plugin.TUTORIAL.read_text(encoding="utf-8")
+    commands = new_plugin.read_commands(page)
+    assert all(f"\n{command}\n" in page for command in commands)
+    assert len(commands) == 4
+    assert new_plugin.seconds_to_type(sum(len(command) + 1 for command in commands)) < 300
+    assert new_plugin.seconds_to_type(200) == 60
+    with pytest.raises(ValueError, match="the tutorial's commands are"):
+        new_plugin.read_commands(page.replace("vlgym check", "vlgym chek"))
+
+
 def test_every_tutorial_is_in_the_list() -> None:
     names = {page.name for page in PAGES} - {"README.md"}
     listed = re.findall(r"\]\(([\w-]+\.md)\)", (ROOT / "docs" / "tutorials" / "README.md").read_text(encoding="utf-8"))

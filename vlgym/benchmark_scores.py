@@ -80,6 +80,9 @@ def expect_best(scores: Sequence[float], n: int) -> float:
 
     Raises:
         UserError: `n` is not between 1 and the number of scores.
+
+    >>> expect_best([0.0, 1.0], 1), expect_best([0.0, 1.0], 2)
+    (0.5, 1.0)
     """
     m = len(scores)
     if not 1 <= n <= m:

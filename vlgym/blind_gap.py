@@ -51,6 +51,9 @@ def rate_difficulty(stated: str, blind_share: float | None) -> str:
 
     Where blind policies reach a third of the way, an environment is at most `medium`, from two thirds on it is `easy`,
     whatever its author thinks. Where they were not measured, the card's word stands.
+
+    >>> rate_difficulty("hard", 0.1), rate_difficulty("hard", 0.4), rate_difficulty("hard", 0.9)
+    ('hard', 'medium', 'easy')
     """
     if blind_share is None:
         return stated

@@ -86,6 +86,13 @@ def check_choice(name: str, value: T, choices: Iterable[Any], error: type[UserEr
 
     Raises:
         UserError: it is none of them; the message lists them and names the nearest.
+
+    >>> check_choice("split", "test", ("train", "val", "test"))
+    'test'
+    >>> check_choice("split", "tset", ("train", "val", "test"))
+    Traceback (most recent call last):
+        ...
+    vlgym.errors.UserError: split='tset' is not one of train, val, test. Nearest: test.
     """
     valid = list(choices)
     if value not in valid:

@@ -33,6 +33,10 @@ def wilson_interval(successes: float, trials: float, z: float = 1.959964) -> tup
 
     `trials` is no whole number where trials depend on each other: it is then the number of independent ones that would
     say as much.
+
+    >>> low, high = wilson_interval(9, 10)
+    >>> print(f"{low:.3f} to {high:.3f}")
+    0.596 to 0.982
     """
     if trials == 0:
         return 0.0, 1.0
@@ -51,6 +55,9 @@ def student_t(degrees: int, level: float = 0.95) -> float:
     Args:
         degrees: degrees of freedom, `>= 1`.
         level: between 0 and 1.
+
+    >>> round(student_t(4), 3)
+    2.776
     """
     low, high = 0.0, math.pi / 2
     for _ in range(_HALVINGS):
@@ -74,6 +81,10 @@ def place_interval(mean: Mean, floor: Mean, ceiling: Mean, level: float = 0.95) 
     Returns:
         Lowest and highest place; `None` where there is none: floor and ceiling cannot be told apart, or one of the
         three was measured once.
+
+    >>> low, high = place_interval(Mean(0.5, 0.05, 100), floor=Mean(0.2, 0.01, 100), ceiling=Mean(1.0, 0.0, 100))
+    >>> print(f"{low:.2f} to {high:.2f}")
+    0.25 to 0.50
     """
     span, height = ceiling.value - floor.value, mean.value - floor.value
     if span == 0 or min(mean.count, floor.count, ceiling.count) < 2:

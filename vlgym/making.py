@@ -79,6 +79,13 @@ def make(env_id: str, **kwargs: Any) -> VLEnv:
 
     Raises:
         UserError: as `construct`.
+
+    >>> env = make("vlgym/NumberLine-v1")
+    >>> observation, info = env.reset(seed=1)
+    >>> observation["image"].shape, env.legal_actions()
+    ((300, 300, 3), ['-', '+'])
+    >>> env.step("I do not know.")[-1]["vlgym"]["parse"]
+    'no_action'
     """
     return construct(env_id, **kwargs)
 

@@ -27,6 +27,9 @@ def make_policy(name: str, options: Mapping[str, Any]) -> Policy:
 
     Raises:
         UserError: no such policy, it needs (or takes no) argument, or it has no such option.
+
+    >>> make_policy("oracle", {}).name
+    'oracle'
     """
     kind, colon, argument = name.partition(":")
     factories = list_policies()

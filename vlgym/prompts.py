@@ -28,6 +28,10 @@ class PromptTemplate:
         version: bump it with every change of wording; scores are comparable only within one version.
         instructions: may use `{task}`, `{format}`, `{max_turns}`.
         turn: may use `{state}`, `{actions}`, `{turn}` (from 1), `{max_turns}`; must use `{actions}`.
+
+    >>> template = PromptTemplate(1, instructions="Find it. {format}", turn="Turn {turn}. Legal actions: {actions}.")
+    >>> template.write_turn(state="", actions=["left", "right"], turn=0, max_turns=10)
+    'Turn 1. Legal actions: left, right.'
     """
 
     version: int

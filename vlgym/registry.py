@@ -190,7 +190,15 @@ def _list_extras() -> list[str]:
 
 
 def get_registry() -> Registry:
-    """Load all plugins once per process; problems are one warning each."""
+    """Load all plugins once per process; problems are one warning each.
+
+    >>> get_registry().get("vlgym/NumberLine-v1").max_turns
+    20
+    >>> get_registry().get("vlgym/NumbreLine-v1")
+    Traceback (most recent call last):
+        ...
+    vlgym.errors.UnknownEnvError: No environment 'vlgym/NumbreLine-v1' is known. Nearest: vlgym/NumberLine-v1, ...
+    """
     if any(record.unfinished for record in _load_registry().plugins):
         _load_registry.cache_clear()
     return _load_registry()

@@ -20,6 +20,10 @@ def fit_image(image: Image, size: tuple[int, int]) -> Image:
 
     Returns:
         `[H, W, 3] uint8`.
+
+    >>> wide = np.full((10, 20, 3), 255, np.uint8)
+    >>> fit_image(wide, (40, 40))[:, 0, 0].tolist() == [0] * 10 + [255] * 20 + [0] * 10
+    True
     """
     height, width = size
     if image.shape[:2] == (height, width):

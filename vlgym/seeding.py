@@ -24,6 +24,9 @@ def episode_seed(env_id: str, split: str, index: int) -> int:
 
     Raises:
         UserError: unknown split or negative index.
+
+    >>> episode_seed("vlgym/OneRoom-v0", "test", 0)
+    623248570999363855
     """
     check_choice("split", split, SPLITS)
     if index < 0:
@@ -34,6 +37,12 @@ def episode_seed(env_id: str, split: str, index: int) -> int:
 
 
 def split_of(seed: int) -> str | None:
-    """Return the split that a seed belongs to, or `None` for a seed that `episode_seed` cannot have made."""
+    """Return the split that a seed belongs to, or `None` for a seed that `episode_seed` cannot have made.
+
+    >>> split_of(episode_seed("vlgym/OneRoom-v0", "val", 7))
+    'val'
+    >>> split_of(-1) is None
+    True
+    """
     code = seed >> _HASH_BITS
     return SPLITS[code] if 0 <= code < len(SPLITS) else None

@@ -29,6 +29,13 @@ def open_table(env_id: str, **kwargs: Any) -> Table:
 
     Raises:
         UserError: the id cannot be made, is of one agent alone, or an argument is wrong.
+
+    >>> table = open_table("vlgym/TicTacToe-v0")
+    >>> table.reset(seed=1)
+    >>> first = table.movers[0]
+    >>> _ = table.step({first: table.solve(first)})
+    >>> table.movers[0] == 1 - first, len(table.legal(1 - first))
+    (True, 8)
     """
     spec = get_registry().get(env_id)
     for name in _ALONE:

@@ -194,6 +194,15 @@ def read_trajectories(
 
     Raises:
         TrajectoryError: a line or an image is missing, damaged or malformed; the message names the line.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from vlgym.evaluation import plan_ids, run_evaluation
+    >>> from vlgym.policies import OraclePolicy
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = run_evaluation(plan_ids(["vlgym/NumberLine-v1"], episodes=2), OraclePolicy(), Path(folder))
+    ...     print([episode[-1].success for episode in read_trajectories(folder)])
+    [True, True]
     """
     folder = Path(folder)
     path = folder / METADATA

@@ -62,6 +62,12 @@ def step_gae(
 
     Returns:
         (advantages, returns), both [T, N]; returns = advantages + values, the targets of the value head.
+
+    >>> never, ends = torch.tensor([[False], [False]]), torch.tensor([[False], [True]])
+    >>> rewards, values, none = torch.tensor([[0.0], [1.0]]), torch.zeros(2, 1), torch.zeros(1)
+    >>> advantages, _ = step_gae(rewards, values, none, ends, never, values, gamma=0.9, lam=1.0)
+    >>> advantages.squeeze(1)
+    tensor([0.9000, 1.0000])
     """
     advantages = torch.zeros_like(rewards)
     following_v, following_a = last_values, torch.zeros_like(last_values)
@@ -86,6 +92,9 @@ def leave_one_out(returns: Tensor) -> Tensor:
 
     Raises:
         ValueError: if K < 2, where nothing is left to compare with.
+
+    >>> leave_one_out(torch.tensor([1.0, 0.0, 0.0]))
+    tensor([ 1.0000, -0.5000, -0.5000])
     """
     k = returns.shape[-1]
     if k < 2:

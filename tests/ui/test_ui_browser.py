@@ -200,3 +200,57 @@ def test_sokoban_is_played_by_arrow_keys(browser, server: str, folder: Path) -> 
             break
     ((*_, last),) = read_trajectories(folder / "human" / "Sokoban-v0-001")
     assert last.success
+
+
+def begin_with_others(browser, server: str, env_id: str, others: str, arguments: str) -> None:
+    browser.get(f"{server}/play?env={env_id}&split=test")
+    browser.find_element(By.NAME, "opponents").send_keys(others)
+    browser.find_element(By.NAME, "arguments").send_keys(arguments)
+    browser.find_element(By.CSS_SELECTOR, "form.form button").click()
+
+
+def heading(browser, *beginnings: str) -> str:
+    """The heading of the page, when it begins in one of these ways."""
+
+    def look(_: object) -> str:
+        text = browser.find_element(By.CSS_SELECTOR, "main h2").text
+        return text if text.startswith(beginnings) else ""
+
+    return Wait(browser, SECONDS, ignored_exceptions=[Exception]).until(look, f"a heading of {beginnings}")
+
+
+def test_two_people_play_at_one_screen_and_each_side_is_covered_until_its_player_asks(
+    browser, server: str, folder: Path
+) -> None:
+    begin_with_others(browser, server, "vlgym/TicTacToe-v0", "me", "seat=0")
+    players: list[int] = []
+    for _ in range(9):
+        cover = heading(browser, "Player", "Won", "Lost")
+        if not cover.startswith("Player"):
+            break
+        assert browser.find_elements(By.CSS_SELECTOR, "img, form.choices, textarea, pre") == []
+        browser.find_element(By.LINK_TEXT, "Show my side").click()
+        shown = heading(browser, "Turn")
+        players.append(int(shown[-1]))
+        assert cover.startswith(f"Player {players[-1]},")
+        assert browser.find_element(By.CSS_SELECTOR, "img.own").is_displayed()
+        browser.find_element(By.CSS_SELECTOR, "form.choices button").click()  # the first free square
+    assert heading(browser, "Won", "Lost") == "Won"
+    assert players == [1, 2, 1, 2, 1, 2, 1]  # the first three of a diagonal
+    (episode,) = read_trajectories(folder / "human" / "TicTacToe-v0-001")
+    assert [record.turn for record in episode] == [0, 1, 2, 3]
+    assert episode[-1].success
+
+
+def test_a_policy_in_the_other_seat_answers_and_nothing_is_covered(browser, server: str, folder: Path) -> None:
+    begin_with_others(browser, server, "vlgym/TicTacToe-v0", "oracle", "seat=0")
+    for turn in range(1, 6):
+        if not heading(browser, f"Turn {turn} ", "Won", "Lost").startswith("Turn"):
+            break
+        assert "player 1" in heading(browser, "Turn")
+        choices = browser.find_elements(By.CSS_SELECTOR, "form.choices button")
+        assert len(choices) == 11 - 2 * turn  # the other has taken a square after each of ours
+        choices[0].click()
+    ended = heading(browser, "Won", "Lost")
+    ((*_, last),) = read_trajectories(folder / "human" / "TicTacToe-v0-002")
+    assert (last.terminated, last.success) == (True, ended.startswith("Won"))

@@ -16,6 +16,11 @@ def permutation_p(given: Sequence[Hashable], right: Sequence[Hashable]) -> float
     Args:
         given: the answers that were given.
         right: the right answers, as many.
+
+    >>> permutation_p(["left", "right", "right"], ["left", "right", "right"]) == 1 / 3
+    True
+    >>> permutation_p(["left", "left", "left"], ["left", "right", "right"])
+    1.0
     """
     matches = sum(a == b for a, b in zip(given, right, strict=True))
     count, there = len(right), Counter(given)
@@ -37,12 +42,20 @@ def permutation_p(given: Sequence[Hashable], right: Sequence[Hashable]) -> float
 
 
 def binomial_p(hits: int, trials: int, chance: float) -> float:
-    """Return the probability of `hits` or more in `trials` that succeed with probability `chance` each."""
+    """Return the probability of `hits` or more in `trials` that succeed with probability `chance` each.
+
+    >>> binomial_p(9, 10, chance=0.5) == 11 / 1024
+    True
+    """
     return sum(math.comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(hits, trials + 1))
 
 
 def holm(values: Sequence[float], alpha: float) -> list[bool]:
-    """Return which p values stand, so that any stands wrongly with probability at most `alpha` (Holm 1979)."""
+    """Return which p values stand, so that any stands wrongly with probability at most `alpha` (Holm 1979).
+
+    >>> holm([0.010, 0.040, 0.030], alpha=0.05)
+    [True, False, False]
+    """
     stands = [False] * len(values)
     for place, index in enumerate(sorted(range(len(values)), key=lambda i: values[i])):
         if values[index] > alpha / (len(values) - place):

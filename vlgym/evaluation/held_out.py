@@ -153,6 +153,11 @@ def evaluate(
     Raises:
         UserError: the id cannot be made, or an argument is out of range.
         FailedError: an environment failed three times in a row.
+
+    >>> from vlgym.policies import OraclePolicy
+    >>> report = evaluate("vlgym/NumberLine-v1", OraclePolicy(), episodes=10)
+    >>> print(f"{report.success} of 10 episodes, at least {report.success_low:.2f}")
+    1.0 of 10 episodes, at least 0.72
     """
     for name, value in (("episodes", episodes), ("num_envs", num_envs)):
         check_number(name, value, 1)

@@ -21,6 +21,13 @@ def get_parser(parser: str | Parser) -> Parser:
 
     Raises:
         UserError: unknown name, or an import string that does not lead to a parser.
+
+    >>> get_parser("tag").parse("The flag is left of me. <action>left</action>").actions
+    ('left',)
+    >>> get_parser("jsn")
+    Traceback (most recent call last):
+        ...
+    vlgym.errors.UserError: Unknown parser 'jsn'; there are tag, json, plan, or an import string ... Nearest: json.
     """
     if not isinstance(parser, str):
         if isinstance(parser, Parser):
@@ -50,6 +57,10 @@ def find_end(parser: Parser, text: str) -> int | None:
 
     Returns:
         The length of the shortest beginning that the parser reads an action from; `None` while it reads none.
+
+    >>> reply = "<action>left</action> and so on"
+    >>> reply[: find_end(get_parser("tag"), reply)]
+    '<action>left</action>'
     """
     end = getattr(parser, "end", None)
     return None if end is None else end(text)

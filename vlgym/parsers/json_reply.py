@@ -14,7 +14,13 @@ _MAX_CANDIDATES = 32
 
 
 class JsonParser:
-    """Reads the `action` of the last JSON object that has one."""
+    """Reads the `action` of the last JSON object that has one.
+
+    >>> JsonParser().parse('{"thoughts": "the flag is left", "action": "left"}').actions
+    ('left',)
+    >>> JsonParser().parse("I go left.").failure
+    'no_json'
+    """
 
     name = "json"
     version = 1

@@ -22,7 +22,11 @@ _NUMBER = re.compile(r"^\s*(?:\d{1,4}[.)]\s+|[-*]\s+)")
 
 
 class PlanParser:
-    """Reads the actions between the last `<plan>` and the `</plan>` that follows it."""
+    """Reads the actions between the last `<plan>` and the `</plan>` that follows it.
+
+    >>> PlanParser().parse("<plan>1. up; 2. up; left</plan>").actions
+    ('up', 'up', 'left')
+    """
 
     name = "plan"
     version = 1

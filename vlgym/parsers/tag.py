@@ -16,7 +16,13 @@ _TAG = re.compile(r"<(/?)action>", re.IGNORECASE)
 
 
 class TagParser:
-    """Reads the text between the last `<action>` and the `</action>` that follows it."""
+    """Reads the text between the last `<action>` and the `</action>` that follows it.
+
+    >>> TagParser().parse("<action>left</action>, no: <action>right</action>").actions
+    ('right',)
+    >>> TagParser().parse("I go <action>left").failure
+    'unclosed_action'
+    """
 
     name = "tag"
     version = 1

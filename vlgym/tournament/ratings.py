@@ -88,6 +88,10 @@ def fit(points: Any) -> Any:
 
     Args:
         points: `[players, players] float64`, what each got against each.
+
+    >>> ratings = fit(np.array([[0.0, 30.0], [10.0, 0.0]]))  # the first won 30 of 40 games
+    >>> ratings.round().tolist()
+    [94.0, -94.0]
     """
     need("scipy.optimize")
     from scipy.optimize import minimize

@@ -1,0 +1,86 @@
+"""The examples in docstrings and on the pages (`>>>`) say what Python answers."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sources import ROOT, list_files, module_name, read_tree
+
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+PROMPT = re.compile(r"^\s*>>> ", re.MULTILINE)
+FENCE = re.compile(r"^```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("vlgym/**/*.md"), *ROOT.glob("plugins/*/*.md")]
+)
+PARSER = doctest.DocTestParser()
+
+
+def list_examples(path: Path) -> list[int]:
+    """The lines of a module on which docstrings have an example, wherever they stand; nothing is imported."""
+    lines = []
+    for node in ast.walk(read_tree(path)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node, clean=False) or ""
+            if PROMPT.search(text):
+                start = node.body[0].lineno - 1  # type: ignore[attr-defined]
+                lines += [start + example.lineno for example in PARSER.get_examples(text)]
+    return sorted(lines)
+
+
+def read_page(path: Path) -> doctest.DocTest:
+    """The examples in the code blocks of a page, in one namespace."""
+    text = path.read_text(encoding="utf-8")
+    blocks: Iterator[str] = (match[1] for match in FENCE.finditer(text))
+    return PARSER.get_doctest("\n\n".join(blocks), {}, path.name, str(path), 0)
+
+
+def run(*tests: doctest.DocTest) -> tuple[int, str]:
+    """How many examples were run, and what is wrong with those that failed."""
+    said: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=FLAGS, verbose=False)
+    for test in tests:
+        runner.run(test, out=said.append)
+    return runner.tries, "".join(said)
+
+
+MODULES = [path for path in list_files("vlgym", "baselines", "plugins") if list_examples(path)]
+SHOWN = [path for path in PAGES if PROMPT.search(path.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_name)
+def test_the_examples_of_a_module_are_right(path: Path) -> None:
+    module = importlib.import_module(module_name(path))
+    tests = doctest.DocTestFinder(exclude_empty=True).find(module)
+    count, wrong = run(*tests)
+    assert wrong == ""
+    assert count == len(list_examples(path)), "an example stands where doctest does not look"
+
+
+@pytest.mark.parametrize("path", SHOWN, ids=lambda path: path.stem)
+def test_the_examples_of_a_page_are_right(path: Path) -> None:
+    page = read_page(path)
+    count, wrong = run(page)
+    assert wrong == ""
+    assert count == len(PROMPT.findall(path.read_text(encoding="utf-8"))), "an example stands in no code block"
+
+
+def test_the_core_the_learners_a_plugin_and_a_page_have_examples() -> None:
+    assert {path.relative_to(ROOT).parts[0] for path in MODULES} == {"vlgym", "baselines", "plugins"}
+    assert len(MODULES) > 15
+    assert SHOWN
+
+
+def test_a_wrong_example_is_noticed(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("Text.\n\n```python\n>>> 1 + 1\n2\n```\n\n```\n>>> 1 + 2\n4\n```\n")
+    count, wrong = run(read_page(page))
+    assert count == 2
+    assert "Expected:\n    4\nGot:\n    3" in wrong
+    page.write_text("Text.\n")
+    assert run(read_page(page)) == (0, "")
