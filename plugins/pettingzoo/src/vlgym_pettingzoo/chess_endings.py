@@ -42,7 +42,7 @@ class ChessEndings(MultiVLEnv):
     Splits: train, val and test differ by seed: ending, position and colour.
     Oracle: a planner: Stockfish with 20,000 nodes a move, one thread and an empty table, so it answers the same each
         time; another version of it may answer otherwise. The same player is called `stockfish-3`; `stockfish-2` looks
-        at 1,000 nodes, `stockfish-1`, which is also `search`, at 30.
+        at 3,000 nodes, `stockfish-1`, which is also `search`, at 300.
     References: python-chess 1.11 (rules) and Stockfish (players), both GPL-3.0. Drawing and texts are this package's.
 
     Args:

@@ -45,7 +45,7 @@ BREAKTHROUGH = _card(
 CHESS = _card(
     "ChessEndings", "chess_endings", "Win a chess ending with few men against Stockfish.",
     max_turns=60, success_rule="this seat has mated the other king", skills=("reading", "planning"), difficulty="hard",
-    kwargs={"seat": 0, "opponents": "stockfish-2"}, oracle="planner", oracle_success=0.9, random_success_below=0.1,
+    kwargs={"seat": 0, "opponents": "stockfish-2"}, oracle="planner", oracle_success=0.8, random_success_below=0.1,
     figure_episodes=100, system_requirements=("stockfish",),
     references=("The Stockfish developers, Stockfish", "Fiekas, python-chess"),
 )  # fmt: skip

@@ -24,7 +24,7 @@ import chess.engine
 from vlgym.errors import UserError
 
 T = TypeVar("T")
-LEVELS = {"stockfish-1": 30, "stockfish-2": 1_000, "stockfish-3": 20_000}
+LEVELS = {"stockfish-1": 300, "stockfish-2": 3_000, "stockfish-3": 20_000}
 """Positions (nodes) that the engine looks at for a move, of each player."""
 
 HASH_MIB = 4
@@ -63,7 +63,8 @@ class Engine:
             self._loop.call_soon_threadsafe(self._loop.stop)
             raise
         self.pid: int = self._transport.get_pid()
-        self._wait(self._protocol.configure({"Threads": 1, "Hash": HASH_MIB}))
+        settings = {"Threads": 1, "Hash": HASH_MIB, "Use NNUE": False}
+        self._wait(self._protocol.configure({k: v for k, v in settings.items() if k in self._protocol.options}))
 
     def play(self, board: chess.Board, nodes: int) -> chess.Move:
         """Return a legal move, found with an empty table.
@@ -99,7 +100,8 @@ class Stockfish:
     """The engine of this process, and the games that use it.
 
     One thread, a table of `HASH_MIB` that is cleared before each search, and a fixed number of nodes: the same version
-    of the engine gives the same answer for the same game so far.
+    of the engine gives the same answer for the same game so far. Where the engine has the choice (15.1 has), it
+    evaluates by rules: those know what few men can do, and mate with fewer nodes than its network.
     """
 
     def __init__(self) -> None:
