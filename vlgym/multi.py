@@ -39,8 +39,8 @@ class MultiVLEnv(MultiGame, VLEnv):
 
     Args:
         seat: the seat that this environment plays; `None` draws one for each episode from its seed.
-        opponents: who plays the other seats: `random`, `oracle`, `search` or what else the game has in `players`, a
-            policy, or a dict that gives each of the other seats one of these.
+        opponents: who plays the other seats: `random`, `oracle`, `search` or what else the game has in `named_players`,
+            a policy, or a dict that gives each of the other seats one of these.
         invalid_action: as of `VLEnv`; by default `noop` (the game waits, and a turn is spent) where the game has an
             idle action, else `random`.
         **kwargs: of `VLEnv`.
@@ -212,7 +212,7 @@ class MultiVLEnv(MultiGame, VLEnv):
         return action
 
     def _read_opponents(self, opponents: Any) -> list[Any]:
-        """Return a player for each seat: a name of `players`, or a policy."""
+        """Return a player for each seat: a name of `named_players`, or a policy."""
         if not isinstance(opponents, Mapping):
             return [self.check_player("opponents", opponents)] * self.seats
         if self.seat is None:
@@ -234,13 +234,13 @@ class MultiVLEnv(MultiGame, VLEnv):
 
         Args:
             name: of the argument, for the error.
-            player: one of `players`, or a policy.
+            player: one of `named_players`, or a policy.
 
         Raises:
             UserError: the game has no such player, or it is no policy.
         """
         if isinstance(player, str):
-            check_choice(name, player, self.players)
+            check_choice(name, player, self.named_players)
             lacks = type(self).advise is MultiGame.advise and (
                 player == "oracle" or (player == "search" and type(self).search is MultiGame.search)
             )
@@ -249,6 +249,6 @@ class MultiVLEnv(MultiGame, VLEnv):
             return player
         if not callable(getattr(player, "reply", None)) or not isinstance(getattr(player, "name", None), str):
             raise UserError(
-                f"{name}={player!r:.80} must be {', '.join(self.players)} or a policy (name and reply(turns))."
+                f"{name}={player!r:.80} must be {', '.join(self.named_players)} or a policy (name and reply(turns))."
             )
         return player

@@ -40,14 +40,14 @@ class MultiGame:
         zero_sum: of the class: the rewards of every round add up to 0.
         symmetric: of the class: the rules are the same for every seat; `mirror` is defined.
         hidden_information: of the class: a seat does not see all; `redeal` is defined.
-        players: of the class: names of the players that the game brings itself; `ask_player` answers for them.
+        named_players: of the class: the players that the game brings itself; `ask_player` answers for them.
     """
 
     seats: int = 2
     zero_sum: ClassVar[bool] = False
     symmetric: ClassVar[bool] = False
     hidden_information: ClassVar[bool] = False
-    players: ClassVar[tuple[str, ...]] = PLAYERS
+    named_players: ClassVar[tuple[str, ...]] = PLAYERS
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         """Begin a game. Keep `rng` for chance during the game; there is no other source of it.
@@ -100,7 +100,7 @@ class MultiGame:
         return self.advise(seat)
 
     def ask_player(self, player: str, seat: int) -> str | None:
-        """The action of one of `players` for a seat that moves now; `None` stands for a random one. A game with
+        """The action of one of `named_players` for a seat that moves now; `None` stands for a random one. A game with
         further players answers for them, and leaves the rest to this."""
         return {"oracle": self.advise, "search": self.search}[player](seat) if player != "random" else None
 

@@ -53,7 +53,7 @@ class ChessEndings(MultiVLEnv):
 
     zero_sum: ClassVar[bool] = True
     symmetric: ClassVar[bool] = True
-    players: ClassVar[tuple[str, ...]] = (*PLAYERS, *LEVELS)
+    named_players: ClassVar[tuple[str, ...]] = (*PLAYERS, *LEVELS)
     prompt = PromptTemplate(
         version=1, instructions="You are playing chess. {task}\n{format}", turn="{state}Legal actions: {actions}"
     )
