@@ -15,15 +15,13 @@ import numpy as np
 
 from .env import VLEnv
 from .errors import UserError, check_choice
+from .multi_game import PLAYERS as PLAYERS
 from .multi_game import MultiGame
 from .multi_game import Round as Round
 from .reset_options import read_options
 from .spaces import match_legal
 from .table import WAIT, Reading, Table, check_seat, draw_seeds
 from .types import Image, Outcome, Parsed
-
-PLAYERS = ("random", "oracle", "search")
-"""Players that a game brings itself."""
 
 WAITING = 8
 """Moves of another seat, as a multiple of `max_turns`, after which a game that never asks this seat is truncated."""
@@ -41,8 +39,8 @@ class MultiVLEnv(MultiGame, VLEnv):
 
     Args:
         seat: the seat that this environment plays; `None` draws one for each episode from its seed.
-        opponents: who plays the other seats: `random`, `oracle` or `search` (the game's own players), a policy, or a
-            dict that gives each of the other seats one of these.
+        opponents: who plays the other seats: `random`, `oracle`, `search` or what else the game has in `named_players`,
+            a policy, or a dict that gives each of the other seats one of these.
         invalid_action: as of `VLEnv`; by default `noop` (the game waits, and a turn is spent) where the game has an
             idle action, else `random`.
         **kwargs: of `VLEnv`.
@@ -78,6 +76,12 @@ class MultiVLEnv(MultiGame, VLEnv):
     def match_move(self, wanted: str, seat: int) -> str | None:
         """Return the legal action of a seat that the parser's candidate `wanted` means, or `None`."""
         return match_legal(wanted, self.moves(seat))
+
+    def match_action(self, wanted: str) -> str | None:
+        """As `match_move`, for this seat."""
+        if self._seat_now in self._table.movers:
+            return self.match_move(wanted, self._seat_now)
+        return match_legal(wanted, self.legal_actions())
 
     def resolve_arguments(self) -> dict[str, Any]:
         """The opponents by their names, and what an unreadable reply does."""
@@ -201,14 +205,14 @@ class MultiVLEnv(MultiGame, VLEnv):
         return table.play(readings, said).rewards[self._seat_now]
 
     def _choose(self, player: str, seat: int) -> str:
-        action = {"oracle": self.advise, "search": self.search}[player](seat) if player != "random" else None
+        action = self.ask_player(player, seat)
         if action is None:
             legal = self.moves(seat)
             action = legal[int(self._chance.integers(len(legal)))]
         return action
 
     def _read_opponents(self, opponents: Any) -> list[Any]:
-        """Return a player for each seat: a name of `PLAYERS`, or a policy."""
+        """Return a player for each seat: a name of `named_players`, or a policy."""
         if not isinstance(opponents, Mapping):
             return [self.check_player("opponents", opponents)] * self.seats
         if self.seat is None:
@@ -230,13 +234,13 @@ class MultiVLEnv(MultiGame, VLEnv):
 
         Args:
             name: of the argument, for the error.
-            player: one of `PLAYERS`, or a policy.
+            player: one of `named_players`, or a policy.
 
         Raises:
             UserError: the game has no such player, or it is no policy.
         """
         if isinstance(player, str):
-            check_choice(name, player, PLAYERS)
+            check_choice(name, player, self.named_players)
             lacks = type(self).advise is MultiGame.advise and (
                 player == "oracle" or (player == "search" and type(self).search is MultiGame.search)
             )
@@ -244,5 +248,7 @@ class MultiVLEnv(MultiGame, VLEnv):
                 raise UserError(f"{name}={player!r}: {self.title} has no such player; it has random.")
             return player
         if not callable(getattr(player, "reply", None)) or not isinstance(getattr(player, "name", None), str):
-            raise UserError(f"{name}={player!r:.80} must be {', '.join(PLAYERS)} or a policy (name and reply(turns)).")
+            raise UserError(
+                f"{name}={player!r:.80} must be {', '.join(self.named_players)} or a policy (name and reply(turns))."
+            )
         return player

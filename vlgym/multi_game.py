@@ -11,6 +11,9 @@ import numpy as np
 
 from .types import Image
 
+PLAYERS = ("random", "oracle", "search")
+"""Players that every game with an oracle brings itself."""
+
 
 @dataclass(frozen=True)
 class Round:
@@ -37,12 +40,14 @@ class MultiGame:
         zero_sum: of the class: the rewards of every round add up to 0.
         symmetric: of the class: the rules are the same for every seat; `mirror` is defined.
         hidden_information: of the class: a seat does not see all; `redeal` is defined.
+        named_players: of the class: the players that the game brings itself; `ask_player` answers for them.
     """
 
     seats: int = 2
     zero_sum: ClassVar[bool] = False
     symmetric: ClassVar[bool] = False
     hidden_information: ClassVar[bool] = False
+    named_players: ClassVar[tuple[str, ...]] = PLAYERS
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         """Begin a game. Keep `rng` for chance during the game; there is no other source of it.
@@ -93,6 +98,11 @@ class MultiGame:
     def search(self, seat: int) -> str | None:
         """The action of a player that searches, where that is another one than the oracle."""
         return self.advise(seat)
+
+    def ask_player(self, player: str, seat: int) -> str | None:
+        """The action of one of `named_players` for a seat that moves now; `None` stands for a random one. A game with
+        further players answers for them, and leaves the rest to this."""
+        return {"oracle": self.advise, "search": self.search}[player](seat) if player != "random" else None
 
     def explain(self, seat: int, action: str) -> str:
         """The line of thoughts that the oracle writes before its action."""

@@ -15,8 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vlgym.errors import UserError, check_choice, check_number
-from vlgym.multi import PLAYERS
+from vlgym.errors import UserError, check_number
 from vlgym.types import Reply, Turn
 
 from ..engine.policy import ModelPolicy
@@ -37,7 +36,8 @@ class PoolOptions:
     fixed: float = 0.2
     """Share of games in which one seat learns and a player of the game holds the others."""
     players: str = "random"
-    """The game's players for that: random, oracle or search, or several with commas between."""
+    """The game's players for that: random, oracle, search or what else the game has, or several with commas
+    between."""
     every: int = 10
     """Updates between the models that join the pool; the first joins before the first update."""
     size: int = 10
@@ -58,8 +58,6 @@ class PoolOptions:
                 f"--pool.past {self.past:g} and --pool.fixed {self.fixed:g} are shares of the same games; together "
                 "they may be 1 at most."
             )
-        for name in self.names():
-            check_choice(_flag("players"), name, PLAYERS)
         for name, least, most in (
             ("every", 1, 10**9),
             ("size", 1, 1000),

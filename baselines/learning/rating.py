@@ -8,7 +8,7 @@ import torch
 
 from vlgym.policies import OraclePolicy, Policy, RandomPolicy
 from vlgym.tournament import Tournament, rate
-from vlgym.tournament.play import SearchPolicy
+from vlgym.tournament.play import GamePlayer
 from vlgym.tournament.tables import is_cooperative, write_tables
 
 from ..engine.policy import ModelPolicy
@@ -20,7 +20,7 @@ FOLDER = "rating"
 MEMBERS = 5
 """Past models that are rated, at equal distances; all pairs play, so more would take long."""
 
-OWN = {"random": RandomPolicy, "oracle": OraclePolicy, "search": SearchPolicy}
+OWN = {"random": RandomPolicy, "oracle": OraclePolicy}
 
 
 def rate_pool(run: Any, games: SelfPlay) -> None:
@@ -42,7 +42,10 @@ def rate_pool(run: Any, games: SelfPlay) -> None:
             continue
         policy = ModelPolicy(run.weights.sampler, torch.Generator().manual_seed(config.seed), name="rated")
         players: dict[str, Policy] = {each.name: each for each in choose_members(games.pool, policy)}
-        players |= {name: OWN[name]() for name in dict.fromkeys(["random", *config.pool.names()])}
+        players |= {
+            name: OWN[name]() if name in OWN else GamePlayer(name)
+            for name in dict.fromkeys(["random", *config.pool.names()])
+        }
         folder = run.out / FOLDER / f"update-{run.state.update:06d}" / env_id.split("/")[-1]
         arguments = {name: value for name, value in run.envs.kwargs.items() if name not in ONE_SEAT}
         tournament = Tournament(

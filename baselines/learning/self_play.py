@@ -222,9 +222,7 @@ class SelfPlay:
 
     def _move(self, table: Table, seat: int, player: str) -> Reading:
         """The move of a player of the game."""
-        action = (
-            {"oracle": table.game.advise, "search": table.game.search}[player](seat) if player != "random" else None
-        )
+        action = table.game.ask_player(player, seat)
         if action is None:
             legal = table.game.moves(seat)
             action = legal[int(self.rng.integers(len(legal)))]

@@ -9,17 +9,17 @@ import typer
 
 from ..argument_types import read_arguments
 from ..errors import UserError, check_choice, check_writable, plain_line
-from ..policies import Policy
-from ..policy_names import make_policy
+from ..policy_names import list_policies, make_policy
 from ..reports.needs import need
 from ..seeding import SPLITS
+from ..several import open_table
 from ..terminal import open_progress
 from ..tournament import Result, Tournament, rate
-from ..tournament.play import SearchPolicy
+from ..tournament.play import GamePlayer
 from ..tournament.tables import write_markdown, write_tables
 from .console import open_console
 
-PLAIN = ("idle", "random", "oracle", "search", "human")
+PLAIN = ("idle", "random", "oracle", "human")
 """Policies that take no options."""
 
 
@@ -28,7 +28,8 @@ def tournament(
         list[str],
         typer.Argument(
             metavar="POLICY POLICY...",
-            help="Who plays: random, oracle, search, openai:MODEL, hf:FOLDER-OR-NAME and all that `vlgym eval` takes.",
+            help="Who plays: random, oracle, search or what else the game has, openai:MODEL, hf:FOLDER-OR-NAME and all "
+            "that `vlgym eval` takes.",
         ),
     ],
     env: Annotated[str, typer.Option(metavar="ID", help="A game of two agents (docs/games.md).")],
@@ -62,10 +63,12 @@ def tournament(
         read_arguments(policy_arg or [], "--policy-arg"),
     )
     players: dict[str, Any] = {}
+    known = {name for name in policies if name.partition(":")[0] in list_policies()}
     console = open_console(stderr=True)
     try:
         for name in policies:
-            players[name] = _make(name, options)
+            own = name == "search" or (name not in known and name in open_table(env, **arguments).game.named_players)
+            players[name] = GamePlayer(name) if own else make_policy(name, {} if name in PLAIN else options)
         played = Tournament(env, players, games, out, split=split, arguments=arguments, resume=resume)
         with open_progress(console) as progress:
             task = progress.add_task("games", total=played.total, completed=len(played.results))
@@ -90,9 +93,3 @@ def tournament(
         write_markdown(title, results, ratings).split("\n", 2)[2], soft_wrap=True, markup=False, highlight=False
     )
     screen.print(f"table: {out / 'table.png'}; games to watch: vlgym ui {out}", soft_wrap=True, markup=False)
-
-
-def _make(name: str, options: dict[str, Any]) -> Policy:
-    if name == SearchPolicy.name:
-        return SearchPolicy()
-    return make_policy(name, {} if name in PLAIN else options)

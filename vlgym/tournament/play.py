@@ -65,13 +65,18 @@ class Result:
         return self.returns[self.players.index(name)]
 
 
-class SearchPolicy:
-    """The game's own player `search`: weaker than the oracle where a game has both."""
+class GamePlayer:
+    """A player that a game brings itself, such as `search`, which is weaker than the oracle where a game has both.
 
-    name = "search"
+    Args:
+        name: one of the game's `named_players`.
+    """
+
+    def __init__(self, name: str = "search") -> None:
+        self.name = name
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        """Answer with the move of each game's search.
+        """Answer with the move of each game's player.
 
         Raises:
             UserError: the game has none.
@@ -79,9 +84,10 @@ class SearchPolicy:
         replies = []
         for turn in turns:
             chair: Any = turn.env
-            action = chair.table.game.search(chair.seat)
+            game = chair.table.game
+            action = game.ask_player(self.name, chair.seat) if self.name in game.named_players else None
             if action is None:
-                raise UserError(f"{turn.env_id} has no player named search; its cards say which it has.")
+                raise UserError(f"{turn.env_id} has no player named {self.name}; its card says which it has.")
             replies.append(Reply(chair.parser.format([action])))
         return replies
 

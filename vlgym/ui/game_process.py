@@ -31,10 +31,10 @@ from ..evaluation.meter import Prices
 from ..evaluation.plan import Part, list_jobs
 from ..evaluation.play import end_reply
 from ..human import complete_reply, takes_lines
-from ..making import unwrap
-from ..multi import PLAYERS
+from ..making import load_class, unwrap
 from ..policies import OraclePolicy, Policy
 from ..policy_names import make_policy
+from ..registry import get_registry
 from ..rendering import encode_png
 from ..rollout import Runner
 from ..types import Message, Reply, StepRecord, Turn
@@ -147,10 +147,11 @@ class Guest:
         return self._policy.reply(turns)
 
 
-def seat_others(others: str, options: dict[str, Any], people: HotSeat) -> Any:
+def seat_others(env_id: str, others: str, options: dict[str, Any], people: HotSeat) -> Any:
     """Return who holds the other seats, as `opponents` of a game takes it.
 
     Args:
+        env_id: the game.
         others: `HOT_SEAT`, a player of the game, or a policy as `vlgym eval` names it.
         options: of the policy.
         people: who is meant by `HOT_SEAT`.
@@ -158,7 +159,7 @@ def seat_others(others: str, options: dict[str, Any], people: HotSeat) -> Any:
     Raises:
         UserError: there is no such policy, or it has no such option.
     """
-    if others in PLAYERS:
+    if others in getattr(load_class(get_registry().get(env_id)), "named_players", ()):
         return others
     return Guest(people if others == HOT_SEAT else make_policy(others, options), others)
 
@@ -172,7 +173,7 @@ def play(pipe: Conversation, settings: dict[str, Any]) -> None:
     """
     arguments, others, people = dict(settings["arguments"]), settings.get("opponents", ""), HotSeat(pipe)
     if others:
-        arguments["opponents"] = seat_others(others, settings.get("options", {}), people)
+        arguments["opponents"] = seat_others(settings["env_id"], others, settings.get("options", {}), people)
     (part,) = plan_ids(
         [settings["env_id"]], episodes=settings["episodes"], split=settings["split"], planner=settings["planner"],
         arguments=arguments,

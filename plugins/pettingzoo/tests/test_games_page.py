@@ -20,7 +20,7 @@ def test_a_block_runs(block: str) -> None:
 
 
 def test_the_tournament_of_the_page_runs(tmp_path: Path) -> None:
-    (line,) = re.findall(r"^vlgym tournament .*$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    (line, _) = re.findall(r"^vlgym tournament .*$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     call = [sys.executable, "-m", "vlgym", *line.replace("--games 10", "--games 1").split()[1:]]
     done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr

@@ -42,6 +42,13 @@ BREAKTHROUGH = _card(
     skills=("reading", "planning"), difficulty="hard",
     kwargs={"opponents": "search"}, oracle="planner", oracle_success=0.95, random_success_below=0.8,
 )  # fmt: skip
+CHESS = _card(
+    "ChessEndings", "chess_endings", "Win a chess ending with few men against Stockfish.",
+    max_turns=60, success_rule="this seat has mated the other king", skills=("reading", "planning"), difficulty="hard",
+    kwargs={"seat": 0, "opponents": "stockfish-2"}, oracle="planner", oracle_success=0.8, random_success_below=0.1,
+    figure_episodes=100, system_requirements=("stockfish",),
+    references=("The Stockfish developers, Stockfish", "Fiekas, python-chess"),
+)  # fmt: skip
 
 KUHN_POKER = _card(
     "KuhnPoker", "poker", "Ten hands of poker with three cards and one bet.",
@@ -133,6 +140,6 @@ def vlgym_suites() -> list[SuitePart]:
 def vlgym_envs() -> list[EnvSpec]:
     """Return the family's specs."""
     return [
-        TIC_TAC_TOE, CONNECT_FOUR, BREAKTHROUGH, KUHN_POKER, LEDUC_HOLDEM, HANABI, BATTLESHIP, KITCHEN, COINS,
+        TIC_TAC_TOE, CONNECT_FOUR, BREAKTHROUGH, CHESS, KUHN_POKER, LEDUC_HOLDEM, HANABI, BATTLESHIP, KITCHEN, COINS,
         MPE_SPREAD, MPE_TAG, KNIGHTS, NEXT_MOVE,
     ]  # fmt: skip

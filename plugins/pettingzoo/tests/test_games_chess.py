@@ -1,0 +1,301 @@
+"""Chess endings: results by the rules, positions, moves as they are written, and Stockfish as a player."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from typing import Any
+
+import chess
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+from vlgym_pettingzoo import stockfish
+from vlgym_pettingzoo.chess_positions import GROUPS, draw_position, solve_pawn_ending
+from vlgym_pettingzoo.stockfish import LEVELS, STOCKFISH
+
+import vlgym
+from vlgym.cli.app import app
+from vlgym.errors import UserError
+from vlgym.table import Reading, Table
+from vlgym.types import Parsed
+
+CHESS = "vlgym/ChessEndings-v0"
+
+
+@pytest.fixture(autouse=True)
+def _end_the_engine() -> Any:
+    yield
+    STOCKFISH._users.clear()  # games that were not closed
+    STOCKFISH.end()
+
+
+def at(fen: str, **kwargs: Any) -> Table:
+    """A game from a position; seat 0 is to move."""
+    table = vlgym.open_table(CHESS, **kwargs)
+    table.reset(seed=0)
+    table.game.board, table.game.opens = chess.Board(fen), chess.Board(fen).turn
+    return table
+
+
+def say(table: Table, *moves: str) -> list[tuple[float, ...]]:
+    return [table.step({table.movers[0]: f"<action>{move}</action>"}).rewards for move in moves]
+
+
+def play(table: Table, players: tuple[str, str], seed: int) -> tuple[float, str]:
+    rng = np.random.default_rng(seed)
+    table.reset(seed=seed)
+    table.remembers = set()
+    while not table.over:
+        (seat,) = table.movers
+        move = table.game.ask_player(players[seat], seat) or str(rng.choice(table.game.moves(seat)))
+        table.play({seat: Reading(move, Parsed((move,)), None)})
+    return table.returns[0], table.game.result
+
+
+@pytest.mark.parametrize("fen", ["7k/8/6K1/8/8/8/8/R7 w - - 0 1", "r7/8/8/8/8/6k1/8/7K b - - 0 1"])
+def test_mate_pays_one_and_costs_one_whatever_the_colour(fen: str) -> None:
+    table = at(fen)
+    assert say(table, "Ra8" if " w " in fen else "Ra1") == [(1.0, -1.0)]
+    assert (table.terminated, table.game.result, table.game.won(0), table.game.won(1)) == (
+        True,
+        "checkmate",
+        True,
+        False,
+    )
+
+
+def test_the_second_seat_may_mate_too() -> None:
+    table = at("8/8/8/8/8/4k3/1q6/3K4 w - - 0 1")
+    assert say(table, "Ke1", "Qe2") == [(0.0, 0.0), (-1.0, 1.0)]
+    assert table.game.won(1)
+
+
+@pytest.mark.parametrize(
+    ("fen", "moves", "result"),
+    [
+        ("7k/8/8/6K1/8/8/8/5Q2 w - - 0 1", ["Qf7"], "stalemate"),
+        ("7k/8/8/8/8/8/r7/K7 w - - 0 1", ["Kxa2"], "insufficient material"),
+        ("k7/8/8/8/8/8/8/KR6 w - - 0 1", ["Rb2", "Ka7", "Rb1", "Ka8"] * 2, "threefold repetition"),
+        ("k7/8/8/8/8/8/8/KR6 w - - 98 80", ["Rc1", "Kb7"], "fifty moves"),
+    ],
+)  # fmt: skip
+def test_each_kind_of_draw_ends_the_game_at_once_and_pays_nothing(fen: str, moves: list[str], result: str) -> None:
+    table = at(fen)
+    rewards = say(table, *moves[:-1])
+    assert not table.over
+    assert [*rewards, *say(table, moves[-1])] == [(0.0, 0.0)] * len(moves)
+    assert (table.terminated, table.game.result) == (True, result)
+    assert not table.game.won(0)
+    assert not table.game.won(1)
+
+
+def test_mate_with_the_hundredth_half_move_is_mate_and_the_turn_limit_a_draw() -> None:
+    table = at("7k/8/6K1/8/8/8/8/R7 w - - 99 90")
+    assert say(table, "Ra8") == [(1.0, -1.0)]
+    table = at("k7/8/8/8/8/8/8/KR6 w - - 0 1", max_turns=2)
+    assert say(table, "Rb2", "Ka7", "Rb3", "Ka8")[-1] == (0.0, 0.0)
+    assert (table.terminated, table.truncated, table.game.result) == (False, True, "")
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("b7b8q", "b7b8q"), ("B7B8Q", "b7b8q"), ("b8=Q", "b7b8q"), ("b8=n", "b7b8n"), ("bxc8=Q+", "b7c8q"),
+        ("bxc8=R", "b7c8r"), (" Bxc8 ", "d7c8"), ("bxc8q", "b7c8q"), ("be6", "d7e6"), ("Be6", "d7e6"), ("KA2", "a1a2"),
+        ("b7b8", None), ("b8", None), ("Ka3", None), ("d7d8", None), ("e2e4", None), ("--", None), ("0000", None),
+        ("O-O", None), ("", None), ("\x00", None), ("K" * 10_000, None), ("a1a2 a1a2", None), ("\u2654a2", None),
+    ],
+)  # fmt: skip
+def test_moves_are_read_in_both_notations_and_nothing_else_is(said: str, meant: str | None) -> None:
+    table = at("2r5/1P1B4/8/8/8/7k/8/K7 w - - 0 1")
+    assert table.game.match_move(said, 0) == meant
+
+
+def test_one_seat_reads_standard_notation_and_a_wrong_reply_is_a_random_move_that_wins_nothing() -> None:
+    env = vlgym.make(CHESS, opponents="random", endings="KRvK")
+    env.reset(seed=1)
+    uci = env.legal_actions()[0]
+    info = env.step(f"<action>{env.board.san(chess.Move.from_uci(uci))}</action>")[4]
+    assert (info["invalid_action"], info["vlgym"]["actions"]) == (False, [uci])
+    for reply in ("", "<action>Qh9</action>", "<action>0000</action>", "{" * 5000):
+        info = env.step(reply)[4]
+        assert info["invalid_action"]
+        assert len(info["vlgym"]["actions"]) == 1
+    env.close()
+
+
+def test_the_pawn_table_has_the_wins_that_are_known() -> None:
+    wins = solve_pawn_ending()
+    files = [square for square in range(64) if square % 8 < 4]
+    assert int(wins[:, files].sum()) == 111_282  # asserted by Stockfish's bitbase.cpp
+    flipped = np.arange(64) ^ 7  # the files in reverse
+    assert np.array_equal(wins, wins[:, flipped][:, :, flipped][:, :, :, flipped])
+    white = chess.Board("8/8/8/4k3/8/4K3/4P3/8 w - - 0 1")
+    pawn, king, other = chess.E2, white.king(True), white.king(False)
+    assert not wins[0, pawn, king, other]  # the opposition is black's
+    assert wins[0, chess.E2, chess.E4, chess.E6]
+
+
+@pytest.mark.parametrize("ending", GROUPS["all"])
+def test_positions_are_legal_quiet_of_the_named_men_and_of_both_colours(ending: str) -> None:
+    own, other = ending.split("v")
+    seen, movers = set(), Counter()
+    for seed in range(25):
+        board = draw_position(ending, np.random.default_rng(seed))
+        assert board.fen() == draw_position(ending, np.random.default_rng(seed)).fen()
+        seen.add(board.board_fen())
+        movers[board.turn] += 1
+        assert board.is_valid()
+        assert not board.is_game_over()
+        for men, colour in ((own, board.turn), (other, not board.turn)):
+            held = [man.symbol().upper() for man in board.piece_map().values() if man.color == colour]
+            assert Counter(held) == Counter(men)
+        assert not any(board.is_attacked_by(not man.color, square) for square, man in board.piece_map().items())
+        if ending == "KPvK":
+            view = board if board.turn else board.mirror()
+            (pawn,) = view.pieces(chess.PAWN, True)
+            assert solve_pawn_ending()[0, pawn, view.king(True), view.king(False)]
+        if ending == "KBBvK":
+            assert len({(square + square // 8) % 2 for square in board.pieces(chess.BISHOP, board.turn)}) == 2
+    assert len(seen) == 25
+    assert min(movers.values()) >= 5
+
+
+def test_the_endings_that_are_asked_for_are_played() -> None:
+    env = vlgym.make(CHESS, endings=["KQvK", "hard"], opponents="random", seat=1)
+    assert {env.reset(seed=seed)[1]["ending"] for seed in range(20)} == {"KQvK", "KBNvK"}
+    assert len(vlgym.make(CHESS, endings="won, KQvK", opponents="random").endings) == len(GROUPS["won"])
+    for wrong, told in (("KQK", "is not one of"), ("", "is not one of"), ([], "must be names"), ([3], "must be")):
+        with pytest.raises(UserError, match=told):
+            vlgym.make(CHESS, endings=wrong)
+
+
+def test_both_seats_see_the_board_and_their_colour_and_no_men_in_words() -> None:
+    table = at("7k/8/6K1/8/8/8/8/R7 w - - 0 1")
+    one, two = table.observe(0), table.observe(1)
+    assert "You play white" in one["text"]
+    assert "You play black" in two["text"]
+    assert np.array_equal(one["image"][30:], two["image"][30:])
+    before = table.game.draw(0)
+    table.game.board.set_piece_at(chess.H8, chess.Piece.from_symbol("q"))
+    after = table.game.draw(0)
+    changed = np.argwhere((before != after).any(axis=2))
+    assert changed.min(axis=0).tolist() >= [27, 36 + 7 * 41]  # h8 is the square at the top right
+    assert changed.max(axis=0).tolist() <= [27 + 41, 384]
+
+
+def test_stockfish_answers_the_same_for_the_same_game_whatever_it_did_before() -> None:
+    boards = [draw_position("KRPvKR", np.random.default_rng(seed)) for seed in range(6)]
+    first = [STOCKFISH.choose(STOCKFISH, board, 3000) for board in boards]
+    STOCKFISH.search.cache_clear()
+    again = [STOCKFISH.choose(STOCKFISH, board, 3000) for board in reversed(boards)]
+    assert first == again[::-1]
+    STOCKFISH.search.cache_clear()
+    STOCKFISH.end()
+    assert [STOCKFISH.choose(STOCKFISH, board, 3000) for board in boards] == first
+
+
+def test_more_nodes_win_more_and_all_beat_random_play() -> None:
+    table = vlgym.open_table(CHESS, endings="KQvK,KRvK")
+    wins = {name: sum(play(table, (name, "stockfish-3"), seed)[0] for seed in range(3)) for name in ("random", *LEVELS)}
+    assert wins["random"] == 0
+    assert wins["stockfish-1"] < wins["stockfish-3"] == 3
+    assert wins["random"] <= wins["stockfish-1"] <= wins["stockfish-2"]
+    table.game.close()
+
+
+def test_the_oracle_takes_a_mate_and_says_what_it_sees() -> None:
+    table = at("7k/8/6K1/8/8/8/8/R7 w - - 0 1")
+    assert table.game.advise(0) == table.game.search(0) == "a1a8"
+    assert "White has Kg6 Ra1, black has Kh8; Ra8#" in (table.solve(0) or "")
+
+
+def test_a_state_comes_back_without_asking_an_opponent(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = vlgym.make(CHESS, endings="KQvKR")
+    env.reset(seed=3)
+    for _ in range(3):
+        env.step(env.solve() or "")
+    state, fen = env.get_state(), env.board.fen()
+    monkeypatch.setattr(STOCKFISH, "choose", lambda *args: pytest.fail("asked"))
+    other = vlgym.make(CHESS, endings="KQvKR")
+    observation, _ = other.set_state(state)
+    assert other.board.fen() == fen
+    assert [move.uci() for move in other.board.move_stack] == [move.uci() for move in env.board.move_stack]
+    assert np.array_equal(observation["image"], env.image())
+
+
+def test_one_engine_serves_all_games_and_ends_with_the_last_of_them() -> None:
+    STOCKFISH.search.cache_clear()
+    games = [vlgym.make(CHESS, seat=1, opponents="stockfish-1") for _ in range(2)]
+    for game in games:
+        game.reset(seed=5)
+    assert STOCKFISH.engine is not None
+    pid = STOCKFISH.engine.pid
+    games[0].close()
+    assert STOCKFISH.engine.pid == pid
+    games[1].close()
+    assert STOCKFISH.engine is None
+    with pytest.raises(ProcessLookupError):  # not even a zombie
+        os.kill(pid, 0)
+
+
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
+def test_an_engine_that_dies_or_hangs_is_replaced(blow: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+    board = chess.Board("8/8/8/3k4/8/8/8/QK6 w - - 0 1")
+    STOCKFISH.search.cache_clear()
+    move = STOCKFISH.choose(STOCKFISH, board, 1000)
+    assert STOCKFISH.engine is not None
+    pid = STOCKFISH.engine.pid
+    os.kill(pid, blow)
+    STOCKFISH.search.cache_clear()
+    monkeypatch.setattr(stockfish, "PATIENCE", 2.0)
+    assert STOCKFISH.choose(STOCKFISH, board, 1000) == move
+    assert STOCKFISH.engine.pid != pid
+
+
+def test_an_environment_that_is_not_closed_leaves_no_engine_and_ends_python() -> None:
+    code = (
+        "import vlgym; from vlgym_pettingzoo.stockfish import STOCKFISH\n"
+        f"env = vlgym.make('{CHESS}', seat=1); env.reset(seed=0); print(STOCKFISH.engine.pid)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    time.sleep(0.1)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(done.stdout), 0)
+
+
+def test_without_stockfish_one_line_names_the_package_and_random_opponents_play_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stockfish.shutil, "which", lambda *args, **kwargs: None)
+    STOCKFISH.search.cache_clear()
+    with pytest.raises(UserError, match="apt-get install stockfish") as error:
+        vlgym.make(CHESS)
+    assert "\n" not in str(error.value)
+    env = vlgym.make(CHESS, opponents="random")
+    env.reset(seed=0)
+    assert env.legal_actions()
+    with pytest.raises(UserError, match="apt-get install stockfish"):
+        env.solve()
+
+
+def test_an_unknown_player_is_refused_and_known_ones_are_named() -> None:
+    with pytest.raises(UserError, match="stockfish-1, stockfish-2, stockfish-3"):
+        vlgym.make(CHESS, opponents="stockfish-4")
+    with pytest.raises(UserError, match="is not one of random, oracle, search"):
+        vlgym.make("vlgym/TicTacToe-v0", opponents="stockfish-1")
+
+
+def test_levels_meet_in_a_tournament(tmp_path: Any) -> None:
+    call = ["tournament", "random", "stockfish-2", "--env", CHESS, "--games", "2", "--out", str(tmp_path / "cup")]
+    done = CliRunner().invoke(app, [*call, "--env-kwargs", "endings=KQvK"])
+    assert done.exit_code == 0, done.output
+    assert "stockfish-2" in (tmp_path / "cup" / "table.md").read_text()
+    other = [word.replace(CHESS, "vlgym/TicTacToe-v0") for word in call[:-1]]
+    refused = CliRunner().invoke(app, [*other, str(tmp_path / "no")])
+    assert refused.exit_code != 0
