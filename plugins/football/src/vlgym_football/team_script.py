@@ -1,0 +1,169 @@
+"""The oracle of a team: what each attacker does, from the positions, and with the ball from plays tried on a copy of
+the match. Good, not optimal.
+
+Who has the ball tries shots, passes to team-mates who then shoot, and runs; he takes the play that leads to a goal
+soonest, else the one that leaves the ball at the best place. The others make themselves free near the goal, and the one
+who gets to a loose ball first fetches it. `passing=False` is the same player with nobody to pass to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from .actions import DIRECTIONS, IDLE, SHOT
+from .engine import Snapshot
+from .lanes import METRES, lane_clearance
+from .tactics import GOAL, HEADINGS, Vector, heading_to, nearest_gap, rank_runs
+from .team_match import TeamMatch
+
+SHOT_RANGE = 26.0
+"""Metres from the goal within which shots, and passes to somebody who shoots, are tried."""
+
+PASS_LANE, NEAREST_MATE, FARTHEST_MATE = 1.0, 4.0, 32.0
+"""Metres that the way of a pass must be free of opponents; and between which team-mates are passed to."""
+
+LONG = 24.0
+"""Metres from which on a pass is a `long_pass`."""
+
+LEAD = 6.0
+"""Frames that a team-mate runs on before a pass arrives."""
+
+AIMS = ("", "top_right", "bottom_right")
+"""Directions to turn to before a shot; none: shoot at once."""
+
+SHOT_DECISIONS, PASS_DECISIONS, RUN_DECISIONS = 6, 9, 3
+"""Decisions that a play is followed for."""
+
+LOST = -1.0
+
+
+class TeamScript:
+    """Decides for all attackers of a match; knows nothing that the match does not hold.
+
+    Args:
+        match: which is being played.
+        passing: whether the player with the ball may pass.
+    """
+
+    def __init__(self, match: TeamMatch, passing: bool = True) -> None:
+        self.match = match
+        self.passing = passing
+
+    def choose(self, attacker: int) -> str:
+        """Return the action of an attacker, numbered from 0."""
+        now = self.match.now
+        if now.owner_team == 0 and now.owner == attacker + 1:
+            return self._with_ball(now, attacker)
+        return self._without_ball(now, attacker)
+
+    def _with_ball(self, now: Snapshot, attacker: int) -> str:
+        me = now.left[attacker + 1]
+        plays = []
+        if float(np.hypot(*((GOAL - me) * METRES))) < SHOT_RANGE:
+            plays += [([*([aim] if aim else []), SHOT], SHOT_DECISIONS) for aim in AIMS]
+        if self.passing:
+            for mate in find_mates(now, attacker):
+                plays += [(kick, PASS_DECISIONS) for kick in self._kicks(now, attacker, mate)]
+        plays += [([run, run, run], RUN_DECISIONS) for run in rank_runs(now, me, sprinting=False)[:3]]
+        worth = [self._try(attacker, actions, decisions) for actions, decisions in plays]
+        return plays[int(np.argmax(worth))][0][0]
+
+    def _kicks(self, now: Snapshot, attacker: int, mate: int) -> list[list[str]]:
+        way = now.left[mate + 1] + LEAD * now.left_velocity[mate + 1] - now.left[attacker + 1]
+        kick = "short_pass" if float(np.hypot(*(way * METRES))) < LONG else "long_pass"
+        return [[kick], [heading_to(way), kick]]
+
+    def _try(self, attacker: int, actions: list[str], decisions: int) -> float:
+        """Return what a play is worth: 2 for a goal, less for a later one; else what the ball's place is worth."""
+
+        def decide(count: int) -> Mapping[int, str]:
+            now = self.match.now
+            chosen = {
+                one: self._without_ball(now, one)
+                for one in range(len(now.left) - 1)
+                if one == attacker or self.passing
+            }
+            if count < len(actions):
+                chosen[attacker] = actions[count]
+            elif now.owner_team == 0 and now.owner > 0 and actions[-1] not in DIRECTIONS:
+                chosen[now.owner - 1] = SHOT
+            return chosen
+
+        ending, seen, count = self.match.foresee(decide, decisions)
+        if ending == "goal":
+            return 2.0 - 0.01 * count
+        if ending or seen.owner_team == 1:
+            return LOST
+        if seen.owner_team == -1:
+            return LOST / 2
+        return rate_place(seen.left[seen.owner], seen.right)
+
+    def _without_ball(self, now: Snapshot, attacker: int) -> str:
+        me = now.left[attacker + 1]
+        if now.owner_team == 0 and now.owner == attacker + 1:
+            return IDLE
+        if now.owner_team == -1 and attacker == find_fetcher(now):
+            return heading_to(now.ball[:2] + 4 * now.ball_velocity[:2] - me)
+        return self._make_free(now, attacker)
+
+    def _make_free(self, now: Snapshot, attacker: int) -> str:
+        """Return the direction to a place from which one could shoot, and that the ball can reach;
+        `release_direction` or `idle` where this is it."""
+        me, ball = now.left[attacker + 1], now.ball[:2]
+        options = {name: me + way * 3.0 / METRES for name, way in HEADINGS.items()}
+
+        def worth(place: Vector) -> float:
+            if not (abs(place[0]) < 0.93 and abs(place[1]) < 0.38):
+                return -1.0
+            lane = min(lane_clearance(ball, place, now.right[1:]), 4.0) / 4.0
+            apart = min(float(np.hypot(*((place - ball) * METRES))), 9.0) / 9.0
+            return rate_place(place, now.right) + 0.25 * lane + 0.25 * apart
+
+        best = max(options, key=lambda name: worth(options[name]))
+        if worth(options[best]) > worth(me) + 0.01:
+            return best
+        held = any(self.match.holds(name, attacker) for name in DIRECTIONS)
+        return "release_direction" if held else IDLE
+
+
+def find_mates(now: Snapshot, attacker: int) -> list[int]:
+    """Return at most two attackers whom a pass can reach, the best placed first."""
+    me, found = now.left[attacker + 1], []
+    for mate in range(len(now.left) - 1):
+        place = now.left[mate + 1] + LEAD * now.left_velocity[mate + 1]
+        long = float(np.hypot(*((place - me) * METRES)))
+        if mate == attacker or not NEAREST_MATE <= long <= FARTHEST_MATE:
+            continue
+        if lane_clearance(me, place, now.right[1:]) >= PASS_LANE:
+            found.append((rate_place(place, now.right), mate))
+    return [mate for _, mate in sorted(found, reverse=True)[:2]]
+
+
+def find_fetcher(now: Snapshot) -> int:
+    """Return the attacker who gets to a loose ball first."""
+    return min(range(len(now.left) - 1), key=lambda one: time_to_ball(now, now.left[one + 1]))
+
+
+def rate_place(place: Vector, opponents: Vector) -> float:
+    """Return how good a place is to shoot from, 0 to 1: near the goal, not from the side, with the way free.
+
+    Args:
+        place: `[2]` in pitch coordinates.
+        opponents: `[n, 2]`, the goalkeeper first, who stands in every way.
+    """
+    way = (GOAL - place) * METRES
+    far = float(np.hypot(*way))
+    angle = abs(float(np.arctan2(way[1], max(way[0], 0.01))))
+    free = np.clip(lane_clearance(place, GOAL, opponents[1:]) / 4.0, 0.0, 1.0)
+    return float(np.exp(-max(far - 9.0, 0.0) / 14.0) * (0.35 + 0.65 * free) * (1.0 - 0.5 * min(angle / 1.4, 1.0)))
+
+
+def time_to_ball(now: Snapshot, place: Vector) -> float:
+    """Return the seconds until somebody who starts at a place can be where the rolling ball is by then."""
+    frames = np.arange(0, 40, 2)
+    balls = now.ball[:2] + now.ball_velocity[:2] * (frames * (1 - frames / 80))[:, None]
+    far = np.hypot(*((balls - place) * METRES).T)
+    reached = np.flatnonzero(far <= 0.65 * frames)
+    return float(frames[reached[0]]) / 10 if len(reached) else 4.0 + float(far[0])
