@@ -63,23 +63,27 @@ class TeamMatch:
                 break
         return float(self.now.score[0] - goals[0] - self.now.score[1] + goals[1])
 
-    def foresee(self, decide: Callable[[int], Mapping[int, str]], decisions: int) -> tuple[str, Snapshot, int]:
+    def foresee(self, decide: Callable[[int], Mapping[int, str] | None], decisions: int) -> tuple[str, Snapshot]:
         """Play on a copy of the match, and take everything back. Used by the oracle.
 
         Args:
-            decide: the attackers' actions of the decision of that number, from 0.
+            decide: the attackers' actions of the decision of that number, from 0; `None` to look no further.
             decisions: how many at most.
 
         Returns:
-            Why it ends there, or an empty string; the last frame; and how many decisions were played.
+            Why it ends there, or an empty string; and the last frame.
         """
         assert self._engine is not None
-        kept, state, count = (self.now, self._watch), self._engine.save(), 0
+        kept, state = (self.now, self._watch), self._engine.save()
         self._watch = dict(self._watch)
-        while count < decisions and not self.ending:
-            self.play(decide(count))
-            count += 1
-        seen = (self.ending, self.now, count)
+        for count in range(decisions):
+            actions = decide(count)
+            if actions is None:
+                break
+            self.play(actions)
+            if self.ending:
+                break
+        seen = (self.ending, self.now)
         self.now, self._watch = kept
         self.ending = ""
         self._engine.restore(state, self.now)

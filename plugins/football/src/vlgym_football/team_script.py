@@ -18,7 +18,7 @@ from .lanes import METRES, lane_clearance
 from .tactics import GOAL, HEADINGS, Vector, heading_to, nearest_gap, rank_runs
 from .team_match import TeamMatch
 
-SHOT_RANGE = 26.0
+SHOT_RANGE = 22.0
 """Metres from the goal within which shots, and passes to somebody who shoots, are tried."""
 
 PASS_LANE, NEAREST_MATE, FARTHEST_MATE = 1.0, 4.0, 32.0
@@ -30,11 +30,12 @@ LONG = 24.0
 LEAD = 6.0
 """Frames that a team-mate runs on before a pass arrives."""
 
-AIMS = ("", "top_right", "bottom_right")
-"""Directions to turn to before a shot; none: shoot at once."""
+MARGIN, PRESSURE = 0.1, 5.0
+"""How much more a team-mate's place must be worth than one's own; metres to the nearest opponent at which a pass need
+gain nothing."""
 
-SHOT_DECISIONS, PASS_DECISIONS, RUN_DECISIONS = 6, 9, 3
-"""Decisions that a play is followed for."""
+SHOT_DECISIONS, PASS_DECISIONS = 5, 6
+"""Decisions that a shot, and a pass, are followed for."""
 
 LOST = -1.0
 
@@ -60,52 +61,60 @@ class TeamScript:
 
     def _with_ball(self, now: Snapshot, attacker: int) -> str:
         me = now.left[attacker + 1]
-        plays = []
         if float(np.hypot(*((GOAL - me) * METRES))) < SHOT_RANGE:
-            plays += [([*([aim] if aim else []), SHOT], SHOT_DECISIONS) for aim in AIMS]
+            for play in ([SHOT], ["top_right", SHOT], ["bottom_right", SHOT]):
+                if self._scores(attacker, play):
+                    return play[0]
+        run = rank_runs(now, me, sprinting=False)[0]
         if self.passing:
-            for mate in find_mates(now, attacker):
-                plays += [(kick, PASS_DECISIONS) for kick in self._kicks(now, attacker, mate)]
-        plays += [([run, run, run], RUN_DECISIONS) for run in rank_runs(now, me, sprinting=False)[:3]]
-        worth = [self._try(attacker, actions, decisions) for actions, decisions in plays]
-        return plays[int(np.argmax(worth))][0][0]
+            gain = MARGIN if nearest_gap(now, me) >= PRESSURE else -1.0
+            worth, kick = max(
+                ((self._rate(attacker, play), play[0]) for play in self._passes(now, attacker)), default=(LOST, "")
+            )
+            if worth > rate_place(me, now.right) + gain:
+                return kick
+        return run
 
-    def _kicks(self, now: Snapshot, attacker: int, mate: int) -> list[list[str]]:
-        way = now.left[mate + 1] + LEAD * now.left_velocity[mate + 1] - now.left[attacker + 1]
-        kick = "short_pass" if float(np.hypot(*(way * METRES))) < LONG else "long_pass"
-        return [[kick], [heading_to(way), kick]]
+    def _passes(self, now: Snapshot, attacker: int) -> list[list[str]]:
+        """The passes to try: as he stands, and after a turn to a team-mate."""
+        plays = []
+        for mate in find_mates(now, attacker):
+            way = now.left[mate + 1] + LEAD * now.left_velocity[mate + 1] - now.left[attacker + 1]
+            kick = "short_pass" if float(np.hypot(*(way * METRES))) < LONG else "long_pass"
+            plays += [play for play in ([kick], [heading_to(way), kick]) if play not in plays]
+        return plays
 
-    def _try(self, attacker: int, actions: list[str], decisions: int) -> float:
-        """Return what a play is worth: 2 for a goal, less for a later one; else what the ball's place is worth."""
+    def _scores(self, attacker: int, play: list[str]) -> bool:
+        """Whether a shot goes in."""
+        return (
+            self.match.foresee(lambda count: {attacker: play[count] if count < len(play) else IDLE}, SHOT_DECISIONS)[0]
+            == "goal"
+        )
 
-        def decide(count: int) -> Mapping[int, str]:
+    def _rate(self, attacker: int, play: list[str]) -> float:
+        """What the place is worth where a team-mate gets the ball; `LOST` where nobody of ours does."""
+
+        def decide(count: int) -> Mapping[int, str] | None:
             now = self.match.now
-            chosen = {
-                one: self._without_ball(now, one)
-                for one in range(len(now.left) - 1)
-                if one == attacker or self.passing
-            }
-            if count < len(actions):
-                chosen[attacker] = actions[count]
-            elif now.owner_team == 0 and now.owner > 0 and actions[-1] not in DIRECTIONS:
-                chosen[now.owner - 1] = SHOT
-            return chosen
+            if count < len(play):
+                return {attacker: play[count]}
+            if now.owner_team == 0:
+                return None if now.owner != attacker + 1 else {}
+            fetcher = find_fetcher(now)
+            return {fetcher: self._fetch(now, fetcher)}
 
-        ending, seen, count = self.match.foresee(decide, decisions)
+        ending, seen = self.match.foresee(decide, PASS_DECISIONS)
         if ending == "goal":
-            return 2.0 - 0.01 * count
-        if ending or seen.owner_team == 1:
-            return LOST
-        if seen.owner_team == -1:
-            return LOST / 2
-        return rate_place(seen.left[seen.owner], seen.right)
+            return 1.0
+        got = not ending and seen.owner_team == 0 and seen.owner not in (0, attacker + 1)
+        return rate_place(seen.left[seen.owner], seen.right) if got else LOST
+
+    def _fetch(self, now: Snapshot, attacker: int) -> str:
+        return heading_to(now.ball[:2] + 4 * now.ball_velocity[:2] - now.left[attacker + 1])
 
     def _without_ball(self, now: Snapshot, attacker: int) -> str:
-        me = now.left[attacker + 1]
-        if now.owner_team == 0 and now.owner == attacker + 1:
-            return IDLE
         if now.owner_team == -1 and attacker == find_fetcher(now):
-            return heading_to(now.ball[:2] + 4 * now.ball_velocity[:2] - me)
+            return self._fetch(now, attacker)
         return self._make_free(now, attacker)
 
     def _make_free(self, now: Snapshot, attacker: int) -> str:
