@@ -21,8 +21,8 @@ from .team_match import TeamMatch
 SHOT_RANGE = 22.0
 """Metres from the goal within which shots, and passes to somebody who shoots, are tried."""
 
-PASS_LANE, NEAREST_MATE, FARTHEST_MATE = 1.0, 4.0, 32.0
-"""Metres that the way of a pass must be free of opponents; and between which team-mates are passed to."""
+NEAREST_MATE, FARTHEST_MATE = 4.0, 32.0
+"""Metres between which team-mates are passed to."""
 
 LONG = 24.0
 """Metres from which on a pass is a `long_pass`."""
@@ -34,7 +34,7 @@ MARGIN, PRESSURE = 0.1, 5.0
 """How much more a team-mate's place must be worth than one's own; metres to the nearest opponent at which a pass need
 gain nothing."""
 
-SHOT_DECISIONS, PASS_DECISIONS = 5, 6
+SHOT_DECISIONS, PASS_DECISIONS = 5, 8
 """Decisions that a shot, and a pass, are followed for."""
 
 LOST = -1.0
@@ -61,7 +61,7 @@ class TeamScript:
 
     def _with_ball(self, now: Snapshot, attacker: int) -> str:
         me = now.left[attacker + 1]
-        if float(np.hypot(*((GOAL - me) * METRES))) < SHOT_RANGE:
+        if in_range(me):
             for play in ([SHOT], ["top_right", SHOT], ["bottom_right", SHOT]):
                 if self._scores(attacker, play):
                     return play[0]
@@ -92,22 +92,25 @@ class TeamScript:
         )
 
     def _rate(self, attacker: int, play: list[str]) -> float:
-        """What the place is worth where a team-mate gets the ball; `LOST` where nobody of ours does."""
+        """Return what a pass is worth: 2 where the team-mate who gets it scores at once, else his place; `LOST` where
+        nobody of ours gets it."""
+        worth = LOST
 
         def decide(count: int) -> Mapping[int, str] | None:
+            nonlocal worth
             now = self.match.now
             if count < len(play):
                 return {attacker: play[count]}
-            if now.owner_team == 0:
-                return None if now.owner != attacker + 1 else {}
+            if now.owner_team == 0 and now.owner not in (0, attacker + 1):
+                if worth == LOST:
+                    worth = rate_place(now.left[now.owner], now.right)
+                return {now.owner - 1: SHOT} if in_range(now.left[now.owner]) else None
+            if worth != LOST:
+                return {}
             fetcher = find_fetcher(now)
-            return {fetcher: self._fetch(now, fetcher)}
+            return {fetcher: self._fetch(now, fetcher)} if now.owner_team == -1 else {}
 
-        ending, seen = self.match.foresee(decide, PASS_DECISIONS)
-        if ending == "goal":
-            return 1.0
-        got = not ending and seen.owner_team == 0 and seen.owner not in (0, attacker + 1)
-        return rate_place(seen.left[seen.owner], seen.right) if got else LOST
+        return 2.0 if self.match.foresee(decide, PASS_DECISIONS)[0] == "goal" else worth
 
     def _fetch(self, now: Snapshot, attacker: int) -> str:
         return heading_to(now.ball[:2] + 4 * now.ball_velocity[:2] - now.left[attacker + 1])
@@ -138,16 +141,19 @@ class TeamScript:
 
 
 def find_mates(now: Snapshot, attacker: int) -> list[int]:
-    """Return at most two attackers whom a pass can reach, the best placed first."""
+    """Return at most two attackers in reach of a pass, the best placed first."""
     me, found = now.left[attacker + 1], []
     for mate in range(len(now.left) - 1):
         place = now.left[mate + 1] + LEAD * now.left_velocity[mate + 1]
         long = float(np.hypot(*((place - me) * METRES)))
-        if mate == attacker or not NEAREST_MATE <= long <= FARTHEST_MATE:
-            continue
-        if lane_clearance(me, place, now.right[1:]) >= PASS_LANE:
+        if mate != attacker and NEAREST_MATE <= long <= FARTHEST_MATE:
             found.append((rate_place(place, now.right), mate))
     return [mate for _, mate in sorted(found, reverse=True)[:2]]
+
+
+def in_range(place: Vector) -> bool:
+    """Whether shots are tried from a place."""
+    return float(np.hypot(*((GOAL - place) * METRES))) < SHOT_RANGE
 
 
 def find_fetcher(now: Snapshot) -> int:
@@ -166,7 +172,7 @@ def rate_place(place: Vector, opponents: Vector) -> float:
     far = float(np.hypot(*way))
     angle = abs(float(np.arctan2(way[1], max(way[0], 0.01))))
     free = np.clip(lane_clearance(place, GOAL, opponents[1:]) / 4.0, 0.0, 1.0)
-    return float(np.exp(-max(far - 9.0, 0.0) / 14.0) * (0.35 + 0.65 * free) * (1.0 - 0.5 * min(angle / 1.4, 1.0)))
+    return float(np.exp(-abs(far - 12.0) / 12.0) * (0.35 + 0.65 * free) * (1.0 - 0.5 * min(angle / 1.4, 1.0)))
 
 
 def time_to_ball(now: Snapshot, place: Vector) -> float:
