@@ -21,6 +21,9 @@ from .team_match import TeamMatch
 SHOT_RANGE = 22.0
 """Metres from the goal within which shots, and passes to somebody who shoots, are tried."""
 
+SHOT_LANE = 0.8
+"""Metres that the way to the goal must be free of defenders for a shot to be tried."""
+
 NEAREST_MATE, FARTHEST_MATE = 4.0, 32.0
 """Metres between which team-mates are passed to."""
 
@@ -34,10 +37,10 @@ MARGIN, PRESSURE = 0.1, 5.0
 """How much more a team-mate's place must be worth than one's own; metres to the nearest opponent at which a pass need
 gain nothing."""
 
-SHOT_DECISIONS, PASS_DECISIONS = 5, 8
-"""Decisions that a shot, and a pass, are followed for."""
+SHOT_DECISIONS, PASS_DECISIONS = 3, 7
+"""Decisions that a shot is followed for, and a pass with the shot after it."""
 
-LOST = -1.0
+LOST, SCORED = -1.0, 2.0
 
 
 class TeamScript:
@@ -61,38 +64,50 @@ class TeamScript:
 
     def _with_ball(self, now: Snapshot, attacker: int) -> str:
         me = now.left[attacker + 1]
-        if in_range(me):
+        if in_range(me) and lane_clearance(me, GOAL, now.right[1:]) > SHOT_LANE:
             for play in ([SHOT], ["top_right", SHOT], ["bottom_right", SHOT]):
                 if self._scores(attacker, play):
                     return play[0]
-        run = rank_runs(now, me, sprinting=False)[0]
         if self.passing:
+            worth, kick = self._best_pass(now, attacker)
             gain = MARGIN if nearest_gap(now, me) >= PRESSURE else -1.0
-            worth, kick = max(
-                ((self._rate(attacker, play), play[0]) for play in self._passes(now, attacker)), default=(LOST, "")
-            )
             if worth > rate_place(me, now.right) + gain:
                 return kick
-        return run
+        return rank_runs(now, me, sprinting=False)[0]
+
+    def _best_pass(self, now: Snapshot, attacker: int) -> tuple[float, str]:
+        """The first pass that a goal follows at once, else the one that reaches the best place: its worth and its first
+        action."""
+        best = (LOST, "")
+        for play in self._passes(now, attacker):
+            worth = self._rate(attacker, play)
+            if worth > best[0]:
+                best = (worth, play[0])
+            if worth == SCORED:
+                break
+        return best
 
     def _passes(self, now: Snapshot, attacker: int) -> list[list[str]]:
-        """The passes to try: as he stands, and after a turn to a team-mate."""
+        """The passes to try: as he stands, after a turn to a team-mate, and over the opponents."""
         plays = []
         for mate in find_mates(now, attacker):
             way = now.left[mate + 1] + LEAD * now.left_velocity[mate + 1] - now.left[attacker + 1]
             kick = "short_pass" if float(np.hypot(*(way * METRES))) < LONG else "long_pass"
-            plays += [play for play in ([kick], [heading_to(way), kick]) if play not in plays]
+            turned = heading_to(way)
+            options = ([kick], [turned, kick], ["high_pass"], [turned, "high_pass"])
+            plays += [play for play in options if play not in plays]
         return plays
 
     def _scores(self, attacker: int, play: list[str]) -> bool:
         """Whether a shot goes in."""
-        return (
-            self.match.foresee(lambda count: {attacker: play[count] if count < len(play) else IDLE}, SHOT_DECISIONS)[0]
-            == "goal"
-        )
+
+        def decide(count: int) -> Mapping[int, str]:
+            return {attacker: play[count]} if count < len(play) else {}
+
+        return self.match.foresee(decide, len(play) + SHOT_DECISIONS)[0] == "goal"
 
     def _rate(self, attacker: int, play: list[str]) -> float:
-        """Return what a pass is worth: 2 where the team-mate who gets it scores at once, else his place; `LOST` where
+        """Return a pass's worth: `SCORED` where the team-mate who gets it scores at once, else his place; `LOST` where
         nobody of ours gets it."""
         worth = LOST
 
@@ -110,7 +125,7 @@ class TeamScript:
             fetcher = find_fetcher(now)
             return {fetcher: self._fetch(now, fetcher)} if now.owner_team == -1 else {}
 
-        return 2.0 if self.match.foresee(decide, PASS_DECISIONS)[0] == "goal" else worth
+        return SCORED if self.match.foresee(decide, PASS_DECISIONS)[0] == "goal" else worth
 
     def _fetch(self, now: Snapshot, attacker: int) -> str:
         return heading_to(now.ball[:2] + 4 * now.ball_velocity[:2] - now.left[attacker + 1])
