@@ -65,7 +65,7 @@ class TeamScript:
     def _with_ball(self, now: Snapshot, attacker: int) -> str:
         me = now.left[attacker + 1]
         if in_range(me) and lane_clearance(me, GOAL, now.right[1:]) > SHOT_LANE:
-            for play in ([SHOT], ["top_right", SHOT], ["bottom_right", SHOT]):
+            for play in ([SHOT], ["right", SHOT], ["top_right", SHOT], ["bottom_right", SHOT]):
                 if self._scores(attacker, play):
                     return play[0]
         if self.passing:
