@@ -38,7 +38,7 @@ CHOSEN = (
 )  # fmt: skip
 GAMES = (
     "TicTacToe", "ConnectFour", "Breakthrough", "Battleship", "KuhnPoker", "LeducHoldem", "Hanabi", "KitchenPair",
-    "CoinGame", "MPESpread", "MPETag", "KnightsArchersZombies",
+    "CoinGame", "MPESpread", "MPETag", "KnightsArchersZombies", "FootballTeam",
 )  # fmt: skip
 GROUPS = ("small-v0", "small-v1", "v0", "v1", "v2", "large-v0", "large-v1", "huge-v0")
 TILE, LABEL, COLUMNS, GAP = 224, 22, 4, 8
