@@ -90,14 +90,14 @@ def test_an_agents_action_moves_its_own_player_only(players: int) -> None:
 
 
 def test_only_the_agent_of_the_player_with_the_ball_can_kick_it(pair: Any) -> None:
-    kept = []
-    for actions in ((IDLE, "short_pass"), ("short_pass", IDLE)):
+    balls = []
+    for actions in ((IDLE, IDLE), (IDLE, "shot"), ("shot", IDLE)):
         pair.reset(seed=4)
         step(pair, *actions)
         step(pair, IDLE, IDLE)
-        kept.append(game_of(pair).match.now.owner)
-    assert kept[0] == 1
-    assert kept[1] != 1
+        balls.append(game_of(pair).match.now.ball)
+    assert np.array_equal(balls[0], balls[1])
+    assert balls[2][0] > balls[0][0] + 0.2
 
 
 def test_a_decision_holds_for_five_frames_or_as_many_as_wanted(pair: Any) -> None:
@@ -255,18 +255,18 @@ def test_asking_the_oracle_changes_nothing_and_an_unreadable_reply_goes_on_as_be
 
 
 def test_the_team_scores_more_often_than_its_first_player_alone() -> None:
-    """Five seeds of one situation; docs/benchmarks/football_team.md has all of them."""
-    env = parallel_env(ID, scenario=SCENARIO, image_size=(32, 48))
+    """Four seeds of one situation; docs/benchmarks/football_team.md has all of them."""
+    env = parallel_env(ID, scenario="through_ball", image_size=(32, 48))
     game = game_of(env)
     alone = TeamScript(game.match, passing=False)
     goals = []
     for side in ("team", "alone"):
         goals.append(0)
-        for seed in range(5):
+        for seed in range(4):
             env.reset(seed=seed)
             while env.agents:
                 actions = (game.advise(0), game.advise(1)) if side == "team" else (alone.choose(0), IDLE)
                 step(env, *actions)
             goals[-1] += game.won(0)
     env.close()
-    assert goals[0] > goals[1]
+    assert goals[0] >= goals[1] + 2
