@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -160,30 +162,29 @@ def test_a_state_is_restored_exactly_in_another_instance_and_goes_on_alike(pair:
     other.close()
 
 
-PLAY = """
-import hashlib
-from vlgym.several import parallel_env
-env = parallel_env("vlgym/FootballTeam-v0", players=3)
-mark = hashlib.sha256()
-for seed in (7, 8):
-    seen, infos = env.reset(seed=seed)
-    for action in ("short_pass", "right", "top_right", "bottom"):
-        if env.agents:
-            seen, *_ = env.step({agent: f"<action>{action}</action>" for agent in env.agents})
+def hash_of_games() -> str:
+    """Hash what three agents see in the beginning of two games."""
+    env = parallel_env(ID, players=3, image_size=(84, 112))
+    mark = hashlib.sha256()
+    for seed in (7, 8):
+        env.reset(seed=seed)
+        for action in ("short_pass", "right", "top_right", "bottom"):
+            if not env.agents:
+                break
+            seen, *_ = step(env, action, action, action)
             for agent in sorted(seen):
                 mark.update(seen[agent]["image"].tobytes() + seen[agent]["text"].encode())
-    mark.update(env.table.game.match.now.left.tobytes())
-print(mark.hexdigest())
-"""
+        mark.update(game_of(env).match.now.left.tobytes())
+    env.close()
+    return mark.hexdigest()
 
 
 def test_another_process_plays_the_same_games() -> None:
-    marks = [
-        subprocess.run([sys.executable, "-c", PLAY], capture_output=True, text=True, timeout=300, check=True).stdout
-        for _ in range(2)
-    ]
-    assert marks[0] == marks[1]
-    assert len(marks[0].strip().splitlines()[-1]) == 64
+    code = "import test_football_team; print(test_football_team.hash_of_games())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True, cwd=Path(__file__).parent
+    )
+    assert done.stdout.split()[-1] == hash_of_games()
 
 
 def test_the_seed_draws_situation_and_places() -> None:
@@ -255,14 +256,14 @@ def test_asking_the_oracle_changes_nothing_and_an_unreadable_reply_goes_on_as_be
 
 
 def test_the_team_scores_more_often_than_its_first_player_alone() -> None:
-    """Four seeds of one situation; docs/benchmarks/football_team.md has all of them."""
-    env = parallel_env(ID, scenario="through_ball", image_size=(32, 48))
+    """Three seeds of one situation; docs/benchmarks/football_team.md has all of them."""
+    env = parallel_env(ID, scenario="through_ball_left", image_size=(32, 48))
     game = game_of(env)
     alone = TeamScript(game.match, passing=False)
     goals = []
     for side in ("team", "alone"):
         goals.append(0)
-        for seed in range(4):
+        for seed in range(3):
             env.reset(seed=seed)
             while env.agents:
                 actions = (game.advise(0), game.advise(1)) if side == "team" else (alone.choose(0), IDLE)
