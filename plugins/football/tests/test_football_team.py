@@ -113,6 +113,11 @@ def test_a_decision_holds_for_five_frames_or_as_many_as_wanted(pair: Any) -> Non
     assert game_of(other).match.now.frame == first + 2
     assert (game_of(pair).max_turns, game_of(other).max_turns) == (24, 60)
     other.close()
+    single = parallel_env(ID, scenario=SCENARIO, frame_skip=1, image_size=(32, 48))
+    single.reset(seed=2)
+    *_, infos = step(single, IDLE, "left")
+    assert infos["player_1"]["sticky"] == ["left"]
+    single.close()
 
 
 def test_a_goal_is_paid_to_all_and_ends_the_attack(pair: Any) -> None:
@@ -131,6 +136,16 @@ def test_a_goal_is_paid_to_all_and_ends_the_attack(pair: Any) -> None:
     assert not any(cut.values())
     assert [infos[f"player_{seat}"]["success"] for seat in (0, 1)] == [True, True]
     assert infos["player_1"]["score"] == 1.0
+
+
+def test_a_ball_in_the_keepers_hands_ends_the_attack_without_pay(pair: Any) -> None:
+    pair.reset(seed=4)
+    for actions in (("shot", IDLE), (IDLE, IDLE), (IDLE, IDLE)):
+        _, paid, ended, _, infos = step(pair, *actions)
+    assert infos["player_0"]["ending"] == "ball lost"
+    assert infos["player_0"]["ball_owner"] == "them"
+    assert all(ended.values())
+    assert paid == {"player_0": 0.0, "player_1": 0.0}
 
 
 def test_an_attack_in_which_nobody_moves_is_no_success(pair: Any) -> None:
