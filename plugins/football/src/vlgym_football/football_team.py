@@ -40,7 +40,7 @@ class FootballTeam(MultiVLEnv):
     Actions: gfootball's 19: eight directions (`left`, `top_left`, `top`, ... `bottom_left`), `long_pass`, `high_pass`,
         `short_pass`, `shot`, `sprint`, `release_sprint`, `dribble`, `release_dribble`, `sliding`, `release_direction`,
         `idle`. All act at once; a decision holds for five frames. Directions, sprint and dribble stay on until
-        replaced or released. A pass goes to the team-mate who stands nearest to your running direction.
+        replaced or released. A pass goes to a team-mate chosen by the running direction.
     Reward: 1 for a goal, -1 for a goal against; all are paid.
     Endings: terminated at a goal, when the ball goes out of play, or when the opponents take it; truncated after 120
         frames.
