@@ -101,8 +101,8 @@ def main() -> None:
         f"{chosen.episodes} episodes a difference of one or two goals says little.\n\n"
         + table(["situation", "team: episodes with a goal", "one player alone", "team ahead"], rows)
         + f"\n\nThe team is ahead in {ahead} of {len(TEAM)} situations; wanted were at least {NEEDED}. "
-        "Situations in which it was not were replaced while they were made; that looked at test episodes 0 to 5, not at "
-        "later ones. The lone player is this script, which tries shots on a copy of the match, but no runs: that no "
+        "Situations in which it was not were replaced while they were made; that looked at test episodes 0 to 5, not "
+        "at later ones. The lone player is this script, which tries shots on a copy of the match, but no runs: that no "
         "single player could score is not shown."
     )
     finish(
