@@ -1,6 +1,6 @@
 """The certificate of the environment, in its main settings, and what may differ in the earlier version."""
 
-from vlgym.testing import EnvConformance
+from vlgym.testing import EnvConformance, GameConformance
 
 
 class TestFootball(EnvConformance):
@@ -12,3 +12,9 @@ class TestFootball(EnvConformance):
 class TestEarlierFootball(EnvConformance):
     env_id = "vlgym/Football-v0"
     checks = ("card", "prompt", "splits", "recorded")  # slow; `recorded` replays random and oracle episodes
+
+
+class TestFootballTeam(GameConformance):
+    """The game of several agents."""
+
+    env_id = "vlgym/FootballTeam-v0"

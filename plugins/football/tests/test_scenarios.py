@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from vlgym_football.lanes import METRES, lane_clearance, open_lanes
-from vlgym_football.names import MAGEBENCH, MAGEBENCH_MINI, PACKAGE
+from vlgym_football.names import MAGEBENCH, MAGEBENCH_MINI, PACKAGE, TEAM
 from vlgym_football.scenario import FOLDER, Scenario, get_scenario, parse_scenarios, read_file
 
 from vlgym.errors import UserError
@@ -34,7 +34,7 @@ def test_there_are_108_situations_and_19_of_the_package() -> None:
     assert set(MAGEBENCH_MINI) < set(MAGEBENCH)
     assert len(MAGEBENCH_MINI) == 20
     shipped = [name for path in sorted(FOLDER.glob("*.yaml")) for name in read_file(path)]
-    assert sorted(shipped) == sorted([*MAGEBENCH, *PACKAGE])
+    assert sorted(shipped) == sorted([*MAGEBENCH, *PACKAGE, *TEAM])
 
 
 @pytest.mark.parametrize("name", MAGEBENCH)

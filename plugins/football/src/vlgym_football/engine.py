@@ -14,6 +14,7 @@ import functools
 import hashlib
 import importlib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,7 @@ class Snapshot:
         controlled: index of our player who obeys the agent.
         score: goals of us and of the opponents.
         mode: 0 normal play, else a kind of standstill (kick-off, goal kick, free kick, corner, throw-in, penalty).
+        agents: index of the player of each agent, in the agents' order; with one agent that is `controlled`.
     """
 
     frame: int
@@ -72,6 +74,7 @@ class Snapshot:
     controlled: int
     score: tuple[int, int]
     mode: int
+    agents: tuple[int, ...] = ()
 
 
 class Engine:
@@ -83,9 +86,13 @@ class Engine:
         self._game = kept.pop() if kept else start_game(library)
         self._last: Snapshot | None = None
 
-    def begin(self, scenario: Scenario, seed: int) -> Snapshot:
-        """Start a scenario and let the ball come into play. The same seed gives the same match, bit for bit."""
-        self._game.reset(make_config(scenario, seed), False)
+    def begin(self, scenario: Scenario, seed: int, agents: int = 1) -> Snapshot:
+        """Start a scenario and let the ball come into play. The same seed gives the same match, bit for bit.
+
+        One agent is always given the player at the ball. As many agents as there are controllable players of ours have
+        a player each, the same one all the time.
+        """
+        self._game.reset(make_config(scenario, seed, agents), False)
         self._game.waiting_for_game_count = 0
         self._last = self._wait_for_play()
         return self._last
@@ -105,9 +112,17 @@ class Engine:
         self._game.waiting_for_game_count = waited + 1 if self._last.mode else 0
         return self._last
 
-    def press(self, code: int) -> None:
-        """Give our controlled player an engine code without playing a frame: what is held or released from now on."""
-        self._game.perform_action(code, True, 0)
+    def advance_together(self, codes: Sequence[int]) -> Snapshot:
+        """Play one frame with an engine code for every agent's player. Nobody is hurried."""
+        for agent, code in enumerate(codes):
+            self._game.perform_action(code, True, agent)
+        self._game.step()
+        self._last = self._wait_for_play()
+        return self._last
+
+    def press(self, code: int, agent: int = 0) -> None:
+        """Give an agent's player an engine code without playing a frame: what is held or released from now on."""
+        self._game.perform_action(code, True, agent)
 
     def look(self) -> Snapshot:
         """Return the present frame."""
@@ -115,9 +130,9 @@ class Engine:
             raise VlgymError("No scenario was begun.")
         return self._last
 
-    def holds(self, name: str) -> bool:
-        """Whether a sticky command (`sprint`, `dribble`, a direction) is on for our player."""
-        return bool(self._game.sticky_action_state(ENGINE_CODES[name], True, 0))
+    def holds(self, name: str, agent: int = 0) -> bool:
+        """Whether a sticky command (`sprint`, `dribble`, a direction) is on for an agent's player."""
+        return bool(self._game.sticky_action_state(ENGINE_CODES[name], True, agent))
 
     def save(self) -> bytes:
         """Return the engine's state; `restore` takes it back under the same scenario and the same build of the
@@ -185,7 +200,7 @@ def start_game(library: Any, render: tuple[int, int] | None = None) -> Any:
     return game
 
 
-def make_config(scenario: Scenario, seed: int) -> Any:
+def make_config(scenario: Scenario, seed: int, agents: int = 1) -> Any:
     """Return the engine's form of a scenario; a fresh one for each reset, since the engine changes it."""
     library = load_library()
     config = library.ScenarioConfig.make()
@@ -207,7 +222,7 @@ def make_config(scenario: Scenario, seed: int) -> Any:
     if not scenario.deterministic:
         config.game_engine_random_seed = seed
         config.reverse_team_processing = bool(seed % 2)
-    config.left_agents, config.right_agents = 1, 0
+    config.left_agents, config.right_agents = agents, 0
     return config
 
 
@@ -223,6 +238,7 @@ def read_snapshot(info: Any) -> Snapshot:
         right=right, right_velocity=right_velocity, right_active=right_active,
         owner_team=int(info.ball_owned_team), owner=int(info.ball_owned_player),
         controlled=int(info.left_controllers[0].controlled_player),
+        agents=tuple(int(c.controlled_player) for c in info.left_controllers if c.controlled_player != -1),
         score=(int(info.left_goals), int(info.right_goals)), mode=int(info.game_mode),
     )  # fmt: skip
 

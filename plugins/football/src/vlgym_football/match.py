@@ -192,7 +192,7 @@ class Match:
             if self.now.owner != -1 or self.now.mode != 0:
                 break
             self.now = self._engine.advance(ENGINE_CODES["right"])  # type: ignore[union-attr]
-            self._find_end(stolen=False)
+            find_end(self.now, self.scenario, self._watch)
         if self.release_direction:
             self._engine.press(ENGINE_CODES["release_direction"])  # type: ignore[union-attr]
 
@@ -201,25 +201,33 @@ class Match:
         assert_begun(self._engine)
         self.now = self._engine.advance(engine_code(action, self.action_mix_up))  # type: ignore[union-attr]
         reward, stolen = self.meter.pay(self.now, action)
-        self.ending = self._find_end(stolen)
+        self.ending = find_end(self.now, self.scenario, self._watch, stolen)
         if self.reward == "scoring":
             return float(self.now.score[0] - goals[0] - self.now.score[1] + goals[1])
         return reward
 
-    def _find_end(self, stolen: bool) -> str:
-        now, rules, watch = self.now, self.scenario, self._watch
-        left_play = now.mode != 0 and watch["mode"] == 0
-        changed = now.owner_team != -1 and watch["team"] not in (-1, now.owner_team)
-        watch["mode"] = now.mode
-        if now.owner_team != -1:
-            watch["team"] = now.owner_team
-        if rules.end_on_score and any(now.score):
-            return "goal" if now.score[0] else "goal against"
-        if rules.end_on_out_of_play and left_play:
-            return "out of play"
-        if stolen or (rules.end_on_possession_change and changed):
-            return "ball lost"
-        return "time" if now.frame >= rules.duration else ""
+
+def find_end(now: Snapshot, rules: Scenario, watch: dict[str, int], stolen: bool = False) -> str:
+    """Return why the frame ends the episode (one of `ENDS`), or an empty string.
+
+    Args:
+        now: the frame.
+        rules: what ends it.
+        watch: the mode and the team that had the ball in frames before, -1 at first; this frame is noted in it.
+        stolen: whether the reward's rules call the ball lost.
+    """
+    left_play = now.mode != 0 and watch["mode"] == 0
+    changed = now.owner_team != -1 and watch["team"] not in (-1, now.owner_team)
+    watch["mode"] = now.mode
+    if now.owner_team != -1:
+        watch["team"] = now.owner_team
+    if rules.end_on_score and any(now.score):
+        return "goal" if now.score[0] else "goal against"
+    if rules.end_on_out_of_play and left_play:
+        return "out of play"
+    if stolen or (rules.end_on_possession_change and changed):
+        return "ball lost"
+    return "time" if now.frame >= rules.duration else ""
 
 
 def assert_begun(engine: Engine | None) -> None:

@@ -35,3 +35,10 @@ PACKAGE = (
 
 GROUPS = {"any": MAGEBENCH, "mini": MAGEBENCH_MINI, "package": PACKAGE}
 """Names that stand for a whole list, of which the seed draws one for each episode."""
+
+TEAM = (
+    "closed_down", "closed_down_left", "through_ball_left", "two_lines", "behind_the_line",
+    "behind_the_line_left", "two_centre_backs", "through_ball", "half_right", "half_left",
+    "deep_left", "two_lines_left", "deep_right", "early_ball",
+)  # fmt: skip
+"""The situations of `vlgym/FootballTeam-v0`, each for two to four attackers."""

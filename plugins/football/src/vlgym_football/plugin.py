@@ -67,11 +67,33 @@ FOOTBALL_1 = replace(
 )
 """The version in which who does nothing stands still. In the one before, the run that takes up the ball goes on."""
 
+FOOTBALL_TEAM = EnvSpec(
+    id="vlgym/FootballTeam-v0",
+    entry_point="vlgym_football.football_team:FootballTeam",
+    summary="Two to four attackers, an agent each, need a pass and a goal on the Google Research Football engine.",
+    family="football",
+    max_turns=24,
+    kwargs={"opponents": "oracle"},
+    reward_range=(-1.0, 1.0),
+    success_rule="the team has scored a goal",
+    skills=("several agents", "perception", "spatial reasoning", "cooperation"),
+    difficulty="hard",
+    image_size=(336, 448),
+    pictures="exact",
+    oracle="planner",
+    oracle_success=0.4,
+    random_success_below=0.4,
+    figure_episodes=50,  # a game's oracle tries plays on the engine: about a second of a processor
+    system_requirements=FOOTBALL.system_requirements,
+    references=FOOTBALL.references,
+    truncates_early=True,  # with frame_skip that does not divide the duration
+)
+
 
 @hookimpl
 def vlgym_envs() -> list[EnvSpec]:
     """Return the family's specs."""
-    return [replace(FOOTBALL, replaced_by=FOOTBALL_1.id), FOOTBALL_1]
+    return [replace(FOOTBALL, replaced_by=FOOTBALL_1.id), FOOTBALL_1, FOOTBALL_TEAM]
 
 
 @hookimpl

@@ -1,0 +1,288 @@
+"""Football for a team: who plays whom, what each sees, what is paid, states, and what passing is worth."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from vlgym_football.actions import IDLE
+from vlgym_football.football_team import ACTIONS, FootballTeam
+from vlgym_football.names import TEAM
+from vlgym_football.pitch import MINE, WHITE, PitchPainter
+from vlgym_football.scenario import FOLDER, read_file
+from vlgym_football.team_match import MOST_PLAYERS, for_players
+from vlgym_football.team_script import TeamScript
+
+from vlgym.errors import UserError
+from vlgym.making import make
+from vlgym.several import parallel_env
+
+ID = "vlgym/FootballTeam-v0"
+SCENARIO = "closed_down"
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Any]:
+    """Two agents in one situation."""
+    env = parallel_env(ID, scenario=SCENARIO)
+    yield env
+    env.close()
+
+
+def game_of(env: Any) -> FootballTeam:
+    """The rules of a parallel environment."""
+    return env.table.game
+
+
+def step(env: Any, *actions: str) -> Any:
+    """One decision, an action for each agent."""
+    return env.step({f"player_{seat}": f"<action>{action}</action>" for seat, action in enumerate(actions)})
+
+
+def ring_at(picture: np.ndarray, place: np.ndarray, colour: tuple[int, int, int]) -> int:
+    """Count the pixels of a colour within two radii of a place."""
+    painter = PitchPainter(*picture.shape[:2])
+    x, y = painter.pixel(place)
+    reach = round(2 * painter.radius)
+    part = picture[round(y) - reach : round(y) + reach + 1, round(x) - reach : round(x) + reach + 1].astype(int)
+    return int(np.sum(np.abs(part - colour).max(axis=-1) < 40))
+
+
+def test_each_agent_is_shown_its_own_player_in_the_red_ring_and_no_other(pair: Any) -> None:
+    seen, _ = pair.reset(seed=1)
+    now = game_of(pair).match.now
+    for seat in (0, 1):
+        picture = seen[f"player_{seat}"]["image"]
+        assert ring_at(picture, now.left[seat + 1], MINE) > 20
+        assert ring_at(picture, now.left[2 - seat], MINE) == 0
+        assert f"You play number {seat + 2}." in seen[f"player_{seat}"]["text"]
+    assert now.owner == 1
+    assert ring_at(seen["player_1"]["image"], now.left[1], WHITE) > ring_at(
+        seen["player_0"]["image"], now.left[1], WHITE
+    )
+    assert "You have the ball." in seen["player_0"]["text"]
+    assert "Your number 2 has the ball." in seen["player_1"]["text"]
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_an_agents_action_moves_its_own_player_only(players: int) -> None:
+    """From the same state, one agent after the other runs to the left while the others stand still. The first, who has
+    the ball at his feet, only turns; the next test is on him."""
+    env = parallel_env(ID, players=players, scenario=SCENARIO, image_size=(32, 48))
+    moved = []
+    for mover in range(players):
+        env.reset(seed=4)
+        before = game_of(env).match.now.left.copy()
+        _, _, _, _, infos = step(env, *("left" if seat == mover else IDLE for seat in range(players)))
+        step(env, *(IDLE for _ in range(players)))
+        moved.append(game_of(env).match.now.left[1:, 0] - before[1:, 0])
+        assert infos[f"player_{mover}"]["sticky"] == ["left"]
+        assert all(infos[f"player_{seat}"]["sticky"] == [] for seat in range(players) if seat != mover)
+    env.close()
+    for player in range(1, players):
+        others = [moved[mover][player] for mover in range(players) if mover != player]
+        assert moved[player][player] < min(others) - 0.005
+    assert len(game_of(env).match.now.left) == players + 1
+
+
+def test_only_the_agent_of_the_player_with_the_ball_can_kick_it(pair: Any) -> None:
+    balls = []
+    for actions in ((IDLE, IDLE), (IDLE, "shot"), ("shot", IDLE)):
+        pair.reset(seed=4)
+        step(pair, *actions)
+        step(pair, IDLE, IDLE)
+        balls.append(game_of(pair).match.now.ball)
+    assert np.array_equal(balls[0], balls[1])
+    assert balls[2][0] > balls[0][0] + 0.2
+
+
+def test_a_decision_holds_for_five_frames_or_as_many_as_wanted(pair: Any) -> None:
+    pair.reset(seed=2)
+    first = game_of(pair).match.now.frame
+    step(pair, IDLE, IDLE)
+    assert game_of(pair).match.now.frame == first + 5
+    other = parallel_env(ID, scenario=SCENARIO, frame_skip=2, image_size=(32, 48))
+    other.reset(seed=2)
+    step(other, IDLE, IDLE)
+    assert game_of(other).match.now.frame == first + 2
+    assert (game_of(pair).max_turns, game_of(other).max_turns) == (24, 60)
+    other.close()
+    single = parallel_env(ID, scenario=SCENARIO, frame_skip=1, image_size=(32, 48))
+    single.reset(seed=2)
+    *_, infos = step(single, IDLE, "left")
+    assert infos["player_1"]["sticky"] == ["left"]
+    single.close()
+
+
+def test_a_goal_is_paid_to_all_and_ends_the_attack(pair: Any) -> None:
+    """The first of ten seeds in which the team scores."""
+    game = game_of(pair)
+    for seed in range(10):
+        pair.reset(seed=seed)
+        while pair.agents:
+            _, paid, ended, cut, infos = step(pair, *(game.advise(seat) for seat in (0, 1)))
+            if pair.agents:
+                assert paid == {"player_0": 0.0, "player_1": 0.0}
+        if infos["player_0"]["ending"] == "goal":
+            break
+    assert paid == {"player_0": 1.0, "player_1": 1.0}
+    assert all(ended.values())
+    assert not any(cut.values())
+    assert [infos[f"player_{seat}"]["success"] for seat in (0, 1)] == [True, True]
+    assert infos["player_1"]["score"] == 1.0
+
+
+def test_a_ball_in_the_keepers_hands_ends_the_attack_without_pay(pair: Any) -> None:
+    pair.reset(seed=4)
+    for actions in (("shot", IDLE), (IDLE, IDLE), (IDLE, IDLE)):
+        _, paid, ended, _, infos = step(pair, *actions)
+    assert infos["player_0"]["ending"] == "ball lost"
+    assert infos["player_0"]["ball_owner"] == "them"
+    assert all(ended.values())
+    assert paid == {"player_0": 0.0, "player_1": 0.0}
+
+
+def test_an_attack_in_which_nobody_moves_is_no_success(pair: Any) -> None:
+    pair.reset(seed=3)
+    while pair.agents:
+        _, paid, _, _, infos = step(pair, IDLE, IDLE)
+    assert paid == {"player_0": 0.0, "player_1": 0.0}
+    assert infos["player_0"]["ending"] in ("ball lost", "time", "out of play")
+    assert not infos["player_1"]["success"]
+
+
+def test_a_state_is_restored_exactly_in_another_instance_and_goes_on_alike(pair: Any) -> None:
+    other = parallel_env(ID, scenario=SCENARIO)
+    pair.reset(seed=5)
+    for actions in (("left", "right"), ("sprint", "top_left"), ("top_left", IDLE)):
+        step(pair, *actions)
+    other.reset(seed=9)
+    other.table.set_state(pair.table.get_state())
+    for _ in range(3):
+        for seat in (0, 1):
+            one, two = (env.table.observe(seat) for env in (pair, other))
+            assert one["text"] == two["text"]
+            assert np.array_equal(one["image"], two["image"])
+        for name in ("ball", "left", "right", "left_velocity", "right_velocity"):
+            mine, theirs = (getattr(game_of(env).match.now, name) for env in (pair, other))
+            assert np.array_equal(mine, theirs), name
+        for env in (pair, other):
+            step(env, "left", "right")
+    other.close()
+
+
+def hash_of_games() -> str:
+    """Hash what three agents see in the beginning of two games."""
+    env = parallel_env(ID, players=3, image_size=(84, 112))
+    mark = hashlib.sha256()
+    for seed in (7, 8):
+        env.reset(seed=seed)
+        for action in ("short_pass", "right", "top_right", "bottom"):
+            if not env.agents:
+                break
+            seen, *_ = step(env, action, action, action)
+            for agent in sorted(seen):
+                mark.update(seen[agent]["image"].tobytes() + seen[agent]["text"].encode())
+        mark.update(game_of(env).match.now.left.tobytes())
+    env.close()
+    return mark.hexdigest()
+
+
+def test_another_process_plays_the_same_games() -> None:
+    code = "import test_football_team; print(test_football_team.hash_of_games())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True, cwd=Path(__file__).parent
+    )
+    assert done.stdout.split()[-1] == hash_of_games()
+
+
+def test_the_seed_draws_situation_and_places() -> None:
+    env = parallel_env(ID, image_size=(32, 48))
+    drawn = []
+    for seed in range(8):
+        _, infos = env.reset(seed=seed)
+        drawn.append((infos["player_0"]["scenario"], game_of(env).match.now.right[1].tolist()))
+    env.close()
+    assert len({name for name, _ in drawn}) >= 4
+    still, moved = (parallel_env(ID, scenario=SCENARIO, jitter=jitter, image_size=(32, 48)) for jitter in (0.0, 1.0))
+    places = []
+    for env in (still, moved):
+        for seed in (1, 2):
+            env.reset(seed=seed)
+            places.append(np.array([(p.x, p.y) for p in game_of(env).match.scenario.right]))
+        env.close()
+    assert np.array_equal(places[0], places[1])
+    assert not np.array_equal(places[2], places[3])
+    gaps = np.abs(places[2] - places[0]) * (54.4, 83.6)
+    assert 0.05 < gaps.max() <= 1.0 + 1e-9
+    assert gaps[0].max() == 0.0
+
+
+def test_every_situation_has_a_ball_carrier_and_grows_with_the_players() -> None:
+    shipped = read_file(FOLDER / "team.yaml")
+    assert tuple(shipped) == TEAM
+    assert len(TEAM) >= 12
+    for name, scenario in shipped.items():
+        assert len(scenario.left) == MOST_PLAYERS + 1, name
+        first = scenario.left[1]
+        assert abs(first.x - scenario.ball[0]) < 0.02, name
+        assert first.y == scenario.ball[1], name
+        for players in (2, 3, 4):
+            sized = for_players(scenario, players)
+            assert sum(p.controllable for p in sized.left) == players
+            assert len(sized.right) == len(scenario.right) - MOST_PLAYERS + players
+            assert sized.right[0].role == "GK"
+            assert len(sized.right) >= 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"players": 1}, "players"),
+        ({"players": 5}, "players"),
+        ({"scenario": "R1_P_1"}, "closed_down"),
+        ({"frame_skip": 0}, "frame_skip"),
+        ({"jitter": 4.0}, "from 0 to 3"),
+        ({"seat": 2}, "seat"),
+    ],
+)
+def test_a_wrong_argument_is_refused(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        make(ID, **arguments)
+
+
+def test_asking_the_oracle_changes_nothing_and_an_unreadable_reply_goes_on_as_before(pair: Any) -> None:
+    pair.reset(seed=6)
+    game = game_of(pair)
+    before = (game.match.now, game.match.holds("right", 0), pair.table.observe(0)["image"].tobytes())
+    assert {game.advise(0), game.advise(1)} <= set(ACTIONS)
+    after = (game.match.now, game.match.holds("right", 0), pair.table.observe(0)["image"].tobytes())
+    assert before == after
+    step(pair, "left", "right")
+    *_, infos = pair.step({"player_0": "what?", "player_1": "<action>right</action>"})
+    assert [infos[f"player_{seat}"]["invalid_action"] for seat in (0, 1)] == [True, False]
+    assert infos["player_0"]["sticky"] == ["left"]
+
+
+def test_the_team_scores_more_often_than_its_first_player_alone() -> None:
+    """Three seeds of one situation; docs/benchmarks/football_team.md has all of them."""
+    env = parallel_env(ID, scenario="two_lines", image_size=(32, 48))
+    game = game_of(env)
+    alone = TeamScript(game.match, passing=False)
+    goals = []
+    for side in ("team", "alone"):
+        goals.append(0)
+        for seed in range(3):
+            env.reset(seed=seed)
+            while env.agents:
+                actions = (game.advise(0), game.advise(1)) if side == "team" else (alone.choose(0), IDLE)
+                step(env, *actions)
+            goals[-1] += game.won(0)
+    env.close()
+    assert goals[0] >= goals[1] + 2
