@@ -165,6 +165,7 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
     # ---- private ---------------------------------------------------------------------------------------------------
 
     def _send(self, key: Any, **said: Any) -> None:
+        _ = self.facts  # what its constructor raised comes first
         if self._sent is not None:
             raise RuntimeError(f"{self.env_id}: {self._sent[0][0]} is still under way; wait for it first.")
         self._sent = (key, self._caller.post(self._number, key[0], **said))

@@ -224,8 +224,8 @@ def warm_start(
     order = torch.Generator().manual_seed(seed)
     losses: list[float] = []
     for step in range(1, steps + 1):
-        for group in optimizer.param_groups:
-            group["lr"] = config.lr * min(1.0, step / 50) * (1 + (config.final_lr - 1) * step / steps)
+        for tuned in optimizer.param_groups:
+            tuned["lr"] = config.lr * min(1.0, step / 50) * (1 + (config.final_lr - 1) * step / steps)
         batch = [data[i] for i in torch.randint(len(data), (config.batch,), generator=order).tolist()]
         ids, mask = pad_rows([reply for _, reply in batch], family.pad_id)
         ids, mask = ids.to(family.device), mask.to(family.device)

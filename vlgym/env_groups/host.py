@@ -12,6 +12,7 @@ from ..making import make
 from ..prompts import PromptBuilder
 from ..trajectory import describe_env
 from ..versions import list_versions
+from .wire import Buffer, pack
 
 
 class Host:
@@ -32,6 +33,14 @@ class Host:
             return {**head, "value": getattr(self, f"_do_{request['do']}")(request)}
         except Exception as error:
             return {**head, "error": describe_error(error)}
+
+    def write_answer(self, request: Mapping[str, Any]) -> list[Buffer]:
+        """Do what is asked, and return the answer as a frame; one that cannot be sent is an error, too."""
+        answer = self.answer(request)
+        try:
+            return pack(answer)
+        except UserError as error:
+            return pack({"n": request["n"], "env": request["env"], "error": describe_error(error)})
 
     def close(self) -> None:
         """Close all environments, whatever one of them raises."""

@@ -16,12 +16,9 @@ import numpy as np
 
 from ..errors import NotInstalledError, UserError, plain_line
 from ..installing import how_to_install
-from .host import Host, describe_error
-from .wire import Buffer, NonsenseError, join, pack, split
+from .host import Host
+from .wire import Buffer, NonsenseError, join, split
 from .workers import LostError
-
-START_S = 300.0
-"""Seconds until an actor must have answered for the first time: it waits for a free processor, perhaps for a node."""
 
 
 class Actor:
@@ -32,14 +29,7 @@ class Actor:
 
     def answer(self, frames: bytes) -> Any:
         """Answer several requests, in their order; frames in a row, as `[bytes] uint8`, which Ray does not copy."""
-        parts: list[Sequence[Buffer]] = []
-        for request in split(frames):
-            answer = self.host.answer(request)
-            try:
-                parts.append(pack(answer))
-            except UserError as error:  # an info that cannot be sent
-                parts.append(pack({"n": request["n"], "env": request["env"], "error": describe_error(error)}))
-        return np.frombuffer(join(parts), np.uint8)
+        return np.frombuffer(join([self.host.write_answer(request) for request in split(frames)]), np.uint8)
 
     def close(self) -> None:
         """Close all environments."""
@@ -62,7 +52,6 @@ class RayLink:
         self.name = f"worker {index} (Ray actor {self.actor._actor_id.hex()[:8]})"
         self._answers: deque[Any] = deque()
         self._calls: deque[tuple[Any, int]] = deque()
-        self._heard = False
 
     def send(self, frames: Sequence[Sequence[Buffer]]) -> None:
         """See `Link`."""
@@ -76,17 +65,15 @@ class RayLink:
             if not self._calls:
                 raise LostError("it was asked nothing")
             call, count = self._calls.popleft()
-            seconds = limit * count if self._heard else max(limit * count, START_S)
             try:
-                ready, _ = ray.wait([call], timeout=seconds)
+                ready, _ = ray.wait([call], timeout=limit * count)
                 if not ready:
-                    raise LostError(f"it did not answer within {seconds:g} s")
+                    raise LostError(f"it did not answer within {limit * count:g} s")
                 self._answers.extend(split(memoryview(ray.get(call))))
             except NonsenseError as error:
                 raise LostError(f"it wrote something that is no answer: {error}") from None
             except ray.exceptions.RayError as error:
                 raise LostError(plain_line(str(error), 200)) from None
-            self._heard = True
         return self._answers.popleft()
 
     def finish(self) -> None:
@@ -109,8 +96,8 @@ def connect(address: str) -> None:
     """Start Ray on this machine, or connect to a cluster, unless that was done.
 
     Args:
-        address: `auto`, `ray://host:port`, or empty for Ray's own rule: the cluster that the variable RAY_ADDRESS names,
-            else a Ray of this machine that ends with this process.
+        address: `auto`, `ray://host:port`, or empty for Ray's own rule: the cluster that RAY_ADDRESS names, else a
+            Ray of this machine that ends with this process.
 
     Raises:
         UserError: Ray is not installed, or there is no cluster.

@@ -22,7 +22,7 @@ PREFIX = struct.Struct("<IQ")
 MOST_BYTES = 1 << 28
 """Longest frame that is read."""
 
-_KINDS = frozenset("biufU")
+_KINDS = frozenset("biuf")
 _TAG = "~"
 _DEEPEST = 64
 
@@ -120,7 +120,7 @@ def _encode(value: Any, arrays: list[Buffer], depth: int) -> Any:
         return {"~d": [[_encode(key, arrays, depth), _encode(item, arrays, depth)] for key, item in value.items()]}
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in _KINDS:
         array = np.ascontiguousarray(value)
-        arrays.append(memoryview(array.reshape(-1).view(np.uint8)) if array.size else b"")
+        arrays.append(array.reshape(-1).view(np.uint8).data if array.size else b"")
         tag = "~s" if isinstance(value, np.generic) else "~a"
         return {tag: [value.dtype.str, list(np.shape(value))]}
     raise UserError(

@@ -15,9 +15,8 @@ import sys
 import threading
 from contextlib import suppress
 
-from ..errors import UserError
-from .host import Host, describe_error
-from .wire import PREFIX, Buffer, pack, read_prefix, unpack
+from .host import Host
+from .wire import PREFIX, Buffer, read_prefix, unpack
 
 
 def serve(connection: socket.socket, host: Host) -> None:
@@ -31,12 +30,7 @@ def serve(connection: socket.socket, host: Host) -> None:
             if held is None:
                 return
             view = memoryview(held)
-            request = unpack(view[:text], view[text:])
-            answer = host.answer(request)
-            try:
-                answers.put(pack(answer))
-            except UserError as error:  # an info that cannot be sent
-                answers.put(pack({"n": request["n"], "env": request["env"], "error": describe_error(error)}))
+            answers.put(host.write_answer(unpack(view[:text], view[text:])))
     except OSError:
         return  # the learner has gone
     finally:

@@ -24,6 +24,9 @@ from .wire import Buffer, pack, same
 LIMIT = 120.0
 """Seconds for an answer: an engine or a browser may have to start."""
 
+START = 300.0
+"""Seconds for a worker's first answer: it may wait for a free processor, perhaps for a node."""
+
 PATIENCE = 3
 """Workers that may be lost over one request."""
 
@@ -104,6 +107,8 @@ class _Worker:
 
     index: int
     link: Link | None = None
+    pid: int | None = None
+    heard: bool = False
     waiting: deque[Ticket] = field(default_factory=deque)
     unsent: list[Ticket] = field(default_factory=list)
     places: list[_Place] = field(default_factory=list)
@@ -141,9 +146,9 @@ class WorkerGroup:
         return RemoteEnv(self, env_id, arguments)
 
     @property
-    def names(self) -> list[str]:
-        """Of the workers that run now."""
-        return [worker.link.name for worker in self._workers if worker.link is not None]
+    def pids(self) -> list[int]:
+        """Processes of the workers that hold an environment, each on its own machine."""
+        return [worker.pid for worker in self._workers if worker.pid is not None]
 
     def close(self) -> None:
         """Close all environments and end all workers."""
@@ -221,7 +226,10 @@ class WorkerGroup:
     def _receive(self, worker: _Worker) -> dict[str, Any]:
         if worker.link is None:
             raise LostError("it was not started")
-        answer = worker.link.receive(self.limit)
+        answer = worker.link.receive(self.limit if worker.heard else max(self.limit, START))
+        worker.heard = True
+        if isinstance(answer, dict) and isinstance(answer.get("value"), dict) and "pid" in answer["value"]:
+            worker.pid = int(answer["value"]["pid"])
         if not isinstance(answer, dict) or not ({"value"} < answer.keys() or {"error"} < answer.keys()):
             raise LostError("it wrote something that is no answer")
         return answer
@@ -260,9 +268,10 @@ class WorkerGroup:
             name = worker.link.name if worker.link is not None else f"worker {worker.index}"
             if worker.link is not None:
                 worker.link.end()
-                worker.link = None
+                worker.link, worker.pid, worker.heard = None, None, False
             if head.lost > PATIENCE:
                 asked = self._places[head.env].made or head.said
+                self.close()
                 raise FailedError(
                     f"{head.lost} workers in a row were lost over one request to {asked.get('id')} "
                     f"({head.said['do']}); the last one, {name}: {why}. Play it alone: vlgym play {asked.get('id')}"
@@ -334,17 +343,19 @@ def _check(do: str, answer: dict[str, Any]) -> None:
     Raises:
         LostError: it has not.
     """
-    value = answer.get("value")
+    value: Any = answer.get("value")
     fine = True
     if "error" in answer:
         error = answer["error"]
         fine = isinstance(error, dict) and isinstance(error.get("type"), str) and isinstance(error.get("line"), str)
     elif do in ("reset", "step"):
         wanted = {"observation", "info", "system"} | ({"reward", "terminated", "truncated"} if do == "step" else set())
-        fine = isinstance(value, dict) and wanted <= value.keys() and {"image", "text"} <= set(value["observation"])
-        fine = fine and isinstance(value["info"].get("vlgym", {}).get("legal_actions"), list)
+        fine = isinstance(value, dict) and wanted <= value.keys()
+        fine = fine and isinstance(value["observation"], dict) and {"image", "text"} <= value["observation"].keys()
+        fine = fine and isinstance(value["info"], dict) and isinstance(value["info"].get("vlgym"), dict)
+        fine = fine and isinstance(value["info"]["vlgym"].get("legal_actions"), list)
     elif do == "make":
-        fine = isinstance(value, dict) and {"spec", "parser", "image_size", "vlgym"} <= value.keys()
+        fine = isinstance(value, dict) and {"spec", "parser", "image_size", "vlgym", "pid"} <= value.keys()
     if not fine:
         raise LostError("it wrote something that is no answer")
 
