@@ -77,7 +77,6 @@ def processes() -> Iterator[WorkerGroup]:
 
 @pytest.fixture(scope="module")
 def ray_actors() -> Iterator[WorkerGroup]:
-    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     group = open_group("ray:2")
     yield group
     group.close()
