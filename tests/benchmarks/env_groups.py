@@ -170,7 +170,7 @@ def write_page(results: dict[str, Any]) -> str:
         lines = [[env_id, *(f"{same} of {count}" for same, count in ways.values())] for env_id, ways in rows.items()]
         parts.append(
             f"## The same episodes\n\n{EPISODES} episodes of each, random legal replies with the oracle's at every "
-            "third turn, 4 environments; how many are the same as in one process: every prompt, picture, reward and flag.\n\n"
+            "third turn, 4 environments; how many are the same as in one process, in all records.\n\n"
             + table(["environment", "two processes", "two Ray actors"], lines)
         )
     if rows := results.get("kills"):
