@@ -252,25 +252,53 @@ def test_workers_that_are_lost_at_random_moments_change_nothing(seed: int) -> No
 
 
 def test_pictures_are_not_sent_again_when_an_episode_is_played_again() -> None:
-    seen: list[Any] = []
+    shown: list[tuple[bool, bool]] = []
 
     class Noting(PretendLink):
         def receive(self, limit: float) -> Any:
             answer = super().receive(limit)
-            seen.append((answer["n"] < 0, "image" in str(answer.get("value"))[:2000]))
+            if "observation" in answer["value"]:
+                shown.append((answer["n"] < 0, "image" in answer["value"]["observation"]))
             return answer
 
-    losses = iter([""] * 12 + ["before"])
-    group = WorkerGroup(lambda index: Noting(index, lambda request: next(losses, "")), 1)
+    fates = iter(["", "", "", "", "before"])  # made, reset, two steps, lost
+    group = WorkerGroup(lambda index: Noting(index, lambda request: next(fates, "")), 1)
     env = group.make("vlgym/Walk-v0")
     env.reset(seed=1)
-    for _ in range(8):
-        env.step("<action>left</action>" if env.legal_actions() else "")
-        if group.lost:
-            break
-    replayed = [image for again, image in seen if again]
-    assert group.lost in (0, 1)
-    assert not any(replayed[1:])
+    for _ in range(3):
+        env.step("<action>left</action>")
+    assert shown == [(False, True)] * 3 + [(True, False)] * 3 + [(False, True)]
+
+
+def test_an_environment_that_is_closed_is_not_made_again() -> None:
+    fates, links = iter(["", "", "", "", "before"]), []  # two made, two reset, lost in close
+
+    def start(index: int) -> PretendLink:
+        links.append(PretendLink(index, lambda request: next(fates, "")))
+        return links[-1]
+
+    group = WorkerGroup(start, 1)
+    envs = [group.make("vlgym/Walk-v0") for _ in range(2)]
+    for env in envs:
+        env.reset(seed=1)
+    envs[0].close()
+    envs[1].step("<action>left</action>")
+    assert [len(link.host._envs) for link in links] == [2, 1]
+
+
+def test_answers_in_another_order_are_taken_for_nobodys() -> None:
+    class Swapping(PretendLink):
+        def receive(self, limit: float) -> Any:
+            if len(self.frames) > 1 and self.frames[0]["do"] == "step":
+                self.frames.rotate(-1)
+            return super().receive(limit)
+
+    said: list[str] = []
+    group = WorkerGroup(lambda index: Swapping(index, lambda request: ""), 1, tell=said.append)
+    runner = Runner([group.make("vlgym/Walk-v0") for _ in range(2)])
+    with pytest.raises(FailedError, match="it answered another request than it was asked"):
+        runner.step(RandomPolicy())
+    assert len(said) == 3
 
 
 def test_a_request_that_no_worker_survives_ends_the_run_with_one_line() -> None:
