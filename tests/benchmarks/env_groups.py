@@ -17,6 +17,7 @@ import random
 import signal
 import statistics
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -88,10 +89,10 @@ def play(way: str, env_id: str, episodes: int, envs: int, kills: int = 0) -> tup
     return found, counted, getattr(group, "lost", 0), time.perf_counter() - begun
 
 
-def compare_families() -> dict[str, Any]:
+def compare_families(ids: Sequence[str] = FAMILIES) -> dict[str, Any]:
     """Twenty episodes of each family in each way."""
     rows: dict[str, Any] = {}
-    for env_id in FAMILIES:
+    for env_id in ids:
         if env_id not in get_registry().specs:
             continue
         reference, *_ = play("local", env_id, EPISODES, 4)
@@ -160,7 +161,12 @@ def measure_overhead() -> dict[str, Any]:
     return rows
 
 
-PIECES = {"same": compare_families, "kills": kill_workers, "speed": measure_speed, "overhead": measure_overhead}
+PIECES: dict[str, Callable[[], dict[str, Any]]] = {
+    "same": compare_families,
+    "kills": kill_workers,
+    "speed": measure_speed,
+    "overhead": measure_overhead,
+}
 
 
 def write_page(results: dict[str, Any]) -> str:
@@ -208,10 +214,14 @@ def main() -> None:
     """Measure the pieces that were asked for."""
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(PIECES), help="pieces to measure: same, kills, speed, overhead")
+    parser.add_argument("--ids", help="compare these environments alone, beside what is there already")
     chosen = parse_write(__doc__ or "", parser)
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for piece in chosen.only.split(","):
-        results[piece] = PIECES[piece]()
+        if piece == "same" and chosen.ids:
+            results[piece] = {**results.get(piece, {}), **compare_families(chosen.ids.split(","))}
+        else:
+            results[piece] = PIECES[piece]()
         if chosen.write:
             RESULTS.write_text(json.dumps(results, indent=1) + "\n")
     title = "Environments elsewhere: processes and Ray"
