@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -10,6 +11,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,8 @@ from vlgym.env_groups.host import Host
 from vlgym.env_groups.processes import ProcessLink
 from vlgym.env_groups.workers import LostError, WorkerGroup
 from vlgym.errors import FailedError, NotInstalledError, UserError
+from vlgym.evaluation import run_evaluation
+from vlgym.evaluation.plan import SHUFFLED, blind, plan_ids
 from vlgym.policies import OraclePolicy, RandomPolicy
 from vlgym.prompts import PromptBuilder
 from vlgym.rollout import Runner
@@ -167,6 +171,19 @@ def test_wrong_arguments_are_the_same_error_as_here(processes: WorkerGroup) -> N
     with pytest.raises(UserError, match="needs a seed"):
         env.reset()
     env.close()
+
+
+def test_an_evaluation_writes_the_same_records(processes: WorkerGroup, tmp_path: Path) -> None:
+    parts = [*plan_ids([IDS[0]], episodes=5), *blind(plan_ids([IDS[0]], episodes=3), [SHUFFLED])[1:]]
+    for name, group in (("here", LOCAL), ("there", processes)):
+        run_evaluation(parts, RandomPolicy(), tmp_path / name, num_envs=3, group=group)
+    here, there = ((tmp_path / name / "metadata.jsonl").read_bytes() for name in ("here", "there"))
+    assert sorted(here.splitlines()) == sorted(there.splitlines())
+    assert here.count(b"\n") > 8
+    runs = [json.loads((tmp_path / name / "run.json").read_text()) for name in ("here", "there")]
+    assert [{**run, "crc32": 0, "sessions": 0} for run in runs[:1]] == [
+        {**run, "crc32": 0, "sessions": 0} for run in runs[1:]
+    ]
 
 
 ALONE = """

@@ -125,7 +125,7 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
         self._send(("reset", seed, options), seed=seed, options=options)
 
     def send_step(self, action: str) -> None:
-        """Begin a step."""
+        """Begin a step; saying so again changes nothing."""
         self._send(("step", action), text=action)
 
     def reset(
@@ -166,6 +166,8 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
 
     def _send(self, key: Any, **said: Any) -> None:
         _ = self.facts  # what its constructor raised comes first
+        if self._sent is not None and self._sent[0] == key:
+            return
         if self._sent is not None:
             raise RuntimeError(f"{self.env_id}: {self._sent[0][0]} is still under way; wait for it first.")
         self._sent = (key, self._caller.post(self._number, key[0], **said))
