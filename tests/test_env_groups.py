@@ -34,6 +34,8 @@ from vlgym.rollout import Runner
 from vlgym.seeding import episode_seed
 from vlgym.trajectory import describe_env
 
+pytestmark = pytest.mark.xdist_group("env groups")  # one worker, so that processes and actors are started once
+
 IDS = (
     "vlgym/NumberLine-v0", "vlgym/SeeCount-v0", "vlgym/OneRoomS6Fast-v1", "vlgym/Sokoban-v0", "vlgym/TicTacToe-v0",
 )  # fmt: skip
@@ -316,6 +318,18 @@ def test_answers_in_another_order_are_taken_for_nobodys() -> None:
     with pytest.raises(FailedError, match="it answered another request than it was asked"):
         runner.step(RandomPolicy())
     assert len(said) == 3
+
+
+def test_a_worker_with_another_version_is_refused() -> None:
+    class Older(PretendLink):
+        def receive(self, limit: float) -> Any:
+            answer = super().receive(limit)
+            answer["value"]["vlgym"] = "0.0.1"
+            return answer
+
+    group = WorkerGroup(lambda index: Older(index, lambda request: ""), 1)
+    with pytest.raises(UserError, match=r"has vlgym 0\.0\.1, and this process .*; install the same version there"):
+        group.make("vlgym/Walk-v0").reset(seed=1)
 
 
 def test_a_request_that_no_worker_survives_ends_the_run_with_one_line() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -58,7 +59,7 @@ class Host:
                 "place": f"{kind.__module__}:{kind.__qualname__}",
             },
             "image_size": env.image_size, "planner": env.planner, "max_turns": env.max_turns,
-            "vlgym": list_versions()["vlgym"], "pid": os.getpid(),
+            "vlgym": own_version(), "pid": os.getpid(),
         }  # fmt: skip
 
     def _do_reset(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,6 +94,12 @@ class Host:
         """An observation and what belongs to it; without the picture where the learner has it already."""
         shown = {name: item for name, item in observation.items() if name != "image" or not request.get("again")}
         return {"observation": shown, "info": info, "system": env.system_text}
+
+
+@functools.cache
+def own_version() -> str:
+    """Version of vlgym in this process; empty where it was not installed."""
+    return list_versions().get("vlgym", "")
 
 
 def describe_error(error: Exception) -> dict[str, Any]:

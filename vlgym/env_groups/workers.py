@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from ..errors import FailedError, UserError, plain_line
 from ..remote import RemoteEnv
-from ..versions import list_versions
+from .host import own_version
 from .wire import Buffer, pack, same
 
 LIMIT = 120.0
@@ -247,7 +247,7 @@ class WorkerGroup:
             if do in ("make", "reset", "step"):
                 place.start, place.last = None, None  # it is broken, and will be closed
         elif do == "make":
-            if answer["value"]["vlgym"] != (own := list_versions()["vlgym"]):
+            if answer["value"]["vlgym"] != (own := own_version()):
                 raise UserError(
                     f"The worker {worker.link.name if worker.link else ''} has vlgym {answer['value']['vlgym']}, and "
                     f"this process {own}; install the same version there."
