@@ -54,6 +54,7 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
         self.env_id, self._caller = env_id, caller
         self._facts: dict[str, Any] | None = None
         self._sent: tuple[Any, Any] | None = None
+        self._spec: EnvSpec | None = None
         self._space: ReplySpace | None = None
         self._legal: tuple[str, ...] = ()
         self._system = ""
@@ -73,8 +74,9 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
     @property
     def vlgym_spec(self) -> EnvSpec | None:
         """Its card."""
-        card = self.facts["spec"]
-        return None if card is None else EnvSpec.from_dict(card)
+        if self._spec is None and self.facts["spec"] is not None:
+            self._spec = EnvSpec.from_dict(self.facts["spec"])
+        return self._spec
 
     @property
     def parser(self) -> Parser:

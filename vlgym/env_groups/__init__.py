@@ -1,8 +1,10 @@
 """How the environments of a batch are stepped: one after the other in this process, in worker processes, or on Ray.
 
-    with open_group("processes:4") as group:
-        envs = [group.make("vlgym/OneRoom-v0") for _ in range(16)]
-        runner = Runner(envs)
+    group = open_group("processes:4")
+    runner = Runner([group.make("vlgym/OneRoom-v0") for _ in range(16)])
+    ...
+    runner.close()
+    group.close()
 
 An episode is the same bit for bit whichever is used. A group makes environments; whoever steps several of them at once
 is `vlgym.rollout.Runner`.
@@ -96,7 +98,7 @@ def open_group(
     envs: int | None = None,
     limit: float = LIMIT,
     tell: Callable[[str], object] = lambda line: None,
-) -> Any:
+) -> LocalGroup | WorkerGroup:
     """Open a group.
 
     Args:
