@@ -190,12 +190,12 @@ def write_page(results: dict[str, Any]) -> str:
         )
     if rows := results.get("speed"):
         lines = [
-            [batch, *(f"{statistics.median(speed for speed, _ in pairs):.1f}" for pairs in ways.values())]
+            [batch, *(_spread([speed for speed, _ in pairs]) for pairs in ways.values())]
             for batch, ways in rows.items()
         ]
         loads = [load for ways in rows.values() for pairs in ways.values() for _, load in pairs]
         parts.append(
-            f"## Steps per second of a batch\n\nRandom policy, median of {ROUNDS} rounds that take turns. The machine "
+            f"## Steps per second of a batch\n\nRandom policy; median, least and most of {ROUNDS} rounds that take turns. The machine "
             f"was shared: its load average was {min(loads):.1f} to {max(loads):.1f} while this ran, so that a second "
             "process often had no processor of its own.\n\n" + table(["batch", *WAYS], lines)
         )
@@ -210,14 +210,22 @@ def write_page(results: dict[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
+def _spread(found: Sequence[float]) -> str:
+    return f"{statistics.median(found):.0f} ({min(found):.0f} to {max(found):.0f})"
+
+
 def main() -> None:
     """Measure the pieces that were asked for."""
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default=",".join(PIECES), help="pieces to measure: same, kills, speed, overhead")
+    parser.add_argument(
+        "--only",
+        default=",".join(PIECES),
+        help="pieces to measure: same, kills, speed, overhead; empty: only write the page",
+    )
     parser.add_argument("--ids", help="compare these environments alone, beside what is there already")
     chosen = parse_write(__doc__ or "", parser)
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for piece in chosen.only.split(","):
+    for piece in filter(None, chosen.only.split(",")):
         if piece == "same" and chosen.ids:
             results[piece] = {**results.get(piece, {}), **compare_families(chosen.ids.split(","))}
         else:
