@@ -196,8 +196,8 @@ def write_page(results: dict[str, Any]) -> str:
         loads = [load for ways in rows.values() for pairs in ways.values() for _, load in pairs]
         parts.append(
             f"## Steps per second of a batch\n\nRandom policy; median, least and most of {ROUNDS} rounds that take "
-            f"turns. The machine was shared: its load average was {min(loads):.1f} to {max(loads):.1f} while this ran, so "
-            "that a second process often had no processor of its own, and differences within the spread mean nothing.\n\n"
+            f"turns. The machine was shared: its load average was {min(loads):.1f} to {max(loads):.1f} while this ran. "
+            "A second process often had no processor of its own; differences within the spread mean nothing.\n\n"
             + table(["batch", *WAYS], lines)
         )
     if rows := results.get("overhead"):
