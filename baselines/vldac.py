@@ -109,6 +109,8 @@ class Config(RunConfig):
         config.pool.validate()
         if config.self_play and config.double_buffer:
             raise UserError("--self-play does not go with --double-buffer; leave one of them out.")
+        if config.self_play and config.envs != "local":
+            raise UserError("--self-play opens its tables in this process; it does not go with --envs.")
         if config.pool != PoolOptions() and not config.self_play:
             raise UserError("--pool.… names opponents of --self-play; add --self-play, or leave it out.")
         return config

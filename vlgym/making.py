@@ -21,6 +21,7 @@ from .env import VLEnv
 from .errors import PluginError, UserError, nearest
 from .parsers import get_parser
 from .registry import Registry, get_registry
+from .remote import RemoteEnv
 from .spec import EnvSpec
 from .table import Chair
 
@@ -98,13 +99,14 @@ def register_all(registry: Registry) -> None:
 
 
 def unwrap(env: gymnasium.Env[Any, Any] | Chair) -> VLEnv:
-    """Return the `VLEnv` under any wrappers; a seat of a game of several agents (`Table.turn`) stays what it is.
+    """Return the `VLEnv` under any wrappers; a seat of a game of several agents (`Table.turn`) and an environment of
+    another process stay what they are.
 
     Raises:
         UserError: there is none.
     """
     inner = env.unwrapped
-    if isinstance(inner, Chair):
+    if isinstance(inner, (Chair, RemoteEnv)):
         return cast(VLEnv, inner)  # it has what policies use
     if not isinstance(inner, VLEnv):
         raise UserError(

@@ -18,6 +18,7 @@ from .errors import UserError
 from .making import unwrap
 from .policies import Policy
 from .prompts import PastTurn, PromptBuilder
+from .remote import RemoteEnv
 from .seeding import episode_seed
 from .types import Reply, StepRecord, Turn
 
@@ -101,10 +102,12 @@ class Runner:
             _Slot(i, env, _name(env), builder or PromptBuilder.for_spec(unwrap(env).vlgym_spec))
             for i, env in enumerate(envs)
         ]
+        self._begun: list[tuple[_Slot, int, int]] = []
         start = time.perf_counter()
         try:
             for slot in self.slots:
                 self._reset(slot)
+            self._finish()
         except BaseException:
             self.close()
             raise
@@ -129,6 +132,9 @@ class Runner:
         check_replies(replies, len(turns), name)
         start = time.perf_counter()
         active = [slot for slot in self.slots if slot.active]
+        for slot, reply in zip(active, replies, strict=True):
+            if isinstance(slot.env, RemoteEnv):
+                slot.env.send_step(reply.text)  # all of them work at the same time
         records = []
         for slot, turn, reply in zip(active, turns, replies, strict=True):
             record = self._record(slot, turn, reply)
@@ -137,6 +143,7 @@ class Runner:
                 self._start(slot, slot.episode)
             elif record.terminated or record.truncated:
                 self._reset(slot)
+        self._finish()
         self.seconds += time.perf_counter() - start
         return records
 
@@ -223,6 +230,7 @@ class Runner:
         for slot in self.slots:
             slot.episode = -1
             self._reset(slot)
+        self._finish()
 
     def close(self) -> None:
         """Close every environment, whatever one of them raises."""
@@ -230,7 +238,7 @@ class Runner:
             close_env(slot.env)
 
     def _reset(self, slot: _Slot) -> None:
-        """Begin the slot's next episode, if there is one."""
+        """Begin the slot's next episode, if there is one; `_finish` ends what begins elsewhere."""
         if self._end is None:
             slot.active = True
             episode = self._first + slot.index if slot.episode < 0 else slot.episode + self.stride
@@ -238,7 +246,18 @@ class Runner:
             slot.active, episode = self._next < self._end, self._next
             self._next += slot.active
         if slot.active:
-            self._start(slot, episode, skip=self.stride if self._end is None and not self.again else 0)
+            skip = self.stride if self._end is None and not self.again else 0
+            if isinstance(slot.env, RemoteEnv):
+                slot.env.send_reset(episode_seed(slot.env_id, self.split, episode // self.repeats))
+                self._begun.append((slot, episode, skip))
+            else:
+                self._start(slot, episode, skip=skip)
+
+    def _finish(self) -> None:
+        """Wait for the episodes that begin in other processes."""
+        while self._begun:
+            slot, episode, skip = self._begun.pop(0)
+            self._start(slot, episode, skip=skip)
 
     def _start(self, slot: _Slot, episode: int, replies: Sequence[str] = (), skip: int = 0) -> None:
         """Begin an episode and play it up to where it stood; where an environment raises, again in a new one, so many

@@ -28,6 +28,7 @@ from .env import VLEnv
 from .errors import TrajectoryError
 from .prompts import PromptBuilder
 from .registry import get_registry
+from .remote import RemoteEnv
 from .rendering import decode_png, encode_png
 from .types import Image, LearnerNotes, Message, StepRecord, Usage
 from .versions import find_distribution, list_versions
@@ -320,6 +321,8 @@ def _read_record(row: dict[str, Any], known: _Images, images: bool) -> StepRecor
 
 def describe_env(env: VLEnv, builder: PromptBuilder | None = None) -> dict[str, Any]:
     """Return what one environment contributes to `describe_run`."""
+    if isinstance(env, RemoteEnv):
+        return env.describe(*(() if builder is None else (builder.history_turns, builder.history_images)))
     spec, parser = env.vlgym_spec, env.parser
     layout = builder or PromptBuilder.for_spec(spec)
     public = {name: getattr(parser, name) for name in dir(parser) if not name.startswith("_")}

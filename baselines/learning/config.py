@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self, get_args
 import tyro
 import yaml
 
+from vlgym.env_groups import read_options
 from vlgym.errors import UserError, check_choice, check_number
 from vlgym.limited_yaml import read_yaml
 
@@ -73,6 +74,13 @@ class RunConfig:
     """End after the update that reaches this many environment steps, whatever --updates says."""
     num_envs: int = 32
     """Environments played side by side."""
+    envs: str = "local"
+    """Where they are stepped: local (this process), processes[:N], ray[:N], ray:auto[:N] or ray://HOST:PORT[:N].
+
+    N worker processes, or actors; by default one for each processor. The numbers are the same everywhere.
+    """
+    env_timeout: float = 120.0
+    """Seconds after which a worker of --envs that does not answer is given up and replaced."""
     rollout_steps: int = 8
     """Steps of each environment per update."""
     epochs: int = 2
@@ -263,6 +271,8 @@ class RunConfig:
         choose_attention(config.attention, model_type="", device=config.device, dtype=dtype)
         config.require_one_of("shard", "none", "full")
         check_number("--process-timeout", config.process_timeout, above=0)
+        read_options(config.envs, "--envs")
+        check_number("--env-timeout", config.env_timeout, above=0)
         check_threads(config.threads)
         if not config.plan:  # a plan may be for another machine
             check_device(config.device)

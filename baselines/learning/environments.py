@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vlgym.env_failures import EnvFailures, Failure
-from vlgym.making import make
+from vlgym.env_groups import LOCAL, EnvGroup, open_group
 from vlgym.parsers import Parser
 from vlgym.prompts import PromptBuilder
 from vlgym.rollout import Runner
@@ -31,6 +31,7 @@ class Environments:
         shares: how many environments every process has; groups and halves are not split.
         count: environments of this process, in `halves` parts of `each`.
         failures: of environments in this process that the run has not written down yet; whatever plays adds to it.
+        group: where the environments live.
 
     Raises:
         UserError: an id or an option is wrong, or there are too few environments for the processes.
@@ -47,14 +48,17 @@ class Environments:
         self.shares = split_environments(config.num_envs, world, self.halves * getattr(config, "group", 1))
         self.count = self.shares.own
         self.each = self.count // self.halves
+        self.group: EnvGroup = open_group(
+            config.envs, envs=self.count, limit=config.env_timeout, tell=lambda line: print(line, flush=True)
+        )
 
     def make(self, index: int) -> Any:
         """Environment `index` of this process; ids take turns."""
-        return make(self.ids[(self.shares.first + index) % len(self.ids)], **self.kwargs)
+        return self.group.make(self.ids[(self.shares.first + index) % len(self.ids)], **self.kwargs)
 
     def parsers(self) -> tuple[Parser, ...]:
         """What reads the replies, each once; where one of them has what it asked for, a reply is over."""
-        return parsers_of(self.ids, self.kwargs)
+        return parsers_of(self.ids, self.kwargs, self.group)
 
     def make_runners(self) -> list[Runner]:
         """Endless training episodes: one runner, or two halves for double buffering."""
@@ -78,12 +82,16 @@ class Environments:
         """The reward shaping of this process's environments."""
         return RewardShaper(self.config.reward, self.count, gamma)
 
+    def close(self) -> None:
+        """End the workers, where there are any."""
+        self.group.close()
 
-def parsers_of(env_ids: Sequence[str], env_kwargs: Mapping[str, Any]) -> tuple[Parser, ...]:
+
+def parsers_of(env_ids: Sequence[str], env_kwargs: Mapping[str, Any], group: EnvGroup = LOCAL) -> tuple[Parser, ...]:
     """The parsers of environments, each once."""
     found: dict[tuple[str, int, type], Parser] = {}
     for env_id in env_ids:
-        env = make(env_id, **env_kwargs)
+        env = group.make(env_id, **env_kwargs)
         found.setdefault((env.parser.name, env.parser.version, type(env.parser)), env.parser)
         env.close()
     return tuple(found.values())

@@ -54,13 +54,14 @@ def held_out(
                 report = evaluate_shared(
                     env_id, policy, world, episodes=config.eval_episodes, split_name=split, num_envs=config.num_envs,
                     env_kwargs=envs.kwargs, builder=envs.builder, on_end=advance,
-                    on_failure=envs.failures.append,
+                    on_failure=envs.failures.append, group=envs.group,
                 )  # fmt: skip
                 yield report
                 continue
             report = evaluate(
                 env_id, policy, episodes=config.eval_episodes, split=split, num_envs=config.num_envs,
                 env_kwargs=envs.kwargs, builder=envs.builder, on_episode=advance, on_failure=envs.failures.append,
+                group=envs.group,
             )  # fmt: skip
         yield report
 
@@ -118,7 +119,7 @@ def _bounds(env_id: str, envs: Environments, log: RunLog) -> tuple[Bound, Bound 
         with log.counting(f"{policy.name} {env_id.split('/')[-1]}", FLOOR_EPISODES) as advance:
             report = evaluate(
                 env_id, policy, episodes=FLOOR_EPISODES, split="val", num_envs=envs.count, env_kwargs=envs.kwargs,
-                on_episode=advance, on_failure=envs.failures.append,
+                on_episode=advance, on_failure=envs.failures.append, group=envs.group,
             )  # fmt: skip
         measured.append({"success": report.success, "return": report.mean_return, "se": report.return_se})
     return measured[0], measured[1] if len(measured) == 2 else None

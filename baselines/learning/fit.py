@@ -49,7 +49,7 @@ def fit_passes(config: C, weights: Weights, envs: Environments, world: World) ->
     reply = config.max_new_tokens or weights.scorer.max_new_tokens or NEW_TOKENS
     prompt = longest_prompt(
         envs.ids, weights.family, new_tokens=reply, env_kwargs=envs.kwargs, builder=envs.builder,
-        on_failure=envs.failures.append,
+        on_failure=envs.failures.append, group=envs.group,
     )  # fmt: skip
     items = standing_items(weights.family, config, prompt, reply)
     to_come = sum(item.size for item in items if item.phase == "always" and not item.there)

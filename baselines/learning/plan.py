@@ -62,7 +62,12 @@ def make_plan(c: RunConfig) -> tuple[MemoryPlan, Prompt, str, bool]:
     new_tokens = c.max_new_tokens or NEW_TOKENS
     family, own = _shapes(c)
     envs = Environments(c)
-    prompt = longest_prompt(envs.ids, family, new_tokens=new_tokens, env_kwargs=envs.kwargs, builder=envs.builder)
+    try:
+        prompt = longest_prompt(
+            envs.ids, family, new_tokens=new_tokens, env_kwargs=envs.kwargs, builder=envs.builder, group=envs.group
+        )
+    finally:
+        envs.close()
     engine = prepare(family, c)
     plan = plan_memory(c, engine, prompt, new_tokens=new_tokens, device=device)
     advice = ""

@@ -96,7 +96,7 @@ class Run(Generic[C]):
         self.world = joining.join(c.device, c.process_timeout, sharded=c.sharded)
         self.envs = Environments(c, self.world)
         ids = self.envs.ids
-        stem = ids[0].split("/")[-1].rsplit("-v", 1)[0] + ("+" if len(ids) > 1 else "")
+        stem = ids[0].split("/")[-1].rsplit("-v", 1)[0] + "+" * (len(ids) > 1)
         chosen = str(c.out or folder.next_folder(Path("runs"), stem))
         self.out = Path(distributed.first_says(chosen, self.world))
         if self.world.first and not c.resume:
@@ -115,6 +115,7 @@ class Run(Generic[C]):
             system=c.system or read_limits(model).system, attention=c.attention,
         )  # fmt: skip
         self._stack = ExitStack()
+        self._stack.callback(self.envs.close)
         if self.world.first:
             if not c.resume:
                 prepare_folder(self.out, overwrite=c.overwrite)
@@ -169,7 +170,7 @@ class Run(Generic[C]):
         }
         return folder.describe(
             self.title, {"algorithm": c.algorithm, **asdict(c), "out": self.out}, self.envs.ids, self.envs.kwargs,
-            builder=self.envs.builder, episodes=episodes,
+            builder=self.envs.builder, episodes=episodes, group=self.envs.group,
         )  # fmt: skip
 
     def _load_checkpoint(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
@@ -189,7 +190,7 @@ class Run(Generic[C]):
             report = warm_start(
                 engine, self.envs.ids, c.warm, seed=c.seed, env_kwargs=self.envs.kwargs,
                 max_new_tokens=c.max_new_tokens, on_check=show_check, builder=self.envs.builder,
-                on_failure=self.envs.failures.append,
+                on_failure=self.envs.failures.append, group=self.envs.group,
             )  # fmt: skip
         except KeyboardInterrupt:
             print("\nstopped in the warm start, which is saved when it is done; the same command begins it again")
@@ -376,9 +377,7 @@ class Run(Generic[C]):
     def _advice(self) -> dict[str, str]:
         """What to try where memory runs out."""
         c = self.config
-        half = (
-            f"batch {max(1, c.micro_batch // 2)}" if c.micro_tokens is None else f"tokens {max(1, c.micro_tokens // 2)}"
-        )
+        half = f"tokens {max(1, c.micro_tokens // 2)}" if c.micro_tokens else f"batch {max(1, c.micro_batch // 2)}"
         smaller = f"go on with less at once: {self._resume()} --micro-{half}"
         return {
             "rollout": "start again with smaller --num-envs, --image-tokens or --max-new-tokens.",

@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from vlgym.env import VLEnv
 from vlgym.env_failures import ENV_ERROR, EnvFailures, Failure, warn
+from vlgym.env_groups import LOCAL, EnvGroup
 from vlgym.evaluation.held_out import Report, changes_bounds, summarize
-from vlgym.making import make
 from vlgym.prompts import PromptBuilder
 from vlgym.rollout import Runner
 from vlgym.types import StepRecord
@@ -82,6 +81,7 @@ def evaluate_shared(
     builder: PromptBuilder | None = None,
     on_end: Callable[[], object] = lambda: None,
     on_failure: Callable[[Failure], object] = warn,
+    group: EnvGroup = LOCAL,
 ) -> Report:
     """What `vlgym.evaluation.evaluate` reports, by all processes together; every one of them calls this.
 
@@ -96,11 +96,12 @@ def evaluate_shared(
         builder: prompt layout; the environment's own by default.
         on_end: called for each episode that has ended, in whichever process.
         on_failure: called with each failure of an environment of this process (see `vlgym.evaluation.evaluate`).
+        group: where this process's environments live.
     """
     shares = split(min(num_envs, episodes), world)
 
-    def make_env(index: int) -> VLEnv:
-        return make(env_id, **env_kwargs)
+    def make_env(index: int) -> Any:
+        return group.make(env_id, **env_kwargs)
 
     runner = SharedRunner(
         [make_env(i) for i in range(shares.own)], shares, episodes=episodes, split=split_name, builder=builder,

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from vlgym.env import VLEnv
 from vlgym.env_failures import ENV_ERROR, EnvFailures, Failure, warn
+from vlgym.env_groups import LOCAL, EnvGroup
 from vlgym.errors import UserError, check_number
 from vlgym.evaluation import evaluate
-from vlgym.making import make, unwrap
+from vlgym.making import unwrap
 from vlgym.prompts import PromptBuilder
 from vlgym.registry import get_registry
 from vlgym.rollout import Runner
@@ -144,12 +144,13 @@ def collect(
     family: Family,
     builder: PromptBuilder | None = None,
     on_failure: Callable[[Failure], object] = warn,
+    group: EnvGroup = LOCAL,
 ) -> tuple[list[tuple[Prompt, torch.Tensor]], float]:
     """Play the noisy oracle; return (prompt, reply ids) pairs and the share of labels that differ from the oracle's."""
     ids = [env_id for env_id in env_ids for _ in range(max(1, 16 // len(env_ids)))]
 
-    def make_env(index: int) -> VLEnv:
-        return make(ids[index], **env_kwargs)
+    def make_env(index: int) -> Any:
+        return group.make(ids[index], **env_kwargs)
 
     runner = Runner(
         [make_env(i) for i in range(len(ids))], split="train", builder=builder, remake=make_env,
@@ -179,6 +180,7 @@ def warm_start(
     on_check: Callable[[int, float, Check], None] | None = None,
     builder: PromptBuilder | None = None,
     on_failure: Callable[[Failure], object] = warn,
+    group: EnvGroup = LOCAL,
 ) -> WarmReport:
     """Train the whole model, vision tower included, on noisy oracle turns until the validation target or the last step.
 
@@ -192,6 +194,7 @@ def warm_start(
         on_check: called with (step, mean loss since the last check, validation).
         builder: prompt layout; by default each environment's own.
         on_failure: called with each failure of an environment, which is replaced.
+        group: where the environments live.
 
     Raises:
         UserError: an environment has no oracle, or a configured value is out of its range.
@@ -204,7 +207,7 @@ def warm_start(
     check_oracles(env_ids)
     start = time.perf_counter()
     family = engine.family
-    data, report.labels_replaced = collect(env_ids, config, seed, env_kwargs or {}, family, builder, on_failure)
+    data, report.labels_replaced = collect(env_ids, config, seed, env_kwargs or {}, family, builder, on_failure, group)
     report.samples = len(data)
     report.longest_reply = max(len(ids) for _, ids in data)
     if max_new_tokens is None:
@@ -221,8 +224,8 @@ def warm_start(
     order = torch.Generator().manual_seed(seed)
     losses: list[float] = []
     for step in range(1, steps + 1):
-        for group in optimizer.param_groups:
-            group["lr"] = config.lr * min(1.0, step / 50) * (1 + (config.final_lr - 1) * step / steps)
+        for tuned in optimizer.param_groups:
+            tuned["lr"] = config.lr * min(1.0, step / 50) * (1 + (config.final_lr - 1) * step / steps)
         batch = [data[i] for i in torch.randint(len(data), (config.batch,), generator=order).tolist()]
         ids, mask = pad_rows([reply for _, reply in batch], family.pad_id)
         ids, mask = ids.to(family.device), mask.to(family.device)
@@ -236,7 +239,7 @@ def warm_start(
         report.steps = step
         if step % config.check_every == 0 or step == steps:
             report.loss, losses = float(np.mean(losses)), []
-            check = validate(engine, env_ids, config.val_episodes, seed, env_kwargs or {}, builder, on_failure)
+            check = validate(engine, env_ids, config.val_episodes, seed, env_kwargs or {}, builder, on_failure, group)
             report.success.append((step, check.success))
             if on_check is not None:
                 on_check(step, report.loss, check)
@@ -267,6 +270,7 @@ def validate(
     env_kwargs: dict[str, Any],
     builder: PromptBuilder | None = None,
     on_failure: Callable[[Failure], object] = warn,
+    group: EnvGroup = LOCAL,
 ) -> Check:
     """A few validation episodes per environment, sampled at temperature 1; means over environments."""
     policy = ModelPolicy(engine, torch.Generator().manual_seed(seed))
@@ -274,7 +278,7 @@ def validate(
     reports = [
         evaluate(
             env_id, policy, episodes=each, split="val", num_envs=32, env_kwargs=env_kwargs, builder=builder,
-            on_failure=on_failure,
+            on_failure=on_failure, group=group,
         )
         for env_id in env_ids
     ]  # fmt: skip

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from vlgym.env import VLEnv
 from vlgym.env_failures import EnvFailures, Failure, warn
-from vlgym.making import make
+from vlgym.env_groups import LOCAL, EnvGroup
 from vlgym.prompts import PromptBuilder
 from vlgym.rollout import Runner
 from vlgym.types import Reply
@@ -26,6 +25,7 @@ def longest_prompt(
     env_kwargs: Mapping[str, Any] | None = None,
     builder: PromptBuilder | None = None,
     on_failure: Callable[[Failure], object] = warn,
+    group: EnvGroup = LOCAL,
 ) -> Prompt:
     """Play some turns of each environment with legal actions after texts of full length; return the longest prompt.
 
@@ -38,12 +38,13 @@ def longest_prompt(
         env_kwargs: constructor arguments of the environments.
         builder: prompt layout; None for each environment's own.
         on_failure: called with each failure of an environment, which is replaced.
+        group: where the environments live.
     """
     longest: Prompt | None = None
     for env_id in env_ids:
 
-        def make_env(index: int, env_id: str = env_id) -> VLEnv:
-            return make(env_id, **(env_kwargs or {}))
+        def make_env(index: int, env_id: str = env_id) -> Any:
+            return group.make(env_id, **(env_kwargs or {}))
 
         runner = Runner(
             [make_env(0)], split="train", builder=builder, remake=make_env, again=True,

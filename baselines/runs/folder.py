@@ -14,8 +14,8 @@ from typing import IO, Any
 
 from vlgym.checksums import seal, unseal
 from vlgym.durable import write_whole
+from vlgym.env_groups import LOCAL, EnvGroup
 from vlgym.errors import UserError
-from vlgym.making import make
 from vlgym.prompts import PromptBuilder
 from vlgym.registry import get_registry
 from vlgym.trajectory import describe_run, is_sealed
@@ -132,6 +132,7 @@ def describe(
     builder: PromptBuilder | None = None,
     episodes: Mapping[str, Any] | None = None,
     policy: Any = None,
+    group: EnvGroup = LOCAL,
 ) -> dict[str, Any]:
     """The record of a run: what `vlgym.trajectory.describe_run` says of its environments, its configuration, and the
     versions of the learners' packages.
@@ -147,8 +148,9 @@ def describe(
         builder: prompt layout; None for each environment's own.
         episodes: which are played: by purpose, split and numbers.
         policy: who plays, where that is known already.
+        group: where environments are made to be described.
     """
-    envs = [make(env_id, **env_kwargs) for env_id in env_ids]
+    envs = [group.make(env_id, **env_kwargs) for env_id in env_ids]
     record = describe_run(envs, builder=builder, policy=policy, title=title, config=config)
     if episodes is not None:
         record["episodes"] = dict(episodes)

@@ -19,6 +19,7 @@ from baselines.learning.weights import engines
 from baselines.models.load import load_family
 from baselines.models.lora import LoraOptions
 from baselines.runs.distributed import ALONE, World
+from vlgym import env_groups
 from vlgym.errors import UserError
 from vlgym.making import make
 
@@ -175,7 +176,7 @@ def test_environments_of_the_search_have_the_runs_arguments_and_are_closed(monke
         monkeypatch.setattr(env, "close", lambda: closed.append(env_id))
         return env
 
-    monkeypatch.setattr(worst_case, "make", noted)
+    monkeypatch.setattr(env_groups, "make", noted)
     ids = [ENV, "vlgym/EZPoints-v0"]
     worst_case.longest_prompt(ids, load_family("tiny", image_tokens=4), new_tokens=5, env_kwargs={"max_turns": 3})
     assert made == [(env_id, {"max_turns": 3}) for env_id in ids]

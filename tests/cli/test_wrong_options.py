@@ -35,7 +35,7 @@ KINDS = {
     "--certificate": "path",
     "--replay": "path", "--arg": "text", "--env": "text", "--family": "text", "--id": "text", "--only": "text",
     "--parser": "text", "--picture": "text", "--wrap": "text", "--actions": "text", "--skill": "text",
-    "--difficulty": "text", "--host": "text", "--port": "integer", "--to": "text",
+    "--difficulty": "text", "--envs": "text", "--host": "text", "--port": "integer", "--to": "text",
     "--planner": "text", "--policy": "text", "--split": "text", "--suite": "text", "--env-kwargs": "text",
     "--policy-arg": "text", "--base-url": "text", "--api-key-env": "text", "--episodes": "integer",
     "--games": "integer",

@@ -162,7 +162,7 @@ def test_environments_are_used_again_and_never_more_than_asked_for(monkeypatch: 
     made: list[Any] = []
     closed: list[Any] = []
     original = Part.make
-    monkeypatch.setattr(Part, "make", lambda self, item=0: made.append(original(self, item)) or made[-1])
+    monkeypatch.setattr(Part, "make", lambda self, *args: made.append(original(self, *args)) or made[-1])
     for cls in (toys.Walk, toys.Coin):
         monkeypatch.setattr(cls, "close", lambda self: closed.append(self))
     done: list[Any] = []

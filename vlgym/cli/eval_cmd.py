@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..env_groups import open_group, read_options
 from ..errors import UserError, check_choice
 from ..evaluation import run_evaluation
 from ..evaluation.folder import check_folder, count_finished
@@ -76,6 +77,12 @@ def evaluate(
     num_envs: Annotated[
         int | None, typer.Option(min=1, max=4096, help="Episodes at once [default: the policy's concurrency, or 8].")
     ] = None,
+    envs: Annotated[
+        str,
+        typer.Option(
+            metavar="WHERE", help="Where they are stepped: local, processes[:N], ray[:N], ray:auto or ray://HOST:PORT."
+        ),
+    ] = "local",
     no_probe: Annotated[
         bool, typer.Option("--no-probe", help="Do not look first whether the model sees its pictures.")
     ] = False,
@@ -124,6 +131,9 @@ def evaluate(
     arguments = read_arguments(env_kwargs or [], "--env-kwargs")
     check_choice("--planner", planner, (None, *PLANNERS))
     _plan(env, suite, episodes, split, repeats, planner, arguments)  # a typo is told before a model is loaded
+    read_options(envs, "--envs")
+    if envs != "local" and policy == "human":
+        raise UserError("--policy human plays in this process; leave out --envs.")
     check_folder(out, resume)
     player = make_policy(policy, given)
     try:
@@ -144,12 +154,14 @@ def evaluate(
         if getattr(player, "sees", False) and not no_probe and suite != SUITE:
             noted["can_it_see"] = _look_first(player, num_envs)
         progress = EvaluationProgress()
+        group = open_group(envs, envs=num_envs, tell=progress.say)
         try:
             run_evaluation(
                 parts, player, out, layout=PromptBuilder.asked(turns, images), num_envs=num_envs, prices=prices,
-                max_cost=max_cost, resume=resume, watcher=progress, noted=noted, seed=seed, suite=suite,
+                max_cost=max_cost, resume=resume, watcher=progress, noted=noted, seed=seed, suite=suite, group=group,
             )  # fmt: skip
         finally:
+            group.close()
             if progress.begun and count_finished(out):
                 print_report(out)
                 if suite == SUITE:

@@ -16,6 +16,7 @@ from ..arguments import to_plain
 from ..checksums import seal
 from ..durable import write_whole
 from ..env_failures import Failure
+from ..env_groups import LOCAL, EnvGroup
 from ..errors import TrajectoryError, UserError, check_writable
 from ..policies import Policy
 from ..prompts import PromptBuilder
@@ -48,6 +49,7 @@ def describe_evaluation(
     policy: Policy,
     *,
     builders: dict[str, PromptBuilder],
+    group: EnvGroup = LOCAL,
     **more: Any,
 ) -> dict[str, Any]:
     """Return what an evaluation's numbers depend on, as plain data. Makes each part's environment once.
@@ -56,6 +58,7 @@ def describe_evaluation(
         parts: the plan.
         policy: who answers; what its `describe()` says is recorded, if it has one, else its name.
         builders: prompt layout of each part, by its key; where there is none, the environment's own.
+        group: where the environments are made.
         **more: whatever else belongs to the run; `None` is left out.
 
     Raises:
@@ -69,7 +72,7 @@ def describe_evaluation(
     for part in parts:
         if part.key in described:
             raise UserError(f"Two parts of the plan are {part.key!r}; play them into folders of their own.")
-        env = part.make()
+        env = part.make(group=group)
         entry = describe_env(env, builders.get(part.key))
         env.close()
         owners.add(entry["distribution"])

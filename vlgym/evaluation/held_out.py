@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ..env import VLEnv
 from ..env_failures import EnvFailures, Failure, warn
+from ..env_groups import LOCAL, EnvGroup
 from ..errors import check_choice, check_number
 from ..intervals import Mean, place_interval, wilson_interval
-from ..making import make
 from ..policies import Policy
 from ..prompts import PromptBuilder
 from ..registry import get_registry
@@ -134,6 +133,7 @@ def evaluate(
     builder: PromptBuilder | None = None,
     on_episode: Callable[[list[StepRecord]], None] | None = None,
     on_failure: Callable[[Failure], object] | None = None,
+    group: EnvGroup = LOCAL,
 ) -> Report:
     """Play `episodes` episodes of a split and return their report.
 
@@ -149,6 +149,7 @@ def evaluate(
         on_episode: called with each finished episode (to write trajectories, to move a progress bar).
         on_failure: called with each failure of an environment, which is replaced; the episode is played again (see
             `vlgym.env_failures`). By default a warning says it.
+        group: where the environments live; the episodes are the same everywhere.
 
     Raises:
         UserError: the id cannot be made, or an argument is out of range.
@@ -163,8 +164,8 @@ def evaluate(
         check_number(name, value, 1)
     check_choice("split", split, SPLITS)
 
-    def make_env(index: int) -> VLEnv:
-        return make(env_id, **(env_kwargs or {}))
+    def make_env(index: int) -> Any:
+        return group.make(env_id, **(env_kwargs or {}))
 
     runner = Runner(
         [make_env(i) for i in range(min(num_envs, episodes))], split=split, first_episode=first_episode,

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ..env import VLEnv
+from ..env_groups import LOCAL, EnvGroup
 from ..errors import UserError, check_choice
-from ..making import make
 from ..registry import get_registry
 from ..seeding import SPLITS
 from .held_out import changes_bounds
@@ -93,14 +93,14 @@ class Part:
         """How many consecutive episode numbers share a seed."""
         return 1 if self.fresh_seeds else self.repeats
 
-    def make(self, item: int = 0) -> VLEnv:
-        """Make the environment of an item.
+    def make(self, item: int = 0, group: EnvGroup = LOCAL) -> VLEnv:
+        """Make the environment of an item, in a group.
 
         Raises:
             UserError: the id cannot be made, or an argument is wrong.
         """
         planner = {} if self.planner == "online" else {"planner": self.planner}
-        return make(self.env_id, **{**self.arguments, **self.items[item]}, **planner)
+        return group.make(self.env_id, **{**self.arguments, **self.items[item]}, **planner)
 
 
 def name_part(env_id: str, planner: str, pictures: str) -> str:

@@ -1,6 +1,7 @@
 """Play a plan: every episode in an environment of its own, each waiting for its own answer alone.
 
-Environments are stepped in the calling thread, because some (OpenGL, browsers) belong to the thread that made them.
+Environments are stepped in the calling thread, because some (OpenGL, browsers) belong to the thread that made them; or
+in workers, where all that are answered together work at the same time.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import numpy as np
 
 from ..env import VLEnv
 from ..env_failures import EnvFailures, Failure, close_env
+from ..env_groups import LOCAL, EnvGroup
 from ..making import unwrap
 from ..parsers import find_end
 from ..policies import AskingPolicy, Policy
 from ..prompts import PromptBuilder
+from ..remote import RemoteEnv
 from ..rollout import Runner
 from ..seeding import episode_seed
 from ..types import Message, Parser, Reply, StepRecord, Turn
@@ -53,6 +56,7 @@ class Player:
         on_episode: called with each finished episode's records.
         on_reply: called with each reply and the key of its part; what it raises ends the play.
         on_failure: called with each failure of an environment; its episode is played again (see `vlgym.env_failures`).
+        group: where the environments live.
 
     Raises:
         FailedError: an environment broke one episode off three times.
@@ -68,9 +72,11 @@ class Player:
         on_episode: Callable[[list[StepRecord]], None] = lambda episode: None,
         on_reply: Callable[[Reply, str], None] = lambda reply, part: None,
         on_failure: Callable[[Failure], object] = lambda failure: None,
+        group: EnvGroup = LOCAL,
     ) -> None:
         self.policy, self.builders, self.num_envs = policy, builders or {}, num_envs
         self.on_episode, self.on_reply, self.failures = on_episode, on_reply, EnvFailures(on_failure)
+        self.group = group
         self._waiting = list(reversed(jobs))
         self._tables: list[_Table] = []
         self._idle: dict[tuple[Any, ...], list[VLEnv]] = {}
@@ -93,6 +99,10 @@ class Player:
         while self._fill():
             tables = list(self._tables)
             replies = self.policy.reply([self._ask(table) for table in tables])
+            for table, reply in zip(tables, replies, strict=True):
+                env = self._ask(table).env
+                if isinstance(env, RemoteEnv):  # all of them work at the same time
+                    env.send_step(end_reply(env.parser, reply)[0].text)
             for table, reply in zip(tables, replies, strict=True):
                 self._answer(table, reply)
 
@@ -141,7 +151,7 @@ class Player:
         idle = self._idle.get(place)
         if not idle and sum(map(len, self._idle.values())) + len(self._tables) >= self.num_envs:
             self._close_one_idle()
-        env = idle.pop() if idle else part.make(part.item_of(job.number))
+        env = idle.pop() if idle else part.make(part.item_of(job.number), self.group)
         try:
             return Runner(
                 [env], split=part.split, first_episode=number, episodes=1, repeats=part.per_seed, part=part.key,

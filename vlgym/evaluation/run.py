@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..env_failures import Failure, in_words
+from ..env_groups import LOCAL, EnvGroup
 from ..errors import UserError
 from ..policies import Policy
 from ..prompts import PromptBuilder
@@ -67,6 +68,7 @@ def run_evaluation(
     watcher: Watcher | None = None,
     noted: Mapping[str, Any] | None = None,
     again: str = "Go on with --resume.",
+    group: EnvGroup = LOCAL,
     **more: Any,
 ) -> None:
     """Play a plan into a folder; what is finished when it stops, for whatever reason, is on disk.
@@ -83,6 +85,7 @@ def run_evaluation(
         watcher: is told how far it is.
         noted: what the session's record shall say, too; `resume` does not compare it.
         again: how to go on, said when the run stops before its end.
+        group: where the environments live; the caller closes it.
         **more: whatever else the run's record shall say and `resume` compare.
 
     Raises:
@@ -92,7 +95,7 @@ def run_evaluation(
     """
     prices, watcher = prices or Prices(), watcher or Unwatched()
     builders = {} if layout is None else {part.key: layout for part in parts}
-    run = describe_evaluation(parts, policy, builders=builders, prices=prices.to_dict(), **more)
+    run = describe_evaluation(parts, policy, builders=builders, prices=prices.to_dict(), group=group, **more)
     started = datetime.now(UTC).isoformat(timespec="seconds")
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     session = {"command": command, "started": started, **(noted or {})}
@@ -119,7 +122,7 @@ def run_evaluation(
 
         player = Player(
             list_jobs(parts, folder.finished), policy, builders=builders, on_episode=finish, on_reply=count,
-            on_failure=note, num_envs=num_envs or int(getattr(policy, "concurrency", NUM_ENVS)),
+            on_failure=note, num_envs=num_envs or int(getattr(policy, "concurrency", NUM_ENVS)), group=group,
         )  # fmt: skip
         try:
             player.play()

@@ -1,0 +1,548 @@
+"""Environments in this process, in worker processes and on Ray: the same episodes, whatever becomes of the workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toys import Coin, Walk, make_spec
+
+from vlgym.env_failures import EnvFailures
+from vlgym.env_groups import LOCAL, open_group, read_options, wire
+from vlgym.env_groups.host import Host
+from vlgym.env_groups.processes import ProcessLink
+from vlgym.env_groups.workers import LostError, WorkerGroup
+from vlgym.errors import FailedError, NotInstalledError, UserError
+from vlgym.evaluation import run_evaluation
+from vlgym.evaluation.plan import SHUFFLED, blind, plan_ids
+from vlgym.policies import OraclePolicy, RandomPolicy
+from vlgym.prompts import PromptBuilder
+from vlgym.rollout import Runner
+from vlgym.seeding import episode_seed
+from vlgym.trajectory import describe_env
+
+pytestmark = pytest.mark.xdist_group("env groups")  # one worker, so that processes and actors are started once
+
+IDS = (
+    "vlgym/NumberLine-v0", "vlgym/SeeCount-v0", "vlgym/OneRoomS6Fast-v1", "vlgym/Sokoban-v0", "vlgym/TicTacToe-v0",
+)  # fmt: skip
+PLAIN = (type(None), bool, int, float, str)
+
+
+def types_of(value: Any) -> Any:
+    """The value with the types of all its parts, arrays as bytes: what is equal here is equal bit for bit."""
+    if isinstance(value, dict):
+        return "dict", [(types_of(key), types_of(item)) for key, item in value.items()]
+    if isinstance(value, (list, tuple)):
+        return type(value).__name__, [types_of(item) for item in value]
+    if isinstance(value, (np.ndarray, np.generic)):
+        return type(value).__name__, value.dtype.str, value.shape, value.tobytes()
+    assert type(value) in PLAIN, type(value)
+    return type(value).__name__, repr(value)
+
+
+def play(group: Any, env_ids: Sequence[str], turns: int = 4) -> list[Any]:
+    """What each environment says to a reset and to replies that are drawn from its action space."""
+    envs = [group.make(env_id) for env_id in env_ids]
+    seen: list[Any] = []
+    for number, env in enumerate(envs):
+        env.action_space.seed(number)
+        seen.append(types_of(env.reset(seed=episode_seed(env_ids[number], "train", number))))
+    over = [False] * len(envs)
+    for turn in range(turns):
+        for number, env in enumerate(envs):
+            if not over[number]:
+                text = "nothing" if turn == 1 else env.action_space.sample()
+                step = env.step(text)
+                over[number] = step[2] or step[3]
+                seen.append((text, types_of(step)))
+    for env in envs:
+        env.close()
+    return seen
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[WorkerGroup]:
+    group = open_group("processes:2")
+    yield group
+    group.close()
+
+
+@pytest.fixture(scope="module")
+def ray_actors() -> Iterator[WorkerGroup]:
+    group = open_group("ray:2")
+    yield group
+    group.close()
+    import ray
+
+    ray.shutdown()
+
+
+# ---- the same episodes ---------------------------------------------------------------------------------------------
+
+
+def test_episodes_in_processes_are_the_same_bit_for_bit(processes: WorkerGroup) -> None:
+    assert play(processes, IDS) == play(LOCAL, IDS)
+    assert len(processes.pids) == 2
+
+
+def test_episodes_on_ray_are_the_same_bit_for_bit(ray_actors: WorkerGroup) -> None:
+    assert play(ray_actors, IDS) == play(LOCAL, IDS)
+    assert len(ray_actors.pids) == 2
+
+
+def records(group: Any, policy: Any, count: int = 3, steps: int = 7, **options: Any) -> list[Any]:
+    """What a runner records; prompts and pictures by their bytes."""
+    runner = Runner([group.make(IDS[0], max_turns=3) for _ in range(count)], **options)
+    rows = [runner.step(policy) for _ in range(steps) if not runner.done]
+    state = runner.get_state()
+    runner.close()
+    return [*(row_of(record) for row in rows for record in row), types_of(state)]
+
+
+def row_of(record: Any) -> Any:
+    shown = [
+        part.get("text") or part["image"].tobytes()
+        for messages in (record.messages, record.final_messages or [])
+        for message in messages
+        for part in message["content"]
+    ]
+    return (
+        record.env_id, record.episode, record.seed, record.turn, record.reply, record.actions, record.parse,
+        types_of(record.reward), record.terminated, record.truncated, record.success, record.span, shown,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("policy", [RandomPolicy(), OraclePolicy()])
+@pytest.mark.parametrize("options", [{}, {"episodes": 7, "builder": PromptBuilder(2, 2)}])
+def test_a_runner_records_the_same(processes: WorkerGroup, policy: Any, options: dict[str, Any]) -> None:
+    assert records(processes, policy, **options) == records(LOCAL, policy, **options)
+
+
+def test_a_saved_rollout_goes_on_in_another_kind_of_group(processes: WorkerGroup) -> None:
+    whole = records(LOCAL, RandomPolicy(), steps=7)
+    first = Runner([processes.make(IDS[0], max_turns=3) for _ in range(3)])
+    rows = [first.step(RandomPolicy()) for _ in range(4)]
+    state = first.get_state()
+    first.close()
+    for group in (LOCAL, processes):
+        second = Runner([group.make(IDS[0], max_turns=3) for _ in range(3)], first_episode=50)
+        second.set_state(state)
+        rest = [second.step(RandomPolicy()) for _ in range(3)]
+        assert [row_of(record) for row in [*rows, *rest] for record in row] == whole[:-1]
+        second.close()
+
+
+def test_an_environment_elsewhere_says_of_itself_what_one_here_says(processes: WorkerGroup) -> None:
+    here, there = LOCAL.make(IDS[0]), processes.make(IDS[0])
+    assert there.vlgym_spec == here.vlgym_spec
+    assert (there.parser.name, there.max_turns, there.planner) == ("tag", here.max_turns, "online")
+    assert there.observation_space == here.observation_space
+    for builder in (None, PromptBuilder(3, 2)):
+        assert describe_env(there, builder) == describe_env(here, builder)
+    for env in (here, there):
+        env.reset(seed=5)
+    for ask in (lambda env: env.solve(), lambda env: env.think("+"), lambda env: env.legal_actions()):
+        assert ask(there) == ask(here)
+    there.close()
+
+
+def test_wrong_arguments_are_the_same_error_as_here(processes: WorkerGroup) -> None:
+    for arguments in ({"no_such": 1}, {"parser": "no-such"}):
+        with pytest.raises(UserError) as here:
+            LOCAL.make(IDS[0], **arguments)
+        with pytest.raises(UserError) as there:
+            processes.make(IDS[0], **arguments).reset(seed=0)
+        assert " ".join(str(here.value).split()) == str(there.value)
+    with pytest.raises(UserError, match="cannot be sent"):
+        processes.make(IDS[0], parser=object())
+    env = processes.make(IDS[0])
+    with pytest.raises(UserError, match="needs a seed"):
+        env.reset()
+    env.close()
+
+
+def test_an_evaluation_writes_the_same_records(processes: WorkerGroup, tmp_path: Path) -> None:
+    parts = [*plan_ids([IDS[0]], episodes=5), *blind(plan_ids([IDS[0]], episodes=3), [SHUFFLED])[1:]]
+    for name, group in (("here", LOCAL), ("there", processes)):
+        run_evaluation(parts, RandomPolicy(), tmp_path / name, num_envs=3, group=group)
+    here, there = ((tmp_path / name / "metadata.jsonl").read_bytes() for name in ("here", "there"))
+    assert sorted(here.splitlines()) == sorted(there.splitlines())
+    assert here.count(b"\n") > 8
+    runs = [json.loads((tmp_path / name / "run.json").read_text()) for name in ("here", "there")]
+    assert [{**run, "crc32": 0, "sessions": 0} for run in runs[:1]] == [
+        {**run, "crc32": 0, "sessions": 0} for run in runs[1:]
+    ]
+
+
+ALONE = """
+import sys
+from vlgym.env_groups import open_group
+from vlgym.rollout import Runner
+from vlgym.policies import RandomPolicy
+group = open_group("processes:1")
+runner = Runner([group.make("vlgym/NumberLine-v0")])
+print(len(runner.step(RandomPolicy())), sorted(name for name in sys.modules if name.startswith("vlgym_cards.")))
+"""
+
+
+def test_environment_code_is_not_imported_by_who_steps_it_and_no_worker_outlives_it() -> None:
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("1 ['vlgym_cards.plugin']\n", "")
+
+
+# ---- lost workers --------------------------------------------------------------------------------------------------
+
+
+class PretendLink:
+    """A worker in this process, which is lost when it is told to: before or after it did what it was asked."""
+
+    def __init__(self, index: int, fate: Callable[[dict[str, Any]], str]) -> None:
+        self.name, self.fate = f"pretended worker {index}", fate
+        self.host = Host(lambda env_id, **kwargs: TOYS[env_id](vlgym_spec=make_spec(env_id), **kwargs))
+        self.frames: deque[Any] = deque()
+        self.lost = False
+
+    def send(self, frames: Sequence[Any]) -> None:
+        self.frames += wire.split(wire.join(frames)) if frames else []
+
+    def receive(self, limit: float) -> Any:
+        fate = "" if self.lost else self.fate(self.frames[0])
+        self.lost = self.lost or fate == "before"
+        if self.lost:
+            raise LostError("it was lost")
+        answer = wire.split(wire.join([self.host.write_answer(self.frames.popleft())]))[0]
+        self.lost = fate == "after"
+        if self.lost:
+            raise LostError("it was lost with its answer")
+        return answer
+
+    def end(self) -> None:
+        self.lost = True
+
+    def finish(self) -> None:
+        self.host.close()
+
+
+TOYS: dict[str, Any] = {"vlgym/Walk-v0": Walk, "vlgym/Coin-v0": Coin}
+
+
+def play_toys(make: Callable[[int], Any], failures: EnvFailures | None = None) -> list[Any]:
+    runner = Runner([make(i) for i in range(5)], builder=PromptBuilder(1, 2), remake=make, failures=failures)
+    rows = [runner.step(RandomPolicy()) for _ in range(25)]
+    runner.close()
+    return [row_of(record) for row in rows for record in row]
+
+
+def make_here(index: int) -> Any:
+    env_id = list(TOYS)[index % 2]
+    return TOYS[env_id](vlgym_spec=make_spec(env_id))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_workers_that_are_lost_at_random_moments_change_nothing(seed: int) -> None:
+    rng, said = random.Random(seed), []
+
+    def draw(request: dict[str, Any]) -> str:
+        return rng.choices(("", "before", "after"), (300 if request.get("again") else 20, 1, 1))[0]
+
+    group = WorkerGroup(lambda index: PretendLink(index, draw), 2, tell=said.append)
+    noted: list[Any] = []
+    found = play_toys(lambda index: group.make(list(TOYS)[index % 2]), EnvFailures(noted.append))
+    assert noted == []
+    assert found == play_toys(make_here)
+    keys = [(row[0], row[1], row[3]) for row in found]
+    assert len(set(keys)) == len(keys) == 125  # every turn once
+    assert group.lost == len(said) >= 10
+    assert "was given up: it was lost" in said[0]
+
+
+def test_pictures_are_not_sent_again_when_an_episode_is_played_again() -> None:
+    shown: list[tuple[bool, bool]] = []
+
+    class Noting(PretendLink):
+        def receive(self, limit: float) -> Any:
+            answer = super().receive(limit)
+            if "observation" in answer["value"]:
+                shown.append((answer["n"] < 0, "image" in answer["value"]["observation"]))
+            return answer
+
+    fates = iter(["", "", "", "", "before"])  # made, reset, two steps, lost
+    group = WorkerGroup(lambda index: Noting(index, lambda request: next(fates, "")), 1)
+    env = group.make("vlgym/Walk-v0")
+    env.reset(seed=1)
+    for _ in range(3):
+        env.step("<action>left</action>")
+    assert shown == [(False, True)] * 3 + [(True, False)] * 3 + [(False, True)]
+
+
+def test_an_environment_that_is_closed_is_not_made_again() -> None:
+    fates, links = iter(["", "", "", "", "before"]), []  # two made, two reset, lost in close
+
+    def start(index: int) -> PretendLink:
+        links.append(PretendLink(index, lambda request: next(fates, "")))
+        return links[-1]
+
+    group = WorkerGroup(start, 1)
+    envs = [group.make("vlgym/Walk-v0") for _ in range(2)]
+    for env in envs:
+        env.reset(seed=1)
+    envs[0].close()
+    envs[1].step("<action>left</action>")
+    assert [len(link.host._envs) for link in links] == [2, 1]
+
+
+def test_answers_in_another_order_are_taken_for_nobodys() -> None:
+    class Swapping(PretendLink):
+        def receive(self, limit: float) -> Any:
+            if len(self.frames) > 1 and self.frames[0]["do"] == "step":
+                self.frames.rotate(-1)
+            return super().receive(limit)
+
+    said: list[str] = []
+    group = WorkerGroup(lambda index: Swapping(index, lambda request: ""), 1, tell=said.append)
+    runner = Runner([group.make("vlgym/Walk-v0") for _ in range(2)])
+    with pytest.raises(FailedError, match="it answered another request than it was asked"):
+        runner.step(RandomPolicy())
+    assert len(said) == 3
+
+
+def test_a_worker_with_another_version_is_refused() -> None:
+    class Older(PretendLink):
+        def receive(self, limit: float) -> Any:
+            answer = super().receive(limit)
+            answer["value"]["vlgym"] = "0.0.1"
+            return answer
+
+    group = WorkerGroup(lambda index: Older(index, lambda request: ""), 1)
+    with pytest.raises(UserError, match=r"has vlgym 0\.0\.1, and this process .*; install the same version there"):
+        group.make("vlgym/Walk-v0").reset(seed=1)
+
+
+def test_a_request_that_no_worker_survives_ends_the_run_with_one_line() -> None:
+    poison = lambda request: "before" if request["do"] == "step" and not request.get("again") else ""  # noqa: E731
+    group = WorkerGroup(lambda index: PretendLink(index, poison), 2)
+    envs = [group.make("vlgym/Walk-v0") for _ in range(4)]
+    runner = Runner(envs, remake=lambda _: group.make("vlgym/Walk-v0"))
+    with pytest.raises(FailedError, match=r"4 workers in a row were lost over one request to vlgym/Walk-v0 \(step\)"):
+        runner.step(RandomPolicy())
+    assert group.lost == 4
+
+
+def test_an_episode_that_comes_out_otherwise_fails_like_an_environment_that_raises() -> None:
+    class Fickle(Walk):
+        made = 0
+
+        def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+            super().start(rng, options)
+            Fickle.made += 1
+            self.position = Fickle.made
+
+    fates = iter(["", "", "before"])
+    group = WorkerGroup(lambda index: PretendLink(index, lambda request: next(fates, "")), 1)
+    noted: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(TOYS, "vlgym/Walk-v0", Fickle)
+        runner = Runner(
+            [group.make("vlgym/Walk-v0")], remake=lambda _: group.make("vlgym/Walk-v0"),
+            failures=EnvFailures(noted.append),
+        )  # fmt: skip
+        (record,) = runner.step(RandomPolicy())
+    assert (record.parse, record.truncated) == ("env_error", True)
+    assert "came out otherwise" in noted[0]["error"]
+
+
+def test_what_an_environment_raises_is_told_as_it_is_here() -> None:
+    class Broken(Walk):
+        def act(self, action: str) -> Any:
+            raise KeyError("lamp\x1b")
+
+        def close(self) -> None:
+            raise OSError("stuck")
+
+    def noted_of(make: Callable[[int], Any]) -> list[Any]:
+        noted: list[Any] = []
+        runner = Runner([make(0)], remake=make, failures=EnvFailures(noted.append))
+        runner.step(RandomPolicy())
+        runner.step(RandomPolicy())
+        with pytest.raises(FailedError, match="failed 3 times in a row"):
+            runner.step(RandomPolicy())
+        return noted
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(TOYS, "vlgym/Walk-v0", Broken)
+        group = WorkerGroup(lambda index: PretendLink(index, lambda request: ""), 1)
+        there = noted_of(lambda _: group.make("vlgym/Walk-v0"))
+        assert there == noted_of(lambda _: Broken(vlgym_spec=make_spec()))
+    assert len(there) == 3
+    assert "KeyError: 'lamp" in there[0]["error"]
+
+
+def test_an_info_that_cannot_be_sent_fails_like_an_environment_that_raises() -> None:
+    class Odd(Walk):
+        def extra_info(self) -> dict[str, Any]:
+            return {"odd": {1, 2}}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(TOYS, "vlgym/Walk-v0", Odd)
+        group = WorkerGroup(lambda index: PretendLink(index, lambda request: ""), 1)
+        with pytest.raises(UserError, match=r"builtins\.set cannot be sent"):
+            group.make("vlgym/Walk-v0").reset(seed=1)
+
+
+def test_killed_and_stopped_processes_are_replaced_and_change_nothing() -> None:
+    said: list[str] = []
+    group = open_group("processes:2", limit=60, tell=said.append)
+    runner = Runner([group.make(IDS[0]) for _ in range(4)])
+    rows, hung, rng = [], threading.Event(), random.Random(0)
+    for step in range(12):
+        if step < 10:
+            os.kill(rng.choice(group.pids), signal.SIGKILL)
+        if step == 10:
+            group.limit = 1.0
+            os.kill(group.pids[0], signal.SIGSTOP)
+            worker = threading.Thread(target=lambda: (rows.append(runner.step(RandomPolicy())), hung.set()))
+            worker.daemon = True
+            worker.start()
+            if not hung.wait(60):
+                os.kill(group.pids[0], signal.SIGKILL)
+                pytest.fail("the time limit was not kept")
+            group.limit = 60
+            continue
+        rows.append(runner.step(RandomPolicy()))
+    local = Runner([LOCAL.make(IDS[0]) for _ in range(4)])
+    assert [row_of(r) for row in rows for r in row] == [
+        row_of(r) for _ in range(12) for r in local.step(RandomPolicy())
+    ]
+    runner.close()
+    group.close()
+    assert len(said) == group.lost
+    assert all("it was ended by signal 9" in line for line in said[:10])
+    assert any("it did not answer within 1 s" in line for line in said)
+    assert sum("did not answer" not in line for line in said) == 10
+
+
+NONSENSE = (
+    "import socket, sys; s = socket.socket(fileno=int(sys.argv[1])); s.recv(9); s.sendall({answer!r}); s.recv(9**9)"
+)
+
+
+@pytest.mark.parametrize("answer", [b"\xff" * 100, wire.join([wire.pack({"n": 1, "env": 9, "value": None})])])
+def test_a_worker_that_writes_nonsense_is_given_up(answer: bytes) -> None:
+    command = [sys.executable, "-S", "-c", NONSENSE.format(answer=answer)]
+    group = WorkerGroup(lambda index: ProcessLink(index, command), 1, limit=30)
+    with pytest.raises(FailedError, match="4 workers in a row were lost"):
+        group.make(IDS[0]).reset(seed=0)
+    group.close()
+
+
+# ---- the wire ------------------------------------------------------------------------------------------------------
+
+ATOMS = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.text().map(lambda t: "~" + t)
+    | st.sampled_from([np.float32(0.1), np.int64(-3), np.bool_(True), np.zeros((0, 3)), np.array(5, np.uint8)])
+    | st.integers(0, 5).map(lambda n: np.arange(2 * n, dtype=np.float64).reshape(2, n)[:, ::-1])
+)  # fmt: skip
+DATA = st.recursive(
+    ATOMS,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.lists(inner, max_size=4).map(tuple)
+        | st.dictionaries(st.text(max_size=3) | st.integers() | st.just("~a"), inner, max_size=4)
+    ),
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(DATA)
+def test_what_is_packed_arrives_with_its_types(data: Any) -> None:
+    (found,) = wire.split(wire.join([wire.pack(data)]))
+    assert types_of(found) == types_of(data)
+    assert wire.same(found, data)
+
+
+@pytest.mark.parametrize("value", [{1, 2}, object(), np.array([None]), b"bytes", 1j, print])
+def test_objects_do_not_travel(value: Any) -> None:
+    with pytest.raises(UserError, match="cannot be sent"):
+        wire.pack({"info": [value]})
+
+
+FRAME = wire.join([wire.pack({"a": (1, np.arange(3)), "b": {2: "x"}})])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=40) | st.tuples(st.integers(0, len(FRAME) - 1), st.integers(0, 255)))
+def test_nonsense_raises_nothing_else(damage: Any) -> None:
+    frame = bytearray(FRAME)
+    if isinstance(damage, bytes):
+        frame = bytearray(damage)
+    else:
+        frame[damage[0]] = damage[1]
+    try:
+        wire.split(frame)
+    except wire.NonsenseError:
+        return
+
+
+@pytest.mark.parametrize(
+    "text", [b'{"~a":["O",[1]]}', b'{"~a":["<f8",[-1]]}', b'{"~a":["<f8",[9]]}', b'{"~x":1}', b'{"~t":5}', b"[" * 9999]
+)
+def test_frames_that_ask_for_more_than_data_are_refused(text: bytes) -> None:
+    with pytest.raises(wire.NonsenseError):
+        wire.unpack(text, bytes(8))
+
+
+# ---- the option ----------------------------------------------------------------------------------------------------
+
+
+def test_how_the_option_is_read() -> None:
+    read = {
+        said: (o.kind, o.address, o.workers)
+        for said in (
+            "local",
+            "processes",
+            "processes:4",
+            "ray",
+            "ray:2",
+            "ray:auto",
+            "ray:auto:8",
+            "ray://head:10001:3",
+        )
+        for o in [read_options(said)]
+    }
+    assert read == {
+        "local": ("local", "", None), "processes": ("processes", "", None), "processes:4": ("processes", "", 4),
+        "ray": ("ray", "", None), "ray:2": ("ray", "", 2), "ray:auto": ("ray", "auto", None),
+        "ray:auto:8": ("ray", "auto", 8), "ray://head:10001:3": ("ray", "ray://head:10001", 3),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["", "locally", "local:2", "processes:", "processes:0", "processes:auto", "ray://head", "ray:x", "processes:-1"],
+)
+def test_a_wrong_option_says_what_there_is(said: str) -> None:
+    with pytest.raises(UserError, match=r"processes:N, ray|must be >= 1"):
+        open_group(said)
+
+
+def test_without_ray_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(NotInstalledError, match=r"pip install .*\[ray\]"):
+        open_group("ray")
+
+
+def test_there_are_no_more_workers_than_environments() -> None:
+    assert len(open_group("processes:9", envs=3)._workers) == 3

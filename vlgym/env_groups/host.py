@@ -1,0 +1,107 @@
+"""The environments of one worker, and what is done with them; in the worker's own process, where plugins' code runs."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..env import VLEnv
+from ..errors import UserError, plain_line
+from ..making import make
+from ..prompts import PromptBuilder
+from ..trajectory import describe_env
+from ..versions import list_versions
+from .wire import Buffer, pack
+
+
+class Host:
+    """Answers requests, each a dict with `n` (its number), `env` (the environment's) and `do`.
+
+    Args:
+        make: makes an environment; a test may give another one.
+    """
+
+    def __init__(self, make: Callable[..., VLEnv] = make) -> None:
+        self._make = make
+        self._envs: dict[int, VLEnv] = {}
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Do what is asked; return `n`, `env`, and `value` or the `error` that was raised."""
+        head = {"n": request["n"], "env": request["env"]}
+        try:
+            return {**head, "value": getattr(self, f"_do_{request['do']}")(request)}
+        except Exception as error:
+            return {**head, "error": describe_error(error)}
+
+    def write_answer(self, request: Mapping[str, Any]) -> list[Buffer]:
+        """Do what is asked, and return the answer as a frame; one that cannot be sent is an error, too."""
+        answer = self.answer(request)
+        try:
+            return pack(answer)
+        except UserError as error:
+            return pack({"n": request["n"], "env": request["env"], "error": describe_error(error)})
+
+    def close(self) -> None:
+        """Close all environments, whatever one of them raises."""
+        for number in list(self._envs):
+            self.answer({"n": 0, "env": number, "do": "close"})
+
+    def _do_make(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        env = self._envs[request["env"]] = self._make(request["id"], **request["arguments"])
+        parser, spec = env.parser, env.vlgym_spec
+        kind = type(parser)
+        return {
+            "spec": None if spec is None else spec.to_dict(),
+            "parser": {
+                "name": parser.name, "version": parser.version, "format": parser.describe(),
+                "place": f"{kind.__module__}:{kind.__qualname__}",
+            },
+            "image_size": env.image_size, "planner": env.planner, "max_turns": env.max_turns,
+            "vlgym": own_version(), "pid": os.getpid(),
+        }  # fmt: skip
+
+    def _do_reset(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        env = self._envs[request["env"]]
+        observation, info = env.reset(seed=request["seed"], options=request["options"])
+        return self._position(request, env, observation, info)
+
+    def _do_step(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        env = self._envs[request["env"]]
+        observation, reward, terminated, truncated, info = env.step(request["text"])
+        more = {"reward": reward, "terminated": terminated, "truncated": truncated}
+        return self._position(request, env, observation, info) | more
+
+    def _do_solve(self, request: Mapping[str, Any]) -> str | None:
+        return self._envs[request["env"]].solve()
+
+    def _do_think(self, request: Mapping[str, Any]) -> str:
+        return self._envs[request["env"]].think(request["action"])
+
+    def _do_describe(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        turns, images = request["turns"], request["images"]
+        return describe_env(self._envs[request["env"]], None if turns is None else PromptBuilder(turns, images))
+
+    def _do_close(self, request: Mapping[str, Any]) -> None:
+        env = self._envs.pop(request["env"], None)
+        if env is not None:
+            env.close()
+
+    def _position(
+        self, request: Mapping[str, Any], env: VLEnv, observation: Mapping[str, Any], info: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """An observation and what belongs to it; without the picture where the learner has it already."""
+        shown = {name: item for name, item in observation.items() if name != "image" or not request.get("again")}
+        return {"observation": shown, "info": info, "system": env.system_text}
+
+
+@functools.cache
+def own_version() -> str:
+    """Version of vlgym in this process; empty where it was not installed."""
+    return list_versions().get("vlgym", "")
+
+
+def describe_error(error: Exception) -> dict[str, Any]:
+    """What an environment raised, as plain data: its class by name, whether it is a `UserError`, and its text."""
+    return {"type": type(error).__name__, "user": isinstance(error, UserError), "line": plain_line(str(error), 2000)}

@@ -1,0 +1,133 @@
+"""Workers that are Ray actors, on this machine or on a cluster: the extra `vlgym[ray]`.
+
+What goes to an actor and comes back are bytes in the form of `vlgym.env_groups.wire`. Ray itself pickles what it
+carries, as everything on a Ray cluster does; a cluster is one circle of trust.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from ..errors import NotInstalledError, UserError, plain_line
+from ..installing import how_to_install
+from .host import Host
+from .wire import Buffer, NonsenseError, join, split
+from .workers import LostError
+
+
+class Actor:
+    """What runs on Ray: a `Host`."""
+
+    def __init__(self) -> None:
+        self.host = Host()
+
+    def answer(self, frames: bytes) -> Any:
+        """Answer several requests, in their order; frames in a row, as `[bytes] uint8`, which Ray does not copy."""
+        return np.frombuffer(join([self.host.write_answer(request) for request in split(frames)]), np.uint8)
+
+    def close(self) -> None:
+        """Close all environments."""
+        self.host.close()
+
+
+class RayLink:
+    """The way to an actor; it starts one.
+
+    Args:
+        index: of the worker.
+        ray: the module.
+    """
+
+    def __init__(self, index: int, ray: Any) -> None:
+        self._ray = ray
+        # Restarting is the group's business: Ray would start an actor again without its episodes.
+        options = {"num_cpus": 1, "max_restarts": 0, "max_task_retries": 0}
+        self.actor = ray.remote(**options)(Actor).remote()
+        self.name = f"worker {index} (Ray actor {self.actor._actor_id.hex()[:8]})"
+        self._answers: deque[Any] = deque()
+        self._calls: deque[tuple[Any, int]] = deque()
+
+    def send(self, frames: Sequence[Sequence[Buffer]]) -> None:
+        """See `Link`."""
+        if frames:
+            self._calls.append((self.actor.answer.remote(join(frames)), len(frames)))
+
+    def receive(self, limit: float) -> Any:
+        """See `Link`; a call with several requests has as many times the limit."""
+        ray = self._ray
+        while not self._answers:
+            if not self._calls:
+                raise LostError("it was asked nothing")
+            call, count = self._calls.popleft()
+            try:
+                ready, _ = ray.wait([call], timeout=limit * count)
+                if not ready:
+                    raise LostError(f"it did not answer within {limit * count:g} s")
+                self._answers.extend(split(memoryview(ray.get(call))))
+            except NonsenseError as error:
+                raise LostError(f"it wrote something that is no answer: {error}") from None
+            except ray.exceptions.RayError as error:
+                raise LostError(plain_line(str(error), 200)) from None
+        return self._answers.popleft()
+
+    def finish(self) -> None:
+        """See `Link`."""
+        with suppress(Exception):
+            self._ray.wait([self.actor.close.remote()], timeout=5)
+
+    def end(self) -> None:
+        """See `Link`."""
+        with suppress(Exception):
+            self._ray.kill(self.actor, no_restart=True)
+
+
+def start_actor(index: int) -> RayLink:
+    """Start worker `index`."""
+    return RayLink(index, _load())
+
+
+def connect(address: str) -> None:
+    """Start Ray on this machine, or connect to a cluster, unless that was done.
+
+    Args:
+        address: `auto`, `ray://host:port`, or empty for Ray's own rule: the cluster that RAY_ADDRESS names, else a
+            Ray of this machine that ends with this process.
+
+    Raises:
+        UserError: Ray is not installed, or there is no cluster.
+    """
+    ray = _load()
+    if ray.is_initialized():
+        return
+    try:
+        ray.init(
+            address=address or None, include_dashboard=None if address else False, log_to_driver=False,
+            logging_level=logging.ERROR,
+        )  # fmt: skip
+    except Exception as error:
+        where = f"the Ray cluster {address}" if address else "Ray on this machine"
+        raise UserError(
+            f"{where} cannot be reached: {plain_line(f'{type(error).__name__}: {error}', 300)}. Start one with "
+            "`ray start --head`, or take --envs ray or --envs processes."
+        ) from None
+
+
+def count_workers() -> int:
+    """As many actors as the cluster has processors."""
+    return max(1, int(_load().cluster_resources().get("CPU", 1)))
+
+
+def _load() -> Any:
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        raise NotInstalledError(f"Environments on Ray need it: {how_to_install('vlgym[ray]')}") from None
+    return ray

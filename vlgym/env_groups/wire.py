@@ -1,0 +1,160 @@
+"""What goes over the wire between a learner and its workers: frames of JSON text and raw arrays, nothing that is run.
+
+A frame is the length of the text (4 bytes, little-endian), the length of the arrays (8 bytes), the text, the arrays one
+after the other. In the text, what JSON does not know is an object with one key that begins with `~`: `~t` a tuple,
+`~d` a dict by pairs, `~a` an array and `~s` a NumPy number, both by type and shape. So everything arrives with the type
+that it had. Objects of classes do not travel; nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import UserError
+
+PREFIX = struct.Struct("<IQ")
+MOST_BYTES = 1 << 28
+"""Longest frame that is read."""
+
+_KINDS = frozenset("biuf")
+_TAG = "~"
+_DEEPEST = 64
+
+Buffer = bytes | bytearray | memoryview
+
+
+class NonsenseError(ValueError):
+    """What arrived is no frame."""
+
+
+def pack(data: Any) -> list[Buffer]:
+    """Return a frame as parts that are sent one after the other; arrays are not copied where they are contiguous.
+
+    Raises:
+        UserError: something in it is neither plain data nor a NumPy array.
+    """
+    arrays: list[Buffer] = []
+    text = json.dumps(_encode(data, arrays, 0), separators=(",", ":")).encode("ascii")
+    return [PREFIX.pack(len(text), sum(len(part) for part in arrays)), text, *arrays]
+
+
+def unpack(text: Buffer, arrays: Buffer) -> Any:
+    """Return what `pack` was given, from a frame without its prefix; arrays share the memory of `arrays`.
+
+    Raises:
+        NonsenseError: it is no frame.
+    """
+    try:
+        place = [0]
+        data = _decode(json.loads(bytes(text)), memoryview(arrays), place)
+        if place[0] != len(arrays):
+            raise NonsenseError("it has bytes that belong to nothing")
+        return data
+    except NonsenseError:
+        raise
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError) as error:
+        raise NonsenseError(f"{type(error).__name__}: {error}") from None
+
+
+def read_prefix(prefix: Buffer) -> tuple[int, int]:
+    """Return the lengths of text and arrays.
+
+    Raises:
+        NonsenseError: they are longer than a frame may be.
+    """
+    text, arrays = PREFIX.unpack(prefix)
+    if text + arrays > MOST_BYTES:
+        raise NonsenseError(f"a frame of {text + arrays} bytes is longer than {MOST_BYTES}")
+    return text, arrays
+
+
+def split(frames: Buffer) -> list[Any]:
+    """Return what several frames in a row hold; their arrays are copies.
+
+    Raises:
+        NonsenseError: they are no frames.
+    """
+    found, at, view = [], 0, memoryview(frames)
+    while at < len(view):
+        if len(view) - at < PREFIX.size:
+            raise NonsenseError("a frame is cut off")
+        text, arrays = read_prefix(view[at : at + PREFIX.size])
+        start = at + PREFIX.size
+        at = start + text + arrays
+        if at > len(view):
+            raise NonsenseError("a frame is cut off")
+        found.append(unpack(view[start : start + text], bytearray(view[start + text : at])))
+    return found
+
+
+def join(frames: Sequence[Sequence[Buffer]]) -> bytes:
+    """Return several frames as one string of bytes."""
+    return b"".join(part for frame in frames for part in frame)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two pieces of plain data are packed alike; arrays count by type and shape."""
+    return pack(a)[1] == pack(b)[1]
+
+
+def _encode(value: Any, arrays: list[Buffer], depth: int) -> Any:
+    kind = type(value)
+    if value is None or kind in (bool, int, float, str):
+        return value
+    if depth > _DEEPEST:
+        raise UserError(f"Data nested more than {_DEEPEST} deep cannot be sent to another process.")
+    depth += 1
+    if kind is list:
+        return [_encode(item, arrays, depth) for item in value]
+    if kind is tuple:
+        return {"~t": [_encode(item, arrays, depth) for item in value]}
+    if kind is dict:
+        if all(type(key) is str and not key.startswith(_TAG) for key in value):
+            return {key: _encode(item, arrays, depth) for key, item in value.items()}
+        return {"~d": [[_encode(key, arrays, depth), _encode(item, arrays, depth)] for key, item in value.items()]}
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in _KINDS:
+        array = np.ascontiguousarray(value)
+        arrays.append(array.reshape(-1).view(np.uint8).data if array.size else b"")
+        tag = "~s" if isinstance(value, np.generic) else "~a"
+        return {tag: [value.dtype.str, list(np.shape(value))]}
+    raise UserError(
+        f"A {kind.__module__}.{kind.__qualname__} cannot be sent to another process; what is sent are numbers, texts, "
+        "lists, tuples, dicts and NumPy arrays."
+    )
+
+
+def _decode(value: Any, arrays: memoryview, place: list[int]) -> Any:
+    if isinstance(value, list):
+        return [_decode(item, arrays, place) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1:
+        ((key, held),) = value.items()
+        if key == "~t":
+            return tuple(_decode(item, arrays, place) for item in held)
+        if key == "~d":
+            return {_decode(name, arrays, place): _decode(item, arrays, place) for name, item in held}
+        if key in ("~a", "~s"):
+            array = _read_array(held, arrays, place)
+            return array[()] if key == "~s" else array
+    if any(key.startswith(_TAG) for key in value):
+        raise NonsenseError("an unknown tag")
+    return {key: _decode(item, arrays, place) for key, item in value.items()}
+
+
+def _read_array(held: Any, arrays: memoryview, place: list[int]) -> Any:
+    name, shape = held
+    dtype = np.dtype(str(name))
+    if dtype.kind not in _KINDS or any(type(n) is not int or n < 0 for n in shape):
+        raise NonsenseError("an array of another kind")
+    size = dtype.itemsize * math.prod(shape)
+    start, place[0] = place[0], place[0] + size
+    if place[0] > len(arrays):
+        raise NonsenseError("an array is cut off")
+    return np.frombuffer(arrays[start : place[0]], dtype).reshape(shape)

@@ -1,0 +1,204 @@
+"""An environment that lives in another process, as whoever steps it sees it.
+
+What a policy, a prompt and a record need is here: observation, info, legal actions, parser, card. The environment's own
+code runs elsewhere (`vlgym.env_groups`); only the parser works here, because it reads nothing but replies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from .errors import UserError
+from .parsers import get_parser
+from .spaces import MessageSpace, ReplySpace
+from .spec import EnvSpec
+from .types import Parser
+
+Step = tuple[dict[str, Any], float, bool, bool, dict[str, Any]]
+
+
+class Caller(Protocol):
+    """What carries requests to an environment; see `vlgym.env_groups.workers`."""
+
+    def open(self) -> int:
+        """Find a place for an environment, and return its number."""
+
+    def post(self, number: int, do: str, **said: Any) -> Any:
+        """Send a request, and return a ticket for its answer."""
+
+    def wait(self, ticket: Any) -> Any:
+        """Return the answer to a request; raises what the environment raised."""
+
+    def drop(self, number: int) -> None:
+        """Close the environment."""
+
+
+class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
+    """One environment elsewhere. At most one reset or step is on its way: `send_reset` and `send_step` begin it, and
+    `reset` and `step` with the same arguments wait for it; so a batch of environments works at the same time.
+
+    It is made when it is first needed; what its constructor raises is raised then.
+
+    Args:
+        caller: carries the requests.
+        env_id: id of the environment.
+        arguments: of its constructor.
+    """
+
+    def __init__(self, caller: Caller, env_id: str, arguments: Mapping[str, Any]) -> None:
+        self.env_id, self._caller = env_id, caller
+        self._facts: dict[str, Any] | None = None
+        self._sent: tuple[Any, Any] | None = None
+        self._spec: EnvSpec | None = None
+        self._space: ReplySpace | None = None
+        self._legal: tuple[str, ...] = ()
+        self._system = ""
+        self._closed = False
+        self._number = caller.open()
+        self._made = caller.post(self._number, "make", id=env_id, arguments=dict(arguments))
+
+    # ---- what is known of it ---------------------------------------------------------------------------------------
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What its worker says of it once it is made: card, parser, sizes and limits."""
+        if self._facts is None:
+            self._facts = self._caller.wait(self._made)
+        return self._facts
+
+    @property
+    def vlgym_spec(self) -> EnvSpec | None:
+        """Its card."""
+        if self._spec is None and self.facts["spec"] is not None:
+            self._spec = EnvSpec.from_dict(self.facts["spec"])
+        return self._spec
+
+    @property
+    def parser(self) -> Parser:
+        """What reads its replies, built here.
+
+        Raises:
+            UserError: it cannot be built here as it is there.
+        """
+        return self.action_space.parser
+
+    @property
+    def action_space(self) -> ReplySpace:  # type: ignore[override]
+        """Samples the same replies as the environment's own."""
+        if self._space is None:
+            self._space = ReplySpace(_rebuild(self.env_id, self.facts["parser"]))
+        self._space.legal = self._legal
+        return self._space
+
+    @property
+    def observation_space(self) -> spaces.Dict:  # type: ignore[override]
+        """As the environment's own."""
+        height, width = self.facts["image_size"]
+        return spaces.Dict({"image": spaces.Box(0, 255, (height, width, 3), np.uint8), "text": MessageSpace()})
+
+    @property
+    def planner(self) -> str:
+        """`online` or `global`."""
+        return str(self.facts["planner"])
+
+    @property
+    def max_turns(self) -> int:
+        """Actions until truncation."""
+        return int(self.facts["max_turns"])
+
+    @property
+    def system_text(self) -> str:
+        """What a system message says of this episode's instructions (see `Game.system_text`)."""
+        return self._system
+
+    def legal_actions(self) -> list[str]:
+        """Legal actions of the last observation."""
+        return list(self._legal)
+
+    # ---- playing ---------------------------------------------------------------------------------------------------
+
+    def send_reset(self, seed: int, options: dict[str, Any] | None = None) -> None:
+        """Begin a reset."""
+        self._send(("reset", seed, options), seed=seed, options=options)
+
+    def send_step(self, action: str) -> None:
+        """Begin a step; saying so again changes nothing."""
+        self._send(("step", action), text=action)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """As `VLEnv.reset`, but a seed is needed: a worker that is lost begins the episode again from it."""
+        if seed is None:
+            raise UserError(f"{self.env_id} is played in another process: reset() needs a seed there.")
+        answer = self._take(("reset", seed, options), seed=seed, options=options)
+        return answer["observation"], answer["info"]
+
+    def step(self, action: str) -> Step:
+        """As `VLEnv.step`."""
+        answer = self._take(("step", action), text=action)
+        return (
+            answer["observation"], answer["reward"], answer["terminated"], answer["truncated"], answer["info"],
+        )  # fmt: skip
+
+    def solve(self) -> str | None:
+        """As `VLEnv.solve`."""
+        return self._ask("solve")
+
+    def think(self, action: str) -> str:
+        """As `Game.think`."""
+        return str(self._ask("think", action=action))
+
+    def describe(self, turns: int | None = None, images: int | None = None) -> dict[str, Any]:
+        """As `vlgym.trajectory.describe_env`, with that prompt layout or its own."""
+        return dict(self._ask("describe", turns=turns, images=images))
+
+    def close(self) -> None:
+        """Close it; what that raises there is raised here."""
+        if not self._closed:
+            self._closed = True
+            self._caller.drop(self._number)
+
+    # ---- private ---------------------------------------------------------------------------------------------------
+
+    def _send(self, key: Any, **said: Any) -> None:
+        _ = self.facts  # what its constructor raised comes first
+        if self._sent is not None and self._sent[0] == key:
+            return
+        if self._sent is not None:
+            raise RuntimeError(f"{self.env_id}: {self._sent[0][0]} is still under way; wait for it first.")
+        self._sent = (key, self._caller.post(self._number, key[0], **said))
+
+    def _take(self, key: Any, **said: Any) -> dict[str, Any]:
+        """Wait for the answer to what was sent, or send it now."""
+        if self._sent is None:
+            self._send(key, **said)
+        held, self._sent = self._sent, None
+        if held is None or held[0] != key:
+            raise RuntimeError(f"{self.env_id}: another {key[0]} was sent ahead.")
+        answer = self._caller.wait(held[1])
+        self._legal, self._system = tuple(answer["info"]["vlgym"]["legal_actions"]), answer["system"]
+        return answer
+
+    def _ask(self, do: str, **said: Any) -> Any:
+        return self._caller.wait(self._caller.post(self._number, do, **said))
+
+
+def _rebuild(env_id: str, said: Mapping[str, Any]) -> Parser:
+    """Build a parser here from what is known of it there."""
+    for name in (said["name"], said["place"]):
+        try:
+            parser = get_parser(name)
+        except UserError:
+            continue
+        if (parser.name, parser.version, parser.describe()) == (said["name"], said["version"], said["format"]):
+            return parser
+    raise UserError(
+        f"{env_id}: its parser {said['place']} cannot be built here without arguments, so it cannot be played in "
+        "another process; give --parser tag or json, or play with --envs local."
+    )
