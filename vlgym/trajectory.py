@@ -277,18 +277,14 @@ def read_picture(folder: Path, name: str) -> bytes:
     """
     try:
         path = _image_path(folder, name)
-        data = path.read_bytes()
-        _check_picture(decode_png(data), path)
+        _read_image(path)
+        return path.read_bytes()
     except (ValueError, OSError) as error:
         raise TrajectoryError(f"{folder}, {name}: {type(error).__name__}: {error}") from None
-    return data
 
 
 def _read_image(path: Path) -> Any:
-    return _check_picture(decode_png(path.read_bytes()), path)
-
-
-def _check_picture(image: Image, path: Path) -> Image:
+    image = decode_png(path.read_bytes())
     if hash_picture(image) != path.stem:
         raise ValueError(f"the picture {path.name} is not the one that was written; it is damaged")
     return image
