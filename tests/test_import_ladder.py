@@ -37,7 +37,7 @@ LADDER = (
     ("table", "remote"),
     ("adapter", "wrappers", "multi", "pettingzoo_envs"),
     ("making",),
-    ("several",),
+    ("several", "doors"),
     ("policies", "blind_policies", "trajectory", "recorded", "human", "endpoint"),
     ("best_blind", "env_groups"),
     ("rollout", "policy_names"),

@@ -1,4 +1,4 @@
-"""TRL's SFTTrainer takes what `vlgym export --to sft` writes, and learns the replies alone."""
+"""TRL: SFTTrainer takes what `vlgym export --to sft` writes, and GRPOTrainer plays environments."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from vlgym.cli.app import main
+from vlgym.doors.trl import make_factory, make_rows
 from vlgym.making import make
 from vlgym.policies import OraclePolicy
 from vlgym.prompts import PromptBuilder
@@ -59,3 +60,65 @@ def test_sft_trainer_learns_the_replies_and_sees_every_picture(chats, model, tmp
     assert done.global_step == STEPS
     assert np.isfinite(done.training_loss)
     assert any(not torch.equal(before[name], tensor) for name, tensor in weights.state_dict().items())
+
+
+CALL = '<tool_call>\n{{"name": "act", "arguments": {{"reply": "<action>{}</action>"}}}}\n</tool_call><|im_end|>'
+
+
+@pytest.mark.parametrize("env_id", ["vlgym/NumberLine-v1", "vlgym/OneRoom-v0"])
+def test_grpo_steps_on_episodes_that_are_gymnasiums(env_id, tmp_path, monkeypatch):
+    """A model from scratch calls no tool, so what it says is replaced; all else is TRL's: tools, pictures, rewards,
+    advantages, a step of the weights."""
+    import trl
+    from datasets import Dataset
+    from publish import publish
+    from transformers import AutoModelForImageTextToText, AutoProcessor
+
+    from baselines.models.tiny import SMALLEST, build_tiny
+
+    monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")
+    for part in build_tiny(SMALLEST, family="qwen3_vl"):
+        part.save_pretrained(tmp_path / "raw")
+    folder = publish(tmp_path / "raw", tmp_path / "model", "qwen3_vl")
+    template = Path(trl.__file__).parent / "chat_templates" / "qwen3_vl.jinja"
+    (folder / "chat_template.jinja").write_text(template.read_text())
+    weights = AutoModelForImageTextToText.from_pretrained(folder)
+    before = {name: tensor.clone() for name, tensor in weights.state_dict().items()}
+    trainer = trl.GRPOTrainer(
+        weights,
+        args=trl.GRPOConfig(
+            str(tmp_path / "out"), max_steps=1, per_device_train_batch_size=4, num_generations=2, use_cpu=True,
+            bf16=False, report_to=[], max_completion_length=900, learning_rate=1e-3, save_strategy="no",
+            max_tool_calling_iterations=3,
+        ),
+        train_dataset=Dataset.from_list(make_rows(env_id, 2)),
+        processing_class=AutoProcessor.from_pretrained(folder),
+        environment_factory=make_factory(env_id, image_size=(64, 96)),
+    )  # fmt: skip
+    probe = make(env_id)
+    probe.reset(seed=0)
+    actions, said, pictures = probe.legal_actions(), [], []
+
+    def speak(prompts, images, *others, **options):
+        pictures.append([len(each) for each in images])
+        words = [actions[(len(said) + index) % len(actions)] for index in range(len(prompts))]
+        said.append(words)
+        return [trainer.processing_class.tokenizer(CALL.format(word))["input_ids"] for word in words], None
+
+    monkeypatch.setattr(trainer, "_generate_single_turn", speak)
+    trainer.train()
+    assert pictures[0] == [1] * 4  # the first observation
+    assert pictures[1] == [2] * 4  # and what the first reply led to
+    for index, game in enumerate(trainer.environments):
+        assert game.replies
+        env = make(env_id, image_size=(64, 96))
+        env.reset(seed=game.seed)
+        assert game.get_reward() == sum(env.step(reply)[1] for reply in game.replies)
+        assert game.replies[0] == f"<action>{said[0][index]}</action>"
+    seeds = [game.seed for game in trainer.environments]
+    assert seeds[0] == seeds[1] != seeds[2] == seeds[3]  # a group plays one episode
+    rewards = [game.get_reward() for game in trainer.environments]
+    differ = rewards[0] != rewards[1] or rewards[2] != rewards[3]
+    assert differ or env_id == "vlgym/OneRoom-v0"  # three turns do not reach the box
+    moved = any(not torch.equal(before[name], tensor) for name, tensor in weights.state_dict().items())
+    assert moved == differ

@@ -1,0 +1,57 @@
+"""What trainers of others are given: episodes equal Gymnasium's for the same seeds and replies."""
+
+from __future__ import annotations
+
+import gymnasium
+import numpy as np
+import pytest
+
+from vlgym.doors.trl import HOW, make_factory, make_rows
+from vlgym.errors import UserError
+from vlgym.seeding import episode_seed
+
+ENV = "vlgym/NumberLine-v1"
+
+
+@pytest.mark.parametrize("env_id", [ENV, "vlgym/Blackjack-v0", "vlgym/SeeText-v0"])
+def test_an_episode_of_trls_is_gymnasiums(env_id):
+    game, rng = make_factory(env_id)(), np.random.default_rng(0)
+    for row in make_rows(env_id, 3):
+        env = gymnasium.make(env_id, disable_env_checker=True)
+        observation, _ = env.reset(seed=row["seed"])
+        shown = game.reset(**row)
+        assert shown.pop() == {"type": "text", "text": f"\n{HOW}"}
+        total, over = 0.0, False
+        assert (game.seed, game.replies) == (row["seed"], [])
+        while not over:
+            picture, text = shown
+            assert np.array_equal(np.asarray(picture["image"]), observation["image"])
+            assert text == {"type": "text", "text": observation["text"]}
+            legal = env.unwrapped.legal_actions()
+            reply = f"<action>{rng.choice([*legal, 'nothing'])}</action>"
+            observation, reward, terminated, truncated, info = env.step(reply)
+            shown = game.act(reply)
+            total, over = total + float(reward), terminated or truncated
+            assert game.replies[-1] == reply
+            assert (game.get_reward(), game.over, game.success) == (total, over, info["success"])
+        assert shown == [{"type": "text", "text": "The episode is over."}]
+        with pytest.raises(UserError, match="The episode is over"):
+            game.act(reply)
+        assert game.get_reward() == total
+
+
+def test_rows_are_the_episodes_of_a_split():
+    rows = make_rows(ENV, 3, split="val", first=2)
+    assert [row["seed"] for row in rows] == [episode_seed(ENV, "val", index) for index in (2, 3, 4)]
+    assert len({row["seed"] for row in rows}) == 3
+
+
+def test_wrong_arguments_are_told_before_anything_is_trained():
+    with pytest.raises(UserError, match="No environment"):
+        make_factory("vlgym/Nothing-v0")
+    with pytest.raises(UserError, match="no argument 'sides'"):
+        make_factory(ENV, sides=3)
+    with pytest.raises(UserError, match="split"):
+        make_rows(ENV, 3, split="exam")
+    with pytest.raises(UserError, match="episodes"):
+        make_rows(ENV, 0)
