@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from vlgym_cards.art import FELT
-from vlgym_cards.blackjack_rules import best, odds_of
 from vlgym_cards.cards import Card
 
 from vlgym.env import VLEnv
@@ -60,21 +58,6 @@ def test_draws_have_the_odds_of_the_endless_deck(make_env: Build) -> None:
     assert all(count == pytest.approx(1000, abs=125) for count in counts[:9])
 
 
-def test_the_oracle_wins_as_often_as_the_recursion_says(make_env: Build) -> None:
-    env: Any = make_env("Blackjack")
-    rng = np.random.default_rng(2)
-    env.np_random = rng
-    wins, games = 0, 20_000
-    for _ in range(games):
-        env.start(rng, {})
-        while not env.act(env.oracle()).terminated:
-            pass
-        wins += env.success()
-    expected = odds_of(lambda hand, dealer: float(best(hand, dealer)[0] == "hit")).win
-    assert wins / games == pytest.approx(expected, abs=4 * (0.25 / games) ** 0.5)
-    assert expected == pytest.approx(0.432, abs=0.001)
-
-
 def test_the_hidden_card_is_nowhere_until_the_game_is_over(make_env: Build, say: Callable[[str], str]) -> None:
     env = make_env("Blackjack")
     seen = []
@@ -89,62 +72,19 @@ def test_the_hidden_card_is_nowhere_until_the_game_is_over(make_env: Build, say:
     assert (observation["image"] != before)[26:124, 79:149].any()
 
 
-@pytest.mark.parametrize("count", range(2, 15))
-def test_every_card_of_a_hand_can_be_read_in_the_picture(make_env: Build, count: int) -> None:
+def test_every_card_of_a_hand_can_be_read_in_the_picture(make_env: Build) -> None:
     env: Any = make_env("Blackjack")
-    hand = SMALL[:count]
-    base = env.reset(seed=0, options={"player": hand, "dealer": ["H7", "SK"]})[0]["image"]
-    assert (base[:, -4:] == FELT).all()
-    assert (base[-2:] == FELT).all()
-    for place, card in enumerate(list(env.player)):
-        for other in (Card(9, card.suit), Card(card.rank, "D" if card.suit != "D" else "C")):
-            env.player[place] = other
-            changed = (env.image() != base).any(axis=2)
-            assert changed.sum() >= 30, f"card {place + 1} of {count} does not show"
-            assert not changed[:150].any()
-        env.player[place] = card
+    for count in (2, 7, 14):
+        base = env.reset(seed=0, options={"player": SMALL[:count], "dealer": ["H7", "SK"]})[0]["image"]
+        for place, card in enumerate(list(env.player)):
+            for other in (Card(9, card.suit), Card(card.rank, "D" if card.suit != "D" else "C")):
+                env.player[place] = other
+                assert (env.image() != base).any(axis=2).sum() >= 30, f"card {place + 1} of {count} does not show"
+            env.player[place] = card
 
 
-def test_even_a_hand_of_21_aces_stays_on_the_canvas(make_env: Build) -> None:
-    env: Any = make_env("Blackjack")
-    env.reset(seed=0)
-    env.player = [Card(1, "S")] * 22
-    image = env.image()
-    white = (image == 255).all(axis=2)
-    assert white[150:298, 5:295].mean() > 0.5
-    assert (image[:, 296:] == FELT).all()
-    assert (image[299:] == FELT).all()
-
-
-def test_the_text_tells_no_card(make_env: Build) -> None:
+def test_bad_options_are_named(make_env: Build) -> None:
     env = make_env("Blackjack")
-    texts = {env.reset(seed=seed)[0]["text"] for seed in range(20)}
-    assert len(texts) == 1
-
-
-def test_the_oracle_thinks_in_both_totals(make_env: Build) -> None:
-    env = make_env("Blackjack")
-    env.reset(seed=0, options={"player": ["HA", "S6"], "dealer": ["D10", "C7"]})
-    assert env.solve() == "player soft 17 dealer 10; hit <action>hit</action>"
-    env.reset(seed=0, options={"player": ["HK", "SQ"], "dealer": ["DA", "C7"]})
-    assert env.solve() == "player 20 dealer A; stand <action>stand</action>"
-
-
-def test_no_game_of_legal_actions_reaches_the_turn_limit_unfinished(make_env: Build, play: Callable) -> None:
-    env: Any = make_env("Blackjack")
-    env.reset(seed=0, options={"player": ["HA", "SA"], "dealer": ["D10", "C7"]})
-    env._draw = lambda rng: Card(1, "H")
-    rewards, terminated, truncated, info = play(env, ["hit"] * 30)
-    assert len(rewards) == 20  # two aces and nineteen more make 21, the next one busts
-    assert terminated
-    assert not truncated
-    assert info["player_total"] == 22
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"player": ["H5"]}, {"player": ["HK", "SK", "D2"]}, {"dealer": ["H5"]}, {"dealer": ["H5", "X7"]}, {"player": 17}],
-)
-def test_bad_options_are_named(make_env: Build, options: dict[str, Any]) -> None:
-    with pytest.raises(UserError):
-        make_env("Blackjack").reset(seed=0, options=options)
+    for options in ({"player": ["H5"]}, {"player": ["HK", "SK", "D2"]}, {"dealer": ["H5", "X7"]}, {"player": 17}):
+        with pytest.raises(UserError):
+            env.reset(seed=0, options=options)

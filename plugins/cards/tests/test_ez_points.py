@@ -51,29 +51,6 @@ def test_a_quarter_of_the_hands_shows_a_face_and_a_second_ten_is_never_one(make_
     assert partners(2) == (6, 10)
 
 
-def test_the_order_of_the_two_cards_is_swapped_in_half_of_the_deals(make_env: Build, script: type) -> None:
-    env: Any = make_env("EZPoints")
-    orders = {tuple(cards) for _, cards, _ in deals(env, script)}
-    assert {("D10", "C2"), ("C2", "D10")} <= orders
-
-
-def test_the_oracle_needs_four_turns_and_returns_10(make_env: Build) -> None:
-    env: Any = make_env("EZPoints")
-    for seed in range(40):
-        env.reset(seed=seed)
-        rewards = []
-        terminated = False
-        while not terminated:
-            _, reward, terminated, truncated, info = env.step(env.solve())
-            rewards.append(reward)
-            assert not truncated
-        assert rewards == [0, 0, 0, 10]
-        assert info["success"]
-        assert info["solved"]
-        assert info["return_positive"]
-        assert info["solvable"]
-
-
 def test_the_oracle_goes_on_from_whatever_it_finds(make_env: Build, play: Callable) -> None:
     env = make_env("EZPoints")
     env.reset(seed=0, options={"cards": ["H2", "S6"]})
@@ -105,13 +82,6 @@ def test_a_number_that_no_unused_card_has_costs_1_and_changes_nothing(make_env: 
     assert not truncated
 
 
-def test_a_face_counts_ten(make_env: Build, play: Callable) -> None:
-    env = make_env("EZPoints")
-    env.reset(seed=0, options={"cards": ["HK", "S2"]})
-    rewards, *_ = play(env, ["10", "+", "2", "="])
-    assert rewards == [0, 0, 0, 10]
-
-
 @pytest.mark.parametrize(
     "formula",
     [[], ["5"], ["5", "+"], ["7", "*", "5"], ["5", "7"], ["+", "5", "7"], ["5", "+", "+", "7"], ["5", "+", "7", "*"]],
@@ -124,13 +94,6 @@ def test_a_wrong_formula_loses_1_and_ends_the_episode(make_env: Build, play: Cal
     assert terminated
     assert not info["success"]
     assert not info["solved"]
-
-
-def test_digits_do_not_join(make_env: Build, play: Callable) -> None:
-    env = make_env("EZPoints")
-    env.reset(seed=0, options={"cards": ["HA", "S2"]})
-    rewards, *_ = play(env, ["1", "2", "="])
-    assert rewards == [0, 0, -1]
 
 
 def test_a_seventh_token_ends_the_episode_with_minus_1_but_an_equals_sign_still_counts(
@@ -149,44 +112,8 @@ def test_a_seventh_token_ends_the_episode_with_minus_1_but_an_equals_sign_still_
     assert not truncated
 
 
-def test_solved_after_a_refused_number_still_returns_more_than_0(make_env: Build, play: Callable) -> None:
+def test_bad_cards_are_named(make_env: Build) -> None:
     env = make_env("EZPoints")
-    env.reset(seed=0, options={"cards": ["H5", "S7"]})
-    rewards, _, _, info = play(env, ["9", "5", "+", "7", "="])
-    assert sum(rewards) == 9
-    assert info["solved"]
-    assert info["return_positive"]
-
-
-def test_the_text_tells_the_formula_but_not_the_cards(make_env: Build, say: Callable[[str], str]) -> None:
-    env = make_env("EZPoints")
-    first = env.reset(seed=0, options={"cards": ["H5", "S7"]})[0]["text"]
-    assert first == env.reset(seed=0, options={"cards": ["HK", "C2"]})[0]["text"]
-    assert "Formula so far: (empty)" in first
-    assert "Formula so far: 10\n" in env.step(say("10"))[0]["text"]
-
-
-def test_cards_and_formula_change_the_picture(make_env: Build, say: Callable[[str], str]) -> None:
-    env = make_env("EZPoints")
-    base = env.reset(seed=0, options={"cards": ["H5", "S7"]})[0]["image"]
-    assert (base[:190, :150] != env.reset(seed=0, options={"cards": ["H4", "S7"]})[0]["image"][:190, :150]).any()
-    assert (base[:190, 150:] != env.reset(seed=0, options={"cards": ["H5", "S8"]})[0]["image"][:190, 150:]).any()
-    env.reset(seed=0, options={"cards": ["H5", "S7"]})
-    after = env.step(say("5"))[0]["image"]
-    assert (after[:190] == base[:190]).all()
-    assert (after[190:] != base[190:]).any()
-
-
-def test_the_formula_of_one_episode_does_not_appear_in_the_next(make_env: Build, play: Callable) -> None:
-    env = make_env("EZPoints")
-    env.reset(seed=0)
-    play(env, ["+", "+"])
-    observation, info = env.reset(seed=1)
-    assert info["formula"] == []
-    assert "Formula so far: (empty)" in observation["text"]
-
-
-@pytest.mark.parametrize("cards", [["H5"], ["H5", "S1"], "H5", ["H5", 7], ["5H", "S7"], ["H5", "S7", "S8"]])
-def test_bad_cards_are_named(make_env: Build, cards: Any) -> None:
-    with pytest.raises(UserError, match=r"[Cc]ard"):
-        make_env("EZPoints").reset(seed=0, options={"cards": cards})
+    for cards in (["H5"], ["H5", "S1"], "H5", ["H5", 7], ["5H", "S7"], ["H5", "S7", "S8"]):
+        with pytest.raises(UserError, match=r"[Cc]ard"):
+            env.reset(seed=0, options={"cards": cards})

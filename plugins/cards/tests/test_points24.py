@@ -27,22 +27,6 @@ def finish(env: Any, limit: int = 30) -> list[float]:
     return rewards
 
 
-def test_the_oracle_wins_every_solvable_hand_and_plays_equals_on_every_other(make_env: Build) -> None:
-    env: Any = make_env("Points24")
-    won = lost = 0
-    for hand in combinations_with_replacement(range(1, 11), 4):
-        env.start(np.random.default_rng(0), {"cards": tuple(Card(n, "S") for n in hand)})
-        rewards = finish(env)
-        if is_solvable(hand, 24):
-            assert rewards == [0.0] * (len(rewards) - 1) + [10.0], hand
-            assert 8 <= len(rewards) <= 14
-            won += 1
-        else:
-            assert rewards == [-1.0], hand
-            lost += 1
-    assert (won, lost) == (566, 149)
-
-
 def test_the_oracle_rescues_any_beginning_that_can_be_rescued(make_env: Build, play: Callable) -> None:
     env: Any = make_env("Points24")
     rng = np.random.default_rng(5)
@@ -72,13 +56,6 @@ def test_the_oracle_knows_how_many_turns_are_left(make_env: Build, play: Callabl
     assert rewards[-1] == 10
     assert terminated
     assert info["success"]
-
-
-def test_exact_fractions_accept_what_floating_point_numbers_miss(make_env: Build, play: Callable) -> None:
-    env = make_env("Points24")
-    env.reset(seed=0, options=HAND)
-    rewards, *_ = play(env, ["8", "/", "(", "3", "-", "8", "/", "3", ")", "="])
-    assert rewards[-1] == 10
 
 
 @pytest.mark.parametrize(
@@ -111,26 +88,6 @@ def test_faces_count_11_to_13_on_request(make_env: Build, play: Callable) -> Non
     assert rewards[-1] == 10
 
 
-def test_about_73_percent_of_the_deals_are_solvable_and_all_on_request(make_env: Build) -> None:
-    env: Any = make_env("Points24")
-    rng = np.random.default_rng(1)
-    share = np.mean([is_solvable([card.value() for card in env.deal(rng)], 24) for _ in range(2000)])
-    assert share == pytest.approx(0.731, abs=0.04)  # four standard errors
-    chosen: Any = make_env("Points24", solvable_only=True)
-    assert all(is_solvable([card.value() for card in chosen.deal(rng)], 24) for _ in range(300))
-    assert chosen.reset(seed=1)[1]["solvable"] is True
-
-
-def test_a_22nd_token_ends_the_episode_with_minus_1(make_env: Build, play: Callable) -> None:
-    env = make_env("Points24")
-    env.reset(seed=0)
-    rewards, terminated, truncated, info = play(env, ["("] * 30)
-    assert rewards == [0] * 21 + [-1]
-    assert truncated
-    assert not terminated
-    assert len(info["formula"]) == 21
-
-
 def test_the_longest_formula_stays_inside_the_picture_and_every_token_shows(make_env: Build) -> None:
     env: Any = make_env("Points24")
     env.reset(seed=0, options=HAND)
@@ -145,33 +102,21 @@ def test_the_longest_formula_stays_inside_the_picture_and_every_token_shows(make
     assert len(set(pictures)) == 22
 
 
-def test_the_smallest_writing_of_a_long_formula_is_readable(make_env: Build) -> None:
+@pytest.mark.parametrize("every", [29, pytest.param(1, marks=pytest.mark.exhaustive)])
+def test_the_oracle_wins_every_solvable_hand_and_plays_equals_on_every_other(make_env: Build, every: int) -> None:
     env: Any = make_env("Points24")
-    env.reset(seed=0, options=HAND)
-    env.formula = ["10", "+"] * 10 + ["10"]
-    white = (env.image()[172:] > 230).all(axis=2)
-    rows = np.nonzero(white.any(axis=1))[0]
-    first_line = rows[: np.argmax(np.diff(rows) > 1) + 1]
-    assert len(first_line) >= 13, "digits are under 13 pixels high"
+    won = []
+    for hand in list(combinations_with_replacement(range(1, 11), 4))[::every]:
+        env.start(np.random.default_rng(0), {"cards": tuple(Card(n, "S") for n in hand)})
+        rewards = finish(env)
+        won.append(is_solvable(hand, 24))
+        assert rewards == ([0.0] * (len(rewards) - 1) + [10.0] if won[-1] else [-1.0]), hand
+    assert 0 < sum(won) < len(won)
+    assert every > 1 or (sum(won), len(won)) == (566, 566 + 149)
 
 
-def test_the_oracle_quotes_formula_equation_and_token(make_env: Build, play: Callable) -> None:
-    env = make_env("Points24")
-    env.reset(seed=0, options=HAND)
-    play(env, ["8", "/"])
-    assert env.solve() == "formula 8 /; it is incomplete; 8 / ( 3 - 8 / 3 ) = 24; next ( <action>(</action>"
-    play(env, ["(", "3", "-", "8", "/", "3", ")"])
-    assert env.solve() == "formula 8 / ( 3 - 8 / 3 ) = 24; it is complete; next = <action>=</action>"
-
-
-def test_each_card_changes_its_own_part_of_the_picture(make_env: Build) -> None:
-    env = make_env("Points24")
-    cards = ["H3", "S3", "D8", "C8"]
-    base = env.reset(seed=0, options={"cards": cards})[0]["image"]
-    for place in range(4):
-        other = list(cards)
-        other[place] = "HK"
-        changed = (env.reset(seed=0, options={"cards": other})[0]["image"] != base).any(axis=2)
-        columns = np.nonzero(changed.any(axis=0))[0]
-        assert columns.min() >= 4 + 74 * place
-        assert columns.max() < 4 + 74 * place + 70
+def test_all_hands_are_solvable_on_request(make_env: Build) -> None:
+    chosen: Any = make_env("Points24", solvable_only=True)
+    rng = np.random.default_rng(1)
+    assert all(is_solvable([card.value() for card in chosen.deal(rng)], 24) for _ in range(100))
+    assert chosen.reset(seed=1)[1]["solvable"] is True

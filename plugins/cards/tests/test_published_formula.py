@@ -1,7 +1,7 @@
 """The published formula language: every quirk that the default rules leave out."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from vlgym_cards.formula import FormulaError
 from vlgym_cards.published_formula import evaluate_published
@@ -10,29 +10,11 @@ from vlgym_cards.published_formula import evaluate_published
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("24", 24),
-        ("110", 110),
-        ("2**3*3", 24),
-        ("2**3**2", 512),
-        ("-2**2", -4),
-        ("2**-1", 0.5),
-        ("7//2", 3),
-        ("-7//2", -4),
-        ("-3+27", 24),
-        ("3*-8", -24),
-        ("+-+3", -3),
-        ("3 +4", 7),
-        ("  3", 3),
-        ("3  ", 3),
-        ("(1+2)*8", 24),
-        ("7/2", 3.5),
-        ("1-2-3", -4),
-        ("48//4//3", 4),
-        ("2* 12", 24),
-        ("00", 0),
-        ("1**99999999999", 1),
+        ("24", 24), ("110", 110), ("2**3*3", 24), ("2**3**2", 512), ("-2**2", -4), ("2**-1", 0.5), ("7//2", 3),
+        ("-7//2", -4), ("-3+27", 24), ("3*-8", -24), ("+-+3", -3), ("3 +4", 7), ("  3", 3), ("3  ", 3), ("00", 0),
+        ("(1+2)*8", 24), ("7/2", 3.5), ("1-2-3", -4), ("48//4//3", 4), ("2* 12", 24), ("1**99999999999", 1),
     ],
-)
+)  # fmt: skip
 def test_an_expression_means_what_it_means_in_python(text: str, value: float) -> None:
     assert evaluate_published(text) == value
 
@@ -46,31 +28,10 @@ def test_arithmetic_is_in_floating_point_numbers_so_that_3_3_8_8_misses_24() -> 
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        " ",
-        "3 4",
-        "2* *3",
-        "7/ /2",
-        "1 0+2",
-        "()",
-        "3(4)",
-        "(3)(4)",
-        "1/0",
-        "7//0",
-        "9**9**9",
-        "3+",
-        "*3",
-        "(3",
-        "3)",
-        "007",
-        "x",
-        "3=3",
-        "0**-1",
-        "10.0**3",
-        "((-1)**0.5)",
-        "(1-9)**(1/3)//2",
+        "", " ", "3 4", "2* *3", "7/ /2", "1 0+2", "()", "3(4)", "(3)(4)", "1/0", "7//0", "9**9**9", "3+", "*3", "(3",
+        "3)", "007", "x", "3=3", "0**-1", "10.0**3", "((-1)**0.5)", "(1-9)**(1/3)//2",
     ],
-)
+)  # fmt: skip
 def test_what_fails_in_python_is_an_error_here(text: str) -> None:
     with pytest.raises(FormulaError):
         evaluate_published(text)
@@ -83,7 +44,6 @@ def test_a_very_large_power_and_a_very_long_expression_are_errors_at_once() -> N
         evaluate_published("(" * 10_000)
 
 
-@settings(max_examples=3000, deadline=None, derandomize=True)
 @given(st.text(alphabet="0123456789+-*/() ", max_size=70))
 def test_any_text_has_a_value_or_is_a_formula_error(text: str) -> None:
     try:

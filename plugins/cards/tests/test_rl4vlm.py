@@ -2,23 +2,17 @@
 
 import json
 from collections.abc import Callable
-from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
 import pytest
 from vlgym_cards.cards import Card
 from vlgym_cards.rl4vlm import FormulaParser, NumberLineParser, ProjectionParser
-from vlgym_cards.solver import is_solvable
 
 from vlgym.env import VLEnv
-from vlgym.errors import UserError
 
 Build = Callable[..., VLEnv]
 NUMBERS = [*map(str, range(1, 11)), "+", "-", "*", "/", "(", ")", "="]
-
-
-# ---- the parser ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -124,33 +118,6 @@ def test_the_reply_has_the_games_own_keys_in_the_published_order_and_is_read_bac
     assert text[slice(*parsed.span)].startswith('"action":'), "all other keys are thoughts"
 
 
-def test_with_another_reply_format_the_oracle_thinks_as_usual(make_env: Build) -> None:
-    env = make_env("NumberLine", compat="rl4vlm", parser="tag")
-    env.reset(seed=0, options={"current": 1, "target": 3})
-    assert env.solve() == "target 3 current 1 <action>+</action>"
-
-
-def test_an_unreadable_reply_executes_a_random_legal_action_and_is_counted(make_env: Build) -> None:
-    env = make_env("NumberLine", compat="rl4vlm")
-    executed = []
-    for seed in range(60):
-        env.reset(seed=seed)
-        *_, info = env.step("no idea")
-        assert info["invalid_action"]
-        executed += info["vlgym"]["actions"]
-    assert 15 <= executed.count("+") <= 45
-    assert len(executed) == 60
-
-
-@pytest.mark.parametrize("title", ["NumberLine", "EZPoints", "Points24", "Blackjack"])
-def test_an_unknown_compat_is_named(make_env: Build, title: str) -> None:
-    with pytest.raises(UserError, match="rl4vlm"):
-        make_env(title, compat="rl4vm")
-
-
-# ---- the formula games ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("cards", "formula"),
     [
@@ -179,20 +146,6 @@ def test_three_three_eight_eight_fails_in_floating_point_numbers(make_env: Build
     assert play(env, ["8", "/", "(", "3", "-", "8", "/", "3", ")", "="])[0][-1] == -1
     env.reset(seed=0, options={"cards": ["H3", "S3", "D8", "C8"]})
     assert env.oracle() == "="
-
-
-def test_the_oracle_loses_only_three_three_eight_eight(make_env: Build) -> None:
-    env: Any = make_env("Points24", compat="rl4vlm")
-    missed = []
-    for hand in combinations_with_replacement(range(1, 11), 4):
-        if is_solvable(hand, 24):
-            env.start(np.random.default_rng(0), {"cards": tuple(Card(n, "S") for n in hand)})
-            outcome = env.act(env.oracle())
-            while not (outcome.terminated or outcome.truncated):
-                outcome = env.act(env.oracle())
-            if outcome.reward != 10:
-                missed.append(hand)
-    assert missed == [(3, 3, 8, 8)]
 
 
 def test_a_refused_number_leaves_a_blank_in_the_formula(make_env: Build, play: Callable) -> None:
@@ -226,27 +179,6 @@ def test_any_token_after_a_full_formula_comes_too_late_even_equals(
     assert truncated
     assert not terminated
     assert len(info["formula"]) == length
-
-
-@pytest.mark.parametrize(("title", "top"), [("EZPoints", 258), ("Points24", 210)])
-def test_the_published_layout_writes_the_formula_in_its_place(make_env: Build, title: str, top: int) -> None:
-    env = make_env(title, compat="rl4vlm")
-    white = (env.reset(seed=0)[0]["image"] > 240).all(axis=2)
-    rows, columns = np.nonzero(white[top - 8 :])
-    assert 8 <= rows.min() <= 8 + 8
-    assert 10 <= columns.min() <= 14
-
-
-def test_a_long_formula_runs_off_the_published_picture(make_env: Build) -> None:
-    env: Any = make_env("Points24", compat="rl4vlm")
-    env.reset(seed=0)
-    env.formula = ["10", "+"] * 9
-    image = env.image()
-    env.formula = ["10", "+"] * 10
-    assert (env.image() == image).all()
-
-
-# ---- Blackjack and NumberLine --------------------------------------------------------------------------------------
 
 
 def test_ten_valued_cards_are_always_faces(make_env: Build) -> None:
@@ -290,27 +222,14 @@ def test_number_line_has_the_published_picture(make_env: Build) -> None:
     assert 30 <= np.nonzero(ink.any(axis=0))[0].min() <= 35
 
 
-def test_prompts_describe_the_new_episode_since_the_stale_prompt_is_not_reproduced(
-    make_env: Build, play: Callable
-) -> None:
-    env = make_env("EZPoints", compat="rl4vlm")
-    env.reset(seed=0)
-    play(env, ["+", "+"])
-    observation, info = env.reset(seed=1)
-    assert info["formula"] == []
-    assert "(empty)" in observation["text"]
-    assert info["vlgym"]["turn_text"] in observation["text"]
-
-
-@pytest.mark.parametrize("title", ["NumberLine", "EZPoints", "Points24", "Blackjack"])
-def test_the_same_seed_gives_the_same_episode_in_compat_too(make_env: Build, title: str) -> None:
-    first, second = make_env(title, compat="rl4vlm"), make_env(title, compat="rl4vlm")
-    for seed in range(5):
-        a, b = first.reset(seed=seed), second.reset(seed=seed)
-        assert a[0]["text"] == b[0]["text"]
-        assert (a[0]["image"] == b[0]["image"]).all()
-        for _ in range(3):
-            a, b = first.step("?"), second.step("?")
-            assert a[1:] == b[1:]
-            if a[2] or a[3]:
-                break
+def test_an_unreadable_reply_executes_a_random_legal_action_that_the_seed_decides(make_env: Build) -> None:
+    executed = []
+    for env in (make_env("NumberLine", compat="rl4vlm"), make_env("NumberLine", compat="rl4vlm")):
+        executed.append([])
+        for seed in range(60):
+            env.reset(seed=seed)
+            *_, info = env.step("no idea")
+            assert info["invalid_action"]
+            executed[-1] += info["vlgym"]["actions"]
+    assert executed[0] == executed[1]
+    assert 15 <= executed[0].count("+") <= 45

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from vlgym_sight.drawing import COLOURS, GROUND
 from vlgym_sight.letters import SIZES, WORDS
-from vlgym_sight.plugin import EPISODES, PROBES, SEE_HISTORY
+from vlgym_sight.plugin import EPISODES, PROBES, SEE_HISTORY, vlgym_suites
 from vlgym_sight.question import Question
 
 from vlgym.making import make
 from vlgym.seeding import episode_seed
 from vlgym.spec import EnvSpec
 
-SEEDS = 400
+SEEDS = 200
 SMALL = (16, 16)  # where nobody looks at the picture
 SINGLE = [spec for spec in PROBES if spec is not SEE_HISTORY]
 
@@ -89,9 +89,8 @@ def test_no_text_of_a_history_goes_with_one_answer_more_often_than_with_another(
 
 
 @pytest.mark.parametrize("spec", PROBES, ids=lambda spec: spec.title)
-@pytest.mark.parametrize("side", [224, 112])
-def test_every_two_answers_give_pictures_that_differ_clearly(spec: EnvSpec, side: int) -> None:
-    env: Any = make(spec.id, image_size=(side, side))
+def test_every_two_answers_give_pictures_that_differ_clearly(spec: EnvSpec) -> None:
+    env: Any = make(spec.id, image_size=(112, 112))
     for seed in range(2):
         env.reset(seed=seed)
         pictures = {}
@@ -179,18 +178,6 @@ def test_the_shape_has_the_colour_that_is_the_answer_and_the_rest_is_grey() -> N
         assert sum(share > 0 for share in pure.values()) == 2
 
 
-def test_a_card_shows_its_suit_in_the_middle_too_and_in_its_colour() -> None:
-    env: Any = make("vlgym/SeeCard-v0")
-    env.reset(seed=0)
-    for answer in env.answers:
-        env.answer = answer
-        middle = env.image()[110:180, 100:160].reshape(-1, 3).astype(int)
-        ink = middle[middle.min(axis=1) < 60]
-        assert len(ink) > 0.15 * len(middle)
-        red = (ink[:, 0] > 150).mean()
-        assert red > 0.9 if answer.endswith(("diamonds", "hearts")) else red < 0.1
-
-
 def test_a_word_stands_whole_in_the_picture_and_its_letters_are_as_large_as_its_level_says() -> None:
     env: Any = make("vlgym/SeeText-v0")
     heights = defaultdict(list)
@@ -229,15 +216,13 @@ def test_four_pictures_are_shown_in_order_and_the_asked_one_is_the_answer() -> N
     assert asked == {0, 1, 2, 3}
 
 
-@pytest.mark.parametrize("reply", ["what?", "<action>red</action>"])
-def test_an_unreadable_or_early_answer_ends_a_history(reply: str) -> None:
-    env = begin("SeeHistory")
-    _, reward, terminated, _, info = env.step(reply)
-    assert (reward, terminated, info["success"], info["invalid_action"]) == (0.0, True, False, True)
+def test_an_unreadable_or_early_answer_ends_a_history() -> None:
+    for reply in ("what?", "<action>red</action>"):
+        _, reward, terminated, _, info = begin("SeeHistory").step(reply)
+        assert (reward, terminated, info["success"], info["invalid_action"]) == (0.0, True, False, True)
 
 
-@pytest.mark.parametrize("spec", PROBES, ids=lambda spec: spec.title)
-@pytest.mark.parametrize("size", [(16, 16), (56, 112), (300, 200), (600, 600)])
-def test_pictures_have_the_size_that_was_asked_for(spec: EnvSpec, size: tuple[int, int]) -> None:
-    image = make(spec.id, image_size=size).reset(seed=1)[0]["image"]
-    assert (image.shape, image.dtype) == ((*size, 3), np.uint8)
+def test_every_probe_is_a_part_of_the_suite_and_its_prompt_holds_all_its_pictures() -> None:
+    assert {part.env_id for part in vlgym_suites()} == {spec.id for spec in PROBES}
+    assert {(part.suite, part.episodes, part.repeats) for part in vlgym_suites()} == {("can-it-see", EPISODES, 1)}
+    assert all(spec.history_images == spec.history_turns + 1 == spec.max_turns for spec in PROBES)
