@@ -15,7 +15,6 @@ LADDER = (
         "seeding",
         "intervals",
         "terminal",
-        "terminal_query",
         "argument_types",
         "pictures",
         "limited_yaml",

@@ -1,6 +1,5 @@
 """`vlgym play`: the model's own prompt and parser in the terminal."""
 
-import base64
 import io
 import re
 from dataclasses import replace
@@ -257,15 +256,15 @@ def test_pictures_are_drawn_only_where_asked_for_before_each_reply_and_after_the
 ) -> None:
     play(f"{AWAY}\n", monkeypatch=monkeypatch)
     assert "\x1b" not in capsys.readouterr().out
-    play(f"{AWAY}\n", "--picture", "iterm", monkeypatch=monkeypatch)
-    out = capsys.readouterr().out
+    drawn: list[np.ndarray] = []
+    monkeypatch.setattr("vlgym.cli.play.show_picture", lambda image, protocol, _: drawn.append(image))
+    play(f"{AWAY}\n", "--picture", "kitty", monkeypatch=monkeypatch)
     env = make_walk()
     images = [env.reset(seed=3)[0]["image"], env.step(f"<action>{AWAY}</action>")[0]["image"]]
-    drawn = [decode_png(base64.b64decode(text)) for text in re.findall(r"\x1b\]1337;[^:]*:([^\a]*)\a", out)]
     assert len(drawn) == 2  # before two replies
     assert all(np.array_equal(a, b) for a, b in zip(drawn, images, strict=True))
-    play(f"{THERE}\n" * 8, "--picture", "iterm", monkeypatch=monkeypatch)
-    assert capsys.readouterr().out.count("\x1b]1337;") == abs(target_of(3)) + 1
+    play(f"{THERE}\n" * 8, "--picture", "kitty", monkeypatch=monkeypatch)
+    assert len(drawn) == 2 + abs(target_of(3)) + 1
 
 
 def test_an_unknown_way_to_draw_is_named(capsys: pytest.CaptureFixture[str]) -> None:
