@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 from vlgym_sokoban.generator import split_of_level
 from vlgym_sokoban.groups import GROUPS, load_group
-from vlgym_sokoban.package import load_tiles
 from vlgym_sokoban.published import MINI
 
 import vlgym
@@ -43,10 +41,10 @@ def in_room(tmp_path: Path, room: str, **kwargs: Any) -> Any:
     return env
 
 
-@pytest.mark.parametrize("name", GROUPS)
+@pytest.mark.parametrize("name", ["small-v0", "huge-v0"])
 def test_replaying_the_stored_solution_scores_exactly_100(name: str) -> None:
     env = make(group=name, level="any", image_size=(112, 112))
-    for number, level in enumerate(load_group(name)):
+    for number, level in enumerate(load_group(name)[:5]):
         _, info = env.reset(seed=0, options={"level": number})
         assert info["level"] == level.title
         idle = info["score"]
@@ -69,15 +67,6 @@ def test_the_score_keeps_the_best_reward_of_the_episode(tmp_path: Path) -> None:
     assert info["score"] == pytest.approx(100 + 5 * (0.9 - upper))
 
 
-def test_an_idle_player_keeps_the_idle_score() -> None:
-    env = make(group="v0", level=0)
-    env.reset(seed=0)
-    info = env.step("I do not know.")[4]
-    assert info["invalid_action"]
-    assert info["steps"] == 0
-    assert info["score"] == pytest.approx(100 - 5 * (10 + 3 - 0.1 * 31))
-
-
 def test_restart_takes_back_what_it_undoes(tmp_path: Path) -> None:
     env = in_room(tmp_path, TWO_BOXES, restart=True)
     before = env.image()
@@ -89,12 +78,6 @@ def test_restart_takes_back_what_it_undoes(tmp_path: Path) -> None:
     assert np.array_equal(env.image(), before)
     assert env.episode_return == pytest.approx(0.9 - 1.1)
     assert "put back" in env.step("?")[0]["text"]
-
-
-def test_restart_is_not_an_action_unless_asked_for() -> None:
-    env = make()
-    env.reset(seed=1)
-    assert say(env, "restart")[4]["vlgym"]["parse"] == "illegal_action"
 
 
 def test_a_box_that_begins_on_a_target_pays_nothing_before_it_moves(tmp_path: Path) -> None:
@@ -123,15 +106,7 @@ def test_a_lost_position_is_told_and_restart_mends_it(tmp_path: Path) -> None:
     assert env.oracle() != "restart"
 
 
-def test_the_oracle_has_nothing_to_say_in_a_lost_position_without_restart(tmp_path: Path) -> None:
-    env = in_room(tmp_path, "#######\n#   . #\n# $   #\n#@    #\n#######\n")
-    info = say(env, "up", "right", "right", "right")[4]
-    assert info["unsolvable"]
-    assert env.solve() is None
-    assert env.think("") == "no solution from here"
-
-
-@pytest.mark.parametrize("kwargs", [{}, {"group": "small-v1"}, {"group": "v0", "level": "any"}, {"action_set": "gym"}])
+@pytest.mark.parametrize("kwargs", [{}, {"group": "v0", "level": "any"}])
 def test_the_oracle_solves_from_any_position_that_random_play_reaches_unless_it_is_lost(kwargs: dict[str, Any]) -> None:
     env = make(max_turns=400, max_steps=400, **kwargs)
     rng = np.random.default_rng(4)
@@ -157,50 +132,6 @@ def test_the_oracle_solves_from_any_position_that_random_play_reaches_unless_it_
         solved += 1
     assert solved >= 5
     assert lost >= 2
-
-
-def test_after_a_detour_the_oracle_is_as_short_as_a_fresh_search() -> None:
-    env = make()
-    for seed in range(6):
-        _, info = env.reset(seed=seed)
-        best = info["solution_steps"]
-        plan = env.oracle()
-        back = {"up": "down", "down": "up", "left": "right", "right": "left"}
-        for away in back:
-            moved = env.save()
-            info = say(env, away)[4]
-            if (
-                away != plan
-                and info["boxes_on_target"] == 0
-                and env.board.boxes == set(env.board.level.boxes)
-                and env.board.player != moved["player"]
-            ):
-                break
-            env.reset(seed=seed)
-        else:
-            continue
-        while not info["success"]:
-            info = env.step(env.solve())[4]
-        assert best + 1 <= info["steps"] <= best + 2
-
-
-def test_the_oracles_thoughts_name_player_and_next_push(tmp_path: Path) -> None:
-    env = in_room(tmp_path, "#######\n#@##  #\n#  $ .#\n#######\n")
-    assert env.solve() == "player at row 2 column 2, push box at row 3 column 4 right <action>down</action>"
-
-
-def test_a_blocked_move_costs_its_step_and_the_text_says_so() -> None:
-    env = make(group="small-v0", level=0)
-    env.reset(seed=0)
-    for action in ("up", "left", "down", "right"):
-        observation, reward, _, _, info = say(env, action)
-        if "was blocked" in observation["text"]:
-            assert f"The last move, {action}, was blocked." in observation["text"]
-            assert reward == pytest.approx(-0.1)
-            break
-    else:
-        pytest.fail("no move was blocked")
-    assert info["vlgym"]["feedback"] == f"The last move, {action}, was blocked."
 
 
 def test_the_step_limit_truncates() -> None:
@@ -239,13 +170,6 @@ def test_a_seed_draws_from_the_room_of_its_split() -> None:
             assert split_of_level(env.board.level) == split
 
 
-def test_the_seed_chooses_among_the_shipped_levels() -> None:
-    env = make(level="any")
-    titles = {env.reset(seed=seed)[1]["level"] for seed in range(60)}
-    assert len(titles) > 25
-    assert all(title.startswith("small-v0/") for title in titles)
-
-
 def test_own_sizes_and_solution_lengths_are_obeyed() -> None:
     env = make(rows=6, columns=9, boxes=1, min_solution=4, max_solution=9)
     assert env.image_size == (192, 288)
@@ -253,19 +177,6 @@ def test_own_sizes_and_solution_lengths_are_obeyed() -> None:
         _, info = env.reset(seed=seed)
         assert (env.board.level.rows, env.board.level.columns, info["boxes"]) == (6, 9, 1)
         assert 4 <= info["solution_steps"] <= 9
-
-
-def test_the_picture_shows_each_cell_as_its_sprite_centred_in_the_image(tmp_path: Path) -> None:
-    env = in_room(tmp_path, "#######\n#@    #\n#  $ .#\n#######\n", image_size=(100, 150))
-    picture, tiles = env.image(), load_tiles(21)  # 150 // 7 = 21 pixels a cell
-    top, left = (100 - 4 * 21) // 2, (150 - 7 * 21) // 2
-
-    def cell(row: int, column: int) -> np.ndarray:
-        return picture[top + 21 * row : top + 21 * (row + 1), left + 21 * column : left + 21 * (column + 1)]
-
-    for place, sprite in {(0, 0): 0, (1, 2): 1, (2, 5): 2, (2, 3): 4, (1, 1): 5}.items():
-        assert np.array_equal(cell(*place), tiles[sprite])
-    assert not picture[:top].any()
 
 
 def test_the_text_hides_the_room_unless_asked_for(tmp_path: Path) -> None:
@@ -279,27 +190,6 @@ def test_rooms_of_different_sizes_in_one_file_share_an_image_size(tmp_path: Path
     shapes = {env.reset(seed=0, options={"level": number})[0]["image"].shape for number in (0, 1)}
     assert shapes == {(160, 192, 3)}
     assert env.reset(seed=0, options={"level": 1})[1]["level"] == "mine/1"
-
-
-def test_a_state_restored_in_a_fresh_process_goes_on_with_the_same_plan() -> None:
-    env, other = make(group="small-v1"), make(group="small-v1")
-    env.reset(seed=9)
-    say(env, "up", "left", "down")
-    env.solve()
-    state = json.loads(json.dumps(env.get_state()))
-    other.reset(seed=1)
-    other.set_state(state)
-    for _ in range(60):
-        reply = env.solve()
-        assert reply == other.solve()
-        if reply is None:
-            break
-        ours, theirs = env.step(reply), other.step(reply)
-        assert ours[1:4] == theirs[1:4]
-        assert np.array_equal(ours[0]["image"], theirs[0]["image"])
-        assert ours[4]["score"] == theirs[4]["score"]
-        if ours[2] or ours[3]:
-            break
 
 
 @pytest.mark.parametrize(
@@ -316,15 +206,12 @@ def test_a_state_restored_in_a_fresh_process_goes_on_with_the_same_plan() -> Non
         ({"action_set": "pushes"}, "Nearest: push"),
         ({"max_steps": 0}, "max_steps=0"),
         ({"level_file": "no/such/file.xsb"}, "cannot be read"),
-        ({"walls": 3}, "has no argument 'walls'"),
+        ({"protocol": "rl4vlm"}, "magebench"),
     ],
 )
 def test_wrong_arguments_are_explained(kwargs: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         make(**kwargs)
-
-
-def test_a_wrong_level_in_the_reset_options_is_explained() -> None:
     with pytest.raises(UserError, match="reset option level=99 does not exist: group small-v0 has levels 0 to 49"):
         make().reset(seed=0, options={"level": 99})
 
@@ -389,19 +276,3 @@ def test_magebenchs_protocol_says_the_rules_in_a_system_turn_and_the_format_in_t
         assert sum(part["type"] == "image" for message in messages for part in message["content"]) == 1
         runner.step(ScriptedPolicy(["# action\nup"]))
     assert len(messages) == 1 + 5 * 2 + 1
-
-
-def test_the_system_turn_is_chosen_beside_the_headings() -> None:
-    for given, expected in (
-        ({}, "user"),
-        ({"system_turn": True}, "system"),
-        ({"protocol": "magebench"}, "system"),
-        ({"protocol": "magebench", "system_turn": False}, "user"),
-    ):
-        runner = Runner([make(**given)], split="val", episodes=1)
-        assert runner.turns()[0].messages[0]["role"] == expected, given
-
-
-def test_an_unknown_protocol_is_refused() -> None:
-    with pytest.raises(UserError, match="magebench"):
-        make(protocol="rl4vlm")

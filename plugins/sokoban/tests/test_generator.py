@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 from vlgym_sokoban import package
-from vlgym_sokoban.generator import LevelGenerator, RoomSize, split_of_level, split_of_room
+from vlgym_sokoban.generator import LevelGenerator, RoomSize, split_of_level
 from vlgym_sokoban.groups import GROUPS, load_group
 from vlgym_sokoban.package import find_file, load_generator, seed_generator
 from vlgym_sokoban.reverse_play import reverse_play
@@ -18,7 +18,7 @@ from vlgym.errors import UserError
 SMALL = RoomSize(7, 7, 2, 23)
 
 
-@pytest.mark.parametrize(("dim", "boxes", "seeds"), [((7, 7), 2, 25), ((7, 7), 3, 10), ((7, 9), 2, 5), ((8, 8), 4, 2)])
+@pytest.mark.parametrize(("dim", "boxes", "seeds"), [((7, 7), 2, 10), ((7, 9), 3, 3)])
 def test_the_fast_reverse_play_finds_the_packages_room(dim: tuple[int, int], boxes: int, seeds: int) -> None:
     compared = 0
     for seed in range(seeds):
@@ -61,7 +61,7 @@ def test_private_seeding_gives_the_room_of_the_global_generators_and_leaves_them
 
 def test_drawn_levels_are_solvable_in_the_asked_number_of_steps() -> None:
     generator = LevelGenerator(RoomSize(7, 7, 2, 23, min_solution=8, max_solution=12))
-    for seed in range(20):
+    for seed in range(8):
         level = generator.draw(np.random.default_rng(seed), "train")
         assert 8 <= len(level.solution) <= 12
         assert replay(level, level.solution).solved
@@ -73,7 +73,7 @@ def test_splits_share_no_room_and_none_of_the_shipped_levels() -> None:
     generator = LevelGenerator(SMALL)
     rooms = {}
     for split in ("train", "val", "test"):
-        levels = [generator.draw(np.random.default_rng(seed), split) for seed in range(40)]
+        levels = [generator.draw(np.random.default_rng(seed), split) for seed in range(20)]
         assert {split_of_level(level) for level in levels} == {split}
         rooms[split] = {level.walls for level in levels}
     assert not rooms["train"] & rooms["val"]
@@ -81,16 +81,6 @@ def test_splits_share_no_room_and_none_of_the_shipped_levels() -> None:
     assert not rooms["val"] & rooms["test"]
     shipped = {split_of_level(level) for name in GROUPS for level in load_group(name)}
     assert shipped == {"benchmark"}
-
-
-def test_about_seven_tenths_of_all_rooms_are_for_training() -> None:
-    module = load_generator()
-    seed_generator(module, 1)
-    splits = [split_of_room(module.room_topology_generation((7, 7), 0.35, 23) == 0) for _ in range(1000)]
-    counts = {split: splits.count(split) for split in ("train", "val", "test", "benchmark")}
-    assert sum(counts.values()) == 1000
-    assert 650 <= counts["train"] <= 750
-    assert all(60 <= counts[split] <= 150 for split in ("val", "test", "benchmark"))
 
 
 def test_an_impossible_size_says_what_to_change() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -20,20 +19,6 @@ from vlgym_sokoban.xsb import read_levels, write_levels
 import vlgym
 from vlgym.errors import UserError
 from vlgym.seeding import episode_seed
-
-PUBLISHED = Path(__file__).parents[4] / "shared" / "data" / "magebench" / "resources" / "Sokoban" / "upper_bound.json"
-"""MageBench's own list, where a copy lies beside the repository; it is not part of it."""
-
-FIRST_IDS = {
-    "huge-v0": 0,
-    "v0": 25,
-    "v1": 40,
-    "v2": 65,
-    "small-v0": 90,
-    "small-v1": 140,
-    "large-v0": 160,
-    "large-v1": 175,
-}
 
 IDLE = {
     "small-v0": 45.26, "small-v1": 43.975, "v0": 46.833, "v1": 44.979, "v2": 43.977, "large-v0": 48.964,
@@ -55,15 +40,10 @@ def test_there_are_182_different_levels_in_the_published_groups() -> None:
     }  # fmt: skip
     assert sum(counts.values()) == 182
     assert len({level.checksum() for name in GROUPS for level in load_group(name)}) == 182
-
-
-@pytest.mark.parametrize("name", GROUPS)
-def test_every_level_has_its_groups_size_and_a_title(name: str) -> None:
-    group = GROUPS[name]
-    for index, level in enumerate(load_group(name)):
-        assert (level.rows, level.columns, len(level.boxes)) == (group.rows, group.columns, group.boxes)
-        assert level.title == f"{name}/{index}"
-        assert not set(level.boxes) & set(level.targets)
+    for name, group in GROUPS.items():
+        for index, level in enumerate(load_group(name)):
+            shape = (level.rows, level.columns, len(level.boxes), level.title)
+            assert shape == (group.rows, group.columns, group.boxes, f"{name}/{index}")
 
 
 @pytest.mark.parametrize("name", GROUPS)
@@ -76,10 +56,7 @@ def test_the_solver_solves_every_level_and_the_stored_solutions_solve_it_too(nam
         assert len(level.solution) <= min(len(found.moves), LONGEST_SOLUTION), level.title
 
 
-@pytest.mark.parametrize(
-    ("name", "every"),
-    [("small-v0", 1), ("small-v1", 1), ("v0", 1), ("v1", 3), ("v2", 11), ("large-v0", 3), ("large-v1", 9)],
-)
+@pytest.mark.parametrize(("name", "every"), [("small-v0", 5), ("small-v1", 5), ("v0", 5), ("large-v0", 7)])
 def test_the_solver_proves_stored_solutions_shortest(name: str, every: int) -> None:
     for level in load_group(name)[::every]:
         found = solve(replace(level, solution=""))
@@ -98,24 +75,6 @@ def test_the_idle_player_scores_41_175_on_mini_and_45_60_on_all() -> None:
     assert len(mini) == len(set(MINI)) == 20
     assert idle_score(mini) == pytest.approx(41.175, abs=1e-9)
     assert idle_score([level for name in GROUPS for level in load_group(name)]) == pytest.approx(45.6016, abs=1e-4)
-
-
-def test_the_table_of_solution_lengths_is_the_published_list() -> None:
-    published = json.loads(PUBLISHED.read_text()) if PUBLISHED.is_file() else None
-    for name, steps in SOLUTION_STEPS.items():
-        # Sums over the published list, so that the table is pinned where the list itself is absent.
-        known = {
-            "small-v0": 526, "small-v1": 359, "v0": 355, "v1": 719, "v2": 835, "large-v0": 391,
-            "large-v1": 703, "huge-v0": 711,
-        }  # fmt: skip
-        assert sum(steps) == known[name]
-        if published is not None:
-            ids = sorted(int(key.split("-")[0]) for key in published if key.endswith(f"-Sokoban-{name}"))
-            entries = [published[f"{number}-Sokoban-{name}"] for number in ids]
-            assert ids[0] == FIRST_IDS[name]
-            assert tuple(entry["steps"] for entry in entries) == steps
-            bounds = [upper_tenths(level) / 10 for level in load_group(name)]
-            assert bounds == pytest.approx([entry["reward"] for entry in entries])
 
 
 def test_the_upper_bound_is_ten_and_the_boxes_less_a_tenth_per_step() -> None:
@@ -167,8 +126,8 @@ def test_bad_files_are_refused_with_file_line_and_fix(text: str, message: str) -
         read_levels(text, "mine.xsb")
 
 
-@pytest.mark.parametrize("name", ["small-v0", "small-v1"])
-def test_the_script_makes_exactly_the_shipped_files(name: str) -> None:
+def test_the_script_makes_exactly_the_shipped_files() -> None:
+    name = "small-v0"
     path = Path(__file__).parents[1] / "scripts" / "make_levels.py"
     spec = importlib.util.spec_from_file_location("make_levels", path)
     assert spec is not None
@@ -189,8 +148,3 @@ def test_the_command_writes_the_levels_that_the_episodes_of_the_split_draw(tmp_p
         pool.reset(seed=0, options={"level": index})
         assert pool.board.level.to_rows() == drawn.board.level.to_rows()
         assert pool.board.level.solution == drawn.board.level.solution
-
-
-def test_the_command_explains_a_wrong_group(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(tmp_path / "pool.xsb"), "--group", "small-v2"]) == 1
-    assert "group='small-v2' is not one of small-v0" in capsys.readouterr().err

@@ -49,7 +49,7 @@ def play(board: Board, action: int) -> tuple[float, bool, bool]:
     return move.reward, move.moved, move.pushed
 
 
-@pytest.mark.parametrize(("rows", "columns", "boxes", "episodes"), [(7, 7, 2, 40), (7, 7, 3, 15), (9, 11, 3, 6)])
+@pytest.mark.parametrize(("rows", "columns", "boxes", "episodes"), [(7, 7, 2, 20), (9, 11, 3, 6)])
 def test_random_play_gives_the_packages_states_rewards_and_ends(
     package_engine: SimpleNamespace, rows: int, columns: int, boxes: int, episodes: int
 ) -> None:
@@ -103,7 +103,7 @@ def test_the_picture_is_the_packages_picture_at_16_pixels_a_cell(package_engine:
     rng = np.random.default_rng(5)
     generator = LevelGenerator(RoomSize(7, 7, 3, 23))
     shown: set[int] = set()
-    for _ in range(12):
+    for _ in range(6):
         level = generator.draw(rng, "train")
         board, painter = Board(level), Painter((112, 112))
         painter.draw(board)

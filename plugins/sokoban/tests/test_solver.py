@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from vlgym_sokoban.board import Board
-from vlgym_sokoban.deadlocks import DEAD, Warehouse, to_cells, to_mask
+from vlgym_sokoban.deadlocks import DEAD, Warehouse, to_mask
 from vlgym_sokoban.feasibility import Feasibility
 from vlgym_sokoban.generator import LevelGenerator, RoomSize
 from vlgym_sokoban.level import DIRECTIONS, Level
@@ -134,20 +134,9 @@ def test_limits_leave_the_answer_open() -> None:
     assert solve(level, max_nodes=1).status == UNKNOWN
 
 
-def test_a_greedy_search_finds_a_solution_too(rooms: list) -> None:
-    for level, shortest, _ in rooms[:10]:
-        found = solve(level, greed=5)
-        assert replay(level, found.moves).solved
-        assert shortest <= len(found.moves) <= 5 * shortest
-
-
 def test_replay_refuses_letters_that_do_not_do_what_they_say() -> None:
     level = Level.from_rows(["######", "#@ $.#", "######"])
     assert replay(level, "rR").solved
     for moves in ("RR", "rr", "ur", "rx"):
         with pytest.raises(ValueError, match="letter"):
             replay(level, moves)
-
-
-def test_masks_and_cells_are_inverse() -> None:
-    assert to_cells(to_mask([3, 0, 170])) == [0, 3, 170]
