@@ -104,12 +104,6 @@ def test_without_the_data_auto_plays_generated_games_and_benchmark_says_what_to_
     env.close()
 
 
-def test_data_alone_does_not_change_what_the_default_environment_plays(data: Path):
-    env = gymnasium.make("vlgym/ALFWorld-v0")
-    assert env.reset(seed=1)[1]["games"] == "generated"
-    env.close()
-
-
 def test_a_damaged_game_file_is_named_with_the_fix(data: Path):
     folder = benchmark.list_games("train", TASKS)[0]
     text = (folder / "game.tw-pddl").read_text()
@@ -130,31 +124,21 @@ def test_a_game_that_the_engine_rejects_is_named(data: Path):
         env.reset(seed=0)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5, 0.95])
-def test_a_game_file_that_ends_early_is_named_and_not_left_out_of_the_list(data: Path, share: float):
+def test_a_game_file_that_ends_early_is_named_and_not_left_out_of_the_list(data: Path):
     path = benchmark.list_games("train", TASKS)[1] / "game.tw-pddl"
     whole = path.read_bytes()
-    path.write_bytes(whole[: int(share * len(whole))])
+    path.write_bytes(whole[: len(whole) // 2])
     benchmark._list_games.cache_clear()
     with pytest.raises(UserError, match=rf"{re.escape(str(path))} cannot be read.*alfworld-download --force"):
         benchmark.list_games("train", TASKS)
 
 
-@pytest.mark.parametrize(
-    "hostile", ["__import__('os').getcwd()", "r.__class__", "(lambda: 1)()", "open('/etc/hostname').read()"]
-)
-def test_a_grammar_with_code_in_it_is_not_played(data: Path, hostile: str):
+def test_a_grammar_with_code_in_it_is_not_played(data: Path):
     game = draw_game(np.random.default_rng(0), PICK)
-    grammar = game.grammar.replace("You open the {r.name}.", f"You open the {{{hostile}}}.")
-    assert grammar != game.grammar
-    folder = write_game(data, "train", 61, PICK, trial="trial_bad", grammar=grammar)
-    with pytest.raises(UserError, match="text grammar"):
-        benchmark.load_game(folder)
-
-
-def test_the_shipped_grammar_passes_the_check():
-    from vlgym_alfworld.grammar import check_grammar, list_expressions
-
-    grammar = draw_game(np.random.default_rng(0), PICK).grammar
-    check_grammar(grammar, "shipped")
-    assert "o.indefinite + ' ' + o.name" in " ".join(list_expressions(grammar))
+    hostile = ("__import__('os').getcwd()", "r.__class__", "(lambda: 1)()", "open('/etc/hostname').read()")
+    for number, code in enumerate(hostile):
+        grammar = game.grammar.replace("You open the {r.name}.", f"You open the {{{code}}}.")
+        assert grammar != game.grammar
+        folder = write_game(data, "train", 61, PICK, trial=f"trial_bad_{number}", grammar=grammar)
+        with pytest.raises(UserError, match="text grammar"):
+            benchmark.load_game(folder)

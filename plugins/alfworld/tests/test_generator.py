@@ -7,16 +7,10 @@ import pytest
 from vlgym_alfworld import package
 from vlgym_alfworld.generator import MOST_TOGETHER, draw_game, fitting_scenes
 from vlgym_alfworld.rooms import load_room, scene_numbers
-from vlgym_alfworld.tasks import CLEAN, COOL, HEAT, LOOK, PICK, PICK_TWO, TASKS, met_conditions
+from vlgym_alfworld.tasks import CLEAN, COOL, HEAT, LOOK, PICK_TWO, TASKS, met_conditions
 from vlgym_alfworld.textgame import TextGame
 
 from vlgym.errors import UserError
-
-
-def test_the_same_generator_state_draws_the_same_game():
-    for task in TASKS:
-        assert draw_game(np.random.default_rng(7), task) == draw_game(np.random.default_rng(7), task)
-    assert draw_game(np.random.default_rng(7), PICK) != draw_game(np.random.default_rng(8), PICK)
 
 
 def test_training_games_lie_in_seen_rooms_and_test_games_in_unseen_ones():
@@ -35,16 +29,18 @@ def test_tasks_are_set_in_the_kinds_of_room_that_alfred_allows():
         assert kinds == package.constants().GOALS_VALID[task], task
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_no_condition_is_met_at_the_start_and_the_sentence_names_the_goal(task: str):
+def test_no_condition_is_met_at_the_start_and_the_sentence_names_the_goal():
     running = TextGame()
-    for seed in range(4):
+    for seed, task in enumerate(TASKS):
         game = draw_game(np.random.default_rng(seed), task)
         running.open(game)
         assert not any(met_conditions(game.goal, running.world()))
         assert not running.won
         assert game.goal.thing.lower() in game.sentence
         assert (game.goal.parent or game.goal.toggle).lower() in game.sentence
+        things = list(running.world().object_kinds.values())
+        assert task != PICK_TWO or things.count(game.goal.thing.lower()) >= 2
+        assert task != LOOK or "desklamp" in things
     running.close()
 
 
@@ -54,24 +50,13 @@ def test_things_lie_only_where_the_packages_table_allows_and_never_more_than_eig
         kind.lower(): {thing.lower() for thing in things}
         for kind, things in package.constants().VAL_RECEPTACLE_OBJECTS.items()
     }
-    for seed in range(8):
+    for seed in range(6):
         running.open(draw_game(np.random.default_rng(seed), TASKS[seed % 6]))
         world = running.world()
         for thing, place in world.holder.items():
             if world.object_kinds[thing] != "desklamp":
                 assert world.object_kinds[thing] in table[world.receptacle_kinds[place]]
         assert max(collections.Counter(world.holder.values()).values()) <= MOST_TOGETHER + 1  # one lamp on top
-    running.close()
-
-
-def test_pick_two_lays_out_at_least_two_and_look_a_lamp():
-    running = TextGame()
-    for seed in range(4):
-        game = draw_game(np.random.default_rng(seed), PICK_TWO)
-        running.open(game)
-        assert sum(kind == game.goal.thing.lower() for kind in running.world().object_kinds.values()) >= 2
-        running.open(draw_game(np.random.default_rng(seed), LOOK))
-        assert "desklamp 1" in running.world().object_kinds
     running.close()
 
 

