@@ -10,7 +10,7 @@
 - `each STUDY | ARM | before` or `after`: held-out success of each seed;
 - `differ STUDY | ARM`: held-out success less that of the study's first arm, with the half-width of its 95 % interval;
 - `ends STUDY, ...`: the table of held-out success at the end of several studies;
-- `magebench N`, `vldac N`: the paper's table N (vlgym/reports/published.yaml) and ours, or why there is none;
+- `magebench N`, `vldac N`: the paper's table N (docs/published.yaml) and ours, or why there is none;
 - `environments`, `environments FAMILY`, `families`: how many registry.yaml holds; `parameters`: of the tiny model.
 
 `cell`, `least` and `most` take `%` as a last argument: whole percent. Other rounding is not offered, because a table's
@@ -25,6 +25,8 @@ from collections.abc import Callable, Iterator
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 DOCS = Path(__file__).parent
 MARK = re.compile(r"(<!-- = (\w+) ?([^>]*?) -->)((?:(?!<!-- = ).)*?)(<!-- \. -->)", re.DOTALL)
@@ -244,11 +246,8 @@ def _rows(read: Read, page: str) -> Iterator[dict[str, str]]:
 
 
 def _published(paper: str, number: str) -> dict[str, Any]:
-    from vlgym.reports.leaderboard import read_published
-
-    (table,) = [
-        each for each in read_published() if re.fullmatch(rf"{paper}, arXiv [\d.]+, table {number}", each["source"])
-    ]
+    tables = yaml.safe_load((DOCS / "published.yaml").read_text(encoding="utf-8"))["tables"]
+    (table,) = [each for each in tables if re.fullmatch(rf"{paper}, arXiv [\d.]+, table {number}", each["source"])]
     return table
 
 

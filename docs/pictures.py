@@ -28,7 +28,6 @@ from vlgym.making import make, unwrap
 from vlgym.policies import RandomPolicy
 from vlgym.registry import get_registry
 from vlgym.rendering import fit_image
-from vlgym.reports.leaderboard import build_site
 from vlgym.reports.writing import write_report
 from vlgym.seeding import episode_seed
 
@@ -68,15 +67,13 @@ def draw_gallery() -> None:
 
 
 def draw_evaluation() -> None:
-    """The page of a report, and the board of docs/results, as a browser shows them."""
+    """The page of a report, as a browser shows it."""
     ids = ["vlgym/NumberLine-v0", "vlgym/Blackjack-v0", "vlgym/OneRoomS6Fast-v0", "vlgym/Sokoban-v0"]
     with tempfile.TemporaryDirectory() as folder:
-        run, site = Path(folder) / "run", Path(folder) / "site"
+        run = Path(folder) / "run"
         run_evaluation(plan_ids(ids, episodes=20), RandomPolicy(), run)
         write_report(run)
-        build_site(IMAGES.parent / "results", site)
         photograph(run / "report.html", "report", 1300)
-        photograph(site / "index.html", "leaderboard", 1000)
 
 
 def photograph(page: Path, name: str, height: int) -> None:

@@ -16,7 +16,7 @@ import vlgym
 from vlgym.cli.app import app, main
 
 HERE = Path(__file__).resolve().parent.parent
-COMMANDS = ("list", "show", "check", "play", "registry", "eval", "report", "compare", "leaderboard", "doctor")
+COMMANDS = ("list", "show", "check", "play", "registry", "eval", "report", "compare", "doctor")
 
 
 def run_vlgym(

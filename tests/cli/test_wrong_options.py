@@ -20,7 +20,7 @@ CALLS = {
     "doctor": ["doctor"], "new-plugin": ["new-plugin", "tea-room"], "registry write": ["registry", "write"],
     "registry check": ["registry", "check", "--path", str(PACKAGED)],
     "eval": ["eval", "--policy=random", f"--env={ENV}", "--out=run"], "report": ["report", NOWHERE],
-    "compare": ["compare", NOWHERE, NOWHERE], "leaderboard": ["leaderboard", ".", "--out=site"],
+    "compare": ["compare", NOWHERE, NOWHERE],
     "ui": ["ui", "--port=0"],
     "export": ["export", NOWHERE, "--to=hf", "--out=data"],
     "tournament": ["tournament", "random", "oracle", "--env=vlgym/TicTacToe-v0", "--out=run"],

@@ -23,7 +23,6 @@ from vlgym.errors import NotInstalledError, TrajectoryError
 from vlgym.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
 from vlgym.reports.charts import Axis, draw_steps, make_bar
 from vlgym.reports.compute import compute_report
-from vlgym.reports.harmless import find_harm
 from vlgym.reports.records import read_episodes, read_run
 from vlgym.reports.showing import choose_episodes, shorten, show_episodes, split_reply, spread
 from vlgym.reports.text import escape, explain_sight, list_rows
@@ -99,7 +98,6 @@ def test_the_page_is_one_file_without_script_and_without_anything_from_outside(f
     assert "url(" not in page
     assert "@import" not in page
     assert "default-src 'none'" in page
-    assert find_harm(page) is None
 
 
 class Evil:
@@ -127,7 +125,6 @@ def test_nothing_of_a_models_output_or_of_a_record_acts_on_the_page(tmp_path: Pa
     page = (folder / "report.html").read_text(encoding="utf-8")
     found = Tags(page)
     assert {tag for tag, _ in found.tags} & {"script", "iframe"} == set()
-    assert find_harm(page) is None
     assert not [name for _, attributes in found.tags for name in attributes if name.startswith("on")]
     assert [attributes["src"][:11] for tag, attributes in found.tags if tag == "img"] == ["data:image/"] * 16  # type: ignore[index]
     assert found.text.count("<script>alert(1)</script>") > 20
@@ -287,30 +284,6 @@ def test_bars_and_lines_stand_where_their_values_are() -> None:
     assert (below.start, below.width, below.low) == (25, 25, None)
     assert Axis().place(7) == 100
     assert draw_steps([0.0, 0.5, 0.5, 1.0]) == "M0 100 H25.0V100.0 H50.0V50.0 H100.0V0.0 H100"
-
-
-@pytest.mark.parametrize(
-    ("change", "found"),
-    [
-        (("</body>", "<script>alert(1)</script></body>"), "a tag <script>"),
-        (("<main>", '<main onclick="x()">'), "an attribute onclick of <main>"),
-        (("<main>", '<img src="http://a.example/x.png"><main>'), "an attribute src of <img>"),
-        (("<main>", '<a href="javascript:x()">a</a><main>'), "an attribute href of <a>"),
-        (
-            ("<main>", '<meta http-equiv="refresh" content="0;url=//a.example"><main>'),
-            "an attribute http-equiv of <meta>",
-        ),
-        (("<style>", "<style>@import 'x';"), "a style that loads something"),
-        (("<main>", "<!-- x --><main>"), "a comment"),
-        (("default-src 'none'", "default-src *"), "it does not begin as a report does"),
-        (("<main>", '<svg><use href="#x"/></svg><main>'), "a tag <use>"),
-        (("<main>", "<sCript/x>1</script><main>"), "a tag <script>"),
-    ],
-)
-def test_a_page_that_could_act_is_found_out(folder: Path, change: tuple[str, str], found: str) -> None:
-    page = (folder / "report.html").read_text()
-    assert change[0] in page
-    assert find_harm(page.replace(*change, 1)) == found
 
 
 def test_the_command_prints_the_table_and_writes_the_files(folder: Path) -> None:

@@ -17,7 +17,6 @@ from .compare_cmd import compare
 from .doctor import doctor
 from .eval_cmd import evaluate
 from .export_cmd import export
-from .leaderboard_cmd import leaderboard
 from .list_cmd import list_environments, show
 from .new_plugin import new_plugin
 from .play import play
@@ -42,7 +41,6 @@ app.add_typer(registry_app, name="registry")
 app.command("eval")(evaluate)
 app.command("report")(report)
 app.command("compare")(compare)
-app.command("leaderboard")(leaderboard)
 app.command("export")(export)
 app.command("new-plugin")(new_plugin)
 app.command("tournament")(tournament)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..reports.compare import compare_runs, write_play_command
+from ..reports.results import write_table
 from ..reports.words import NONE, write_interval, write_number, write_p
 from ..terminal import print_rows
 from .console import open_console, print_json
@@ -23,8 +24,19 @@ LISTED = 5  # episodes named of each kind; all of them stand in the JSON
 def compare(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="What `vlgym eval` wrote.")],
     as_json: AsJson = False,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a page with one table of all runs instead; one not played as registry.yaml says is refused.",
+        ),
+    ] = None,
 ) -> None:
     """Compare runs on the episodes that they share: differences with intervals, McNemar's test, and who won which."""
+    if html is not None:
+        write_table(folders, html)
+        open_console().print(f"written: {html}", soft_wrap=True)
+        return
     found = compare_runs(folders)
     if as_json:
         print_json(found)

@@ -17,16 +17,29 @@ from .words import (
 )
 
 Row = list[str]
+HEADERS = (
+    "part", "episodes", "success", "return", "score", "normalized", "sight score", "invalid", "turns", "tokens", "cost",
+)  # fmt: skip
 
 
 def list_rows(report: Mapping[str, Any]) -> tuple[Row, list[Row]]:
     """Return headers and cells of the table of parts; a column in which nothing has a value is left out."""
-    headers = [
-        "part", "episodes", "success", "return", "score", "normalized", "sight score", "invalid", "turns", "tokens",
-        "cost",
-    ]  # fmt: skip
     rows = [_cells(key, part) for key, part in report["parts"].items()]
     rows.append(["over all", *_overall_cells(report["overall"])])
+    return _leave_out(HEADERS, rows)
+
+
+def list_results(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[Row, list[Row]]:
+    """Return headers and cells of one table of named reports: over all first, then part by part, best return first."""
+    rows = [["over all", name, *_overall_cells(report["overall"])] for name, report in reports]
+    for key in dict.fromkeys(key for _, report in reports for key in report["parts"]):
+        found = [(name, report["parts"][key]) for name, report in reports if key in report["parts"]]
+        found.sort(key=lambda row: -row[1]["return"]["mean"])
+        rows += [[key, name, *_cells(key, part)[1:]] for name, part in found]
+    return _leave_out((HEADERS[0], "run", *HEADERS[1:]), rows)
+
+
+def _leave_out(headers: Sequence[str], rows: Sequence[Row]) -> tuple[Row, list[Row]]:
     kept = [column for column in range(len(headers)) if any(row[column] not in ("", "–") for row in rows)]
     return [headers[column] for column in kept], [[row[column] for column in kept] for row in rows]
 
