@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from pretend import accelerator
 from samples import INSTRUCTIONS, messages, picture
 
 from baselines.engine.engine import Engine
-from baselines.models.load import FAMILIES, load_family
+from baselines.models.load import load_family
 
 LONG_TEXT = INSTRUCTIONS + "turn left, turn right, move forward, " * 12
 
@@ -37,8 +36,7 @@ def run(source: str, device: str, monkeypatch) -> tuple[list, torch.Tensor, torc
     calls, real = [], torch.nn.functional.scaled_dot_product_attention
 
     def note(q, k, v, attn_mask=None, is_causal=False, **kwargs):
-        calls.append({"mask": attn_mask, "causal": is_causal, "heads": (q.shape[1], k.shape[1])})
-        calls[-1]["tokens"] = q.shape[0] * q.shape[2]
+        calls.append({"mask": attn_mask, "causal": is_causal, "tokens": q.shape[0] * q.shape[2]})
         return real(q, k, v, attn_mask=attn_mask, is_causal=is_causal, **kwargs)
 
     with monkeypatch.context() as patch, torch.no_grad():
@@ -51,25 +49,16 @@ def run(source: str, device: str, monkeypatch) -> tuple[list, torch.Tensor, torc
     return entries, scores.detach().cpu(), gradient.cpu(), calls
 
 
-@pytest.mark.parametrize("name", ["tiny", *FAMILIES])
-def test_prefill_on_cuda_passes_no_mask_and_gives_the_numbers_of_the_cpu(name, model_folder, monkeypatch):
-    source = "tiny" if name == "tiny" else str(model_folder(name))
-    expected = run(source, "cpu", monkeypatch)
+def test_prefill_on_cuda_passes_no_mask_and_gives_the_numbers_of_the_cpu(monkeypatch):
+    expected = run("tiny", "cpu", monkeypatch)
     with accelerator():
-        found = run(source, "cuda", monkeypatch)
+        found = run("tiny", "cuda", monkeypatch)
     for one, two in zip(found[0], expected[0], strict=True):
         for x, y in zip(one, two, strict=True):
             torch.testing.assert_close(x, y, atol=3e-5, rtol=1e-4)
     torch.testing.assert_close(found[1], expected[1], atol=3e-5, rtol=0)
     torch.testing.assert_close(found[2], expected[2], atol=3e-4, rtol=2e-3)
     calls = found[3]
-    assert calls
-    if name == "gemma3":  # tokens of an image see each other: a mask, but not with grouped heads
-        masked = [call["heads"] for call in calls if call["mask"] is not None]
-        assert masked
-        assert all(queries == keys for queries, keys in masked)
-    else:
-        assert all(call["mask"] is None and call["causal"] for call in calls)
-    layers = {"tiny": 4}.get(name, 3)
+    assert all(call["mask"] is None and call["causal"] for call in calls)
     asked = sum(entry[0].shape[2] for entry in found[0])
-    assert sum(call["tokens"] for call in calls) >= layers * asked  # all tokens of all prompts went that way
+    assert sum(call["tokens"] for call in calls) >= 4 * asked  # all tokens of all prompts went through all layers
