@@ -30,21 +30,26 @@ command -v c++ >/dev/null || echo 'There is no compiler for the packages built f
 endef
 
 .DELETE_ON_ERROR:  # a half-made .venv does not count as one
-.PHONY: help demo test servers gpu fast lint docs docs-site links dist registry system install benchmarks clean
+.PHONY: help demo test test-all servers gpu fast lint docs docs-site links dist registry system install benchmarks clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
-demo: $(VENV)/.demo  ## train the tiny model on NumberLine by VL-DAC and plot its learning curve; SEED=N, OUT=FOLDER, TORCH=cpu|default
-	$(BIN)/python -m baselines.vldac --env vlgym/NumberLine-v1 --warm.target 0.25 --kl-coef 0.02 --seed $(SEED) $(if $(OUT),--out $(OUT))
+demo: $(VENV)/.demo  ## train the tiny model on NumberLine by VL-DAC and plot its learning curve; SEED=N, UPDATES=N, OUT=FOLDER, TORCH=cpu|default
+	$(BIN)/python -m baselines.vldac --env vlgym/NumberLine-v1 --warm.target 0.25 --kl-coef 0.02 --seed $(SEED) $(if $(UPDATES),--updates $(UPDATES)) $(if $(OUT),--out $(OUT))
 
-test: install system  ## install everything and run the whole test suite, registry.yaml included
+test: install system  ## install everything and test every behaviour once
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup tests plugins --ignore tests/servers
+
+test-all: test servers  ## the sweeps too: every environment with every property, planted faults, mutations (hours)
+	OMP_NUM_THREADS=1 VLGYM_EXAMPLES=2000 $(BIN)/python -m pytest -n 2 --dist loadgroup -m exhaustive tests plugins --ignore tests/servers
+	OMP_NUM_THREADS=1 $(BIN)/python tests/faults/mutations.py --workers 2
 
 servers: $(SERVERS)/.done system  ## test against real model servers on loopback, from an environment of their own
 	OMP_NUM_THREADS=1 $(SERVERS)/bin/python -m pytest tests/servers
 
-gpu: install  ## run everything that needs a GPU, in pieces of under ten minutes, and rewrite its pages; without a GPU every piece is marked as not run
+gpu: install  ## run the learner's tests on a GPU, and measure its speed there
+	VLGYM_TEST_DEVICE=cuda $(BIN)/python -m pytest -q -m on_device tests/baselines
 	$(BIN)/python tests/benchmarks/gpu.py --write
 
 fast: install  ## the core's tests only (under 60 s)
@@ -55,7 +60,7 @@ lint: install  ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy vlgym baselines $(dir $(wildcard plugins/*/src/*/__init__.py))
 
-docs: install  ## regenerate the pages that are made from the code
+docs: install  ## regenerate the pages that print files and figures of the code
 	$(BIN)/python docs/generate.py
 
 docs-site: install system  ## build the documentation site with its gallery: build/site/index.html
@@ -67,13 +72,13 @@ links: install  ## ask whether the addresses outside that the documentation name
 	$(BIN)/python -m sphinx -q -b linkcheck docs build/links
 
 dist: install  ## build what is uploaded: sdists and wheels of the core and every plugin, in dist/
-	$(BIN)/python docs/build_dist.py dist
+	for source in . $(dir $(wildcard plugins/*/pyproject.toml)); do $(BIN)/python -m build --outdir dist $$source || exit 1; done
 
 registry: install system  ## measure every first-party environment and rewrite registry.yaml
 	$(BIN)/vlgym registry write
 
-benchmarks: install system  ## rerun the benchmarks and rewrite docs/benchmarks/
-	for script in tests/benchmarks/*.py; do $(BIN)/python $$script --write || exit 1; done
+benchmarks: install system  ## rerun the benchmarks (gpu: make gpu) and rewrite docs/benchmarks.md
+	for name in core environments learner demo_seeds endpoint env_groups page; do $(BIN)/python tests/benchmarks/$$name.py --write || exit 1; done
 
 system: install  ## install the Debian packages that the plugins need, or name them
 	@packages="$$($(BIN)/vlgym doctor --apt)" && { [ -z "$$packages" ] || [ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null || \

@@ -10,6 +10,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+sys.path.insert(0, str(ROOT / "docs"))
+
+import generate  # noqa: E402
+
 import vlgym  # noqa: E402
 
 project = "vlgym"
@@ -94,5 +98,6 @@ def read_as_markdown(app: Any, what: str, name: str, thing: object, options: obj
 
 def setup(app: Any) -> None:
     """Called by Sphinx."""
+    generate.write_reference(Path(app.srcdir))
     app.connect("source-read", point_outside)
     app.connect("autodoc-process-docstring", read_as_markdown, priority=400)  # before napoleon

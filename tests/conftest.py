@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-settings.register_profile("vlgym", deadline=None, derandomize=True)
+settings.register_profile(
+    "vlgym", deadline=None, derandomize=True, max_examples=int(os.environ.get("VLGYM_EXAMPLES", "20"))
+)
 settings.load_profile("vlgym")
 
 os.environ.pop("COLUMNS", None)  # pytest-xdist sets it in its workers; outputs here are as wide as in a pipe

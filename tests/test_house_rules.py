@@ -10,7 +10,7 @@ import pytest
 from sources import ROOT, list_files, read_tree
 
 FILES = list_files("vlgym", "plugins", "baselines")
-LONGEST = 400
+LONGEST = 600
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "breakpoint"}
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal"}
 GLOBAL_PYTHON = {
@@ -78,23 +78,25 @@ def _is_true(node: ast.expr | None) -> bool:
     return isinstance(node, ast.Constant) and node.value is True
 
 
-@pytest.mark.parametrize("path", FILES, ids=show)
-def test_a_module_has_at_most_400_lines(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST
+def test_a_module_has_at_most_600_lines_and_says_what_it_is() -> None:
+    wrong = []
+    for path in FILES:
+        tree = read_tree(path)
+        if len(path.read_text(encoding="utf-8").splitlines()) > LONGEST:
+            wrong.append(f"{show(path)} is too long")
+        if not ast.get_docstring(tree) and (path.name != "__init__.py" or tree.body):
+            wrong.append(f"{show(path)} has no docstring")
+    assert wrong == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=show)
-def test_a_module_runs_no_outside_text_and_draws_from_no_global_generator(path: Path) -> None:
-    found = offences(read_tree(path))
-    if show(path) in PUTS_BACK:
-        found = [line for line in found if not line.endswith(("random.setstate()", "np.random.set_state()"))]
+def test_a_module_runs_no_outside_text_and_draws_from_no_global_generator() -> None:
+    found = []
+    for path in FILES:
+        lines = offences(read_tree(path))
+        if show(path) in PUTS_BACK:
+            lines = [line for line in lines if not line.endswith(("random.setstate()", "np.random.set_state()"))]
+        found += [f"{show(path)}: {line}" for line in lines]
     assert found == []
-
-
-@pytest.mark.parametrize("path", FILES, ids=show)
-def test_a_module_says_what_it_is(path: Path) -> None:
-    tree = read_tree(path)
-    assert ast.get_docstring(tree) or (path.name == "__init__.py" and not tree.body)
 
 
 def test_no_module_is_named_utils() -> None:

@@ -1,8 +1,7 @@
 """Pictures in little, to be stored and compared: is the same thing shown, whatever the font and the renderer?
 
 A picture becomes 16 x 16 grey levels and 6 x 6 of each colour difference. `compare_sheets` is strict where a spec says
-that the same pixels are drawn everywhere, and else allows for other renderers and fonts. It does not read:
-tests/benchmarks/card_pictures.py measures what it sees.
+that the same pixels are drawn everywhere, and else allows for other renderers and fonts. It does not read.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from vlgym.errors import FailedError, check_choice, check_number
 
 MAX_GAP = {"float32": 1e-3, "bfloat16": 0.1}
-"""Bounds by the type of the weights, far above what rounding was measured to do (docs/benchmarks/half_precision.md)."""
+"""Bounds by the type of the weights, far above what rounding was measured to do (docs/benchmarks.md)."""
 
 
 @dataclass(frozen=True)

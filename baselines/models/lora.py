@@ -13,7 +13,7 @@ again would round twice in bfloat16 and drift.
 The base of a bfloat16 model lies on bfloat16's grid, and so does its product once that is rounded. What adapters add
 in their first steps is smaller than half a step of that grid and vanishes if it is added to either and rounded again.
 So `Summed` adds the products in float32, and merged weights that are rounded to the model's type (`--lora.merge
-model`) lose those steps: docs/benchmarks/half_precision.md has the numbers.
+model`) lose those steps: docs/benchmarks.md has the numbers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """VL-DAC and RL4VLM learn in the right direction: what reaches their optimizers is what the equations say, by hand.
 
-The losses themselves are tested in test_losses.py; here they are tested as the learners use them. tests/mutations.py
-changes the learners in many ways, and the files test_direction*.py alone must notice each. LOOP and GRPO are in
-test_direction_groups.py, ArCHer is in test_direction_archer.py, whole runs are in test_direction_runs.py.
+The losses themselves are tested in test_losses.py; here they are tested as the learners use them. `mutations.py`
+(tests/faults) changes the learners in many ways, and the files test_direction*.py alone must notice each. LOOP and
+GRPO are in test_direction_groups.py, ArCHer is in test_direction_archer.py, whole runs are in test_direction_runs.py.
 """
 
 from __future__ import annotations

@@ -1,279 +1,388 @@
-"""Everything that needs a GPU, in pieces of under ten minutes, the most valuable first.
+"""Speed of the learner on one GPU: the architecture of Qwen2-VL-7B with random weights, in parts of some minutes.
 
-    python tests/benchmarks/gpu.py --write
-    python tests/benchmarks/gpu.py decode prefill --out results
-    python tests/benchmarks/gpu.py --merge results --write
+    python tests/benchmarks/gpu.py --part decode
 
-Each piece is a process of its own with a time limit. What it found is added to docs/benchmarks/gpu.json (with `--out`,
-to a folder, from which `--merge` takes it over), and `--write` makes the pages of all that is there. Without CUDA
-nothing is run, every piece is shown as not run, and the program ends well. A checkout that is not installed will do.
+Speed depends on shapes, not on the weights' values: the weights are drawn on the device. Without CUDA the script
+measures the tiny model, which shows that every part runs, and says nothing about a GPU.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import shlex
-import subprocess
-import sys
 import tempfile
 import time
-import tomllib
-import xml.etree.ElementTree as ElementTree
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import metadata
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from report import PAGES, describe_machine, finish, parse_write, table
+import numpy as np
+import torch
+from report import finish, parse_write, table
+from torch import Tensor
+from transformers import Qwen2VLConfig, Qwen2VLForConditionalGeneration
 
-ROOT = Path(__file__).resolve().parents[2]
-HERE = "tests/benchmarks"
-RESULTS, SPEED = "gpu.json", "gpu_speed.json"
-NONE = "No piece has been run on a GPU yet: every row says so, and nothing on this page says anything about one."
-PACKAGES = ("vlgym", "torch", "transformers", "peft")
-LIMIT = 570  # seconds
+from baselines.engine.engine import Engine
+from baselines.learning import run as run_module
+from baselines.learning.update import peak_memory
+from baselines.learning.warm_start import WarmConfig
+from baselines.learning.weights import engines
+from baselines.models import lora
+from baselines.models.family import Family, Prompt
+from baselines.models.load import load_family
+from baselines.models.qwen import QwenVL
+from baselines.models.tokenizer import EOS, IMAGE_PAD, PAD, VIDEO_PAD, VISION_END, VISION_START, build_tokenizer
+from baselines.vldac import VLDAC, Config
+
+ENV = "vlgym/NumberLine-v1"
+SIDE = 336  # pixels
+PROMPT = 300  # tokens, image included
+RANK = 64
 
 
 @dataclass(frozen=True)
-class Piece:
-    """Something to run on a GPU.
+class Scale:
+    """How much is measured at a size."""
 
-    Attributes:
-        name: on the command line.
-        what: in words.
-        command: words after `python`; OUT stands for the folder of results, WORK for one that is thrown away.
-        settings: environment variables.
+    batches: tuple[int, ...]
+    new_tokens: int
+    images: int
+    micro: tuple[int, ...]
+    num_envs: int
+    rollout_steps: int
+    updates: int
+    copy_bytes: int
+    product: int
+
+
+SCALES = {
+    "7b": Scale((16, 64, 128), 128, 64, (8, 16, 24), 64, 4, 3, 2**31, 8192),
+    "tiny": Scale((16, 64), 32, 16, (8, 16, 24), 16, 2, 2, 2**26, 1024),
+}
+
+
+# ---- the model -------------------------------------------------------------------------------------------------------
+
+
+def qwen2_vl_7b(device: torch.device) -> Qwen2VLForConditionalGeneration:
+    """The published architecture (8.29 billion parameters, bfloat16) with random weights drawn on the device.
+
+    Special tokens have the offline tokenizer's ids; the rest of the vocabulary is padding, which is never sampled.
+    """
+    ids: Any = build_tokenizer().convert_tokens_to_ids
+    text: dict[str, Any] = {
+        "vocab_size": 152064,
+        "hidden_size": 3584,
+        "intermediate_size": 18944,
+        "num_hidden_layers": 28,
+        "num_attention_heads": 28,
+        "num_key_value_heads": 4,
+        "max_position_embeddings": 32768,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [16, 24, 24]},
+        "bos_token_id": None,
+        "eos_token_id": ids(EOS),
+        "pad_token_id": ids(PAD),
+    }
+    vision = {"depth": 32, "embed_dim": 1280, "hidden_size": 3584, "num_heads": 16, "mlp_ratio": 4}
+    config = Qwen2VLConfig(
+        text_config=text, vision_config=vision, tie_word_embeddings=False,
+        image_token_id=ids(IMAGE_PAD), video_token_id=ids(VIDEO_PAD),
+        vision_start_token_id=ids(VISION_START), vision_end_token_id=ids(VISION_END),
+    )  # fmt: skip
+    with device:
+        model = Qwen2VLForConditionalGeneration._from_config(config, dtype=torch.bfloat16)
+    return model.eval().requires_grad_(False)
+
+
+class Bench:
+    """A size on a device, and what its speed is held against.
+
+    Args:
+        size: `7b` or `tiny`.
+        device: where.
     """
 
-    name: str
-    what: str
-    command: tuple[str, ...]
-    settings: tuple[tuple[str, str], ...] = ()
+    def __init__(self, size: str, device: torch.device) -> None:
+        self.size, self.device, self.scale = size, device, SCALES[size]
+        self.cuda = device.type == "cuda"
+        if size == "7b":
+            model = qwen2_vl_7b(device)
+            self.family: Family = QwenVL(model, build_tokenizer(), image_tokens=(SIDE // 28) ** 2)
+        else:
+            self.family = load_family("tiny", device=str(device), dtype="bfloat16" if self.cuda else "float32")
+            self.family.model.requires_grad_(False)
+        self.itemsize = self.family.language_model.embed_tokens.weight.itemsize
+        layers = self.family.language_model.layers
+        self.linear = sum(p.numel() for p in layers.parameters() if p.dim() == 2)
+        self.head = self.family.model.lm_head.weight.numel()
+
+    def seconds(self, work: Callable[[], Any], repeat: int = 3) -> float:
+        """Best time of one call, after one that warms up: of the clock on CUDA, of the processor on a shared CPU."""
+        work()
+        return min(self.once(work) for _ in range(repeat))
+
+    def once(self, work: Callable[[], Any]) -> float:
+        """Time of one call."""
+        clock = time.perf_counter if self.cuda else time.process_time
+        self._wait()
+        start = clock()
+        work()
+        self._wait()
+        return clock() - start
+
+    def _wait(self) -> None:
+        if self.cuda:
+            torch.cuda.synchronize(self.device)
+
+    def bandwidth(self) -> float:
+        """Bytes per second that a copy reads and writes."""
+        source = torch.zeros(self.scale.copy_bytes // 4, device=self.device)
+        target = torch.empty_like(source)
+        return 2 * self.scale.copy_bytes / self.seconds(lambda: target.copy_(source), 5)
+
+    def peak(self) -> float:
+        """Floating-point operations per second of a large matrix product in the model's precision."""
+        n, dtype = self.scale.product, self.family.language_model.embed_tokens.weight.dtype
+        a = torch.randn(n, n, device=self.device, generator=torch.Generator(self.device).manual_seed(0)).to(dtype)
+        return 2 * n**3 / self.seconds(lambda: a @ a, 5)
+
+    def memory(self) -> float:
+        """Most memory so far, in GiB: of the device, or of the process."""
+        return peak_memory(self.device) / 2**30
+
+    def prompts(self, number: int) -> list[Prompt]:
+        """Different pictures of `SIDE` pixels and different texts, each `PROMPT` tokens together: nothing to share."""
+        rng = np.random.default_rng(0)
+
+        def layout(name: int, picture: np.ndarray, words: int) -> Prompt:
+            content = [{"type": "image", "image": picture}, {"type": "text", "text": f"{name}" + " move" * words}]
+            return self.family.encode([{"role": "user", "content": content}])
+
+        pictures = rng.integers(0, 256, (number, SIDE, SIDE, 3), dtype=np.uint8)
+        return [layout(i, x, PROMPT - len(layout(i, x, 0))) for i, x in enumerate(pictures)]
+
+    def adapted(self) -> tuple[Engine, Engine]:
+        """An engine with adapters that change the output, and the sampler with their sum (as in training)."""
+        lora.add_adapters(self.family, lora.LoraOptions(rank=RANK), seed=0)
+        generator = torch.Generator(self.device).manual_seed(0)
+        with torch.no_grad():
+            for name, factor in lora.adapters(self.family).items():
+                if name.endswith("/B"):
+                    factor.weight.normal_(0.0, 1e-3, generator=generator)
+        merged = lora.merged_copy(self.family)
+        engine = Engine(self.family, max_new_tokens=self.scale.new_tokens)
+        return engine, Engine(merged, max_new_tokens=self.scale.new_tokens, vision_of=engine)
 
 
-def _speed(part: str, what: str) -> Piece:
-    return Piece(part, what, (f"{HERE}/gpu_speed.py", "--part", part, "--results", f"OUT/{SPEED}"))
+# ---- parts -----------------------------------------------------------------------------------------------------------
 
 
-PIECES = (
-    Piece(
-        "tests", "the learner tests that follow a device, on the GPU",
-        (
-            "-m", "pytest", "-q", "-m", "on_device", "--junitxml", "WORK/tests.xml", "-p", "no:cacheprovider",
-            "tests/baselines",
-        ),
-        (("VLGYM_TEST_DEVICE", "cuda"),),
-    ),
-    _speed("decode", "milliseconds per token against the time to read the weights, with graphs and without"),
-    _speed("prefill", "tokens per second of prompts"),
-    _speed("vision", "milliseconds per image"),
-    _speed("update", "tokens per second and memory by micro-batch, sampler against scorer"),
-    _speed("loop", "environment steps per second of the whole loop"),
-    Piece(
-        "learn", "VL-DAC on NumberLine for 100 updates, tiny model",
-        (
-            "-m", "baselines.vldac", "--env", "vlgym/NumberLine-v0", "--updates", "100", "--device", "cuda",
-            "--out", "WORK/run",
-        ),
-    ),
-    Piece(
-        "generate", "the same replies as transformers' `generate`, and how much faster",
-        (f"{HERE}/gpu_pieces.py", "generate", "WORK/found.json"),
-    ),
-    Piece(
-        "memory", "the most memory of updates and rollouts against what `--plan` says",
-        (f"{HERE}/gpu_pieces.py", "memory", "WORK/found.json"),
-    ),
-)  # fmt: skip
+@torch.no_grad()
+def measure_decode(bench: Bench) -> dict[str, Any]:
+    """Milliseconds per token, with the floor of reading weights, keys and values once."""
+    bandwidth, limit = bench.bandwidth(), bench.scale.new_tokens
+    engine, sampler = bench.adapted()
+    adapters = sum(p.numel() for p in lora.trainable_parameters(bench.family))
+    decoder = bench.family.decoder
+    per_token = 2 * len(decoder.layers) * decoder.kv_heads * decoder.head_dim * bench.itemsize
+    rows = []
+    for name, one in (("merged", sampler), ("adapters apart", engine)):
+        weights = (bench.linear + bench.head) * bench.itemsize + (0 if one is sampler else 4 * adapters)
+        for batch in bench.scale.batches:
+            prompts = bench.prompts(batch)
+            entries = one.prefill_cached(prompts)
+            uniforms = torch.rand(limit, batch, generator=torch.Generator().manual_seed(0)).to(bench.device)
+            begin = torch.tensor([prompt.next_position for prompt in prompts], device=bench.device)
+            hidden, past = torch.stack([entry[2] for entry in entries]), [entry[:2] for entry in entries]
+            never = torch.tensor([one.family.pad_id], device=bench.device)  # no reply ends early
+
+            def decode(
+                one: Engine = one, past: Any = past, hidden: Tensor = hidden, begin: Tensor = begin,
+                uniforms: Tensor = uniforms, never: Tensor = never,
+            ) -> None:  # fmt: skip
+                one.decoding.decode(past, hidden, begin, uniforms, never)
+
+            first = bench.once(decode)
+            seconds = bench.seconds(decode) / limit
+            floor = (weights + batch * (PROMPT + limit / 2) * per_token) / bandwidth
+            plain = None
+            if bench.cuda:  # what the graphs are worth
+                one.decoding.capture, graphs = False, one.decoding._graphs
+                one.decoding._graphs = {}
+                plain = 1e3 * bench.once(decode) / limit
+                one.decoding.capture, one.decoding._graphs = True, graphs
+            rows.append(
+                {
+                    "weights": name, "batch": batch, "ms": 1e3 * seconds, "floor_ms": 1e3 * floor,
+                    "ratio": seconds / floor, "without_graphs_ms": plain, "first_call_s": first,
+                }
+            )  # fmt: skip
+    return {
+        "rows": rows,
+        "bandwidth_gb_s": bandwidth / 1e9,
+        "prompt": PROMPT,
+        "new": limit,
+        "memory_gib": bench.memory(),
+    }
 
 
-# ---- running ---------------------------------------------------------------------------------------------------------
+@torch.no_grad()
+def measure_prefill(bench: Bench) -> dict[str, Any]:
+    """Keys and values of distinct prompts whose images are encoded already."""
+    peak, engine = bench.peak(), Engine(bench.family, max_new_tokens=bench.scale.new_tokens)
+    rows = []
+    for batch in bench.scale.batches:
+        prompts = bench.prompts(batch)
+        engine.last_hidden(prompts)
+
+        def prefill(prompts: list[Prompt] = prompts) -> None:
+            engine._entries.clear()
+            engine.last_hidden(prompts)
+
+        seconds = bench.seconds(prefill)
+        tokens = sum(map(len, prompts))
+        rows.append(
+            {
+                "batch": batch, "tokens": tokens, "s": seconds, "tokens_per_s": tokens / seconds,
+                "mfu": 2 * bench.linear * tokens / seconds / peak,
+            }
+        )  # fmt: skip
+    return {"rows": rows, "peak_tflops": peak / 1e12, "memory_gib": bench.memory()}
 
 
-def command_of(piece: Piece, out: Path | str = "OUT", work: Path | str = "WORK") -> list[str]:
-    """The words after `python`, with the folders filled in."""
-    return [word.replace("OUT", str(out)).replace("WORK", str(work)) for word in piece.command]
+@torch.no_grad()
+def measure_vision(bench: Bench) -> dict[str, Any]:
+    """Milliseconds per image, from pixels in host memory to features, and of that the preparation of patches."""
+    images = [prompt.images[0] for prompt in bench.prompts(bench.scale.images)]
+    whole = bench.seconds(lambda: bench.family.encode_images(images)) / len(images)
+    patches = bench.seconds(lambda: [bench.family.patchify(image).to(bench.device) for image in images]) / len(images)
+    row = {"images": len(images), "tokens": images[0].tokens, "ms": 1e3 * whole, "patches_ms": 1e3 * patches}
+    return {"rows": [row], "memory_gib": bench.memory()}
 
 
-def environment(folder: Path, settings: Sequence[tuple[str, str]] = ()) -> dict[str, str]:
-    """Environment variables under which the checkout's packages and plugins are found, installed or not."""
-    sources = [ROOT, *sorted(ROOT.glob("plugins/*/src"))]
-    try:
-        metadata.version("vlgym")
-    except metadata.PackageNotFoundError:
-        sources.insert(0, describe_distributions(folder))
-    paths = [*map(str, sources), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **dict(settings)}
+def measure_update(bench: Bench) -> dict[str, Any]:
+    """One forward and backward pass over replies by micro-batch, and how far the scorer is from the sampler."""
+    peak, limit = bench.peak(), bench.scale.new_tokens
+    engine, sampler = bench.adapted()
+    sampler.stop = torch.tensor([bench.family.pad_id], device=bench.device)
+    prompts = bench.prompts(max(bench.scale.micro))
+    with torch.no_grad():
+        out = sampler.sample(prompts, torch.Generator().manual_seed(0))
+        gaps = {
+            name: (score(prompts, out.ids, out.mask) - out.logp).abs()[out.mask]
+            for name, score in (("flat", engine.score_flat), ("shared", engine.score))
+        }
+    parameters = lora.trainable_parameters(bench.family)
+    rows = []
+    for micro in bench.scale.micro:
+        if bench.cuda:
+            torch.cuda.reset_peak_memory_stats(bench.device)
+
+        def update(micro: int = micro) -> None:
+            engine.score_flat(prompts[:micro], out.ids[:micro], out.mask[:micro]).sum().backward()
+            for parameter in parameters:
+                parameter.grad = None
+
+        seconds = bench.seconds(update)
+        tokens = micro * (PROMPT + limit)
+        # Forward, and backward for the activations alone: the frozen weights take no gradient.
+        operations = 2 * 2 * (bench.linear * tokens + bench.head * micro * limit)
+        rows.append(
+            {
+                "micro": micro, "tokens_per_s": tokens / seconds, "mfu": operations / seconds / peak,
+                "memory_gib": bench.memory(),
+            }
+        )  # fmt: skip
+    difference = [
+        {"scorer": name, "mean": float(gap.mean()), "p95": float(gap.quantile(0.95)), "max": float(gap.max())}
+        for name, gap in gaps.items()
+    ]
+    return {"rows": rows, "difference": difference, "peak_tflops": peak / 1e12, "rank": RANK}
 
 
-def describe_distributions(folder: Path) -> Path:
-    """Write what an installer would note of the checkout's distributions: names, versions and entry points."""
-    for file in (ROOT / "pyproject.toml", *sorted(ROOT.glob("plugins/*/pyproject.toml"))):
-        project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
-        name, version = project["name"], project.get("version", "0")
-        info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
-        info.mkdir(parents=True, exist_ok=True)
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", encoding="utf-8")
-        lines = []
-        for group, points in project.get("entry-points", {}).items():
-            lines += [f"[{group}]", *(f"{key} = {value}" for key, value in points.items())]
-        (info / "entry_points.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return folder
+def measure_loop(bench: Bench) -> dict[str, Any]:
+    """Environment steps per second of VL-DAC: rollout, reference, two epochs of updates, with adapters."""
+    scale, family = bench.scale, bench.family
+    with tempfile.TemporaryDirectory() as folder:
+        config = Config(
+            env=ENV, env_kwargs=(f"image_size=[{SIDE}, {SIDE}]",), model=bench.size, out=Path(folder) / "run",
+            num_envs=scale.num_envs, rollout_steps=scale.rollout_steps, epochs=2, minibatch=scale.num_envs,
+            micro_batch=16, max_new_tokens=scale.new_tokens, lora=lora.LoraOptions(rank=RANK), value_warmup=0,
+            lr=1e-6, updates=100, eval_episodes=0, warm=WarmConfig(steps=0), device=str(bench.device),
+            dtype="bfloat16" if bench.cuda else "float32",
+        ).resolve()  # fmt: skip
+        run_module.load_family = lambda *args, **kwargs: family  # the model is made here, not loaded
+        with run_module.Run(config) as run:
+            for engine in engines(run.weights):  # replies ramble to the limit, the costliest case
+                engine.stop = torch.tensor([family.pad_id], device=bench.device)
+            learner = VLDAC(run)
+            run.keep(learner.optimizers, learner.collector, {"value": learner.value})
+            times = []
+            for update in run.updates():
+                if update.number > scale.updates + 1:
+                    break
+                times.append(bench.once(partial(learner.make, update)))
+            logged = [json.loads(line) for line in (run.out / "log.jsonl").read_text().splitlines()]
+    first, rows = times[0], [{"s": seconds} for seconds in times[1:]]
+    steps = scale.num_envs * scale.rollout_steps
+    for row, line in zip(rows, logged[1:], strict=True):
+        row |= {"env_steps_per_s": steps / row["s"], "reply_tokens": line["rollout/reply_tokens"]}
+        if bench.cuda:  # phases are timed by the clock, which means nothing on a shared CPU
+            row |= {name.removeprefix("seconds/") + "_s": x for name, x in line.items() if name.startswith("seconds/")}
+        row |= {name.split("_")[-1]: x for name, x in line.items() if name.startswith("rollout/logp_diff_")}
+    return {
+        "rows": rows, "first_update_s": first, "num_envs": scale.num_envs, "rollout_steps": scale.rollout_steps,
+        "new": scale.new_tokens, "memory_gib": bench.memory(),
+    }  # fmt: skip
 
 
-def run(piece: Piece, out: Path, limit: float) -> dict[str, Any]:
-    """Run a piece; say how it ended, and what it found."""
-    with tempfile.TemporaryDirectory() as scratch:
-        work = Path(scratch)
-        command = [sys.executable, *command_of(piece, out.resolve(), work)]
-        start, ended = time.perf_counter(), ""
-        try:
-            variables = environment(work / "distributions", piece.settings)
-            done = subprocess.run(command, cwd=ROOT, env=variables, timeout=limit, capture_output=True, text=True)
-            print(done.stdout[-6000:], done.stderr[-6000:], sep="\n", flush=True)
-            ended = "ran" if done.returncode == 0 else f"failed (exit status {done.returncode})"
-        except subprocess.TimeoutExpired:
-            ended = f"stopped after {limit:.0f} s"
-        found = read_found(work)
-        return {"ended": ended, "seconds": time.perf_counter() - start, "found": found, "machine": machine()}
+# ---- the page --------------------------------------------------------------------------------------------------------
 
-
-def read_found(work: Path) -> dict[str, Any]:
-    """What a piece left in its folder, by name."""
-    found: dict[str, Any] = {}
-    if (work / "found.json").is_file():
-        found |= json.loads((work / "found.json").read_text(encoding="utf-8"))
-    if (work / "tests.xml").is_file():
-        suite = ElementTree.parse(work / "tests.xml").getroot().find("testsuite")
-        if suite is not None:
-            found |= {name: int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped")}
-            bad = [case for case in suite.iter("testcase") if case.find("failure") is not None]
-            found["failed"] = [str(case.get("name")) for case in bad]
-    log = work / "run" / "log.jsonl"
-    if log.is_file():
-        last = json.loads(log.read_text(encoding="utf-8").splitlines()[-1])
-        names = ("rollout/logp_diff_mean", "rollout/logp_diff_max", "speed/env_steps_per_s", "speed/peak_memory_gib")
-        found |= {"updates": last["update"], **{name: last[name] for name in names}}
-        evaluations = json.loads((work / "run" / "evaluation.json").read_text(encoding="utf-8"))
-        found |= {"success before": evaluations[0].get("success"), "success after": evaluations[-1].get("success")}
-    return found
-
-
-def has_cuda() -> bool:
-    """Whether torch finds a CUDA device."""
-    import torch
-
-    return torch.cuda.is_available()
-
-
-def machine() -> str:
-    """The GPU, and what else a page states."""
-    import torch
-
-    return f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}; {describe_machine(PACKAGES)}"
-
-
-# ---- results and pages -----------------------------------------------------------------------------------------------
-
-
-def read(path: Path) -> dict[str, Any]:
-    """A file of results; empty where there is none."""
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-
-
-def write(path: Path, results: dict[str, Any]) -> None:
-    """Write a file of results."""
-    path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-
-
-def merge(folder: Path, pages: Path | None = None) -> None:
-    """Take over the results in a folder, those of both files; what is newer there wins."""
-    pages = pages or PAGES
-    write(pages / RESULTS, read(pages / RESULTS) | read(folder / RESULTS))
-    speed = read(pages / SPEED)
-    for where, parts in read(folder / SPEED).items():
-        speed.setdefault(where, {}).update(parts)
-    if speed:
-        write(pages / SPEED, speed)
-
-
-def status(results: dict[str, Any], piece: Piece) -> str:
-    """How a piece ended, in words."""
-    result = results.get(piece.name)
-    return f"{result['ended']}, {result['seconds']:.0f} s" if result else "not run"
+MEASURES = {
+    "decode": measure_decode, "prefill": measure_prefill, "vision": measure_vision, "update": measure_update,
+    "loop": measure_loop,
+}  # fmt: skip
 
 
 def show(value: Any) -> str:
-    """A number in four digits, or text."""
-    if isinstance(value, list):
-        return ", ".join(map(str, value)) or "none"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    """A number in three digits, or a dash."""
+    if isinstance(value, float):
+        return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    return "-" if value is None else str(value)
 
 
-def page(results: dict[str, Any]) -> str:
-    """The body of the page."""
-    rows = [(f"`{piece.name}`", piece.what, status(results, piece)) for piece in PIECES]
-    text = [
-        "What needs a GPU, in order of value. The five parts from `decode` to `loop` write their tables to "
-        "[gpu_speed.md](gpu_speed.md).",
-        "" if results else NONE,
-        table(("piece", "what", "how it ended"), rows),
-    ]
-    for piece in PIECES:
-        result = results.get(piece.name)
-        if result and result["found"]:
-            found = table(("what", "value"), [(name, show(value)) for name, value in result["found"].items()])
-            text += [f"## {piece.name}", found]
-        if result:
-            text.append(f"`{piece.name}`: {result['machine']}")
-    return "\n\n".join(part for part in text if part)
+def tables(part: str, found: dict[str, Any]) -> str:
+    """A part's tables and single numbers."""
+    text = [f"### {part}"]
+    for rows in (each for each in found.values() if isinstance(each, list)):
+        text.append(table(list(rows[0]), [[show(x) for x in row.values()] for row in rows]))
+    single = [f"{name} {show(x)}" for name, x in found.items() if not isinstance(x, list)]
+    return "\n\n".join([*text, ", ".join(single) + "."])
 
 
-def main() -> int:
-    """Command line; returns the exit status: 1 if a piece failed."""
+def main() -> None:
+    """Command line."""
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pieces", nargs="*", metavar="PIECE", help="what to run; all if not given")
-    parser.add_argument("--list", action="store_true", help="list the pieces, and end")
-    parser.add_argument("--dry-run", action="store_true", help="show the commands, and end")
-    parser.add_argument("--out", type=Path, help="folder for the results instead of docs/benchmarks/")
-    parser.add_argument("--merge", type=Path, metavar="FOLDER", help="run nothing; take over the results in FOLDER")
-    parser.add_argument("--limit", type=float, default=LIMIT, help=f"seconds per piece (default {LIMIT})")
+    parser.add_argument("--part", choices=tuple(MEASURES), action="append", help="what to measure; all if not given")
+    parser.add_argument("--size", choices=tuple(SCALES), help="default 7b on CUDA, else tiny")
     args = parse_write(__doc__ or "", parser)
-    names = [piece.name for piece in PIECES]
-    unknown = [name for name in args.pieces if name not in names]
-    if unknown:
-        parser.error(f"no piece {unknown[0]!r}; choose from {', '.join(names)}")
-    chosen = [piece for piece in PIECES if piece.name in (args.pieces or names)]
-    if args.list or args.dry_run:
-        for piece in chosen:
-            settings = "".join(f"{name}={value} " for name, value in piece.settings)
-            print(
-                f"{settings}python {shlex.join(command_of(piece))}" if args.dry_run else f"{piece.name}: {piece.what}"
-            )
-        return 0
-    out, failed = args.out or PAGES, False
-    if args.merge:
-        merge(args.merge)
-    elif has_cuda():
-        out.mkdir(parents=True, exist_ok=True)
-        for piece in chosen:
-            print(f"{piece.name}: {piece.what}", flush=True)
-            result = run(piece, out, args.limit)
-            failed |= result["ended"] != "ran"
-            write(out / RESULTS, read(out / RESULTS) | {piece.name: result})
-            print(f"{piece.name}: {status({piece.name: result}, piece)}", flush=True)
-    else:
-        print("torch finds no CUDA device: nothing is run.", flush=True)
-    finish("gpu", "What was run on a GPU", page(read(out / RESULTS)), PACKAGES, args.write)
-    if args.write and (args.merge or has_cuda()):
-        command = [sys.executable, f"{HERE}/gpu_speed.py", "--render", "--write"]
-        with tempfile.TemporaryDirectory() as scratch:
-            subprocess.run(command, cwd=ROOT, env=environment(Path(scratch)), check=True, stdout=subprocess.DEVNULL)
-    return int(failed)
+    torch.manual_seed(0)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    size = args.size or ("7b" if device.type == "cuda" else "tiny")
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
+    text = [
+        f"{name}, model `{size}`: the architecture of Qwen2-VL-7B (`7b`, 8.29 billion parameters, bfloat16, random "
+        f"weights) or the tiny model (`tiny`), adapters of rank {RANK}, pictures of {SIDE} pixels, prompts of {PROMPT} "
+        "tokens. `floor_ms`: the time to read weights, keys and values of a step at the bandwidth of a copy; `mfu`: "
+        "the share of the speed of a large matrix product; both measured in the same run."
+    ]
+    for part in args.part or MEASURES:
+        text.append(tables(part, MEASURES[part](Bench(size, device))))
+        print(text[-1], flush=True)  # a run may be cut off
+    finish("gpu", "The learner on a GPU", "\n\n".join(text), ["vlgym", "torch", "transformers", "peft"], args.write)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,5 +1,4 @@
-"""What every benchmark page states: hardware, versions, date; and how a page is written. Shared by the scripts of
-this folder."""
+"""The sections of docs/benchmarks.md: each states hardware, versions and date. Shared by the scripts of this folder."""
 
 from __future__ import annotations
 
@@ -7,18 +6,19 @@ import argparse
 import datetime
 import os
 import platform
+import re
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
-PAGES = Path(__file__).resolve().parents[2] / "docs" / "benchmarks"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks.md"
 
 
 def parse_write(description: str, parser: argparse.ArgumentParser | None = None) -> argparse.Namespace:
-    """Parse the command line of a benchmark: `--write` writes its page."""
+    """Parse the command line of a benchmark: `--write` writes its section."""
     parser = parser or argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.description = description
-    parser.add_argument("--write", action="store_true", help="write the page in docs/benchmarks/")
+    parser.add_argument("--write", action="store_true", help="replace the script's section in docs/benchmarks.md")
     return parser.parse_args()
 
 
@@ -29,26 +29,25 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def describe_machine(packages: Sequence[str]) -> str:
-    """Return one paragraph: processor, cores, operating system, versions, date."""
-    model = next(
-        (line.split(":", 1)[1].strip() for line in _cpuinfo() if line.startswith("model name")), platform.machine()
-    )
+    """Return one paragraph: date, processor, cores, operating system, versions."""
+    cpu = Path("/proc/cpuinfo")
+    models = re.findall(r"^model name\s*: (.*)$", cpu.read_text() if cpu.exists() else "", re.MULTILINE)
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in packages)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    today = datetime.date.today().isoformat()
     system = f"{platform.system()}, Python {platform.python_version()}"
-    return f"{today}; {model}, {cores} cores; {system}, {versions}."
+    return f"{datetime.date.today()}; {(models or [platform.machine()])[0]}, {cores} cores; {system}, {versions}."
 
 
-def finish(name: str, title: str, body: str, packages: Sequence[str], write: bool, script: str | None = None) -> None:
-    """Print the page, and write it to `docs/benchmarks/<name>.md` if asked to."""
-    script = script or f"tests/benchmarks/{name}.py"
-    page = f"# {title}\n\nWritten by `{script}`. {describe_machine(packages)}\n\n{body}\n"
-    print(page)
+def finish(name: str, title: str, body: str, packages: Sequence[str], write: bool) -> None:
+    """Print the section of `tests/benchmarks/<name>.py`, and put it into docs/benchmarks.md if asked to.
+
+    A section begins with its title's heading and ends before the next heading of that level.
+    """
+    section = f"## {title}\n\n`tests/benchmarks/{name}.py`. {describe_machine(packages)}\n\n{body}\n\n"
+    print(section)
     if write:
-        (PAGES / f"{name}.md").write_text(page, encoding="utf-8")
-
-
-def _cpuinfo() -> list[str]:
-    path = Path("/proc/cpuinfo")
-    return path.read_text().splitlines() if path.exists() else []
+        text = PAGE.read_text(encoding="utf-8")
+        old = re.search(rf"^## {re.escape(title)}\n.*?(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+        if old is None:
+            raise SystemExit(f"docs/benchmarks.md has no section {title!r}")
+        PAGE.write_text(text[: old.start()] + section + text[old.end() :], encoding="utf-8")

@@ -271,7 +271,7 @@ def test_asking_the_oracle_changes_nothing_and_an_unreadable_reply_goes_on_as_be
 
 
 def test_the_team_scores_more_often_than_its_first_player_alone() -> None:
-    """Three seeds of one situation; docs/benchmarks/football_team.md has all of them."""
+    """Three seeds of one situation; docs/benchmarks.md has all of them."""
     env = parallel_env(ID, scenario="two_lines", image_size=(32, 48))
     game = game_of(env)
     alone = TeamScript(game.match, passing=False)

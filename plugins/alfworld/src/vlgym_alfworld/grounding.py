@@ -5,7 +5,7 @@ binary, effects are not quantified, no action depends on a derived fact. Under t
 join over a few small relations, done here. Parser, normalizer, axioms and conditional effects stay the package's. A
 task outside the conditions raises `Unsupported`, and the caller lets the package translate it.
 
-What it is worth (docs/benchmarks/alfworld_speed.md): `reset` takes 48 ms instead of 99 ms with the package's own
+What it is worth (docs/benchmarks.md): `reset` takes 48 ms instead of 99 ms with the package's own
 translation, once a game (medians; 155 ms instead of 306 ms at the 95th percentile).
 
 This is not a planner, and nothing here searches.

@@ -1,7 +1,7 @@
 """Relations and joins: which instances of a lifted action have all their positive conditions among a set of facts.
 
 General over STRIPS-like conditions (conjunctions of literals); it knows nothing of SAS. `grounding` builds on it, and
-says what both are worth: `reset` is 2.1 times as fast with them (docs/benchmarks/alfworld_speed.md).
+says what both are worth: `reset` is 2.1 times as fast with them (docs/benchmarks.md).
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--updates", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--env", default="vlgym/NumberLine-v0")
+    parser.add_argument("--env", default="vlgym/NumberLine-v1")
     parser.add_argument("--model", default="tiny", help="tiny is warm-started first; a folder is taken as it is")
     args = parse_write(__doc__ or "", parser)
     torch.set_num_threads(args.threads)
@@ -203,7 +203,7 @@ def main() -> None:
         f"Without `--deterministic` it makes **{free:.2f}** times as many steps per second.\n\n"
     )
     page = body + table(["way", *columns], lines)
-    finish("learner_speed", "Speed of the learner", page, ["vlgym", "torch", "transformers"], args.write)
+    finish("learner", "Speed of the learner", page, ["vlgym", "torch", "transformers"], args.write)
 
 
 def _copy(family: Family) -> Family:

@@ -36,7 +36,7 @@ from vlgym.making import make
 from vlgym.rendering import data_url
 from vlgym.types import Reply
 
-ENV_ID = "vlgym/NumberLine-v0"
+ENV_ID = "vlgym/NumberLine-v1"
 LATENCY, TARGET = 1.0, 0.9
 SIZES = (16, 64, 128)
 SERVER = Path(__file__).resolve().parents[1] / "fault_server.py"
@@ -151,7 +151,7 @@ def main() -> None:
     )
     header = ["episodes at once", "replies/s", "share of the ideal", "lowest", "highest", "bare client's share",
               "processor ms per reply"]  # fmt: skip
-    finish("endpoint_speed", "Endpoint: speed", body + table(header, rows), ["vlgym", "openai", "httpx2"], chosen.write)
+    finish("endpoint", "Endpoint", body + table(header, rows), ["vlgym", "openai", "httpx2"], chosen.write)
 
 
 if __name__ == "__main__":

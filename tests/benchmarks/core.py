@@ -51,7 +51,7 @@ def main() -> None:
     write = parse_write(__doc__ or "").write
     ours, plain = [], []
     for _ in range(ROUNDS):
-        ours.append(count_steps("vlgym/NumberLine-v0"))
+        ours.append(count_steps("vlgym/NumberLine-v1"))
         plain.append(count_steps("Blackjack-v1"))
     steps, reference = statistics.median(ours), statistics.median(plain)
     bare = time_command([sys.executable, "-c", "import gymnasium"])
@@ -59,7 +59,7 @@ def main() -> None:
     listed = time_command([str(Path(sys.executable).with_name("vlgym")), "list"])
     rows = [
         [
-            "`vlgym/NumberLine-v0` steps/s, image each step",
+            "`vlgym/NumberLine-v1` steps/s, image each step",
             f"{steps:,.0f}",
             f"{steps / reference:.2f} x Gymnasium's `Blackjack-v1`",
             "3,000",
@@ -74,7 +74,7 @@ def main() -> None:
     ]
     body = f"One process, median of {ROUNDS} rounds of {STEPS:,} steps; start-up: median of {STARTS} processes.\n\n"
     finish(
-        "core_speed",
+        "core",
         "Core speed",
         body + table(["what", "measured", "ratio", "target"], rows),
         ["vlgym", "gymnasium", "numpy", "pillow"],

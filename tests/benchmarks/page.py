@@ -118,7 +118,7 @@ def main() -> None:
         f"page answers meanwhile with what was read ({len(parts)} lists). After that, in {REPEATS} requests each:\n\n"
         + table(["page", "median, ms", "slowest, ms"], rows)
     )
-    finish("ui_speed", "The web page with many records", body, ["starlette", "uvicorn", "jinja2"], write)
+    finish("page", "The web page with many records", body, ["starlette", "uvicorn", "jinja2"], write)
 
 
 def get_bytes(address: str) -> int:
