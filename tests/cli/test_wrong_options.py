@@ -32,7 +32,7 @@ WRONG = {
 }  # fmt: skip
 KINDS = {
     "--seed": "integer", "--index": "integer", "--repeats": "integer", "--path": "path", "--out": "path",
-    "--certificate": "path",
+    "--html": "path", "--certificate": "path",
     "--replay": "path", "--arg": "text", "--env": "text", "--family": "text", "--id": "text", "--only": "text",
     "--parser": "text", "--picture": "text", "--wrap": "text", "--actions": "text", "--skill": "text",
     "--difficulty": "text", "--envs": "text", "--host": "text", "--port": "integer", "--to": "text",
