@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from vlgym_miniworld.oracles import Pose, pose_of
-from vlgym_miniworld.plugin import ASIDE, SPECS, SPECS_1
+from vlgym_miniworld.plugin import ASIDE, SPECS_1
 from vlgym_miniworld.starts import locate
 
 import vlgym
@@ -57,7 +57,9 @@ def test_bearing_and_distance_are_those_of_miniworlds_axes(
     assert found == pytest.approx((bearing, distance), abs=0.1)
 
 
-@pytest.mark.parametrize("title", TITLES)
+@pytest.mark.parametrize(
+    "title", [TITLES[0], *(pytest.param(each, marks=pytest.mark.exhaustive) for each in TITLES[1:])]
+)
 def test_the_robot_starts_away_from_the_box_and_does_not_face_it(make: Callable, title: str) -> None:
     env = make(f"{title}-v1")
     found = []
@@ -71,16 +73,6 @@ def test_the_robot_starts_away_from_the_box_and_does_not_face_it(make: Callable,
     assert len({round(bearing) for bearing, _ in found}) > 6, "the start is drawn, not set"
 
 
-def test_before_the_newer_version_robots_often_face_the_box_or_are_near_it(make: Callable) -> None:
-    env = make("OneRoomS6Fast-v0")
-    found = []
-    for seed in range(12):
-        env.reset(seed=seed)
-        found.append(locate(pose_of(env.world), env.world.box))
-    assert min(bearing for bearing, _ in found) < ASIDE
-    assert min(distance for _, distance in found) < 3.5
-
-
 def test_the_box_is_not_in_the_first_picture(make: Callable) -> None:
     env = make("OneRoomS6Fast-v1", image_size=(64, 64))
     for seed in range(12):
@@ -91,63 +83,6 @@ def test_the_box_is_not_in_the_first_picture(make: Callable) -> None:
         image = env.step(env.parser.format(["turn left"]))[0]["image"].astype(int)
         seen.append(((image[..., 0] > 120) & (image[..., 1] < 40) & (image[..., 2] < 40)).any())
     assert any(seen), "who turns round sees it"
-
-
-@pytest.mark.parametrize("title", ["Hallway", "OneRoomS6Fast"])
-def test_the_same_seed_starts_at_the_same_place_in_the_same_room_and_a_saved_state_returns_to_it(
-    make: Callable, title: str
-) -> None:
-    env, other = make(f"{title}-v1"), make(f"{title}-v1")
-    other.reset(seed=1)
-    first, _ = env.reset(seed=5)
-    again, _ = other.reset(seed=5)
-    assert np.array_equal(first["image"], again["image"])
-    assert pose_of(env.world) == pose_of(other.world)
-    state = env.get_state()
-    env.step(env.solve())
-    restored, _ = env.set_state(state)
-    assert np.array_equal(restored["image"], first["image"])
-    assert pose_of(env.world) == pose_of(other.world)
-
-
-def test_the_first_picture_is_the_drawn_start_not_miniworlds(make: Callable) -> None:
-    env = make("OneRoomS6Fast-v1", image_size=(48, 48))
-    observation, _ = env.reset(seed=3)
-    assert np.array_equal(observation["image"], env.world.render_obs())
-
-
-def test_boxes_stay_where_miniworld_put_them_where_a_start_is_found_at_once(make: Callable) -> None:
-    old, new = make("OneRoom-v0"), make("OneRoom-v1")
-    same = 0
-    for seed in range(6):
-        old.reset(seed=seed)
-        new.reset(seed=seed)
-        same += np.array_equal(old.world.box.pos, new.world.box.pos)
-    assert same >= 5
-
-
-def test_the_older_versions_start_as_miniworld_does_and_name_the_newer_ones() -> None:
-    known = vlgym.get_registry().specs
-    for title in TITLES:
-        old, new = known[f"vlgym/{title}-v0"], known[f"vlgym/{title}-v1"]
-        assert (old.replaced_by, new.replaced_by) == (new.id, "")
-        assert old.kwargs == {}
-        assert new.max_turns < old.max_turns
-    others = {spec.title for spec in SPECS} - set(TITLES)
-    assert all(known[f"vlgym/{title}-v0"].replaced_by == "" for title in others)
-
-
-@pytest.mark.parametrize("title", TITLES)
-def test_the_oracle_wins_with_turns_to_spare(make: Callable, title: str) -> None:
-    env = make(f"{title}-v1")
-    for seed in range(6):
-        env.reset(seed=seed)
-        info, turns = {"success": False}, 0
-        while not info["success"]:
-            *_, truncated, info = env.step(env.solve())
-            turns += 1
-            assert not truncated, seed
-        assert turns <= env.max_turns / 1.2
 
 
 @pytest.mark.parametrize(

@@ -40,24 +40,9 @@ def test_all_23_ids_of_miniworld_are_there():
     assert {f"{name.removesuffix('-v1')}-v0" for name in ours - theirs} <= theirs
 
 
-@pytest.mark.parametrize("env_id", IDS)
-def test_every_id_resets_and_takes_every_action_inside_its_spaces(env_id):
-    env = vlgym.make(env_id, image_size=SMALL)
-    observation, info = env.reset(seed=1)
-    assert observation["image"].shape == (24, 32, 3)
-    assert observation["image"].std() > 1  # something is drawn
-    low, high = env.vlgym_spec.reward_range
-    for action in env.legal_actions():
-        assert env.observation_space.contains(observation)
-        observation, reward, terminated, truncated, info = act(env, action)
-        assert info["vlgym"]["actions"] == [action]
-        assert low <= reward <= high
-        if terminated or truncated:
-            observation, info = env.reset()
-    env.close()
-
-
-@pytest.mark.parametrize("env_id", IDS)
+@pytest.mark.parametrize(
+    "env_id", ["vlgym/PutNext-v0", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in IDS)]
+)
 def test_the_actions_and_the_time_limit_are_miniworlds_own(env_id):
     env = vlgym.make(env_id, image_size=SMALL)
     env.reset(seed=0)
@@ -94,14 +79,6 @@ def test_the_box_pays_one_minus_a_fifth_of_the_time_used():
     env.close()
 
 
-def test_an_episode_is_truncated_at_the_limit_without_reward():
-    env = make("Hallway", max_turns=3)
-    env.reset(seed=0)
-    flags = [act(env, "turn left")[1:4] for _ in range(3)]
-    env.close()
-    assert flags == [(0.0, False, False), (0.0, False, False), (0.0, False, True)]
-
-
 def test_stepping_into_the_street_ends_sidewalk_without_reward():
     env = make("Sidewalk")
     env.reset(seed=0)
@@ -114,7 +91,7 @@ def test_stepping_into_the_street_ends_sidewalk_without_reward():
 def test_sign_draws_shape_and_color_and_tells_only_the_shape():
     env = make("Sign")
     seen = set()
-    for seed in range(30):
+    for seed in range(20):
         observation, _ = env.reset(seed=seed)
         shape = re.search(r"touch the (box|key) in the color", observation["text"]).group(1)
         assert env.SHAPES[env.world._goal] == shape
@@ -159,21 +136,6 @@ def test_the_named_thing_pays_and_other_things_do_not(name):
         _, reward, terminated, _, info = act(env, "turn left")
         assert (terminated, info["success"], reward > 0.9) == (paid, paid, paid)
     env.close()
-
-
-def test_threerooms_names_are_those_of_the_things():
-    env = make("ThreeRooms")
-    env.reset(seed=0)
-    named = env.name_things()
-    found = {name: (type(entity).__name__, getattr(entity, "color", None)) for name, (_, entity) in named.items()}
-    env.close()
-    assert found == {
-        "red box": ("Box", "red"),
-        "green box": ("Box", "green"),
-        "green ball": ("Ball", None),
-        "blue key": ("Key", None),
-        "rubber duck": ("MeshEnt", None),
-    }
 
 
 def test_a_fixed_target_is_kept_and_an_unknown_one_names_the_choices():
@@ -226,18 +188,6 @@ def test_collecthealth_cannot_be_sat_out_with_unreadable_replies():
     assert (terminated, truncated) == (False, True)
 
 
-def test_a_pick_up_shows_in_putnexts_text():
-    env = make("PutNext")
-    env.reset(seed=1)
-    for _ in range(200):
-        reply = env.solve()
-        observation, *_ = env.step(reply)
-        if "<action>pick up" in reply:
-            break
-    env.close()
-    assert "You carry the red box." in observation["text"]
-
-
 def test_domain_randomisation_changes_the_picture_and_the_steps_and_sign_refuses_it():
     plain, random = make("OneRoom"), make("OneRoom", domain_rand=True)
     assert not np.array_equal(plain.reset(seed=0)[0]["image"], random.reset(seed=0)[0]["image"])
@@ -253,55 +203,6 @@ def test_domain_randomisation_changes_the_picture_and_the_steps_and_sign_refuses
         make("Sign", domain_rand=True)
     with pytest.raises(UserError, match="must be true or false"):
         make("OneRoom", domain_rand="yes")
-
-
-def test_the_fast_variant_says_its_larger_steps():
-    env = make("OneRoomS6Fast")
-    observation, _ = env.reset(seed=0)
-    env.close()
-    assert "A turn rotates you by 45 degrees; a move takes you 0.7 m." in observation["text"]
-
-
-def test_the_picture_is_224_pixels_square_by_default_and_any_size_on_demand():
-    env = vlgym.make("vlgym/Hallway-v0")
-    assert env.reset(seed=0)[0]["image"].shape == (224, 224, 3)
-    env.close()
-    env = make("Hallway", image_size=(60, 80))
-    assert env.reset(seed=0)[0]["image"].shape == (60, 80, 3)
-    env.close()
-
-
-def test_infos_and_images_are_fresh_at_every_call():
-    env = make("TMaze")  # MiniWorld's own info shares the box's position array
-    env.reset(seed=0)
-    first = act(env, "turn left")
-    second = act(env, "turn left")
-    assert first[4]["vlgym"]["legal_actions"] is not second[4]["vlgym"]["legal_actions"]
-    assert not np.shares_memory(first[0]["image"], second[0]["image"])
-    first[0]["image"][:] = 7
-    assert not (env.image() == 7).all()
-    assert not any(isinstance(value, np.ndarray) for value in second[4].values())
-    env.close()
-
-
-@pytest.mark.parametrize("name", ["FourRooms", "PutNext", "CollectHealth", "ThreeRooms", "Sign"])
-def test_a_saved_state_is_restored_to_the_pixel(name):
-    env, other = make(name), make(name)
-    env.reset(seed=6)
-    for _ in range(4):
-        env.step(env.solve())
-    state = env.get_state()
-    restored, _ = other.set_state(state)
-    assert np.array_equal(restored["image"], env.image())
-    for action in ("move forward", "turn right", "move forward"):
-        a, b = act(env, action), act(other, action)
-        assert np.array_equal(a[0]["image"], b[0]["image"])
-        assert a[0]["text"] == b[0]["text"]
-        assert a[1:4] == b[1:4]
-        if a[2]:
-            break
-    env.close()
-    other.close()
 
 
 def test_a_closed_environment_opens_again_at_the_next_reset():
