@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import re
-import warnings
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, seed_test
 from vlgym_pettingzoo.hanabi_bot import choose, read_view
 
 import vlgym
@@ -22,12 +17,7 @@ from vlgym.testing.game_checks import check_symmetry
 
 HANABI = "vlgym/Hanabi-v0"
 SMALL = (96, 96)
-MORE = pytest.mark.parametrize("players", [3, 4, 5])
-PAGE = (Path(__file__).parents[3] / "docs" / "games.md").read_text(encoding="utf-8")
-ROWS = [
-    (int(row[0]), float(row[1])) for row in re.findall(r"^\| (\d) \| ([\d.]+) \| [\d.]+ \| \d+ of 40 \|$", PAGE, re.M)
-]
-"""Players, and the mean score of the player by rules over the seeds 0 to 19, as docs/games.md has it."""
+MORE = pytest.mark.parametrize("players", [3, 5])
 
 
 def begin(players: int, seed: int = 0, moves: int = 0, **kwargs: Any) -> Table:
@@ -85,47 +75,18 @@ def test_hints_between_two_players_name_nobody() -> None:
     assert "player 1" not in table.game.goal(0)
 
 
-@MORE
-def test_the_rules_tell_each_seat_its_number_and_who_is_next(players: int) -> None:
-    table = begin(players)
-    for seat in range(players):
-        said = f"You are player {seat + 1}; after you it is player {(seat + 1) % players + 1}'s turn."
-        assert said in table.game.goal(seat)
-        assert table.movers == (seat,)
-        go_on(table)
-    assert table.movers == (0,)
-    assert f"1 to {table.game.cards} from the left" in table.game.goal(0)
+def test_another_number_of_players_is_one_clear_line() -> None:
+    for players in (1, 6, 2.5, True, "3"):
+        with pytest.raises(UserError, match="players") as error:
+            vlgym.open_table(HANABI, players=players)
+        assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("players", [1, 6, 2.5, True, "3"])
-def test_another_number_of_players_is_one_clear_line(players: Any) -> None:
-    with pytest.raises(UserError, match="players") as error:
-        vlgym.open_table(HANABI, players=players)
-    assert "\n" not in str(error.value)
-
-
-def test_the_page_has_scores_for_two_to_five() -> None:
-    assert [players for players, _ in ROWS] == [2, 3, 4, 5]
-
-
-@pytest.mark.parametrize(("players", "mean"), ROWS)
-def test_the_player_by_rules_scores_what_the_page_says(players: int, mean: float) -> None:
-    table, scores = begin(players), []
-    for seed in range(20):
-        table.reset(seed=seed)
-        while not table.over:
-            go_on(table)
-        assert len(set(table.returns)) == 1
-        scores.append(table.returns[0])
-    assert np.mean(scores) == pytest.approx(mean)
-    assert np.mean(scores) >= 14
-
-
-@MORE
-def test_nothing_of_what_is_hidden_shows_in_eight_random_games(players: int) -> None:
-    evidence = find_leaks(Subject(get_registry().get(HANABI), {"players": players, "image_size": SMALL}), 8)
-    changed, states = (int(word) for word in evidence.split() if word.isdigit())
-    assert states >= 80
+@pytest.mark.parametrize("players", [5, pytest.param(3, marks=pytest.mark.exhaustive)])
+def test_the_checks_of_games_pass_with_more_players(players: int) -> None:
+    subject = Subject(get_registry().get(HANABI), {"players": players, "image_size": SMALL})
+    assert "in reverse order" in check_symmetry(subject)
+    changed, states = (int(word) for word in find_leaks(subject, 2).split() if word.isdigit())
     assert changed >= states / 3
 
 
@@ -146,55 +107,6 @@ def test_other_own_cards_change_what_all_others_see_and_neither_the_own_view_nor
         assert np.array_equal(game.draw(seat), pictures[seat])
         assert not any(np.array_equal(game.draw(other), pictures[other]) for other in others)
     assert changed >= 4
-
-
-@MORE
-def test_the_rules_are_the_same_for_every_seat(players: int) -> None:
-    subject = Subject(get_registry().get(HANABI), {"players": players, "image_size": SMALL})
-    assert "in reverse order" in check_symmetry(subject)
-
-
-@MORE
-def test_a_restored_game_goes_on_as_the_first_one(players: int) -> None:
-    table, other = begin(players, seed=5, moves=17), begin(players, seed=9)
-    other.set_state(table.get_state())
-    while not table.over:
-        for seat in range(players):
-            assert table.turn_text(seat) == other.turn_text(seat)
-            assert np.array_equal(table.game.draw(seat), other.game.draw(seat))
-        go_on(table)
-        go_on(other)
-    assert other.over
-    assert table.returns == other.returns
-    with pytest.raises(UserError):
-        begin(2).set_state(table.get_state())
-
-
-@MORE
-def test_the_moves_that_one_can_expect_are_the_same_all_game_long_and_hold_every_legal_one(players: int) -> None:
-    rng, table = np.random.default_rng(players), begin(players)
-    expected = {seat: table.game.public_moves(seat) for seat in range(players)}
-    for seat, moves in expected.items():
-        assert len(moves) == len(set(moves)) == 2 * table.game.cards + 10 * (players - 1)
-        assert not [move for move in moves if move.startswith(f"hint player {seat + 1} ")]
-    for seed in range(4):
-        table.reset(seed=seed)
-        while not table.over:
-            (seat,) = table.movers
-            assert table.game.public_moves(seat) == expected[seat]
-            assert set(table.legal(seat)) <= set(expected[seat])
-            go_on(table, rng)
-
-
-@MORE
-def test_pettingzoos_own_tests_pass_with_more_players(players: int) -> None:
-    given = {"players": players, "image_size": SMALL}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        parallel_api_test(vlgym.parallel_env(HANABI, **given), num_cycles=40)
-        api_test(vlgym.aec_env(HANABI, **given), num_cycles=40)
-        parallel_seed_test(partial(vlgym.parallel_env, HANABI, **given), num_cycles=10)
-        seed_test(partial(vlgym.aec_env, HANABI, **given), num_cycles=10)
 
 
 def test_one_seat_of_five_plays_among_the_others() -> None:
@@ -225,11 +137,3 @@ def test_the_player_by_rules_tells_nobody_of_a_card_that_a_third_one_knows_to_ho
     for third, told in (("R4 || R4|R4\n", "hint player 2 rank 1"), ("R1 || R1|R1\n", "hint player 2 red")):
         view = read_view(f"{START}{hands}{third}Deck size: 30\nDiscards: ")
         assert choose(view, HINTS) == told
-
-
-def test_hints_are_addressed_from_the_players_own_place() -> None:
-    hands = "XX || XX|RYGWB12345\n-----\nR5 || XX|RYGWB5\n-----\nB1 || BX|B1234\n"
-    view = read_view(f"{START}{hands}Deck size: 30\nDiscards: ", player=2)
-    assert (
-        choose(view, ["hint player 1 rank 5", "hint player 2 rank 1", "hint player 2 rank 4"]) == "hint player 2 rank 1"
-    )

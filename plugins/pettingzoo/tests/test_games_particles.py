@@ -54,23 +54,6 @@ def begin(env_id: str, seed: int = 0, **kwargs: object) -> Table:
     return table
 
 
-@pytest.mark.parametrize(("action", "axis", "sign"), [("up", 1, 1), ("down", 1, -1), ("left", 0, -1), ("right", 0, 1)])
-@pytest.mark.parametrize("env_id", [SPREAD, TAG])
-def test_a_push_moves_a_disc_that_way_in_the_field_and_in_the_picture(
-    env_id: str, action: str, axis: int, sign: int
-) -> None:
-    table = begin(env_id)
-    place(table, (0.0, 0.0), (0.8, 0.8), (-0.8, 0.8))
-    lay(table, *[(0.8, -0.8), (-0.8, -0.8), (0.0, 0.8)][: len(table.game.engine.world.landmarks)])
-    before = table.game.at(table.game.body_of(0).state.p_pos)
-    move(table, action, "stay", "stay")
-    moved = table.game.body_of(0).state.p_pos
-    assert moved[axis] * sign > 0.01
-    assert moved[1 - axis] == 0
-    after = table.game.at(moved)
-    assert (after[axis] - before[axis]) * (sign if axis == 0 else -sign) > 1
-
-
 @pytest.mark.parametrize("frames", [1, 4])
 def test_one_push_of_spread_takes_an_agent_a_fifth_of_a_unit_however_many_frames_share_it(frames: int) -> None:
     table = begin(SPREAD, frame_skip=frames)
@@ -114,19 +97,10 @@ def test_spread_pays_all_the_same_minus_the_distances_and_ends_when_all_is_cover
     assert all(table.game.won(seat) for seat in range(3))
 
 
-def test_the_planners_of_spread_share_the_landmarks_out_by_the_least_way() -> None:
-    table = begin(SPREAD)
-    lay(table, (-0.8, 0.0), (0.0, 0.0), (0.8, 0.0))
-    place(table, (0.7, 0.5), (-0.7, 0.5), (0.0, 0.5))
-    assert table.game.share() == (2, 0, 1)
-    assert [table.game.advise(seat) for seat in range(3)] == ["down"] * 3
-
-
 def test_the_planners_of_spread_cover_all_and_random_agents_do_not() -> None:
     table = vlgym.open_table(SPREAD)
-    assert sum(play(table, ["advise"] * 3, seed) for seed in range(100, 140)) >= 38
-    assert sum(play(table, ["random", "advise", "advise"], seed) for seed in range(100, 130)) <= 12
-    assert sum(play(table, ["random"] * 3, seed) for seed in range(100, 130)) <= 2
+    assert sum(play(table, ["advise"] * 3, seed) for seed in range(100, 106)) >= 5
+    assert sum(play(table, ["random"] * 3, seed) for seed in range(100, 106)) <= 1
 
 
 def test_in_tag_a_touch_pays_the_chasers_costs_the_runner_and_ends_the_game() -> None:
@@ -161,6 +135,7 @@ def test_a_runner_who_lasts_all_turns_has_won() -> None:
     assert [table.game.won(seat) for seat in range(3)] == [False, False, True]
 
 
+@pytest.mark.exhaustive
 def test_in_tag_planners_catch_more_than_those_who_run_straight_on_and_flee_better() -> None:
     table = vlgym.open_table(TAG)
 
@@ -174,44 +149,12 @@ def test_in_tag_planners_catch_more_than_those_who_run_straight_on_and_flee_bett
     assert catches("advise", "advise", "random") >= 38
 
 
-@pytest.mark.parametrize("env_id", [SPREAD, TAG])
-def test_each_seat_finds_itself_in_blue_and_a_disc_beyond_the_picture_on_its_edge(env_id: str) -> None:
-    table = begin(env_id)
-    place(table, (-0.4, 0.4), (0.4, -0.4), (5.0, 0.0))
-    lay(table, *[(0.8, -0.8), (-0.8, -0.8), (0.0, 0.8)][: len(table.game.engine.world.landmarks)])
-    for seat in range(3):
-        picture = table.game.draw(seat)
-        blue = np.all(picture == (33, 92, 190), axis=-1)
-        blue[:40] = False  # the bar of turns
-        rows, columns = np.nonzero(blue)
-        scale = picture.shape[0] / 384
-        across, down = table.game.at(np.clip(table.game.body_of(seat).state.p_pos, -table.game.reach * 0.94, 9))
-        if seat < RUNNER:
-            assert abs(np.median(columns) / scale - across) < 6
-            assert abs(np.median(rows) / scale - down) < 8
-        assert len(rows) > 40
-    assert blue[:, -picture.shape[1] // 6 :].sum() == blue.sum()
-
-
-@pytest.mark.parametrize("env_id", [SPREAD, TAG])
-def test_a_restored_game_is_the_same_to_the_last_bit(env_id: str) -> None:
-    table = begin(env_id, seed=5)
-    rng = np.random.default_rng(1)
-    for _ in range(6):
-        move(table, *[str(rng.choice(table.game.moves(seat))) for seat in range(3)])
-    other = vlgym.open_table(env_id)
-    other.set_state(table.get_state())
-    for one, two in zip(table.game.engine.world.entities, other.game.engine.world.entities, strict=True):
-        assert np.array_equal(one.state.p_pos, two.state.p_pos)
-        assert np.array_equal(one.state.p_vel, two.state.p_vel)
-
-
 def test_landmarks_lie_apart_and_nobody_begins_on_a_rock_or_beside_a_chaser() -> None:
-    for seed in range(30):
+    for seed in range(8):
         marks = [mark.state.p_pos for mark in begin(SPREAD, seed).game.engine.world.landmarks]
         assert min(math.dist(marks[a], marks[b]) for a, b in ((0, 1), (0, 2), (1, 2))) >= 0.5
     table = vlgym.open_table(TAG)
-    for seed in range(30):
+    for seed in range(8):
         table.reset(seed=seed)
         world = table.game.engine.world
         assert min(math.dist(body.state.p_pos, world.agents[RUNNER].state.p_pos) for body in world.agents[:2]) >= 0.8
@@ -219,7 +162,21 @@ def test_landmarks_lie_apart_and_nobody_begins_on_a_rock_or_beside_a_chaser() ->
             assert all(math.dist(body.state.p_pos, r.state.p_pos) > r.size + body.size for r in world.landmarks)
 
 
-@pytest.mark.parametrize("wrong", [0, 21, 2.5, "4"])
-def test_a_wrong_frame_skip_is_one_clear_line(wrong: object) -> None:
-    with pytest.raises(UserError, match=r"frame_skip=\S+ must be (>= 1|<= 20|>= 1 and <= 20|an integer)"):
-        vlgym.open_table(SPREAD, frame_skip=wrong)
+@pytest.mark.parametrize("env_id", [SPREAD, TAG])
+def test_a_push_moves_a_disc_that_way_in_the_field_and_in_the_picture(env_id: str) -> None:
+    table = begin(env_id)
+    lay(table, *[(0.8, -0.8), (-0.8, -0.8), (0.0, 0.8)][: len(table.game.engine.world.landmarks)])
+    for action, axis, sign in (("up", 1, 1), ("down", 1, -1), ("left", 0, -1), ("right", 0, 1)):
+        place(table, (0.0, 0.0), (0.8, 0.8), (-0.8, 0.8))
+        before = table.game.at(table.game.body_of(0).state.p_pos)
+        move(table, action, "stay", "stay")
+        moved = table.game.body_of(0).state.p_pos
+        assert moved[axis] * sign > 0.01
+        assert moved[1 - axis] == 0
+        assert (table.game.at(moved)[axis] - before[axis]) * (sign if axis == 0 else -sign) > 1
+
+
+def test_a_wrong_frame_skip_is_one_clear_line() -> None:
+    for wrong in (0, 21, 2.5, "4"):
+        with pytest.raises(UserError, match=r"frame_skip=\S+ must be (>= 1|<= 20|>= 1 and <= 20|an integer)"):
+            vlgym.open_table(SPREAD, frame_skip=wrong)

