@@ -95,6 +95,10 @@ class Registry:
             f"No environment {env_id!r} is known.{nearest(env_id, choices)} All ids: vlgym list.{hint}"
         )
 
+    def current(self) -> dict[str, EnvSpec]:
+        """Return id -> spec of the installed environments that no newer version replaces."""
+        return {env_id: spec for env_id, spec in self.specs.items() if not spec.replaced_by}
+
     def _explain_known(self, env_id: str) -> None:
         distribution = self.known[env_id]["distribution"]
         for record in self.plugins:

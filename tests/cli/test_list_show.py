@@ -91,9 +91,11 @@ def test_list_and_show_put_the_blind_floor_between_floor_and_ceiling_and_rate_by
     assert (card["difficulty"], card["rated_difficulty"]) == ("hard", "easy")
 
 
-def test_list_marks_a_version_that_is_kept_for_comparison(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_shows_a_version_that_another_replaces_only_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
     with installed(make_spec("vlgym/Walk-v0", replaced_by="vlgym/Walk-v1")):
         main(["list"])
+        assert "vlgym/Walk-v0" not in capsys.readouterr().out
+        main(["list", "--old"])
     words = " ".join(capsys.readouterr().out.split())
     assert "(kept for comparison, see vlgym/Walk-v1) Walk to the target." in words
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 def check(
     env_ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Environment ids.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Check every installed environment.")] = False,
+    old: Annotated[
+        bool, typer.Option("--old", help="With --all: also published forms that a newer version replaces.")
+    ] = False,
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="NAME", help="Only this check; may be repeated.")
     ] = None,
@@ -42,7 +45,7 @@ def check(
     registry = get_registry()
     if every == bool(env_ids):
         raise UserError("Name the environments to check, or give --all: vlgym check vlgym/NumberLine-v0")
-    chosen = sorted(registry.specs) if every else list(dict.fromkeys(env_ids or []))
+    chosen = sorted(registry.specs if old else registry.current()) if every else list(dict.fromkeys(env_ids or []))
     if not chosen:
         raise UserError(
             f"No environment is installed, so there is nothing to check. Install some: {how_to_install_all()}"

@@ -63,7 +63,7 @@ def examine(registry: Registry) -> dict[str, Any]:
         )
     if registry.file_error:
         problems.append(f"{registry.file_error}")
-    compared = {env_id: compare_recorded(registry, env_id) for env_id in registry.specs if env_id in registry.known}
+    compared = {env_id: compare_recorded(registry, env_id) for env_id in registry.current() if env_id in registry.known}
     for found in compared.values():
         problems += [f"{line} Install what belongs together, or: vlgym registry write" for line in found.differences]
     missing = sorted(set(registry.known) - set(registry.specs))

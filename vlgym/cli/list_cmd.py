@@ -55,10 +55,13 @@ def list_environments(
     difficulty: Annotated[
         str | None, typer.Option("--difficulty", help=f"Only environments that are {', '.join(LABELS)}.")
     ] = None,
+    old: Annotated[bool, typer.Option("--old", help="Also published forms that a newer version replaces.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List every environment by family: installed, known but not installed, and of third parties."""
-    everything = list_entries(get_registry())
+    everything = [
+        entry for entry in list_entries(get_registry()) if old or entry.spec is None or not entry.spec.replaced_by
+    ]
     entries = sorted(everything, key=lambda entry: (entry.spec is None, _family(entry)))
     for option, wanted, read in (
         ("--family", family, lambda entry: [_family(entry)]),

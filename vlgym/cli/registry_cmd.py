@@ -38,6 +38,7 @@ registry_app = typer.Typer(
 FilePath = Annotated[
     Path | None, typer.Option("--path", help="The file; default: registry.yaml of the repository that you stand in.")
 ]
+Old = Annotated[bool, typer.Option("--old", help="Also published forms that a newer version replaces.")]
 Ids = Annotated[list[str] | None, typer.Option("--id", metavar="ID", help="Only this environment; may be repeated.")]
 
 
@@ -45,6 +46,7 @@ Ids = Annotated[list[str] | None, typer.Option("--id", metavar="ID", help="Only 
 def write(
     path: FilePath = None,
     ids: Ids = None,
+    old: Old = False,
     accept_behaviour_change: Annotated[
         bool, typer.Option("--accept-behaviour-change", help="Record changed behaviour under an unchanged id.")
     ] = False,
@@ -56,12 +58,12 @@ def write(
         bool, typer.Option("--blind", help="With --keep-figures: measure the blind floors all the same.")
     ] = False,
 ) -> None:
-    """Measure every first-party environment (or those of --id, keeping the rest) and write the file."""
+    """Measure every first-party environment (or those of --id), keep the rest, and write the file."""
     target = path or _find_file()
     check_writable("--path", target.resolve())
     registry = get_registry()
-    chosen = _choose(registry, ids)
     recorded = _read_previous(target, keep_rest=bool(ids))
+    chosen = _choose(registry, ids, old or not recorded)
     live = _measure(registry, chosen, "hashes")
     changes = find_behaviour_changes({env_id: recorded[env_id] for env_id in live if env_id in recorded}, live)
     if changes and not accept_behaviour_change:
@@ -75,7 +77,7 @@ def write(
     figures |= {env_id: _figures_of(recorded[env_id]) for env_id in chosen if env_id not in played}
     for env_id, floor in _measure_blind(chosen if blind else played, figures).items():
         figures[env_id]["blind"] = floor
-    entries = {**recorded} if ids else {}
+    entries = {env_id: entry for env_id, entry in recorded.items() if ids or (not old and entry["spec"].replaced_by)}
     for env_id, measured in live.items():
         kept = keep_by_hand(recorded.get(env_id), measured)
         entries[env_id] = {**measured, **figures[env_id], **kept}
@@ -89,21 +91,25 @@ def write(
 def check_file(
     path: FilePath = None,
     ids: Ids = None,
+    old: Old = False,
     full: Annotated[bool, typer.Option("--full", help="Also play floors and ceilings again.")] = False,
 ) -> None:
     """Compare the file with the installed environments; exit status 1 and one line per difference when it is stale."""
     target = path or _find_file()
     registry = get_registry()
     recorded = read_registry(target)
-    chosen = _choose(registry, ids, also=recorded)
+    chosen = _choose(registry, ids, old, also=recorded)
     live = _measure(registry, chosen, "hashes")
     if full:
         figures = _measure(registry, chosen, "figures")
         for env_id, floor in _measure_blind(chosen, figures).items():
             figures[env_id]["blind"] = floor
         live = {env_id: {**live[env_id], **figures[env_id]} for env_id in live}
-    if ids:
-        recorded = {env_id: entry for env_id, entry in recorded.items() if env_id in ids}
+    recorded = {
+        env_id: entry
+        for env_id, entry in recorded.items()
+        if (env_id in ids if ids else old or not entry["spec"].replaced_by)
+    }
     problems = compare_registries(recorded, live)
     if not ids and read_suites(target) != list_suites(registry):
         problems.append("suites: the parts that the plugins contribute differ from the recorded ones.")
@@ -149,7 +155,7 @@ def _find_file() -> Path:
     return Path("vlgym", FILE_NAME)
 
 
-def _choose(registry: Registry, ids: list[str] | None, also: Iterable[str] = ()) -> dict[str, EnvSpec]:
+def _choose(registry: Registry, ids: list[str] | None, old: bool, also: Iterable[str] = ()) -> dict[str, EnvSpec]:
     specs = first_party_specs(registry)
     for env_id in ids or []:
         if env_id in also:
@@ -159,7 +165,9 @@ def _choose(registry: Registry, ids: list[str] | None, also: Iterable[str] = ())
                 f"{env_id} is not first-party (namespace {FIRST_PARTY}/), so it does not belong into {FILE_NAME}."
                 f"{nearest(env_id, specs)}"
             )
-    return {env_id: spec for env_id, spec in specs.items() if not ids or env_id in ids}
+    if ids:
+        return {env_id: spec for env_id, spec in specs.items() if env_id in ids}
+    return {env_id: spec for env_id, spec in specs.items() if old or not spec.replaced_by}
 
 
 def _read_previous(target: Path, *, keep_rest: bool) -> dict[str, dict[str, Any]]:

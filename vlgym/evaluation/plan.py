@@ -170,7 +170,7 @@ def plan_suite(
     if name not in OWN_SUITES:
         return _plan_contributed(name, episodes, split, repeats, planner, dict(arguments or {})), []
     registry = get_registry()
-    wanted = OWN_SUITES[name] or tuple(sorted(registry.specs))
+    wanted = OWN_SUITES[name] or tuple(sorted(registry.current()))
     there = [env_id for env_id in wanted if env_id in registry.specs]
     if planner is not None:
         there = [env_id for env_id in there if planner in registry.specs[env_id].planners]

@@ -52,7 +52,7 @@ def routes() -> list[BaseRoute]:
 def show_gallery(request: Request) -> Response:
     """Answer with all environments, by family."""
     families: dict[str, list[Card]] = {}
-    for env_id in sorted(get_registry().specs):
+    for env_id in sorted(get_registry().current()):
         card = _find_card(env_id)
         families.setdefault(card.spec.family, []).append(card)
     certificates = find_certificates(request.app.state.settings.paths)

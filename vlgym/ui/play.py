@@ -66,7 +66,7 @@ def show_start(request: Request) -> Response:
 
 def _render_start(request: Request, said: Mapping[str, str], error: str = "") -> Response:
     families: dict[str, list[str]] = {}
-    for env_id, spec in sorted(get_registry().specs.items()):
+    for env_id, spec in sorted(get_registry().current().items()):
         families.setdefault(spec.family, []).append(env_id)
     return render(
         request, "play.html", 400 if error else 200, families=families, splits=SPLITS, error=error,

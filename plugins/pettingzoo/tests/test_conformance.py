@@ -1,20 +1,24 @@
-"""The certificate of every game of the family."""
+"""The certificate of three games (moves in turn, hidden cards, all at once) and of the questions about a game; for the
+other games what may differ, and the properties of games."""
 
-from vlgym.testing import EnvConformance, GameConformance
+from vlgym_pettingzoo.plugin import vlgym_envs
+
+from vlgym.testing import GAME_CHECKS, VARIANT_CHECKS, EnvConformance, GameConformance
+
+WHOLE = ("vlgym/TicTacToe-v0", "vlgym/KuhnPoker-v0", "vlgym/CoinGame-v0")
+QUESTION = "vlgym/NextMove-v0"
 
 
 class TestGames(GameConformance):
-    """Every property of the kit, those of games of several agents included, for each id."""
+    env_ids = WHOLE
 
-    env_ids = (
-        "vlgym/TicTacToe-v0", "vlgym/ConnectFour-v0", "vlgym/Breakthrough-v0",
-        "vlgym/ChessEndings-v0", "vlgym/KuhnPoker-v0",
-        "vlgym/LeducHoldem-v0", "vlgym/Hanabi-v0", "vlgym/Battleship-v0", "vlgym/KitchenPair-v0", "vlgym/CoinGame-v0",
-        "vlgym/MPESpread-v0", "vlgym/MPETag-v0", "vlgym/KnightsArchersZombies-v0",
-    )  # fmt: skip
+
+class TestOtherGames(GameConformance):
+    env_ids = tuple(spec.id for spec in vlgym_envs() if spec.id not in (*WHOLE, QUESTION))
+    checks = (*VARIANT_CHECKS, *GAME_CHECKS)
 
 
 class TestNextMove(EnvConformance):
     """A question about a game is an environment for one."""
 
-    env_id = "vlgym/NextMove-v0"
+    env_id = QUESTION

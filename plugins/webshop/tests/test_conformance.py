@@ -1,4 +1,4 @@
-"""The whole contract of vlgym, and what may differ in the earlier version."""
+"""The whole contract of vlgym, and the recorded behaviour of the earlier version."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from vlgym.testing import EnvConformance
 
 
 class TestWebShop(EnvConformance):
-    """Every property of the kit."""
-
     env_id = "vlgym/WebShop-v1"
+    garbage = 30
 
 
 class TestEarlierWebShop(EnvConformance):
     env_id = "vlgym/WebShop-v0"
-    checks = ("card", "prompt", "splits", "recorded")  # slow; `recorded` replays random and oracle episodes
+    checks = ("recorded",)

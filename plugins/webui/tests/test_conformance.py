@@ -1,4 +1,4 @@
-"""The core's certificate, and what may differ in the earlier version."""
+"""The whole contract of vlgym, and the recorded behaviour of the earlier version."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from vlgym.testing import EnvConformance
 
 class TestWebUI(EnvConformance):
     env_id = "vlgym/WebUI-v1"
+    garbage = 30
 
 
 class TestEarlierWebUI(EnvConformance):
     env_id = "vlgym/WebUI-v0"
-    checks = ("card", "prompt", "splits", "recorded")  # slow; `recorded` replays random and oracle episodes
+    checks = ("recorded",)
