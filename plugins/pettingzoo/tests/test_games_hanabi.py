@@ -30,11 +30,10 @@ def begin(players: int, seed: int = 0, moves: int = 0, **kwargs: Any) -> Table:
     return table
 
 
-def go_on(table: Table, rng: np.random.Generator | None = None) -> None:
-    """Let who moves play by the rules, or at random."""
+def go_on(table: Table) -> None:
+    """Let who moves play by the rules."""
     (seat,) = table.movers
-    action = table.game.advise(seat) if rng is None else str(rng.choice(table.legal(seat)))
-    table.step({seat: f"<action>{action}</action>"})
+    table.step({seat: f"<action>{table.game.advise(seat)}</action>"})
 
 
 @pytest.mark.parametrize(("players", "cards"), [(2, 5), (3, 5), (4, 4), (5, 4)])

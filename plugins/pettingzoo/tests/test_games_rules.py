@@ -148,6 +148,17 @@ def test_a_soup_needs_three_onions_time_a_dish_and_the_hatch() -> None:
     assert (kitchen.served, kitchen.held[0]) == (1, "")
 
 
+def test_cooks_neither_stand_on_one_cell_nor_pass_through_each_other() -> None:
+    kitchen = Kitchen("galley", [(1, 1), (1, 3)], ["up", "up"])
+    kitchen.play({0: "right", 1: "left"})
+    assert kitchen.places == [(1, 1), (1, 3)]
+    kitchen.play({0: "right", 1: "stay"})
+    kitchen.play({0: "right", 1: "left"})
+    assert kitchen.places == [(1, 2), (1, 3)]
+    kitchen.play({0: "right", 1: "right"})
+    assert kitchen.places == [(1, 3), (1, 4)]
+
+
 def test_two_who_use_one_pot_at_once_get_in_each_others_way() -> None:
     kitchen = Kitchen("island", [(1, 4), (1, 4)], ["up", "up"], ["onion", "onion"])
     kitchen.play({0: "use", 1: "use"})
