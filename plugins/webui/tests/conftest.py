@@ -8,7 +8,7 @@ import pytest
 from vlgym_webui.browser import Browser, Render
 from vlgym_webui.steps import Interaction
 
-from vlgym.chromium import BrowserPool
+from vlgym.chromium import BrowserPool, Limits
 
 
 @pytest.fixture(scope="session")
@@ -17,6 +17,14 @@ def pool() -> Iterator[BrowserPool[Browser]]:
     pool = BrowserPool(Browser)
     yield pool
     pool.close()
+
+
+@pytest.fixture(scope="session")
+def unhurried() -> Iterator[Browser]:
+    """A browser without limits on time, for tests whose outcome must not depend on how busy the machine is."""
+    browser = Browser(Limits(wall_s=100, cpu_s=100))
+    yield browser
+    browser.close()
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from vlgym_webui.aes import AREA_EXPONENT, LOSSES, box_overlaps, match_elements, score_element, score_pages
 from vlgym_webui.style_table import FILTERS, METHODS, PROPERTIES, compare, expand, filter_value
@@ -16,18 +16,13 @@ from vlgym_webui.tables import Element, Table, select_targets
 
 STYLES = {
     "text": "Send the letter", "color": "rgb(10, 20, 30)", "background-color": "rgb(200, 100, 50)",
-    "background-image": "none",
-    "background-repeat": "repeat", "background-size": "20px 40px", "border-top-width": "2px",
-    "border-right-width": "2px",
-    "border-bottom-width": "2px", "border-left-width": "2px", "border-top-color": "rgb(1, 2, 3)",
-    "border-top-style": "solid",
-    "border-top-left-radius": "8px", "border-top-right-radius": "8px", "border-bottom-right-radius": "8px",
-    "border-bottom-left-radius": "8px", "font-size": "16px", "font-weight": "400", "font-family": "Arial",
-    "font-style": "normal",
-    "letter-spacing": "2px", "tab-size": "8", "display": "block", "width": "100px", "height": "50px", "class": "a",
-    "src": "x",
-    "type": "text", "placeholder": "Name", "value": "Ada", "text-shadow": "none", "outline-width": "1px",
-    "outline-style": "solid",
+    "background-image": "none", "background-repeat": "repeat", "background-size": "20px 40px",
+    "border-top-width": "2px", "border-right-width": "2px", "border-bottom-width": "2px", "border-left-width": "2px",
+    "border-top-color": "rgb(1, 2, 3)", "border-top-style": "solid", "border-top-left-radius": "8px",
+    "border-top-right-radius": "8px", "border-bottom-right-radius": "8px", "border-bottom-left-radius": "8px",
+    "font-size": "16px", "font-weight": "400", "font-family": "Arial", "font-style": "normal", "letter-spacing": "2px",
+    "tab-size": "8", "display": "block", "width": "100px", "height": "50px", "class": "a", "src": "x", "type": "text",
+    "placeholder": "Name", "value": "Ada", "text-shadow": "none", "outline-width": "1px", "outline-style": "solid",
     "outline-color": "rgb(0, 0, 0)", "box-shadow": "rgba(0, 0, 0, 0.5) 1px 2px 4px 8px",
 }  # fmt: skip
 
@@ -116,34 +111,20 @@ def test_the_weight_of_an_element_is_its_area_to_the_published_power() -> None:
 
 
 DAMAGE = {
-    "text": ("Send the letters", 6.8, 1.0),
-    "color": ("rgb(10, 20, 158)", 30, 1 / 6),
-    "background-color": ("rgb(200, 100, 178)", 59, 1 / 6),
-    "background-repeat": ("no-repeat", 24.5, 1.0),
-    "background-size": ("20px 20px", 14.3, 0.25),
-    "background-image": ("url(abc)", 12.6, 1.0),
-    "font-size": ("12px", 9.8, 0.25),
-    "font-weight": ("700", 2.1, 1.0),
-    "font-family": ("Courier", 94.6, 1.0),
-    "font-style": ("italic", 94.6, 1.0),
-    "letter-spacing": ("1px", 67, 0.5),
-    "tab-size": ("4", 50.8, 1.0),
-    "display": ("flex", 51, 1.0),
-    "width": ("80px", 31.92, 0.2),
-    "height": ("75px", 31.92, 0.5),
-    "border-top-width": ("3px", 2.1, 0.5),
-    "border-top-color": ("rgb(1, 130, 3)", 16.9, 1 / 6),
-    "border-top-style": ("dashed", 79.2, 1.0),
-    "border-top-left-radius": ("6px", 100, 0.25),
-    "outline-style": ("dotted", 79.2, 1.0),
-    "outline-width": ("2px", 2.1, 1.0),
+    "text": ("Send the letters", 6.8, 1.0), "color": ("rgb(10, 20, 158)", 30, 1 / 6),
+    "background-color": ("rgb(200, 100, 178)", 59, 1 / 6), "background-repeat": ("no-repeat", 24.5, 1.0),
+    "background-size": ("20px 20px", 14.3, 0.25), "background-image": ("url(abc)", 12.6, 1.0),
+    "font-size": ("12px", 9.8, 0.25), "font-weight": ("700", 2.1, 1.0), "font-family": ("Courier", 94.6, 1.0),
+    "font-style": ("italic", 94.6, 1.0), "letter-spacing": ("1px", 67, 0.5), "tab-size": ("4", 50.8, 1.0),
+    "display": ("flex", 51, 1.0), "width": ("80px", 31.92, 0.2), "height": ("75px", 31.92, 0.5),
+    "border-top-width": ("3px", 2.1, 0.5), "border-top-color": ("rgb(1, 130, 3)", 16.9, 1 / 6),
+    "border-top-style": ("dashed", 79.2, 1.0), "border-top-left-radius": ("6px", 100, 0.25),
+    "outline-style": ("dotted", 79.2, 1.0), "outline-width": ("2px", 2.1, 1.0),
     "outline-color": ("rgb(0, 0, 128)", 16.9, 1 / 6),
-    "box-shadow": ("rgba(0, 0, 0, 0.5) 1px 2px 4px 4px", 56.7, 0.5 / 6),
-    "src": ("y", 12.6, 1.0),
-    "type": ("email", 18.9, 1.0),
-    "placeholder": ("Names", 6.8, 1.0),
-    "value": ("Bob", 6.8, 1.0),
-}
+    "box-shadow": ("rgba(0, 0, 0, 0.5) 1px 2px 4px 4px", 56.7, 0.5 / 6), "src": ("y", 12.6, 1.0),
+    "type": ("email", 18.9, 1.0), "placeholder": ("Names", 6.8, 1.0), "value": ("Bob", 6.8, 1.0),
+}  # fmt: skip
+"""Style -> its damaged value, the published weight, and what is lost of it."""
 
 
 @pytest.mark.parametrize("name", DAMAGE)
@@ -156,12 +137,6 @@ def test_each_single_style_change_lowers_the_score_by_what_its_weight_says(name:
     assert report.losses["Attr"] == pytest.approx(100 - report.score)
 
 
-def test_every_property_with_a_similarity_is_covered_by_the_damage_table() -> None:
-    sided = {name for name in PROPERTIES if name.startswith("border-")}
-    rest = {"has_text", "class", "text-shadow", "background-linear-gradient"}
-    assert set(PROPERTIES) - set(DAMAGE) - sided - rest == set()
-
-
 def test_a_shorthand_counts_as_the_mean_of_its_parts() -> None:
     target = element(methods="border-radius")
     found = changed(target, border_top_left_radius="4px")
@@ -169,32 +144,6 @@ def test_a_shorthand_counts_as_the_mean_of_its_parts() -> None:
     assert score_element(target, found, compat=False) == pytest.approx((87.5 + 46) / 146)
 
 
-def test_methods_that_say_nothing_are_ignored() -> None:
-    target = element(methods="padding|margin-top|left|transition|z-index")
-    assert score_element(target, changed(target, color="rgb(0, 0, 0)"), compat=False) == 1
-
-
-def test_damage_lowers_the_score_step_by_step() -> None:
-    page = list(PAGE)
-    scores = [score_pages([PAGE], [tuple(page)]).score]
-    for position in range(len(page)):
-        for change in (
-            {"color": "rgb(90, 90, 90)"},
-            {"font_size": "9px"},
-            {"width": "70px"},
-            {"background_color": "rgb(90, 90, 90)"},
-        ):
-            page[position] = changed(page[position], **change)
-            scores.append(score_pages([PAGE], [tuple(page)]).score)
-    while page:
-        page.pop()
-        scores.append(score_pages([PAGE], [tuple(page)]).score)
-    assert scores == sorted(scores, reverse=True)
-    assert scores[-1] == 0
-    assert len(set(scores)) >= 9
-
-
-@settings(deadline=None, max_examples=60)
 @given(
     st.lists(
         st.tuples(
@@ -347,16 +296,9 @@ def test_the_published_form_drops_targets_whose_filter_it_does_not_know() -> Non
 def test_the_table_has_the_published_weights() -> None:
     published = {
         "has_text": 44, "text": 6.8, "color": 30, "background-color": 59, "background-image": 12.6,
-        "background-repeat": 24.5,
-        "background-size": 14.3, "background-linear-gradient": 18, "type": 18.9, "border-left-color": 16.9,
-        "border-left-width": 2.1,
-        "border-left-style": 79.2, "border-top-left-radius": 100, "font-family": 94.6, "font-size": 9.8,
-        "font-weight": 2.1,
-        "height": 31.92, "tab-size": 50.8, "letter-spacing": 67, "class": 66.6, "text-shadow": 83, "box-shadow": 56.7,
-        "display": 51,
+        "background-repeat": 24.5, "background-size": 14.3, "background-linear-gradient": 18, "type": 18.9,
+        "border-left-color": 16.9, "border-left-width": 2.1, "border-left-style": 79.2, "border-top-left-radius": 100,
+        "font-family": 94.6, "font-size": 9.8, "font-weight": 2.1, "height": 31.92, "tab-size": 50.8,
+        "letter-spacing": 67, "class": 66.6, "text-shadow": 83, "box-shadow": 56.7, "display": 51,
     }  # fmt: skip
     assert {name: PROPERTIES[name].weight for name in published} == published
-
-
-def test_elements_survive_json() -> None:
-    assert [Element.from_dict(e.to_dict()) for e in PAGE] == list(PAGE)

@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,14 +43,11 @@ def seen(evaluation: Evaluation) -> tuple[float, str | None, tuple[bytes | None,
 
 VICTIMS: dict[str, tuple[Callable[[Browser], psutil.Process], int]] = {
     "Chromium": (chromium_of, signal.SIGKILL),
-    "its driver": (lambda browser: find(browser, "chromedriver --port"), signal.SIGKILL),
-    "its network": (lambda browser: find(browser, "network.mojom"), signal.SIGKILL),
-    "what starts renderers": (lambda browser: find(browser, "--type=zygote --enable"), signal.SIGKILL),
     "a stopped Chromium": (chromium_of, signal.SIGSTOP),
 }
 
 
-@pytest.mark.parametrize("victim", VICTIMS)
+@pytest.mark.parametrize("victim", ["Chromium", pytest.param("a stopped Chromium", marks=pytest.mark.exhaustive)])
 def test_a_browser_lost_between_two_pages_costs_the_second_one_nothing(studio: Studio, victim: str) -> None:
     find_victim, blow = VICTIMS[victim]
     with studio.pool.borrow() as browser:
@@ -60,13 +56,12 @@ def test_a_browser_lost_between_two_pages_costs_the_second_one_nothing(studio: S
     assert (evaluation.report.score, evaluation.failure) == (pytest.approx(100), None)
 
 
-@pytest.mark.parametrize("delay_s", [0.1, 0.4])
-def test_a_driver_lost_while_a_page_is_rendered_changes_nothing(studio: Studio, delay_s: float) -> None:
+def test_a_driver_lost_while_a_page_is_rendered_changes_nothing(studio: Studio) -> None:
     code = {"index.html": "<h1>Words</h1>"}
     undisturbed = seen(Studio(studio.pool).evaluate(PROJECT, code))
     with studio.pool.borrow() as browser:
         driver = find(browser, "chromedriver --port").pid
-    killer = threading.Timer(delay_s, os.kill, (driver, signal.SIGKILL))
+    killer = threading.Timer(0.2, os.kill, (driver, signal.SIGKILL))
     killer.start()
     assert seen(studio.evaluate(PROJECT, code)) == undisturbed
     killer.join()
@@ -96,12 +91,3 @@ def test_a_page_that_no_browser_survives_fails_after_three_and_is_not_remembered
     finally:
         pool.close()
         living.pool.close()
-
-
-def test_a_page_that_loops_for_ever_is_blamed_at_once(studio: Studio) -> None:
-    started = studio.pool.started
-    begun = time.monotonic()
-    evaluation = studio.evaluate(PROJECT, {"index.html": "<script>for (;;) ;</script>"})
-    assert evaluation.failure == "timeout"
-    assert studio.pool.started <= started + 1
-    assert time.monotonic() - begun < 15

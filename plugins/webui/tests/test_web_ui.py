@@ -17,7 +17,6 @@ from vlgym_webui.tables import select_targets
 from vlgym.env import VLEnv
 from vlgym.errors import UserError
 from vlgym.making import make
-from vlgym.seeding import episode_seed
 from vlgym.spaces import MAX_TEXT
 
 ID = "vlgym/WebUI-v0"
@@ -37,7 +36,9 @@ def make_env() -> Iterator[Callable[..., VLEnv]]:
         env.close()
 
 
-@pytest.mark.parametrize("name", list_projects())
+@pytest.mark.parametrize(
+    "name", ["tabs", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in list_projects())]
+)
 def test_the_ground_truths_own_code_scores_100_and_every_interaction_shows_something(name: str) -> None:
     project = load_project(name)
     evaluation = STUDIO.evaluate(project, project.code())
@@ -47,9 +48,8 @@ def test_the_ground_truths_own_code_scores_100_and_every_interaction_shows_somet
     assert all(select_targets(tables, moment, compat=False) for moment in range(len(tables)))
 
 
-@pytest.mark.parametrize("planner", ["online", "global"])
-def test_the_oracle_wins_in_one_reply_under_both_planners(make_env: Callable[..., VLEnv], planner: str) -> None:
-    env = make_env(planner=planner, project="accordion")
+def test_the_oracle_wins_in_one_reply(make_env: Callable[..., VLEnv]) -> None:
+    env = make_env(project="accordion")
     env.reset(seed=1)
     _, reward, terminated, truncated, info = env.step(env.solve())
     assert (terminated, truncated, info["success"]) == (True, False, True)
@@ -73,17 +73,6 @@ def test_the_global_planner_ends_after_one_reply_and_reads_code_blocks(make_env:
     assert (terminated, truncated) == (False, True)
     assert 0.5 < reward < 0.95
     assert info["score"] == pytest.approx(100 * reward)
-
-
-def test_random_play_scores_nothing(make_env: Callable[..., VLEnv]) -> None:
-    env = make_env()
-    for index in range(3):
-        env.reset(seed=episode_seed(ID, "train", index))
-        for _ in range(5):
-            info = env.step(env.action_space.sample())[4]
-            assert not info["invalid_action"]
-        assert info["score"] == 0
-        assert env.episode_return == 0
 
 
 def test_rewards_are_changes_of_the_score_and_add_up_to_it(make_env: Callable[..., VLEnv]) -> None:
@@ -139,9 +128,6 @@ def test_losses_name_what_went_wrong(make_env: Callable[..., VLEnv]) -> None:
     assert info["invalid_action"]
     info = env.step(write_action({"style.css": "p { color: red }"}))[4]
     assert (info["losses"]["Ren"], info["page"]) == (100, "no_html")
-    info = env.step(write_action({"index.html": "<script>for (;;) ;</script>"}))[4]
-    assert (info["losses"]["Ren"], info["page"]) == (100, "timeout")
-    assert info["failures"]["timeout"] == 1
     info = env.step(write_action({"index.html": "<div class='tab'>Overview</div>"}))[4]
     assert info["losses"]["Act"] > 10
     assert info["interactions"] == ["not_found: .tab-2", "not_found: .tab-3"]
@@ -162,24 +148,6 @@ def test_a_hostile_reply_is_a_counted_failure_and_the_next_one_is_scored(make_en
     assert env.step(env.solve())[4]["success"]
 
 
-def test_seeds_of_a_split_draw_only_its_projects(make_env: Callable[..., VLEnv]) -> None:
-    env = make_env()
-    for split in ("train", "val", "test"):
-        drawn = {env.reset(seed=episode_seed(ID, split, index))[1]["project"] for index in range(40)}
-        assert drawn <= set(list_projects(split))
-        assert len(drawn) >= 4
-
-
-def test_a_state_is_restored_with_its_project_and_score(make_env: Callable[..., VLEnv]) -> None:
-    env, other = make_env(), make_env()
-    env.reset(seed=episode_seed(ID, "test", 3))
-    env.step(write_action({"index.html": "<h1>Some words</h1>"}))
-    other.reset(seed=7)
-    _, info = other.set_state(env.get_state())
-    assert info["project"] == env.project.name
-    assert info["score"] == env.score()
-
-
 def test_the_published_scoring_is_a_setting(make_env: Callable[..., VLEnv]) -> None:
     scores = {}
     for compat in (None, "magebench"):
@@ -190,13 +158,6 @@ def test_the_published_scoring_is_a_setting(make_env: Callable[..., VLEnv]) -> N
         scores[compat] = env.step(write_action({**code, "script.js": "1;"}))[4]["score"]
     assert scores["magebench"] == pytest.approx(100)
     assert scores[None] < 95
-
-
-def test_one_picture_is_larger_than_all(make_env: Callable[..., VLEnv]) -> None:
-    boards = [make_env(pictures=pictures, project="tabs").reset(seed=1)[0]["image"] for pictures in ("all", "first")]
-    white = [int((board > 220).all(axis=-1).sum()) for board in boards]
-    assert white[1] > 0
-    assert not np.array_equal(*boards)
 
 
 def test_nothing_is_started_by_construction_and_reset() -> None:
@@ -236,16 +197,6 @@ def test_forked_processes_score_with_browsers_of_their_own() -> None:
 def test_a_wrong_argument_names_the_nearest_right_one(kwargs: dict[str, str], words: str) -> None:
     with pytest.raises(UserError, match=words):
         make(ID, **kwargs)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"), [({"projekt": "tabs"}, "Nearest: project"), ({"split": "tst"}, "Nearest: test")]
-)
-def test_a_wrong_option_of_reset_names_the_nearest_right_one(
-    make_env: Callable[..., VLEnv], options: dict[str, str], words: str
-) -> None:
-    with pytest.raises(UserError, match=words):
-        make_env().reset(seed=1, options=options)
 
 
 def test_a_magebench_folder_with_a_long_description_and_no_pictures_plays(
