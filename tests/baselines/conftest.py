@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,16 +24,21 @@ from devices import CHOSEN, DEVICE  # noqa: E402
 from pretend import accelerator  # noqa: E402
 from publish import build_foreign  # noqa: E402
 from samples import INSTRUCTIONS, messages, picture  # noqa: E402
+from stage import FINISHED  # noqa: E402
 
+from baselines import vldac  # noqa: E402
 from baselines.engine.engine import Engine  # noqa: E402
 from baselines.models.load import load_family  # noqa: E402
 from baselines.models.tiny import SMALLEST, build_tiny  # noqa: E402
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _one_thread():
-    """More threads than idle cores make a small model several times slower."""
+def _cheap():
+    """More threads than idle cores make a small model several times slower; bounds of curves take few episodes."""
     torch.set_num_threads(1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("baselines.learning.evaluation.FLOOR_EPISODES", 2)
+        yield
 
 
 def pytest_collection_modifyitems(items):
@@ -72,6 +78,14 @@ def model_folder(tmp_path_factory):
 def foreign(tmp_path_factory):
     """Folder of a saved chat model of a family that our engine does not know."""
     return build_foreign(tmp_path_factory.mktemp("foreign"))
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory):
+    """Folder of a run of `stage.FINISHED` without a stop. Tests that change it copy it."""
+    out = tmp_path_factory.mktemp("finished") / "run"
+    vldac.train(replace(FINISHED, out=out))
+    return out
 
 
 @pytest.fixture

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 
+from baselines import vldac
 from baselines.engine.engine import Engine
 from baselines.engine.policy import ModelPolicy
 from baselines.learning.environments import Environments
 from baselines.learning.warm_start import WarmConfig
 from baselines.learning.weights import AllWeights
 from baselines.models.load import load_family
+from baselines.runs.checkpoint import checkpoints
 from baselines.runs.distributed import ALONE, World
+from baselines.runs.logs import read_rows
 
 ENV = "vlgym/NumberLine-v0"
 SMALL: dict[str, Any] = {
@@ -28,9 +34,45 @@ SMALL: dict[str, Any] = {
     "save_every": 1,
     "image_tokens": 4,
     "max_new_tokens": 12,
-    "warm": WarmConfig(steps=3, samples=64, batch=8, check_every=50),
+    "warm": WarmConfig(steps=3, samples=64, batch=8, check_every=50, val_episodes=2),
     "threads": 1,
 }
+
+FINISHED = replace(
+    vldac.Config(**SMALL), num_envs=2, minibatch=6, value_warmup=1, final_lr=1.0, record_every=1,
+    env_kwargs=("max_turns=4",),
+)  # fmt: skip
+"""Of the run of the fixture `finished`: episodes of four turns in rollouts of three steps."""
+
+
+def rows_of(out: Path) -> list[dict[str, Any]]:
+    """The log of a run without its times."""
+    return [
+        {k: v for k, v in row.items() if not k.startswith(("seconds", "speed"))} for row in read_rows(out / "log.jsonl")
+    ]
+
+
+def files_of(folders: Iterable[Path]) -> dict[str, bytes]:
+    """Name -> bytes of all files."""
+    return {str(p.relative_to(f)): p.read_bytes() for f in folders for p in sorted(f.rglob("*")) if p.is_file()}
+
+
+def assert_same_end(one: Path, other: Path) -> None:
+    """Two runs left the same weights, optimizers, generators, log, evaluations, recordings and model, bit for bit."""
+    newest = [checkpoints(out / "checkpoints")[-1] for out in (one, other)]
+    assert newest[0].name == newest[1].name
+    states = [json.loads((path / "state.json").read_text()) for path in newest]
+    for state in states:
+        state["warm"].pop("seconds")
+    assert states[0] == states[1]
+    assert rows_of(one) == rows_of(other)
+    assert (newest[0] / "tensors.safetensors").read_bytes() == (newest[1] / "tensors.safetensors").read_bytes()
+    ends = [files_of([out / "model", out / "episodes"]) for out in (one, other)]
+    for found, out in zip(ends, (one, other), strict=True):
+        if (out / "evaluation.json").exists():
+            found["evaluation.json"] = (out / "evaluation.json").read_bytes()
+    assert ends[0].keys() == ends[1].keys()
+    assert [name for name, data in ends[0].items() if data != ends[1][name]] == []
 
 
 class Stage:

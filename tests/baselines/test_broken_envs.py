@@ -12,22 +12,14 @@ from stage import ENV, SMALL, on_stage
 
 from baselines import loop, vldac
 from baselines.learning.environments import Environments
-from baselines.learning.recording import EpisodeRecorder
-from baselines.learning.shared_evaluation import evaluate_shared
 from baselines.learning.warm_start import WarmConfig, collect
-from baselines.learning.worst_case import longest_prompt
 from baselines.models.load import load_family
-from baselines.runs.distributed import ALONE
 from baselines.vldac import Config
 from vlgym.env import VLEnv
 from vlgym.errors import FailedError
-from vlgym.evaluation import evaluate
-from vlgym.making import unwrap
-from vlgym.policies import RandomPolicy
 from vlgym.seeding import split_of
-from vlgym.types import Reply
 
-WHERE = pytest.mark.parametrize(("method", "call"), [("reset", 1), ("reset", 2), ("step", 1), ("step", 3)])
+WHERE = pytest.mark.parametrize(("method", "call"), [("reset", 1), ("step", 3)])
 
 
 @pytest.fixture
@@ -62,37 +54,6 @@ def test_every_group_has_its_episodes_whatever_breaks(break_at, method, call):
     assert all(batch.units)
 
 
-def test_groups_that_never_get_on_end_the_run(break_at):
-    learner = on_stage(loop, num_envs=2, group=2)
-    break_at("step")
-    learner.collect()
-    learner.collect()
-    with pytest.raises(FailedError, match="failed 3 times in a row, last with RuntimeError: the engine fell over"):
-        learner.collect()
-    assert len(learner.run.envs.failures) == 5
-
-
-@WHERE
-def test_a_recording_goes_on_where_an_environment_breaks_off_its_replay(tmp_path, break_at, method, call):
-    learner = on_stage(vldac, num_envs=1, rollout_steps=3)
-    recorder = EpisodeRecorder(tmp_path / "episodes", {"format": 3}, every=1, keep=9)
-    learner.collector.recorder = recorder
-    recorder.begin(1)
-    learner.collect()
-    state = recorder.get_state()
-    assert [len(opened["replies"]) for opened in state["open"].values()] == [3]
-    again = EpisodeRecorder(tmp_path / "episodes", {"format": 3}, every=1, keep=9)
-    broken = method == "step" or call == 1  # there is only one reset
-    break_at(method, call)
-    again.set_state(state, 1, learner.run.envs)
-    assert again.get_state() == state
-    kept, replayed = (
-        [(turn.turn, turn.text, turn.parse, turn.reward) for turn in each._open[ENV]] for each in (recorder, again)
-    )
-    assert replayed == kept
-    assert len(learner.run.envs.failures) == broken
-
-
 @WHERE
 def test_the_warm_start_imitates_no_turn_in_which_an_environment_broke(break_at, method, call):
     family, noted = load_family("tiny", image_tokens=4), []
@@ -100,44 +61,6 @@ def test_the_warm_start_imitates_no_turn_in_which_an_environment_broke(break_at,
     data, _ = collect([ENV], WarmConfig(samples=64, noise=0.0), 0, {}, family, None, noted.append)
     assert len(data) == (64 if method == "reset" else 80 - 1)  # 16 environments answer in each turn
     assert len(noted) == 1
-
-
-@WHERE
-def test_the_longest_prompt_is_found_all_the_same(break_at, method, call):
-    family = load_family("tiny", image_tokens=4)
-    whole, noted = longest_prompt([ENV, ENV], family, new_tokens=30), []
-    break_at(method, call)
-    assert len(longest_prompt([ENV, ENV], family, new_tokens=30, on_failure=noted.append)) == len(whole)
-    assert len(noted) == 1
-
-
-class Oracle(RandomPolicy):
-    """Takes part in the protocol of several processes."""
-
-    name = "oracle"
-
-    def reply(self, turns):
-        return [Reply(unwrap(turn.env).solve()) for turn in turns]
-
-    def in_step(self):
-        return self
-
-
-@pytest.mark.parametrize(("method", "call"), [("reset", 1), ("reset", 4), ("step", 1), ("step", 7), ("step", 8)])
-def test_held_out_episodes_that_processes_share_are_played_again(break_at, method, call):
-    options: dict[str, Any] = {"episodes": 5, "num_envs": 2, "env_kwargs": {}}
-    whole, noted = evaluate(ENV, Oracle(), split="test", **options), []
-    break_at(method, call)
-    assert evaluate_shared(ENV, Oracle(), ALONE, split_name="test", on_failure=noted.append, **options) == whole
-    assert len(noted) == 1
-
-
-def test_shared_held_out_episodes_end_at_three_failures_in_a_row(break_at):
-    break_at("step")
-    with pytest.raises(FailedError, match="failed 3 times in a row"):
-        evaluate_shared(
-            ENV, Oracle(), ALONE, episodes=2, num_envs=2, env_kwargs={}, split_name="test", on_failure=lambda _: None
-        )
 
 
 def read_failures(out) -> list[dict[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import resource
 import signal
@@ -12,31 +11,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from processes import begin, end
-from safetensors.torch import load_file
-from stage import SMALL
+from stage import FINISHED, assert_same_end
 
 from baselines import vldac
 from baselines.learning import command
 from baselines.runs.checkpoint import checkpoints
-from baselines.runs.logs import read_rows
 
-CONFIG = replace(vldac.Config(**SMALL), updates=2, num_envs=2, rollout_steps=2, minibatch=4, value_warmup=0)
 MOMENTS = {
-    "in the first checkpoint": ("baselines.runs.checkpoint.save_file", 1, "checkpoints/.update-000000.part"),
-    "after an older checkpoint was hidden": ("shutil.rmtree", 1, "checkpoints/.update-000000.gone"),
-    "after the last checkpoint was moved away": ("os.replace", 10, "checkpoints/.update-000002.old"),
-    "in evaluation.json": ("baselines.runs.folder.write_whole", 3, "evaluation.json.part"),
-    "while the curve is drawn": ("baselines.runs.curve.write_whole", 1, "curve.png.part"),
+    "after the last checkpoint was moved away": ("os.replace", 20, "checkpoints/.update-000004.old"),
     "while the model is exported": ("baselines.models.lora.processor_files", 1, ".model.part"),
 }
 """What is being done: the function, its how manieth call, and what it leaves half done."""
 
 
 def end_at(place: str, count: int, number: signal.Signals) -> None:
-    """Let this process get a signal when a function is called for the `count`-th time; a file that the function is to
-    write is half written then."""
+    """Let this process get a signal when a function is called for the `count`-th time."""
     module_name, name = place.rsplit(".", 1)
     module = importlib.import_module(module_name)
     function, calls = getattr(module, name), [0]
@@ -44,8 +34,6 @@ def end_at(place: str, count: int, number: signal.Signals) -> None:
     def patched(*args: Any, **kwargs: Any) -> Any:
         calls[0] += 1
         if calls[0] == count:
-            if name == "write_whole":
-                args[0].with_name(f"{args[0].name}.part").write_bytes(b"half")
             os.kill(os.getpid(), number)
         return function(*args, **kwargs)  # SIGTERM only asks
 
@@ -57,76 +45,41 @@ def train_until(out: Path, place: str, count: int, number: signal.Signals, log: 
 
     def work() -> None:
         end_at(place, count, number)
-        command.main(vldac.Config, lambda _: vldac.train(replace(CONFIG, out=out)), None)
+        command.main(vldac.Config, lambda _: vldac.train(replace(FINISHED, out=out)), None)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.argv", ["vldac"])
         return end(begin(1, work, log), log)[0]
 
 
-def end_of(out: Path):
-    """What a run left that must not depend on stops."""
-    tensors = load_file(checkpoints(out / "checkpoints")[-1] / "tensors.safetensors")
-    rows = [
-        {k: v for k, v in row.items() if not k.startswith(("seconds", "speed"))} for row in read_rows(out / "log.jsonl")
-    ]
-    return tensors, rows, json.loads((out / "evaluation.json").read_text())
-
-
-def assert_same_end(a: Path, b: Path) -> None:
-    first, second = end_of(a), end_of(b)
-    assert first[1:] == second[1:]
-    assert first[0].keys() == second[0].keys()
-    assert all(torch.equal(first[0][name], second[0][name]) for name in first[0])
-    for name in ("curve.png", "model/model.safetensors"):
-        assert (b / name).read_bytes() == (a / name).read_bytes()
-    assert not [path for path in (b / "checkpoints").iterdir() if path.name.startswith(".")]
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """A run without a stop."""
-    out = tmp_path_factory.mktemp("runs") / "run"
-    vldac.train(replace(CONFIG, out=out))
-    return out
-
-
 def go_on(out: Path) -> None:
     """As a user would: with --resume, or by the same command where there is nothing to resume."""
     saved = checkpoints(out / "checkpoints")
-    vldac.train(vldac.Config(out=out, resume=True) if saved else replace(CONFIG, out=out))
+    vldac.train(vldac.Config(out=out, resume=True) if saved else replace(FINISHED, out=out))
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_run_killed_at_its_worst_moment_goes_on_to_the_same_end(moment, whole, tmp_path):
+def test_a_run_killed_at_its_worst_moment_goes_on_to_the_same_end(moment, finished, tmp_path):
     out = tmp_path / "run"
     place, count, half = MOMENTS[moment]
     status, told = train_until(out, place, count, signal.SIGKILL, tmp_path / "log")
     assert status == -signal.SIGKILL, told
     assert (out / half).exists(), sorted(path.name for path in out.rglob("*"))
     go_on(out)
-    assert_same_end(whole, out)
+    assert_same_end(finished, out)
 
 
-def test_sigterm_saves_and_ends_with_143(whole, tmp_path):
+def test_sigterm_saves_and_ends_with_143(finished, tmp_path):
     out = tmp_path / "run"
     status, told = train_until(out, "baselines.runs.logs.summary", 1, signal.SIGTERM, tmp_path / "log")
     assert status == 143
     assert f"stopped after update 1. Go on: python -m baselines.vldac --resume --out {out}" in told
     assert checkpoints(out / "checkpoints")[-1].name == "update-000001"
     go_on(out)
-    assert_same_end(whole, out)
+    assert_same_end(finished, out)
 
 
-def test_sigterm_in_the_warm_start_ends_with_143(tmp_path):
-    place = ("baselines.learning.warm_start.validate", 1, signal.SIGTERM)
-    status, told = train_until(tmp_path / "run", *place, tmp_path / "log")
-    assert status == 143
-    assert "the same command begins it again" in told
-    assert told.endswith("error: stopped by SIGTERM.\n")
-
-
-def test_a_full_disk_is_one_line_and_the_run_goes_on_when_there_is_room(whole, tmp_path):
+def test_a_full_disk_is_one_line_and_the_run_goes_on_when_there_is_room(finished, tmp_path):
     out = tmp_path / "run"
     train_until(out, "baselines.runs.logs.summary", 2, signal.SIGKILL, tmp_path / "log")
 
@@ -144,4 +97,4 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_when_there_is_room(whole, t
     assert "Traceback" not in told
     assert sorted(path.name for path in (out / "checkpoints").iterdir()) == ["update-000000", "update-000001"]
     go_on(out)
-    assert_same_end(whole, out)
+    assert_same_end(finished, out)

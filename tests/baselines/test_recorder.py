@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import math
-import weakref
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,13 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from stage import SMALL
 
-from baselines import vldac
 from baselines.engine.policy import Sample
 from baselines.learning.batch import lay_out
-from baselines.learning.recording import FOLDER, EpisodeRecorder, make_recorder, recordings
-from baselines.runs.distributed import World
+from baselines.learning.recording import FOLDER, EpisodeRecorder, recordings
 from vlgym.trajectory import TrajectoryWriter, read_trajectories
 from vlgym.types import LearnerNotes, StepRecord
 
@@ -55,32 +50,6 @@ def test_of_environments_of_one_id_the_first_is_recorded_in_every_update(recorde
     assert [play(recorder, update, range(2 * update - 2, 2 * update)) for update in (1, 2, 3)] == [[0], [2], [4]]
 
 
-def test_an_environment_whose_episode_began_earlier_is_not_taken_in_place_of_the_first(
-    recorder: EpisodeRecorder,
-) -> None:
-    """The second one begins an episode while the first is in the middle of one that is not recorded."""
-    recorder.begin(1)
-    recorder.see([turn(0, 1), turn(1, 0)])
-    recorder.see([turn(0, 2), turn(1, 1)])
-    recorder.see([turn(0, 3), turn(1, 2)])
-    written = recorder.end(1)
-    assert written is not None
-    assert [episode[0].episode for episode in read_trajectories(written)] == [2]
-
-
-def test_what_a_learner_keeps_with_a_turn_is_not_kept_with_its_recording(recorder: EpisodeRecorder) -> None:
-    class Tensors:
-        pass
-
-    kept, prompt = Tensors(), Tensors()
-    alive = [weakref.ref(kept), weakref.ref(prompt)]
-    recorder.begin(1)
-    recorder.see([turn(0, 0, extra=kept, final_messages=[prompt])])
-    del kept, prompt
-    gc.collect()
-    assert [reference() for reference in alive] == [None, None]
-
-
 def test_a_turn_gets_the_notes_of_its_own_row_of_the_batch(recorder: EpisodeRecorder, tmp_path: Path) -> None:
     """Two turns of a rollout of four rows; of the third one the learner knows nothing."""
     tokenizer = SimpleNamespace(decode=lambda ids, **_: f"<{ids[0]}>")
@@ -107,8 +76,3 @@ def test_going_on_deletes_what_a_lost_future_recorded_and_halves_and_nothing_els
     recorder.set_state(None, 2, envs=None)  # type: ignore[arg-type]
     assert [path.name for path in recorder.folder.iterdir()] == ["update-000002"]
     assert [path.name for path in recordings(recorder.folder)] == ["update-000002"]
-
-
-def test_of_several_processes_the_first_alone_records(tmp_path: Path) -> None:
-    config = replace(vldac.Config(**SMALL), record_every=3)
-    assert [make_recorder(config, tmp_path, {}, World(rank, 3)).every for rank in range(3)] == [3, 0, 0]

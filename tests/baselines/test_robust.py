@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,53 +13,39 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
-from stage import SMALL, on_stage
+from stage import FINISHED, SMALL, assert_same_end, on_stage
 
-from baselines import loop, vldac
+from baselines import vldac
 from baselines.learning.collect import Collector
-from baselines.learning.environments import Environments
 from baselines.learning.update import memory_advice
+from baselines.learning.warm_start import WarmConfig
 from baselines.runs import checkpoint, folder
-from baselines.runs.checkpoint import checkpoints, load_checkpoint, save_checkpoint
-from baselines.runs.logs import read_rows
+from baselines.runs.checkpoint import load_checkpoint, save_checkpoint
 from baselines.vldac import VLDAC, Config
-from vlgym.env_failures import FAILURES_IN_A_ROW
 from vlgym.errors import UserError
 
 ROOT = Path(__file__).parents[2]
-OPTIONS = [
-    "--env", "vlgym/NumberLine-v0", "--updates", "6", "--num-envs", "4", "--rollout-steps", "3", "--minibatch", "6",
-    "--image-tokens", "4", "--max-new-tokens", "12", "--eval-episodes", "3", "--save-every", "1", "--threads", "1",
-    "--warm.steps", "3", "--warm.samples", "64", "--warm.batch", "8", "--warm.check-every", "50",
-]  # fmt: skip
+OPTIONS = """
+    --env vlgym/NumberLine-v0 --env-kwargs max_turns=4 --updates 4 --num-envs 2 --rollout-steps 3 --minibatch 6
+    --epochs 2 --value-warmup 1 --final-lr 1.0 --image-tokens 4 --max-new-tokens 12 --eval-episodes 3 --save-every 1
+    --record-every 1 --threads 1 --warm.steps 3 --warm.samples 64 --warm.batch 8 --warm.check-every 50
+    --warm.val-episodes 2
+"""  # of FINISHED
 
 
-def test_a_run_that_is_killed_goes_on_from_its_newest_checkpoint_to_the_same_end(tmp_path):
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    command = [sys.executable, "-m", "baselines.vldac"]
-    subprocess.run([*command, *OPTIONS, "--out", str(whole)], cwd=ROOT, check=True, capture_output=True)
-    process = subprocess.Popen([*command, *OPTIONS, "--out", str(killed)], cwd=ROOT, stdout=subprocess.DEVNULL)
-    while not (killed / "checkpoints" / "update-000002").exists():
+def test_a_command_that_is_killed_goes_on_to_the_end_of_a_run_in_another_process(finished, tmp_path):
+    """The process is fresh and the moment is any: in a rollout, an update, or while a checkpoint is written."""
+    out = tmp_path / "killed"
+    command = [sys.executable, "-m", "baselines.vldac", *OPTIONS.split(), "--out", str(out)]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    while not (out / "checkpoints" / "update-000002").exists():
         assert process.poll() is None
         time.sleep(0.01)
-    time.sleep(0.05 * (os.getpid() % 7))  # wherever it then is: in a rollout, an update, or writing a checkpoint
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    assert not (killed / "model").exists()
-    subprocess.run([*command, "--resume", "--out", str(killed)], cwd=ROOT, check=True, capture_output=True)
-    logs = [
-        [
-            {name: value for name, value in row.items() if not name.startswith(("seconds", "speed"))}
-            for row in read_rows(folder / "log.jsonl")
-        ]
-        for folder in (whole, killed)
-    ]
-    assert logs[0] == logs[1]
-    first, second = (
-        load_file(checkpoints(folder / "checkpoints")[-1] / "tensors.safetensors") for folder in (whole, killed)
-    )
-    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert not (out / "model").exists()
+    vldac.train(Config(out=out, resume=True))
+    assert_same_end(finished, out)
 
 
 def test_a_crash_while_a_checkpoint_is_written_loses_nothing(tmp_path, monkeypatch):
@@ -81,14 +67,11 @@ def test_a_crash_while_a_checkpoint_is_written_loses_nothing(tmp_path, monkeypat
     assert load_checkpoint(tmp_path)[1]["update"] == 2
 
 
-def test_two_processes_cannot_work_in_one_runs_folder(tmp_path):
-    out = tmp_path / "run"
-    vldac.train(replace(Config(**SMALL), updates=1, eval_episodes=0, out=out))
-    lock = folder.claim(out)
-    with pytest.raises(UserError, match="Another process is at work"):
-        vldac.train(Config(out=out, resume=True, updates=2))
-    lock.close()
-    assert vldac.train(Config(out=out, resume=True, updates=2)).state.update == 2
+def test_two_processes_cannot_work_in_one_runs_folder(finished, tmp_path):
+    out = shutil.copytree(finished, tmp_path / "run")
+    with folder.claim(out), pytest.raises(UserError, match="Another process is at work"):
+        vldac.train(Config(out=out, resume=True))
+    assert vldac.train(Config(out=out, resume=True)).state.update == FINISHED.updates
 
 
 def break_env(env, at: int) -> None:
@@ -131,97 +114,16 @@ def test_a_broken_off_episode_bootstraps_with_the_value_of_its_last_state():
     assert batch.returns.tolist() == pytest.approx([3.5])
 
 
-def test_groups_survive_a_broken_environment_too():
-    learner = on_stage(loop, num_envs=4, group=2)
-    break_env(learner.collector.envs[2], 1)
-    batch, row = learner.collect()
-    assert len(batch.units) == 4
-    assert len(batch.units[2]) == 1
-    assert row["episode/count"] == 4
-    assert len(learner.run.envs.failures) == 1
-    learner.collect()
-    assert len(learner.run.envs.failures) == 1
-
-
-def test_an_environment_that_never_works_ends_the_run_with_its_error():
-    learner = on_stage(vldac, num_envs=2)
-
-    def remake(index):
-        env = learner.run.envs.make(index)
-        break_env(env, 1)
-        return env
-
-    runner = learner.collector.runners[0]
-    runner.remake = remake
-    break_env(runner.slots[0].env, 1)
-    with pytest.raises(UserError, match=f"failed {FAILURES_IN_A_ROW} times in a row.*the engine fell over"):
-        learner.collect()
-
-
-def test_failures_are_written_to_the_runs_folder(tmp_path, monkeypatch):
-    made = Environments.make
-
-    def make_env(self, index):
-        env = made(self, index)
-        if index == 0 and not (tmp_path / "once").exists():
-            (tmp_path / "once").touch()
-            break_env(env, 2)
-        return env
-
-    monkeypatch.setattr(Environments, "make", make_env)
-    out = tmp_path / "run"
-    vldac.train(replace(Config(**SMALL), updates=2, eval_episodes=0, out=out))
-    (failure,) = map(json.loads, (out / "failures.jsonl").read_text().splitlines())
-    assert (failure["update"], failure["turn"]) == (1, 1)
-    assert [json.loads(line)["env/failures"] for line in (out / "log.jsonl").read_text().splitlines()] == [1.0, 0.0]
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
-        RuntimeError("[enforce fail at alloc_cpu.cpp:117] . DefaultCPUAllocator: can't allocate memory: you tried ..."),
-    ],
-)
-def test_running_out_of_memory_names_the_micro_batch_to_try(tmp_path, monkeypatch, error):
+def test_running_out_of_memory_names_the_micro_batch_to_try(tmp_path, monkeypatch):
     def fail(self, batch, update):
-        raise error
+        raise RuntimeError("[enforce fail at alloc_cpu.cpp:117] . DefaultCPUAllocator: can't allocate memory: ...")
 
     monkeypatch.setattr(VLDAC, "learn", fail)
     out = tmp_path / "run"
     with pytest.raises(UserError, match=r"Out of memory .*--resume --out .* --micro-batch 32, or with --recompute"):
-        vldac.train(replace(Config(**SMALL), eval_episodes=0, micro_batch=64, out=out))
-    monkeypatch.undo()
-    run = vldac.train(Config(out=out, resume=True, micro_batch=32, updates=1))
-    assert run.config.micro_batch == 32
-
-
-def test_a_run_that_recomputes_activations_ends_with_the_same_weights(tmp_path):
-    config = replace(Config(**SMALL), updates=1, value_warmup=0, eval_episodes=0)
-    kept = vldac.train(replace(config, out=tmp_path / "kept"))
-    again = vldac.train(replace(config, recompute=True, out=tmp_path / "again"))
-    assert again.weights.family.decoder.recompute
-    assert not kept.weights.family.decoder.recompute
-    for one, other in zip(kept.weights.parameters, again.weights.parameters, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
-
-
-def test_other_errors_are_not_taken_for_a_lack_of_memory():
+        vldac.train(replace(Config(**SMALL), eval_episodes=0, micro_batch=64, warm=WarmConfig(steps=0), out=out))
     with pytest.raises(RuntimeError, match="size mismatch"), memory_advice("try less"):
         raise RuntimeError("size mismatch")
-
-
-def test_double_buffering_plays_all_environments_and_resumes_exactly(tmp_path):
-    config = replace(Config(**SMALL), double_buffer=True, updates=2, final_lr=1.0, lr=3e-4, eval_episodes=0)
-    vldac.train(replace(config, out=tmp_path / "whole"))
-    vldac.train(replace(config, updates=1, out=tmp_path / "stopped"))
-    vldac.train(Config(out=tmp_path / "stopped", resume=True, updates=2))
-    first, second = (checkpoints(tmp_path / name / "checkpoints")[-1] for name in ("whole", "stopped"))
-    a, b = load_file(first / "tensors.safetensors"), load_file(second / "tensors.safetensors")
-    assert all(torch.equal(a[name], b[name]) for name in a)
-    state = json.loads((first / "state.json").read_text())
-    assert state["env_steps"] == 24
-    assert [len(runner["slots"]) for runner in state["collectors"][0]["runners"]] == [2, 2]
 
 
 def test_double_buffering_gives_every_environment_its_own_reply():
