@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -15,20 +16,19 @@ def make_fresh(folder: Path, sources: Sequence[Path]) -> Path:
 
     Heavy dependencies are shared from this environment by a path file.
     """
+    copies = []
     for number, source in enumerate(sources):
-        copy = folder / f"source-{number}"
-        subprocess.run(["cp", "-r", str(source), str(copy)], check=True)
-        wheel = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder)]
-        subprocess.run([*wheel, str(copy)], check=True, timeout=300)
-    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True, timeout=300)
+        copies.append(str(folder / f"source-{number}"))
+        shutil.copytree(source, copies[-1])
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")], check=True, timeout=300)
     python = folder / "venv" / "bin" / "python"
     ask = [str(python), "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"]
     site = Path(subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip())
     shared = {sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"]}
     (site / "shared.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in sorted(shared)))
-    built = [str(path) for path in sorted(folder.glob("*.whl"))]
-    if built:
-        subprocess.run([str(python), "-m", "pip", "install", "-q", "--no-deps", *built], check=True, timeout=300)
+    if copies:
+        install = [str(python), "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation"]
+        subprocess.run([*install, *copies], check=True, timeout=300)
     return python
 
 

@@ -1,4 +1,5 @@
-"""`vlgym new-plugin`: what it writes is built, installed into a fresh environment, certified, evaluated and trained."""
+"""A stranger's plugins, from `vlgym new-plugin` and from the documentation: built, installed into a fresh environment,
+certified, played and trained on."""
 
 from __future__ import annotations
 
@@ -15,10 +16,23 @@ from vlgym.cli.app import main
 from vlgym.errors import UserError
 from vlgym.scaffold import write_plugin
 from vlgym.testing import ALL_CHECKS, CHECKS
+from vlgym.trajectory import read_trajectories
 
 pytestmark = pytest.mark.xdist_group("new plugin")  # one worker, so that the environment is made once
-BOTH = "vlgym-tea-room,vlgym-card-table,vlgym-stone-pile"
+FIXTURES = Path(__file__).parent / "fixtures"
+PLUGINS = "vlgym-tea-room,vlgym-card-table,vlgym-stone-pile,vlgym-example,vlgym-tutorial"
 WORDS = ("stand", "take a card")
+PLAY = """
+import gymnasium, json
+
+arrow = gymnasium.make("vlgym:example/Arrow-v0")
+arrow.reset(seed=3)
+steps = [arrow.step(arrow.unwrapped.solve()) for _ in range(4)]
+table = gymnasium.make("vlgym:card-table/CardTable-v0").unwrapped
+table.reset(seed=1)
+print(json.dumps([[step[1] for step in steps], steps[-1][2], arrow.unwrapped.parser.name, table.actions,
+                  table.vlgym_spec.max_turns, table.vlgym_spec.reward_range]))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +48,15 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def python(written: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_fresh(tmp_path_factory.mktemp("fresh"), sorted(written.iterdir()))
+    sources = [*sorted(written.iterdir()), FIXTURES / "vlgym_example", FIXTURES / "vlgym_tutorial"]
+    return make_fresh(tmp_path_factory.mktemp("fresh"), sources)
+
+
+def run(python: Path, *words: str, cwd: Path, status: int = 0) -> str:
+    """Run the fresh environment's Python with only these plugins switched on; return what it said."""
+    done = run_fresh(python, *words, plugins=PLUGINS, cwd=cwd)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout
 
 
 def test_a_package_has_all_that_a_repository_needs(written: Path) -> None:
@@ -47,39 +69,46 @@ def test_a_package_has_all_that_a_repository_needs(written: Path) -> None:
     assert not [path for path in written.iterdir() if path.name.startswith(".")]  # nothing is left beside them
 
 
-def test_what_is_written_earns_the_whole_certificate_without_a_warning(python: Path) -> None:
-    done = run_fresh(python, "-m", "vlgym", "check", "tea-room/TeaRoom-v0", "--json", plugins=BOTH)
-    assert done.returncode == 0, done.stdout + done.stderr
-    certificate = json.loads(done.stdout)[0]
-    assert certificate["passed"]
-    assert len(certificate["checks"]) == len(CHECKS)
-    assert not [check for check in certificate["checks"] if check.get("warning")]
+def test_their_own_tests_pass_and_hold_the_certificate(python: Path, written: Path) -> None:
+    for name, tests in (("tea-room", 6 + len(CHECKS)), ("stone-pile", 17 + len(ALL_CHECKS))):
+        said = run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=written / f"vlgym-{name}")
+        assert f"{tests} passed" in said
+        assert "warning" not in said  # no property is warned of
 
 
-@pytest.mark.parametrize(
-    ("name", "own", "checks"), [("tea-room", 6, CHECKS), ("card-table", 1, CHECKS), ("stone-pile", 17, ALL_CHECKS)]
-)
-def test_its_own_tests_pass_and_hold_the_certificate(
-    python: Path, written: Path, name: str, own: int, checks: dict[str, object]
-) -> None:
-    folder = written / f"vlgym-{name}"
-    done = run_fresh(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", plugins=BOTH, cwd=folder)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{own + len(checks)} passed" in done.stdout
-    assert "warning" not in done.stdout  # no property of what is written is warned of
+def test_installed_plugins_are_listed_as_external_and_earn_the_certificate(python: Path, tmp_path: Path) -> None:
+    rows = {row["id"]: row for row in json.loads(run(python, "-m", "vlgym", "list", "--json", cwd=tmp_path))}
+    assert (rows["example/Arrow-v0"]["distribution"], rows["example/Arrow-v0"]["external"]) == ("vlgym-example", True)
+    ids = ("example/Arrow-v0", "tutorial/Missing-v0")
+    certificates = json.loads(run(python, "-m", "vlgym", "check", *ids, "--json", cwd=tmp_path))
+    assert [certificate["passed"] for certificate in certificates] == [True, True]
 
 
-def test_a_game_is_short_and_two_policies_play_it(python: Path, written: Path, tmp_path: Path) -> None:
-    source = written / "vlgym-stone-pile" / "src" / "vlgym_stone_pile"
-    lines = [line for path in source.glob("*.py") for line in path.read_text().splitlines() if line.strip()]
-    assert len(lines) <= 80  # docs/games.md says so
-    out = tmp_path / "cup"
-    done = run_fresh(
-        python, "-m", "vlgym", "tournament", "random", "oracle", "--env", "stone-pile/StonePile-v0", "--games", "4",
-        "--out", str(out), plugins=BOTH, cwd=tmp_path,
+def test_they_are_played_through_plain_gymnasium(python: Path, tmp_path: Path) -> None:
+    rewards, ended, parser, actions, turns, limits = json.loads(run(python, "-c", PLAY, cwd=tmp_path))
+    assert (rewards, ended, parser) == ([1.0, 1.0, 1.0, 1.0], True, "answer")  # its own parser
+    assert actions == {word: number for number, word in enumerate(WORDS)}
+    assert (turns, limits) == (200, [-1, 1])  # where the wrapped environment has no limit of its own
+
+
+def test_two_policies_play_a_game_and_a_plugins_policy_is_evaluated(python: Path, tmp_path: Path) -> None:
+    cup, out = tmp_path / "cup", tmp_path / "run"
+    game = ["tournament", "random", "oracle", "--env", "stone-pile/StonePile-v0", "--games", "4"]
+    run(python, "-m", "vlgym", *game, "--out", str(cup), cwd=tmp_path)
+    assert "| oracle |" in (cup / "table.md").read_text()
+    both = ["eval", "--policy", "compare", "--env", "tutorial/Missing-v0", "--episodes", "20", "--seed", "1"]
+    run(python, "-m", "vlgym", *both, "--out", str(out), cwd=tmp_path)
+    assert [episode[-1].success for episode in read_trajectories(out)] == [True] * 20
+
+
+def test_the_learner_trains_on_one(python: Path, tmp_path: Path) -> None:
+    run(
+        python, "-m", "baselines.vldac", "--env", "example/Arrow-v0", "--updates", "1", "--warm.steps", "2",
+        "--value-warmup", "0", "--num-envs", "4", "--rollout-steps", "4", "--eval-episodes", "4",
+        "--out", str(tmp_path / "run"), cwd=tmp_path,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "| oracle |" in (out / "table.md").read_text()
+    (row,) = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert (row["update"], row["env_steps"]) == (1, 16)
 
 
 def test_what_breaks_the_contract_fails_by_the_name_of_its_property(
@@ -95,50 +124,9 @@ def test_what_breaks_the_contract_fails_by_the_name_of_its_property(
         source.replace('"down" if y < flag_y else "up"', '"up" if y < flag_y else "down"')
     )
     words = ["-p", "vlgym.testing.pytest_plugin", "--vlgym-env", "tea-room/TeaRoom-v0", "-k", "oracle or parsers"]
-    done = run_fresh(
-        python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words, plugins=BOTH, cwd=tmp_path
-    )  # `-m` puts the folder first on the path
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "FAILED tea-room/TeaRoom-v0::oracle" in done.stdout
-    assert "1 failed, 1 passed" in done.stdout
-
-
-def test_an_unknown_environment_in_the_setting_is_one_line(python: Path, tmp_path: Path) -> None:
-    words = ["-p", "vlgym.testing.pytest_plugin", "--vlgym-env", "tea-room/TeaRom-v0"]
-    done = run_fresh(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words, plugins=BOTH, cwd=tmp_path)
-    assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout + done.stderr
-    assert "Nearest: tea-room/TeaRoom-v0" in done.stdout + done.stderr
-    assert "Traceback" not in done.stdout + done.stderr
-
-
-def test_it_is_evaluated_and_trained_as_it_is(python: Path, tmp_path: Path) -> None:
-    done = run_fresh(
-        python, "-m", "vlgym", "eval", "--policy", "oracle", "--env", "tea-room/TeaRoom-v0", "--episodes", "3",
-        "--out", str(tmp_path / "oracle"), plugins=BOTH, cwd=tmp_path,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    out = tmp_path / "run"
-    done = run_fresh(
-        python, "-m", "baselines.vldac", "--env", "tea-room/TeaRoom-v0", "--updates", "1", "--warm.steps", "2",
-        "--value-warmup", "0", "--num-envs", "2", "--rollout-steps", "2", "--eval-episodes", "2",
-        "--out", str(out), plugins=BOTH, cwd=tmp_path,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert json.loads((out / "log.jsonl").read_text().splitlines()[0])["env_steps"] == 4
-
-
-def test_the_words_are_the_wrapped_actions_in_their_order(python: Path) -> None:
-    code = (
-        "import gymnasium, json\n"
-        "env = gymnasium.make('vlgym:card-table/CardTable-v0').unwrapped\n"
-        "env.reset(seed=1)\n"
-        "print(json.dumps([env.actions, env.vlgym_spec.max_turns, env.vlgym_spec.reward_range]))\n"
-    )
-    done = run_fresh(python, "-c", code, plugins=BOTH)
-    actions, turns, rewards = json.loads(done.stdout)
-    assert actions == {word: number for number, word in enumerate(WORDS)}
-    assert turns == 200  # where the wrapped environment has no limit of its own
-    assert rewards == [-1, 1]
+    said = run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words, cwd=tmp_path, status=1)
+    assert "FAILED tea-room/TeaRoom-v0::oracle" in said
+    assert "1 failed, 1 passed" in said
 
 
 # ---- what cannot be written ------------------------------------------------------------------------------------------
@@ -148,9 +136,7 @@ def test_the_words_are_the_wrapped_actions_in_their_order(python: Path) -> None:
     ("words", "said"),
     [
         (["Tea Room"], "is not a name for a plugin"),
-        (["../up"], "is not a name for a plugin"),
         (["class"], "is taken"),
-        (["vlgym"], "is taken"),
         (["cards"], "vlgym-cards is a distribution that exists already"),
         (["tea", "--actions", "a,b"], "--wrap"),
         (["tea", "--wrap", "CartPole-v1", "--multi-agent"], "give one of them"),
@@ -158,7 +144,6 @@ def test_the_words_are_the_wrapped_actions_in_their_order(python: Path) -> None:
         (["tea", "--wrap", "a b; c"], "is not an environment id"),
         (["tea", "--wrap", "Pendulum-v1"], "discrete"),
         (["tea", "--wrap", "CartPole-v1", "--actions", "left"], "must give 2 different words"),
-        (["tea", "--wrap", "CartPole-v1", "--actions", "left,left"], "must give 2 different words"),
         (["tea", "--wrap", "CartPole-v1", "--actions", 'le"ft,right'], "must give 2 different words"),
     ],
 )
