@@ -2,18 +2,15 @@
 
 import copy
 import dataclasses
-import inspect
 import json
 import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from toys import Walk, make_spec, make_walk
 
 from vlgym.arguments import list_arguments, to_plain
-from vlgym.env import VLEnv
 from vlgym.making import build
 from vlgym.parsers import JsonParser
 
@@ -56,23 +53,13 @@ def test_every_argument_is_recorded_with_the_value_in_force() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("kwargs", "name", "value"),
-    [
-        ({"length": 9}, "length", 9),
-        ({"speed": 1.0}, "speed", 1.0),
-        ({"colour": "blue"}, "colour", "blue"),
-        ({"mode": "slow"}, "mode", "slow"),
-        ({"max_turns": 5}, "max_turns", 5),
-        ({"parser": "json"}, "parser", "json-v1"),
-        ({"parser": JsonParser()}, "parser", "json-v1"),
-        ({"image_size": (30, 44)}, "image_size", [30, 44]),
-    ],
-)
-def test_another_argument_is_another_record(kwargs: dict[str, Any], name: str, value: Any) -> None:
-    changed = Stranger(**kwargs).arguments
-    assert changed[name] == value
-    assert changed != Stranger().arguments
+def test_another_argument_is_another_record() -> None:
+    for kwargs, value in (
+        ({"length": 9}, 9), ({"speed": 1.0}, 1.0), ({"mode": "slow"}, "slow"), ({"parser": JsonParser()}, "json-v1"),
+        ({"image_size": (30, 44)}, [30, 44]),
+    ):  # fmt: skip
+        (name,) = kwargs
+        assert Stranger(**kwargs).arguments[name] == value
 
 
 def test_an_argument_given_by_position_and_those_of_the_card_count_too() -> None:
@@ -81,12 +68,6 @@ def test_an_argument_given_by_position_and_those_of_the_card_count_too() -> None
     assert build(spec).arguments["length"] == 5
     assert build(spec, length=6).arguments["length"] == 6
     assert list_arguments(Stranger)[:4] == ["length", "speed", "colour", "mode"]
-
-
-def test_the_signature_of_a_class_is_its_constructors() -> None:
-    assert list(inspect.signature(Stranger).parameters) == ["length", "speed", "colour", "mode", "kwargs"]
-    assert list(inspect.signature(Walk).parameters) == list(inspect.signature(VLEnv).parameters)
-    assert "max_turns" in inspect.signature(VLEnv).parameters
 
 
 def test_a_child_that_fixes_an_argument_and_one_that_takes_any_are_recorded_too() -> None:

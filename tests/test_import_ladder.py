@@ -27,7 +27,7 @@ LADDER = (
     ("spec", "benchmark_scores", "browser_programs", "browser_room", "browser_keeper", "exits", "process_limits"),
     ("spaces", "suites", "reset_options", "arguments", "versions", "states", "browser_connection"),
     ("shared_text",),
-    ("hookspecs", "guard"),
+    ("hookspecs",),
     ("plugins", "registry_file", "installing"),
     ("registry",),
     ("prompts", "parsers", "rendering", "chromium"),

@@ -15,9 +15,6 @@ from typing import Any
 
 from .errors import UserError
 
-_WORDS = {bool: "true or false", int: "an integer", float: "a number", str: "a text", types.NoneType: "left out"}
-_NUMBERS = {int: numbers.Integral, float: numbers.Real}
-
 
 def check_argument_types(env_id: str, cls: type, arguments: Mapping[str, Any]) -> None:
     """Check the arguments of a call of a constructor, its bases' included; what is not annotated is not checked.
@@ -56,40 +53,21 @@ def _fits(value: Any, hint: Any) -> bool:
     if kind is typing.Literal:
         return value in inner
     if kind is tuple and Ellipsis not in inner:
-        parts = value if isinstance(value, (list, tuple)) else []
-        return isinstance(value, (list, tuple)) and len(parts) == len(inner) and all(map(_fits, parts, inner))
-    if isinstance(kind, type):
-        if issubclass(kind, collections.abc.Mapping):
-            return isinstance(value, Mapping)
-        if issubclass(kind, collections.abc.Iterable):
-            listed = isinstance(value, collections.abc.Iterable) and not isinstance(value, (str, bytes, Mapping))
-            return listed and (not isinstance(value, (list, tuple)) or all(_fits(part, inner[0]) for part in value))
-        return kind is not collections.abc.Callable or callable(value)
-    if hint in _NUMBERS:
-        return isinstance(value, _NUMBERS[hint]) and not isinstance(value, bool)
+        return isinstance(value, (list, tuple)) and len(value) == len(inner) and all(map(_fits, value, inner))
+    if kind in (list, tuple, collections.abc.Sequence, collections.abc.Iterable):
+        return isinstance(value, (list, tuple)) and all(_fits(part, inner[0]) for part in value)
+    if hint in (int, float):
+        return isinstance(value, numbers.Integral if hint is int else numbers.Real) and not isinstance(value, bool)
     if isinstance(hint, type) and issubclass(hint, os.PathLike):
         return isinstance(value, (str, os.PathLike))
     try:
-        return isinstance(value, hint)
+        return isinstance(value, kind or hint)
     except TypeError:  # Any, a type variable, a protocol that cannot be asked
         return True
 
 
 def _describe(hint: Any) -> str:
-    kind, inner = typing.get_origin(hint), typing.get_args(hint)
-    if kind in (typing.Union, types.UnionType):
-        return ", or ".join(_describe(part) for part in inner)
-    if kind is typing.Literal:
-        return " or ".join(repr(choice) for choice in inner)
-    if kind is tuple and Ellipsis not in inner:
-        return f"a list of {' and '.join(_describe(part) for part in inner)}"
-    if kind is collections.abc.Callable:
-        return "a function"
-    if isinstance(kind, type) and inner and not issubclass(kind, collections.abc.Mapping):
-        return f"a list, each {_describe(inner[0])}"
-    if isinstance(hint, type) and issubclass(hint, os.PathLike):
-        return "a path"
-    return _WORDS.get(hint) or f"a {getattr(kind or hint, '__name__', hint)}"
+    return hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "").replace("collections.abc.", "")
 
 
 def read_arguments(pairs: Iterable[str], option: str = "--arg") -> dict[str, Any]:

@@ -19,18 +19,10 @@ from .terminal import prepare_output
 DONE, FAILED, WRONG, INTERRUPTED, UNREAD, TERMINATED = 0, 1, 2, 130, 141, 143
 
 _SYSTEM = {
-    errno.ENOSPC: "Make room on that disk, or choose another one.",
-    errno.EDQUOT: "Your share of that disk is used up: make room, or choose another one.",
-    errno.EFBIG: "This system allows no larger file (`ulimit -f`).",
-    errno.EROFS: "Choose another folder.",
-    errno.EACCES: "Choose another folder, or ask for the permission.",
-    errno.EPERM: "Choose another folder, or ask for the permission.",
-    errno.EISDIR: "A file's name is needed there.",
-    errno.ENOTDIR: "A part of that path is a file.",
-    errno.ENAMETOOLONG: "Choose a shorter name.",
-    errno.EMFILE: "Too many files are open (`ulimit -n`).",
-}
-"""Errors of the operating system that are no bug, and what to do about each."""
+    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR,
+    errno.ENAMETOOLONG, errno.EMFILE,
+}  # fmt: skip
+"""Errors of the operating system that are no bug."""
 
 
 class Terminated(KeyboardInterrupt):
@@ -47,24 +39,28 @@ def run_command(program: str, command: Callable[[], Any]) -> int:
     prepare_output()
     try:
         with _terminable():
-            result = _run_and_flush(command)
+            try:
+                result = command()
+            finally:
+                sys.stdout.flush()  # what cannot be printed is an error of the command, not of Python's last breath
         return result if isinstance(result, int) else DONE
     except UserError as error:
         return _say(f"{program}: {error}", error.exit_status)
-    except BrokenPipeError:
-        return _leave_unread()
+    except (BrokenPipeError, KeyboardInterrupt, SystemExit) as stop:  # typer raises SystemExit for all of these
+        if _cause(stop, BrokenPipeError):
+            with suppress(OSError, ValueError):  # whoever read the output (`| head`) has gone
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return UNREAD
+        if key := _cause(stop, KeyboardInterrupt):
+            if isinstance(key, Terminated):
+                return _say(f"\n{program}: stopped by SIGTERM.", TERMINATED)
+            return _say(f"\n{program}: interrupted.", INTERRUPTED)
+        code = getattr(stop, "code", None)
+        return _say(code, FAILED) if isinstance(code, str) else code or DONE
     except Exception as error:
         if (line := explain_system_error(error)) is None:
             raise
         return _say(f"{program}: {line}", WRONG)
-    except KeyboardInterrupt as stop:
-        return _say_stopped(program, stop)
-    except SystemExit as stop:  # typer and tyro raise it, for Ctrl-C and closed pipes, too
-        if (pipe := _cause(stop, BrokenPipeError)) or (key := _cause(stop, KeyboardInterrupt)):
-            return _leave_unread() if pipe else _say_stopped(program, key)
-        if isinstance(stop.code, str):
-            return _say(stop.code, FAILED)
-        return stop.code or DONE
 
 
 def explain_system_error(error: Exception) -> str | None:
@@ -78,18 +74,7 @@ def explain_system_error(error: Exception) -> str | None:
         number = int(found.group(1))
     if number not in _SYSTEM or isinstance(error, UserError):
         return None
-    return f"{os.strerror(number)}{f' ({name})' if name else ''}. {_SYSTEM[number]}"
-
-
-def _run_and_flush(command: Callable[[], Any]) -> Any:
-    """Run a command; what cannot be printed at its end is an error of the command, not of Python's last breath."""
-    try:
-        result = command()
-    except SystemExit:
-        sys.stdout.flush()
-        raise
-    sys.stdout.flush()
-    return result
+    return f"{os.strerror(number)}{f' ({name})' if name else ''}."
 
 
 @contextmanager
@@ -115,19 +100,6 @@ def _cause(error: BaseException, kind: type[BaseException]) -> BaseException | N
     while found is not None and not isinstance(found, kind):
         found = found.__cause__ or found.__context__
     return found
-
-
-def _say_stopped(program: str, stop: BaseException | None) -> int:
-    if isinstance(stop, Terminated):
-        return _say(f"\n{program}: stopped by SIGTERM.", TERMINATED)
-    return _say(f"\n{program}: interrupted.", INTERRUPTED)
-
-
-def _leave_unread() -> int:
-    """Let Python's last flush go nowhere: whoever read the output (`| head`) has gone."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return UNREAD
 
 
 def _say(line: str, status: int) -> int:

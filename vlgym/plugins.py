@@ -8,11 +8,12 @@ those only, named by entry point or by distribution.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from importlib import metadata
 from typing import Any
 
@@ -20,7 +21,6 @@ import pluggy
 
 from . import hookspecs
 from .errors import PluginError, nearest, plain_line
-from .guard import describe_error, run_guarded
 from .spec import CONTRACT, EnvSpec
 from .suites import SuitePart
 
@@ -128,12 +128,25 @@ def load_plugins(
         if allowed is not None and not _names(record) & allowed:
             record.enabled = False
         else:
-            _, error = run_guarded(partial(_load, record, point))
-            if error is not None:  # a plugin may fail in any way; it must not take the others with it
+            try:
+                with contextlib.redirect_stdout(sys.stderr):
+                    _load(record, point)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # a plugin may fail in any way; it must not take the others with it
                 record.specs, record.suites, record.policies = (), (), {}
-                record.error = plain_line(str(error)) if isinstance(error, PluginError) else describe_error(error)
+                record.error = _describe_error(error)
         records.append(record)
     return records
+
+
+def _describe_error(error: BaseException) -> str:
+    """Return one printable line that says what a plugin did."""
+    if isinstance(error, PluginError):
+        return plain_line(str(error))
+    if isinstance(error, SystemExit):
+        return f"the module exits at import ({plain_line(str(error))})"
+    return plain_line(f"{type(error).__name__}: {error}").rstrip(": ")
 
 
 def find_misspelt(records: Iterable[PluginRecord], switch: str | None = None) -> list[str]:
