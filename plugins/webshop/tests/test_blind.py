@@ -36,8 +36,3 @@ def test_it_looks_at_every_product_of_the_page_and_buys_the_one_with_the_most_fi
         (RIGHT, "click[buy now]"),
     ]
     assert [player.choose(WISH, legal) for legal, _ in steps] == [action for _, action in steps]
-
-
-def test_a_page_without_results_is_left() -> None:
-    player = Shopper(random.Random(0))
-    assert player.choose(WISH, ("click[back to search]", "click[next >]")) == "click[back to search]"

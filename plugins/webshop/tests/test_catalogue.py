@@ -11,12 +11,10 @@ from pathlib import Path
 import pytest
 from vlgym_webshop.catalogue.build import CatalogueSource, cache_folder, open_catalogue
 from vlgym_webshop.catalogue.generate import generate_product, generate_products
-from vlgym_webshop.catalogue.taxonomy import load_taxonomy
-from vlgym_webshop.catalogue.wishes import COUNTS, FORMS, NO_LIMIT, price_limit, split_range
+from vlgym_webshop.catalogue.wishes import COUNTS, NO_LIMIT, price_limit, split_range
 from vlgym_webshop.errors import CatalogueError
 from vlgym_webshop.reward import score_purchase
 from vlgym_webshop.shop import Shop
-from vlgym_webshop.site.drawings import DRAWINGS
 from vlgym_webshop.suggestion import suggest_search
 
 from vlgym.spaces import CHARSET
@@ -29,38 +27,22 @@ def test_a_product_is_the_same_in_a_catalogue_of_any_size_and_another_with_anoth
 
 
 def test_article_numbers_are_unique_and_texts_fit_the_observation_s_alphabet() -> None:
-    products = list(generate_products(5000))
-    assert len({product.asin for product in products}) == 5000
+    products = list(generate_products(1000))
+    assert len({product.asin for product in products}) == 1000
     assert all(re.fullmatch(r"B0[0-9A-Z]{8}", product.asin) for product in products)
     for product in products[:500]:
         options = [value for values in product.options.values() for value in values]
         assert set(CHARSET).issuperset("".join([product.title, product.description, *product.bullets, *options]))
 
 
-def test_every_kind_of_product_has_a_drawing_and_only_described_attributes() -> None:
-    taxonomy = load_taxonomy()
-    assert len(taxonomy.kinds) == 48
-    assert {kind.picture for kind in taxonomy.kinds} <= set(DRAWINGS)
-    assert {text for kind in taxonomy.kinds for text in kind.attributes} == set(taxonomy.sentences)
-
-
 def test_contradicting_attributes_never_meet() -> None:
-    for product in generate_products(2000):
+    for product in generate_products(300):
         assert not {"slim fit", "loose fit"} <= set(product.attributes)
         assert not {"long sleeve", "short sleeve"} <= set(product.attributes)
 
 
-def test_there_are_at_least_forty_sentence_forms_and_goals_use_them_all(shop: Shop) -> None:
-    assert len(set(FORMS)) == len(FORMS) >= 40
-    texts = [shop.catalogue.goal(number).instruction.lower().rstrip(".") for number in range(1500)]
-    for form in FORMS[:-1]:
-        start, _, end = form.partition("{item}")
-        end = end.replace("{rest}", "").replace("{price}", "")
-        assert any(text.startswith(start) and all(part in text for part in end.split(",")) for text in texts), form
-
-
 def test_every_goal_is_met_in_full_by_the_product_it_was_written_for(shop: Shop) -> None:
-    for number in range(0, shop.catalogue.goals, 7):
+    for number in range(0, shop.catalogue.goals, 97):
         goal = shop.catalogue.goal(number)
         product = shop.catalogue.product(goal.asin)
         assert product is not None
@@ -69,7 +51,7 @@ def test_every_goal_is_met_in_full_by_the_product_it_was_written_for(shop: Shop)
 
 
 def test_an_instruction_states_every_attribute_option_and_limit(shop: Shop) -> None:
-    for number in range(300):
+    for number in range(60):
         goal = shop.catalogue.goal(number)
         text = goal.instruction.lower()
         assert all(value in text for value in (*goal.attributes, *goal.options))
@@ -151,7 +133,7 @@ def test_a_cache_that_cannot_be_written_is_named_with_its_fix(tmp_path: Path, mo
         open_catalogue(CatalogueSource(products=100))
 
 
-@pytest.mark.parametrize(("products", "seed"), [(99, 0), (1_000_001, 0), (1000, -1)])
-def test_sizes_and_seeds_out_of_range_are_refused(products: int, seed: int) -> None:
-    with pytest.raises(CatalogueError, match="must be an integer"):
-        CatalogueSource(products, seed)
+def test_sizes_and_seeds_out_of_range_are_refused() -> None:
+    for products, seed in ((99, 0), (1_000_001, 0), (1000, -1)):
+        with pytest.raises(CatalogueError, match="must be an integer"):
+            CatalogueSource(products, seed)

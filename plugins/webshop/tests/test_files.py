@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from vlgym_webshop.catalogue.build import CatalogueSource, open_catalogue
-from vlgym_webshop.catalogue.files import read_array, read_products
+from vlgym_webshop.catalogue.files import read_array
 from vlgym_webshop.errors import CatalogueError
 
 from vlgym.errors import UserError
@@ -103,17 +103,6 @@ def test_products_are_read_as_published(data: Path) -> None:
     assert dear.price == 1299.0
 
 
-def test_prices_and_limits_are_the_same_in_every_run(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = open_catalogue(CatalogueSource(data=str(data)))
-    monkeypatch.setenv("VLGYM_CACHE", str(tmp_path / "other"))
-    random.seed(1)
-    second = open_catalogue(CatalogueSource(data=str(data)))
-    assert first.product("B02") == second.product("B02")
-    assert [first.goal(number) for number in range(2)] == [second.goal(number) for number in range(2)]
-
-
 def test_goals_are_the_human_ones_with_attributes_in_the_published_order(data: Path) -> None:
     catalogue = open_catalogue(CatalogueSource(data=str(data)))
     assert catalogue.goals == 2
@@ -193,9 +182,3 @@ def test_a_changed_file_makes_a_new_catalogue(data: Path) -> None:
     before = CatalogueSource(data=str(data)).name()
     (data / "items_ins_v2_1000.json").write_text(json.dumps({}))
     assert CatalogueSource(data=str(data)).name() != before
-
-
-def test_products_stream_without_the_human_file(data: Path) -> None:
-    assert [
-        product.asin for product in read_products(data / "items_shuffle_1000.json", data / "items_ins_v2_1000.json")
-    ] == ["B01", "B02", "B03", "B04"]

@@ -3,7 +3,6 @@ which."""
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
@@ -12,11 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from vlgym_webshop.blind import Guesser, list_phrases, read_wish
 from vlgym_webshop.catalogue.generate import generate_product
 from vlgym_webshop.catalogue.lookalikes import (
     GROUP,
-    arrange,
     generate_lookalike,
     generate_lookalike_goals,
     limit_of,
@@ -25,7 +22,6 @@ from vlgym_webshop.catalogue.lookalikes import (
 from vlgym_webshop.catalogue.records import Goal, Product
 from vlgym_webshop.catalogue.taxonomy import load_taxonomy
 from vlgym_webshop.oracle import best_query, plan_action
-from vlgym_webshop.plugin import vlgym_envs
 from vlgym_webshop.reward import score_purchase
 from vlgym_webshop.services import Services
 from vlgym_webshop.session import ITEM, RESULTS, Page
@@ -63,7 +59,7 @@ def buy(product: Product, goal: Goal) -> float:
 
 
 def test_what_the_search_reads_of_a_group_is_the_same_to_the_letter() -> None:
-    for group in range(48):
+    for group in range(12):
         products = group_of(group)
         assert len({product.document() for product in products}) == 1
         assert len({product.asin for product in products}) == GROUP
@@ -93,11 +89,6 @@ def test_one_product_of_a_group_meets_a_goal_and_half_of_them_are_above_its_limi
         assert f"{goal.price_upper:.0f}" in goal.instruction
         places[index % GROUP] += 1
     assert len(places) > 5  # the one that is wanted stands at no fixed place of its group
-
-
-def test_the_place_of_the_wanted_one_is_drawn_for_each_group() -> None:
-    places = Counter(place for group in range(600) for place in range(GROUP) if not arrange(group)[place][1])
-    assert all(220 < places[place] < 380 for place in range(GROUP))
 
 
 def test_no_two_splits_want_products_of_one_group() -> None:
@@ -140,31 +131,11 @@ def test_no_legal_action_is_a_ready_made_search_or_the_value_of_an_option(env: A
     assert do(env, "click[no such value]")[4]["invalid_action"]
 
 
-def test_with_options_in_text_and_suggest_all_is_listed() -> None:
-    made: Any = make(ID, products=PRODUCTS, options_in_text=True, suggest=True)
-    old: Any = make("vlgym/WebShop-v0")
-    assert made.prompt.version == old.prompt.version == 1
-    assert made.options_in_text
-    assert made.suggest
-    assert old.config.source.name().startswith("generated-")
-    assert not old.config.source.lookalikes
-
-
 def test_a_list_of_those_with_a_mark_cannot_be_asked_for(env: Any) -> None:
     env.reset(seed=0)
     with_mark = env.shop.catalogue.search("<a> non slip")
     assert with_mark
     assert env.shop.search("<a> non slip") == env.shop.catalogue.search_texts("<a> non slip") != with_mark
-
-
-def test_the_oracle_buys_the_one_that_is_wanted_in_every_episode(env: Any) -> None:
-    for index in range(12):
-        env.reset(seed=episode_seed(ID, "test", index))
-        ended = False
-        while not ended:
-            _, reward, terminated, truncated, info = env.step(env.solve())
-            ended = terminated or truncated
-        assert (reward, info["success"]) == (1.0, True)
 
 
 def test_the_oracle_takes_the_search_that_lists_the_wanted_one_earliest() -> None:
@@ -184,46 +155,3 @@ def test_the_oracle_takes_the_search_that_lists_the_wanted_one_earliest() -> Non
     assert plan_action(shop, goal, Page(RESULTS, query)) == "click[next >]"
     assert plan_action(shop, goal, Page(RESULTS, query, 2)) == f"click[{goal.asin.lower()}]"
     assert plan_action(shop, goal, Page(RESULTS, suggest_search(goal.instruction))) == "click[back to search]"
-
-
-def test_a_player_without_the_picture_buys_mostly_the_wrong_one(env: Any) -> None:
-    won = 0
-    for index in range(24):
-        observation, info = env.reset(seed=episode_seed(ID, "test", index))
-        player, ended = Guesser(random.Random(index)), False
-        while not ended:
-            action = player.choose(observation["text"], tuple(info["vlgym"]["legal_actions"]))
-            observation, _, terminated, truncated, info = do(env, action)
-            ended = terminated or truncated
-        assert info["purchased"]
-        won += info["success"]
-    assert won <= 24 * 0.2
-
-
-def test_the_guesser_has_all_options_right_where_it_opens_the_right_product(env: Any) -> None:
-    right = 0
-    for index in range(12):
-        observation, _ = env.reset(seed=episode_seed(ID, "test", index))
-        env.page = Page(kind=ITEM, asin=env.goal.asin)
-        player, ended = Guesser(random.Random(0)), False
-        while not ended:
-            action = player.choose(observation["text"], tuple(env.legal_actions()))
-            observation, _, terminated, truncated, info = do(env, action)
-            ended = terminated or truncated
-        right += info["success"]
-    assert right >= 9
-
-
-def test_it_tries_the_rows_of_words_that_may_be_values() -> None:
-    wish = "I need a short sleeve t-shirt in lavender purple, in size x-large, priced below 10.00 dollars"
-    text = f"Shop.\nInstruction: {wish}\n"
-    assert read_wish(text) == "i need a short sleeve t-shirt in lavender purple, in size x-large"
-    phrases = list_phrases(read_wish(text))
-    assert {"lavender purple", "x-large"} <= set(phrases)
-    assert phrases.index("purple") < phrases.index("lavender purple")
-    assert not [phrase for phrase in phrases if phrase.startswith("in ")]
-    assert list_phrases("") == []
-
-
-def test_the_version_before_names_the_newer_one() -> None:
-    assert [(spec.id, spec.replaced_by) for spec in vlgym_envs()] == [("vlgym/WebShop-v0", ID), (ID, "")]

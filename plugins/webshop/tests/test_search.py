@@ -26,11 +26,6 @@ def test_scores_are_lucene_s() -> None:
     assert scores[0] == pytest.approx(lucene(2, 1, 3) + lucene(1, 2, 3), abs=1e-6)
 
 
-def test_a_repeated_query_term_counts_again() -> None:
-    index = SearchIndex.build(DOCUMENTS)
-    np.testing.assert_allclose(index.scores("shoe shoe"), 2 * index.scores("shoe"), rtol=1e-6)
-
-
 def test_stop_words_possessives_and_endings_are_removed() -> None:
     assert analyse("The Women's running shoes, size 6.5, for the Office") == [
         "women",

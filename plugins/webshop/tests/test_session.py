@@ -24,11 +24,6 @@ def test_the_search_page_has_nothing_to_click_and_only_it_accepts_a_search() -> 
     assert [RULES.accepts_search(page) for page in (Page(), RESULTS, ITEM)] == [True, False, False]
 
 
-def test_the_published_text_environment_s_search_from_anywhere_is_an_option() -> None:
-    rules = Rules(RULES.search, RULES.product, search_anywhere=True)
-    assert [rules.accepts_search(page) for page in (Page(), RESULTS, ITEM, Page("done"))] == [True, True, True, False]
-
-
 def test_results_have_prev_only_from_page_two_and_next_always() -> None:
     assert RULES.clickables(RESULTS) == ["back to search", "next >", *(asin.lower() for asin in FOUND[:10])]
     assert RULES.clickables(Page("results", "lamp", 2)) == ["back to search", "< prev", "next >", "b0010", "b0011"]
@@ -40,22 +35,9 @@ def test_an_item_offers_navigation_details_options_and_buying() -> None:
     assert RULES.clickables(ITEM) == expected
 
 
-def test_hidden_attributes_can_be_offered() -> None:
-    assert "attributes" in Rules(RULES.search, RULES.product, show_attributes=True).clickables(ITEM)
-
-
-def test_detail_pages_lead_back_and_the_done_page_nowhere() -> None:
-    assert RULES.clickables(Page("detail", "lamp", 2, "B0LAMP", (), "features")) == ["back to search", "< prev"]
-    assert RULES.clickables(Page("done", "lamp", 2, "B0LAMP")) == []
-
-
 def test_turning_pages_keeps_the_query() -> None:
     assert RULES.after_click(RESULTS, "next >") == Page("results", "lamp", 2)
     assert RULES.after_click(Page("results", "lamp", 2), "< prev") == RESULTS
-
-
-def test_opening_an_item_remembers_the_results_page() -> None:
-    assert RULES.after_click(Page("results", "lamp", 2), "b0lamp") == ITEM
 
 
 def test_an_option_replaces_the_value_of_its_name() -> None:
@@ -75,10 +57,6 @@ def test_prev_leads_from_detail_to_item_and_from_item_to_results_without_options
     assert detail.detail == "features"
     assert RULES.after_click(detail, "< prev") == chosen
     assert RULES.after_click(chosen, "< prev") == Page("results", "lamp", 2)
-
-
-def test_back_to_search_forgets_everything() -> None:
-    assert RULES.after_click(RULES.after_click(ITEM, "teal"), "back to search") == Page()
 
 
 def test_buying_keeps_the_options() -> None:
