@@ -10,11 +10,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
+from vlgym_football import match as module
 from vlgym_football.actions import ENGINE_CODES
-from vlgym_football.engine import Engine, Snapshot, engine_mark, load_library
+from vlgym_football.engine import Engine, Snapshot, load_library
 from vlgym_football.match import Match, check_state
 from vlgym_football.names import MAGEBENCH, PACKAGE
 from vlgym_football.scenario import ROLES, get_scenario
@@ -68,8 +70,6 @@ def test_action_names_and_roles_are_the_engines() -> None:
 
 
 def test_matches_are_bit_identical_in_another_process_and_after_another_history() -> None:
-    from pathlib import Path
-
     engine = Engine()
     here = play(engine, "R5_T_2", 11)
     assert play(engine, "R5_T_2", 12) != here
@@ -82,7 +82,7 @@ def test_matches_are_bit_identical_in_another_process_and_after_another_history(
 
 
 def test_the_ball_is_at_our_players_feet_when_the_model_begins(match: Callable[..., Match]) -> None:
-    for name in MAGEBENCH[::6]:
+    for name in MAGEBENCH[::36]:
         now = match(name, 4).now
         assert (now.owner_team, now.owner) == (0, now.controlled), name
         assert now.frame <= 5
@@ -90,7 +90,7 @@ def test_the_ball_is_at_our_players_feet_when_the_model_begins(match: Callable[.
         assert int(np.argmin(np.hypot(*(now.left - ball).T))) == now.controlled
 
 
-@pytest.mark.parametrize("name", PACKAGE)
+@pytest.mark.parametrize("name", ["5_vs_5", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in PACKAGE)])
 def test_every_scenario_of_the_package_plays(match: Callable[..., Match], name: str) -> None:
     begun = match(name, 3)
     assert len(begun.now.left) == len(begun.scenario.left)
@@ -98,12 +98,6 @@ def test_every_scenario_of_the_package_plays(match: Callable[..., Match], name: 
         if not begun.ending:
             begun.play(action)
     assert begun.now.frame >= 0
-
-
-def test_opponents_stand_where_the_scenario_says(match: Callable[..., Match]) -> None:
-    begun = match("R2_P_1", 1, start="published")
-    wanted = np.array([[p.x, p.y] for p in begun.scenario.right])
-    assert np.abs(begun.now.right - wanted).max() < 0.03
 
 
 def test_the_academys_empty_goal_is_scored_by_running_and_shooting(match: Callable[..., Match]) -> None:
@@ -139,12 +133,6 @@ def test_the_mix_up_of_actions_is_played_as_published(match: Callable[..., Match
     assert begun.holds("keeper_rush")
 
 
-def test_the_published_start_leaves_the_first_frames_to_the_model(match: Callable[..., Match]) -> None:
-    published, with_ball = match("R6_T_1", 1, start="published"), match("R6_T_1", 1)
-    assert (published.now.owner_team, with_ball.now.owner_team) == (-1, 0)
-    assert not published.holds("right")
-
-
 def test_the_run_that_takes_the_ball_goes_on_unless_it_is_released(match: Callable[..., Match]) -> None:
     runs = []
     for released in (False, True):
@@ -155,14 +143,6 @@ def test_the_run_that_takes_the_ball_goes_on_unless_it_is_released(match: Callab
             begun.play("idle")
         runs.append(float((begun.now.left[start.controlled] - start.left[start.controlled])[0]))
     assert runs[1] < 0.4 * runs[0]
-
-
-def test_releasing_plays_no_frame(match: Callable[..., Match]) -> None:
-    kept, released = match("R6_T_1", 1), match("R6_T_1", 1, release_direction=True)
-    assert digest(kept.now) == digest(released.now)
-    kept.play("left")
-    released.play("left")
-    assert kept.now.frame == released.now.frame == kept.frames_played == 1
 
 
 def test_a_restored_match_goes_on_bit_for_bit_in_another_engine(match: Callable[..., Match]) -> None:
@@ -195,52 +175,26 @@ def test_foreseeing_tells_what_comes_and_changes_nothing(match: Callable[..., Ma
     assert digest(seen.now) == digest(begun.now)
 
 
-def _other_mark(state: dict) -> None:
-    state["mark"] = "2.10.1-0123456789abcdef"
-
-
-def _cut(state: dict) -> None:
-    state["engine"] = state["engine"][: len(state["engine"]) // 8 * 4]
-
-
-@pytest.mark.parametrize(
-    ("damage", "words"),
-    [
-        (lambda s: s.update(engine=base64.b64encode(b"garbage" * 999).decode()), "hash does not fit"),
-        (lambda s: s.update(engine=s["engine"][:-8] + "AAAAAAA="), "hash does not fit"),
-        (lambda s: s.update(seed=5), "hash does not fit"),
-        (lambda s: s["scenario"].update(ball=[0, 0]), "hash does not fit"),
-        (lambda s: s.update(hash="0" * 64), "hash does not fit"),
-        (lambda s: s.update(hash=None, engine=np.float64(1)), "hash does not fit"),
-        (lambda s: s.pop("meter"), "fields"),
-        (lambda s: s.update(more=1), "fields"),
-        (_other_mark, "one build of the engine"),
-        (_cut, "cut off"),
-        (lambda s: s.update(engine="%%%"), "no engine state"),
-        (lambda s: s.update(engine=base64.b64encode(b"not compressed").decode()), "no engine state"),
-    ],
-)
-def test_garbage_is_refused_before_it_reaches_the_engine(
-    match: Callable[..., Match], damage: Callable, words: str
-) -> None:
-    from vlgym_football import match as module
+def test_garbage_is_refused_before_it_reaches_the_engine(match: Callable[..., Match]) -> None:
+    def encode(data: bytes) -> str:
+        return base64.b64encode(data).decode()
 
     begun = match("academy_empty_goal", 1)
-    state = copy.deepcopy(begun.save())
-    damage(state)
-    if words not in ("hash does not fit", "fields"):
-        # A state that somebody signed again after changing it.
-        state["hash"] = module._hash({key: value for key, value in state.items() if key != "hash"})
-    with pytest.raises(UserError, match=words):
-        begun.load(state)
+    state = begun.save()
+    cut = state["engine"][: len(state["engine"]) // 8 * 4]
+    unsigned = ({"engine": encode(b"garbage" * 999)}, {"seed": 5}, {"hash": "0" * 64}, {"hash": None})
+    cases = [(changes, "hash does not fit") for changes in unsigned] + [({"more": 1}, "fields")]
+    signed = [
+        ({"mark": "2.10.1-0123456789abcdef"}, "one build of the engine"), ({"engine": cut}, "cut off"),
+        ({"engine": "%%%"}, "no engine state"), ({"engine": encode(b"not compressed")}, "no engine state"),
+    ]  # fmt: skip
+    for changes, words in [*cases, *signed]:
+        damaged = {**copy.deepcopy(state), **changes}
+        if (changes, words) in signed:  # a state that somebody signed again after changing it
+            damaged["hash"] = module._hash({key: value for key, value in damaged.items() if key != "hash"})
+        with pytest.raises(UserError, match=words):
+            begun.load(damaged)
+    for nothing in (None, 3, "state", [], {}):
+        with pytest.raises(UserError, match="not a saved football match"):
+            check_state(nothing)
     begun.play("right")
-
-
-@pytest.mark.parametrize("state", [None, 3, "state", [], {}])
-def test_what_is_no_state_at_all_is_refused(state: object) -> None:
-    with pytest.raises(UserError, match="not a saved football match"):
-        check_state(state)
-
-
-def test_the_engines_mark_names_version_and_build() -> None:
-    assert engine_mark().startswith("2.10.2")

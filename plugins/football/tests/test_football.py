@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 from vlgym_football import build
 from vlgym_football.actions import ACTION_SETS, ENGINE_CODES, MAGEBENCH_MIX_UP, engine_code
@@ -15,8 +14,6 @@ from vlgym_football.plugin import FOOTBALL_1, vlgym_suites
 from vlgym.env import VLEnv
 from vlgym.errors import MissingSystemPartError, UserError
 from vlgym.making import make
-from vlgym.policies import OraclePolicy, RandomPolicy
-from vlgym.rollout import Runner, run_episodes
 
 Make = Callable[..., VLEnv]
 
@@ -64,14 +61,6 @@ def test_a_wrong_argument_is_refused_with_the_choices(arguments: dict, words: st
         make("vlgym/Football-v0", **arguments)
 
 
-def test_making_an_environment_starts_no_engine(make_env: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise AssertionError("the engine was started")
-
-    monkeypatch.setattr("vlgym_football.engine.load_library", refuse)
-    make_env().close()
-
-
 def test_without_the_engine_the_message_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingSystemPartError, match=r"python -m vlgym_football.build"):
@@ -95,8 +84,6 @@ def test_the_text_names_player_ball_time_and_sticky_commands(make_env: Make) -> 
         ("vlgym/Football-v0", {}, "with_ball", False, ["right"]),
         ("vlgym/Football-v1", {}, "with_ball", False, []),
         ("vlgym/Football-v1", {"compat": "magebench"}, "published", True, []),
-        ("vlgym/Football-v1", {"start": "published"}, "published", False, []),
-        ("vlgym/Football-v1", {"action_mix_up": True}, "with_ball", True, []),
         ("vlgym/Football-v0", {"compat": "magebench", "action_mix_up": False}, "published", False, []),
     ],
 )
@@ -120,12 +107,6 @@ def test_magebenchs_protocol_has_its_reply_headings() -> None:
         make("vlgym/Football-v1", protocol="own")
 
 
-def test_an_idle_player_of_the_newer_version_is_told_that_nothing_is_on() -> None:
-    env = make("vlgym/Football-v1", scenario="R6_T_1")
-    assert "On: nothing." in env.reset(seed=1)[0]["text"]
-    env.close()
-
-
 def test_the_score_is_magebenchs_whatever_the_reward(make_env: Make) -> None:
     scores = []
     for reward in ("magebench", "scoring"):
@@ -138,13 +119,6 @@ def test_the_score_is_magebenchs_whatever_the_reward(make_env: Make) -> None:
     assert scores[0][0] == pytest.approx(scores[0][1])
     assert scores[0][0] > 0
     assert scores[1][1] == 0
-
-
-def test_a_reply_that_cannot_be_read_plays_no_frame(make_env: Make) -> None:
-    env = make_env(scenario="R5_T_1")
-    _, before = env.reset(seed=3)
-    _, reward, _, _, after = env.step("run!")
-    assert (reward, after["frame"], after["invalid_action"]) == (0.0, before["frame"], True)
 
 
 def test_without_decision_points_every_reply_is_one_frame(make_env: Make) -> None:
@@ -181,52 +155,3 @@ def test_the_seed_draws_the_situation_and_an_option_names_it(make_env: Make) -> 
     assert env.reset(seed=0, options={"scenario": "R9_R_2"})[1]["scenario"] == "R9_R_2"
     with pytest.raises(UserError, match="no scenario"):
         env.reset(seed=0, options={"scenario": "R9_R_9"})
-
-
-def test_jitter_changes_the_start_and_keeps_the_seed_exact(make_env: Make) -> None:
-    still, moved = make_env(scenario="R5_T_1"), make_env(scenario="R5_T_1", jitter=3.0)
-    still.reset(seed=4)
-    moved.reset(seed=4)
-    first = moved.match.now.left.copy()
-    assert np.abs(first - still.match.now.left).max() > 0.01
-    moved.reset(seed=4)
-    assert np.array_equal(first, moved.match.now.left)
-
-
-def test_a_state_from_elsewhere_is_refused(make_env: Make) -> None:
-    env = make_env(scenario="R5_T_1")
-    env.reset(seed=1)
-    state = env.get_state()
-    for damage in (lambda s: s.update(saved={"match": {}}), lambda s: s["saved"]["match"].update(engine="AAAA")):
-        broken = env.get_state()
-        damage(broken)
-        with pytest.raises(UserError):
-            env.set_state(broken)
-    env.set_state(state)
-
-
-def test_asking_the_oracle_changes_nothing(make_env: Make) -> None:
-    env = make_env(scenario="R6_T_1")
-    env.reset(seed=2)
-    before = env.get_state()["saved"]["match"]
-    replies = {env.solve() for _ in range(3)}
-    assert len(replies) == 1
-    assert env.get_state()["saved"]["match"] == before
-
-
-def play(policy: object, episodes: int) -> tuple[float, float]:
-    """Return mean score and mean replies of a policy over the first val episodes."""
-    runner = Runner([make("vlgym/Football-v0", image_size=(32, 48))], split="val", episodes=episodes)
-    try:
-        played = list(run_episodes(runner, policy))
-    finally:
-        runner.close()
-    return float(np.mean([e[-1].score for e in played])), float(np.mean([len(e) for e in played]))
-
-
-def test_the_oracle_beats_random_play_by_far() -> None:
-    """Eight and sixteen episodes of the val split; the bounds leave room for so small a sample."""
-    oracle, _ = play(OraclePolicy(), 8)
-    random, replies = play(RandomPolicy(), 16)
-    assert oracle > random + 15
-    assert replies < 32

@@ -121,12 +121,6 @@ def test_a_ball_lost_during_a_pending_shot_is_no_steal(snapshot: Make) -> None:
     assert meter.pay(snapshot((0.8, 0.0), owner_team=1, owner=0, frame=200), "shot")[1] is False
 
 
-def test_the_terms_add_up_to_the_reward(snapshot: Make) -> None:
-    meter = begun(snapshot)
-    paid = sum(meter.pay(snapshot((0.1 * i, 0.0), owner=1 + i % 2), "short_pass")[0] for i in range(9))
-    assert sum(meter.totals.values()) == pytest.approx(paid)
-
-
 def test_a_meter_survives_saving_and_refuses_other_data(snapshot: Make) -> None:
     meter = begun(snapshot)
     assert RewardMeter.from_dict(meter.to_dict()) == meter

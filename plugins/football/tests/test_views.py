@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ from vlgym_football import camera
 from vlgym_football.engine import Snapshot
 from vlgym_football.pitch import MINE, OURS, THEIRS, WHITE, PitchPainter
 
-from vlgym.env import VLEnv
 from vlgym.errors import MissingSystemPartError
 from vlgym.making import make
 
@@ -54,13 +54,6 @@ def test_a_red_ring_marks_the_player_and_a_white_one_the_owner_if_another(snapsh
     assert near(mine, painter, (0.5, 0.0), WHITE, 1.5) > near(mine, painter, (0.6, -0.3), WHITE, 1.5) + 20
 
 
-def test_a_player_sent_off_is_not_drawn(snapshot: Make) -> None:
-    painter = PitchPainter(336, 448)
-    now = snapshot()
-    now.right_active[2] = False
-    assert near(draw(painter, now), painter, (0.6, -0.3), THEIRS, 1.0) == 0
-
-
 def test_numbers_score_time_and_sticky_commands_change_the_picture(snapshot: Make) -> None:
     painter = PitchPainter(336, 448)
     now = snapshot()
@@ -76,41 +69,24 @@ def test_numbers_score_time_and_sticky_commands_change_the_picture(snapshot: Mak
     assert np.array_equal(plain, draw(painter, now))
 
 
-@pytest.mark.parametrize("size", [(112, 112), (168, 224), (336, 448), (720, 1280), (16, 16)])
-def test_every_size_is_drawn(snapshot: Make, size: tuple[int, int]) -> None:
-    assert draw(PitchPainter(*size), snapshot()).shape == (*size, 3)
-
-
-@pytest.fixture(scope="module")
-def filmed() -> tuple[list[np.ndarray], str]:
-    """Film three frames in another process, so that this one keeps a small engine; return them and what was printed."""
+def test_the_camera_shows_the_pitch_and_is_reproducible(tmp_path: Path) -> None:
+    """Another process films, so that this one keeps a small engine."""
     code = (
         "import numpy as np, sys\nfrom vlgym.making import make\n"
         "env = make('vlgym/Football-v0', scenario='R6_R_1', view='camera')\nframes = []\n"
         "for _ in range(2):\n    frames.append(env.reset(seed=3)[0]['image'])\n"
         "frames.append(env.step('<action>right</action>')[0]['image'])\n"
-        "frames.append(env.image())\nnp.save(sys.argv[1], np.stack(frames))\n"
+        "np.save(sys.argv[1], np.stack(frames))\n"
     )
-    import tempfile
-    from pathlib import Path
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "frames.npy"
-        done = subprocess.run(
-            [sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=280, check=True
-        )
-        return list(np.load(path)), done.stdout
-
-
-def test_the_camera_shows_the_pitch_and_is_reproducible(filmed: tuple[list[np.ndarray], str]) -> None:
-    frames, printed = filmed
+    path = tmp_path / "frames.npy"
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    frames = list(np.load(path))
     assert frames[0].shape == (360, 640, 3)
     green = (frames[0][..., 1] > frames[0][..., 0] + 10) & (frames[0][..., 1] > frames[0][..., 2] + 10)
     assert green.mean() > 0.4
     assert np.array_equal(frames[0], frames[1])
-    assert np.array_equal(frames[2], frames[3])
     assert not np.array_equal(frames[0], frames[2])
-    assert printed == ""
+    assert done.stdout == ""
 
 
 def test_a_missing_driver_is_reported_and_kills_no_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,11 +98,3 @@ def test_a_missing_driver_is_reported_and_kills_no_one(monkeypatch: pytest.Monke
             make("vlgym/Football-v0", view="camera")
     finally:
         camera.probe_camera.cache_clear()
-
-
-def test_the_tactical_view_needs_no_camera(make_env: Callable[..., VLEnv], monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse() -> str:
-        raise AssertionError("the camera was tried")
-
-    monkeypatch.setattr(camera, "probe_camera", refuse)
-    make_env(scenario="R1_P_1").reset(seed=0)
