@@ -28,7 +28,7 @@ def test_it_imports_no_environment_code_and_nothing_heavy() -> None:
         "import sys, json, vlgym\n"
         "modules = [spec.entry_point.split(':')[0] for spec in vlgym.get_registry().specs.values()]\n"
         "heavy = ['torch', 'transformers', 'typer', 'rich', 'miniworld', 'pyglet', 'vlgym.testing', 'vlgym.cli',\n"
-        "         'vlgym.chromium', 'selenium', 'psutil', 'vlgym.endpoint', 'openai', 'httpx2']\n"
+        "         'vlgym.browser.chromium', 'selenium', 'psutil', 'vlgym.endpoint', 'openai', 'httpx2']\n"
         "print(json.dumps([name for name in modules + heavy if name in sys.modules]))"
     )
     assert done.returncode == 0, done.stderr

@@ -21,7 +21,7 @@ from vlgym_webshop.services import Services, get_services
 from vlgym_webshop.session import Page
 from vlgym_webshop.shop import Shop, ShopConfig
 
-from vlgym.chromium import BrowserError
+from vlgym.browser.chromium import BrowserError
 
 VIEWPORT = (672, 896)
 CONFIG = ShopConfig()

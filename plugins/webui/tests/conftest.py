@@ -8,7 +8,7 @@ import pytest
 from vlgym_webui.browser import Browser, Render
 from vlgym_webui.steps import Interaction
 
-from vlgym.chromium import BrowserPool, Limits
+from vlgym.browser.chromium import BrowserPool, Limits
 
 
 @pytest.fixture(scope="session")

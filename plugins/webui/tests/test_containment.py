@@ -12,7 +12,7 @@ import pytest
 from vlgym_webui.browser import MOST_COUNTED, Browser, Render
 from vlgym_webui.steps import Interaction, Step
 
-from vlgym.chromium import Limits
+from vlgym.browser.chromium import Limits
 
 sys.path.insert(0, str(Path(__file__).parent))
 from hostile import ALL, GROUND, NETWORK, QUIET

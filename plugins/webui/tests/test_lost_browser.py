@@ -15,7 +15,7 @@ from vlgym_webui.browser import Browser
 from vlgym_webui.project import load_project
 from vlgym_webui.studio import Evaluation, Studio
 
-from vlgym.chromium import BrowserPool
+from vlgym.browser.chromium import BrowserPool
 
 sys.path.insert(0, str(Path(__file__).parent))
 from browser_processes import find

@@ -17,7 +17,7 @@ from vlgym_webui.browser import Browser, Render
 from vlgym_webui.server import PageServer
 from vlgym_webui.steps import Interaction, Step
 
-from vlgym.chromium import Limits
+from vlgym.browser.chromium import Limits
 
 sys.path.insert(0, str(Path(__file__).parent))
 from browser_processes import find

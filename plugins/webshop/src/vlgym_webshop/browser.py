@@ -21,7 +21,7 @@ import numpy as np
 from PIL import Image as PILImage
 from selenium.webdriver.remote.webdriver import WebDriver
 
-from vlgym.chromium import BrowserError, BrowserPool, Chromium
+from vlgym.browser.chromium import BrowserError, BrowserPool, Chromium
 from vlgym.types import Image
 
 PAGE_SECONDS = 30.0

@@ -22,7 +22,7 @@ from typing import Any
 
 from selenium.common.exceptions import WebDriverException
 
-from vlgym.chromium import DRIVER_ERRORS, BrowserPool, Chromium, Guard, Limits
+from vlgym.browser.chromium import DRIVER_ERRORS, BrowserPool, Chromium, Guard, Limits
 
 from .server import ORIGIN, PageServer
 from .steps import Interaction, Step

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from PIL import Image as PILImage
 
-from vlgym.chromium import Limits
+from vlgym.browser.chromium import Limits
 from vlgym.errors import UserError
 
 from .browser import Browser

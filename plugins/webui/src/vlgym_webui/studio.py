@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from vlgym.chromium import ATTEMPTS, BrowserPool
+from vlgym.browser.chromium import ATTEMPTS, BrowserPool
 
 from .aes import Report, lose_all, score_pages
 from .browser import POOL, Browser, Render

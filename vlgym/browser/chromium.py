@@ -26,9 +26,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from multiprocessing.util import Finalize
 from typing import Any, ClassVar, Generic, TypeVar
 
-from .browser_programs import PROGRAMS, find_program
-from .browser_room import Room, choose_user, make_folder
-from .errors import MissingSystemPartError, NotInstalledError, VlgymError
+from ..errors import MissingSystemPartError, NotInstalledError, VlgymError
+from .room import Room, choose_user, make_folder
 
 try:
     import psutil
@@ -40,10 +39,10 @@ try:
     from urllib3.exceptions import HTTPError
     from websocket import WebSocketException
 
-    from .browser_connection import FreshTabs, RoomConnection
+    from .connection import FreshTabs, RoomConnection
     from .process_limits import Guard, Limits, kill_tree, list_tree, measure_tree
 except ImportError as error:
-    raise NotInstalledError(f"vlgym.chromium needs packages ({error}): pip install selenium psutil") from error
+    raise NotInstalledError(f"vlgym.browser needs packages ({error}): pip install selenium psutil") from error
 
 __all__ = [
     "ATTEMPTS", "DRIVER_ERRORS", "BrowserError", "BrowserPool", "Chromium", "Guard", "Limits", "kill_tree", "list_tree",
@@ -55,6 +54,12 @@ DRIVER_ERRORS = (WebDriverException, WebSocketException, HTTPError, OSError)
 
 ATTEMPTS = 3
 """Starts before a browser is given up: the port that the driver chose may be taken before it listens there."""
+
+PROGRAMS = {
+    "VLGYM_CHROMIUM": ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),
+    "VLGYM_CHROMEDRIVER": ("chromedriver",),
+}
+"""Variable that names a program -> names looked for on the search path where it is not set."""
 
 _LISTENS_S, _STARTS_S, _WATCH_S = 20.0, 120, 0.1
 _SERVICES = ("--utility-sub-type=network.", "--utility-sub-type=storage.")
@@ -124,7 +129,7 @@ class Chromium:
         fresh_tabs: bool = False,
         answer_s: int = _STARTS_S,
     ) -> None:
-        chromium, chromedriver = (find_program(program, self.apt) for program in PROGRAMS)
+        chromium, chromedriver = (self._find_program(variable) for variable in PROGRAMS)
         self.owner = os.getpid()
         self.profile, user = make_folder(choose_user())
         self._sandbox = f"VLGYM_{name.upper()}_SANDBOX"
@@ -139,22 +144,32 @@ class Chromium:
                     continue
             self.process, self.listeners = self.room.process, self.room.listeners
             self._check_room(user)
-            options = self._write_options(chromium.path, site, proxy, switches, wanted)
+            options = self._write_options(chromium, site, proxy, switches, wanted)
             options.add_argument(f"--user-data-dir={self.profile / str(attempt)}")
-            if not (said := self._start(chromedriver.path, options, logs=attempt > 0)):
+            if not (said := self._start(chromedriver, options, logs=attempt > 0)):
                 self._config.timeout = answer_s
                 self._staff = [member for member in list_tree(self.process.pid)[1:] if _serves_all(member)]
                 return
             self.kill()
         self.close()
-        versions = f"Chromium is version {chromium.version}, its driver {chromedriver.version}; they must agree. "
         raise MissingSystemPartError(
             f"Chromium does not start: it or its driver ended, hung or failed {ATTEMPTS} times ({said}). "
-            f"{versions if chromium.version != chromedriver.version else ''}"
+            f"{chromium} and {chromedriver} must be of one version. "
             f"{'' if user is None else f'Both ran as user {user}, who must be able to read and run them. '}"
             f"Install it again with `{self.apt}`. In a "
             f"container without user namespaces also set {self._sandbox}=off (the container is the sandbox then)."
         )
+
+    def _find_program(self, variable: str) -> str:
+        named = os.environ.get(variable)
+        wanted = (named,) if named else PROGRAMS[variable]
+        path = next((path for name in wanted if (path := shutil.which(name))), None)
+        if path is None:
+            raise MissingSystemPartError(
+                f"Chromium and its driver are needed, but there is none of {', '.join(wanted)}. "
+                f"Install them with `{self.apt}`, or set {variable} to the program's path."
+            )
+        return path
 
     @property
     def alive(self) -> bool:

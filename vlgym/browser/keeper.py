@@ -1,6 +1,6 @@
 """The program that runs between us and a browser's driver: it gives the browser a network and a user of its own.
 
-A script, which `vlgym.browser_room` starts by its path and nothing imports; the standard library only, so that it
+A script, which `vlgym.browser.room` starts by its path and nothing imports; the standard library only, so that it
 starts in milliseconds. It makes a network namespace with nothing in it but a loopback interface, gives up root, starts
 the driver there, and then does two things: it hands out connections into that network, and it ends everything when
 the process that wanted the browser has ended.

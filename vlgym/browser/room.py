@@ -1,7 +1,7 @@
 """A room for a browser's programs: a network that nobody else on the machine has, and a user that owns nothing.
 
 A driver of browsers listens on a port and asks nobody who he is: who can reach it can have it start any program. In
-the room it listens where only we can knock. `vlgym.browser_keeper` is the program inside; this module is our side of
+the room it listens where only we can knock. `vlgym.browser.keeper` is the program inside; this module is our side of
 it, and knows nothing of browsers. Linux only.
 """
 
@@ -25,7 +25,7 @@ from typing import IO, Any
 PREFIX = "vlgym-chromium-"
 """How the names of the folders begin."""
 
-_KEEPER = Path(__file__).parent / "browser_keeper.py"
+_KEEPER = Path(__file__).parent / "keeper.py"
 _ANSWERS_S = 20.0
 _LONGEST = 1 << 16
 _USERS = range(61184, 65520)

@@ -1,6 +1,6 @@
 """How we talk to a driver of browsers inside a room: Selenium's commands, and the few that Selenium lacks.
 
-It starts nothing; `vlgym.chromium` does, and is the only one to import this.
+It starts nothing; `vlgym.browser.chromium` does, and is the only one to import this.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from urllib3.connection import HTTPConnection
 from urllib3.connectionpool import HTTPConnectionPool
 from websocket import create_connection
 
-from .browser_room import Room
+from .room import Room
 
 
 class RoomConnection(ChromeRemoteConnection):
