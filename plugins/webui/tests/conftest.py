@@ -27,17 +27,26 @@ def unhurried() -> Iterator[Browser]:
     browser.close()
 
 
+def write_page(body: str, script: str, css: str) -> dict[str, bytes]:
+    page = (
+        "<!DOCTYPE html><html><head><link rel='stylesheet' href='style.css'></head>"
+        f"<body>{body}<script src='script.js'></script></body></html>"
+    )
+    return {"index.html": page.encode(), "style.css": css.encode(), "script.js": script.encode()}
+
+
 @pytest.fixture
 def render(pool: BrowserPool[Browser]) -> Callable[..., Render]:
     """Render a body and a script: `render("<p>Hi</p>", "alert(1)", interaction, ...)`."""
 
     def run(body: str, script: str = "", *interactions: Interaction, css: str = "", **options: object) -> Render:
-        page = (
-            "<!DOCTYPE html><html><head><link rel='stylesheet' href='style.css'></head>"
-            f"<body>{body}<script src='script.js'></script></body></html>"
-        )
-        files = {"index.html": page.encode(), "style.css": css.encode(), "script.js": script.encode()}
         with pool.borrow() as browser:
-            return browser.render(files, interactions, **options)
+            return browser.render(write_page(body, script, css), interactions, **options)
 
     return run
+
+
+@pytest.fixture
+def calm(unhurried: Browser) -> Callable[..., Render]:
+    """Render a body and a script without limits on time."""
+    return lambda body, script="", *interactions: unhurried.render(write_page(body, script, ""), interactions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from vlgym_webui.code_parser import CodeBlockParser, read_action, write_action
+from vlgym_webui.code_parser import CodeBlockParser, read_action
 
 PARSER = CodeBlockParser()
 F = "```"
@@ -39,38 +39,27 @@ def test_three_blocks_make_one_action_in_a_fixed_order() -> None:
     )
 
 
-def test_a_missing_closing_fence_ends_with_the_reply() -> None:
-    assert files(f"{F}html\n<p>cut off") == {"index.html": "<p>cut off"}
+HEADINGS = f"### index.html\n{F}\nplain\n{F}\n**style.css**:\n{F}\nplain\n{F}\nwrite_javascript\n{F}\nplain\n{F}"
 
 
-def test_a_missing_closing_fence_ends_at_the_next_tagged_fence() -> None:
-    assert files(f"{F}html\n<p>1</p>\n{F}css\np {{}}\n{F}") == {"index.html": "<p>1</p>", "style.css": "p {}"}
-
-
-def test_a_heading_serves_for_a_missing_tag() -> None:
-    reply = f"### index.html\n{F}\nplain\n{F}\n**style.css**:\n{F}\nplain\n{F}\nwrite_javascript\n{F}\nplain\n{F}"
-    assert files(reply) == {"index.html": "plain", "style.css": "plain", "script.js": "plain"}
-
-
-def test_untagged_code_is_recognised_by_what_it_looks_like() -> None:
-    assert files(f"{F}\n<h1>Hi</h1>\n<p>you</p>\n{F}") == {"index.html": "<h1>Hi</h1>\n<p>you</p>"}
-    assert files(f"{F}\nbody {{ margin: 0; }}\n{F}") == {"style.css": "body { margin: 0; }"}
-    assert files(f"{F}\nconst a = 1;\n{F}") == {"script.js": "const a = 1;"}
-
-
-def test_a_bare_document_is_read_without_fences() -> None:
-    assert files("Sure!\n<!DOCTYPE html><html><body>x</body></html>") == {
-        "index.html": "<!DOCTYPE html><html><body>x</body></html>"
-    }
-
-
-def test_the_last_block_of_a_language_wins() -> None:
-    assert files(f"{F}css\na {{}}\n{F}\n{F}css\nb {{}}\n{F}") == {"style.css": "b {}"}
-
-
-def test_tildes_and_indented_fences_are_fences() -> None:
-    assert files("~~~html\n<p>1</p>\n~~~") == {"index.html": "<p>1</p>"}
-    assert files(f"  {F}html\n<p>1</p>\n  {F}") == {"index.html": "<p>1</p>"}
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (f"{F}html\n<p>cut off", {"index.html": "<p>cut off"}),
+        (f"{F}html\n<p>1</p>\n{F}css\np {{}}\n{F}", {"index.html": "<p>1</p>", "style.css": "p {}"}),
+        (HEADINGS, {"index.html": "plain", "style.css": "plain", "script.js": "plain"}),
+        (f"{F}\n<h1>Hi</h1>\n<p>you</p>\n{F}", {"index.html": "<h1>Hi</h1>\n<p>you</p>"}),
+        (f"{F}\nbody {{ margin: 0; }}\n{F}", {"style.css": "body { margin: 0; }"}),
+        (f"{F}\nconst a = 1;\n{F}", {"script.js": "const a = 1;"}),
+        ("Sure!\n<!DOCTYPE html><html>x</html>", {"index.html": "<!DOCTYPE html><html>x</html>"}),
+        (f"{F}css\na {{}}\n{F}\n{F}css\nb {{}}\n{F}", {"style.css": "b {}"}),
+        ("~~~html\n<p>1</p>\n~~~", {"index.html": "<p>1</p>"}),
+        (f"  {F}html\n<p>1</p>\n  {F}", {"index.html": "<p>1</p>"}),
+        (f"{F}bash\nnpm i\n{F}\n{F}html\n<p>1</p>\n{F}", {"index.html": "<p>1</p>"}),
+    ],
+)
+def test_blocks_are_read_as_models_write_them(reply: str, expected: dict[str, str]) -> None:
+    assert files(reply) == expected
 
 
 @pytest.mark.parametrize(
@@ -87,10 +76,6 @@ def test_what_holds_no_code_fails_with_a_reason(reply: str, failure: str) -> Non
     assert parsed.failure == failure
 
 
-def test_a_foreign_block_does_not_hide_the_others() -> None:
-    assert files(f"{F}bash\nnpm i\n{F}\n{F}html\n<p>1</p>\n{F}") == {"index.html": "<p>1</p>"}
-
-
 @given(st.text(max_size=400))
 def test_any_text_is_read_without_raising_and_an_action_reads_back_as_itself(text: str) -> None:
     for reply in (text, f"{F}html\n{text}\n{F}", text.replace("a", F)):
@@ -99,8 +84,3 @@ def test_any_text_is_read_without_raising_and_an_action_reads_back_as_itself(tex
         for action in parsed.actions:
             assert PARSER.parse(action).actions == (action,)
             assert PARSER.parse(PARSER.format([action], "I think.")).actions == (action,)
-
-
-def test_formatting_several_actions_merges_their_files() -> None:
-    merged = PARSER.format([write_action({"index.html": "<p>"}), write_action({"style.css": "p {}"})])
-    assert files(merged) == {"index.html": "<p>", "style.css": "p {}"}

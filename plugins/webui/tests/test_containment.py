@@ -98,13 +98,12 @@ def require_no_contact(result: Render, listener: Listener) -> None:
     assert secret is None or secret not in " ".join(texts(result))
 
 
-def test_the_network_and_local_files_are_out_of_reach(unhurried: Browser, listener: Listener) -> None:
+def test_the_network_and_local_files_are_out_of_reach(calm: Callable[..., Render], listener: Listener) -> None:
     """One page tries all ways; each adds to the document instead of replacing it."""
     scripts = [script.replace("body.innerHTML =", "body.innerHTML +=") for script in (NETWORK | QUIET).values()]
     script = "\n".join(f"try {{ (() => {{ {each} }})() }} catch (error) {{ 0 }}" for each in scripts)
     script = script.replace("PORT", str(listener.port))
-    page = f"<!DOCTYPE html><html><head></head><body>{BODY}<script src='script.js'></script></body></html>"
-    result = unhurried.render({"index.html": page.encode(), "script.js": script.encode()})
+    result = calm(BODY, script)
     require_no_contact(result, listener)
     assert result.rendered
     assert result.blocked["network"] >= len(NETWORK)
@@ -123,37 +122,32 @@ def test_no_hostile_page_reaches_anybody_or_harms_the_next(
         assert [element.styles["text"] for element in render("<h1>fine</h1>").tables[0]] == ["fine"], name
 
 
-@pytest.mark.parametrize(
-    ("way", "address"), [("location.href = 'URL'", "http://127.0.0.1:PORT/"), ("META", "http://127.0.0.1:PORT/")]
-)
+@pytest.mark.parametrize("way", ["script", "header"])
 def test_a_redirect_leads_nowhere_and_loses_the_page(
-    unhurried: Browser, listener: Listener, monkeypatch: pytest.MonkeyPatch, address: str, way: str
+    calm: Callable[..., Render], unhurried: Browser, listener: Listener, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     asked: list[str] = []
     answer = unhurried.server.answer
     monkeypatch.setattr(unhurried.server, "answer", lambda wanted: asked.append(wanted) or answer(wanted))
-    address = address.replace("PORT", str(listener.port))
-    body = f"{BODY}<meta http-equiv='refresh' content='0; url={address}'>" if way == "META" else BODY
-    script = "" if way == "META" else way.replace("URL", address)
-    page = f"<!DOCTYPE html><html><body>{body}<script>{script}</script></body></html>"
-    result = unhurried.render({"index.html": page.encode()})
+    address = f"http://127.0.0.1:{listener.port}/"
+    meta = f"<meta http-equiv='refresh' content='0; url={address}'>" if way == "header" else ""
+    result = calm(BODY + meta, "" if meta else f"location.href = '{address}'")
     assert listener.knocks == 0
     assert address not in asked, "the page was not held back: whether it is lost is a matter of who is faster"
     assert result.failure == "left_page"
     assert not result.rendered
-    assert texts(unhurried.render({"index.html": b"<h1>fine</h1>"})) == ["fine"]
+    assert texts(calm("<h1>fine</h1>")) == ["fine"]
 
 
-def test_leaving_by_a_click_loses_that_interaction_and_those_after_it(unhurried: Browser) -> None:
-    page = f"<!DOCTYPE html><html><body>{BODY}<a href='http://example.com/'>away</a></body></html>"
+def test_leaving_by_a_click_loses_that_interaction_and_those_after_it(calm: Callable[..., Render]) -> None:
     stay, leave = (Interaction(name, (Step("click", name),)) for name in ("h1", "a"))
-    result = unhurried.render({"index.html": page.encode()}, (stay, leave, stay))
+    result = calm(f"{BODY}<a href='http://example.com/'>away</a>", "", stay, leave, stay)
     assert result.failure == "left_page"
     assert texts(result) == texts(result, 1) == ["still here", "away"]
     assert result.problems == {1: "left_page", 2: "left_page"}
 
 
-def test_a_blob_is_read_whole_and_always_in_the_same_time_of_the_page(unhurried: Browser) -> None:
+def test_a_blob_is_read_whole_and_always_in_the_same_time_of_the_page(calm: Callable[..., Render]) -> None:
     """Reading it is a request of the page to itself, for which its clock stands still and then moves by 10 ms."""
     script = r"""
       const told = [], heading = document.querySelector('h1');
@@ -170,9 +164,8 @@ def test_a_blob_is_read_whole_and_always_in_the_same_time_of_the_page(unhurried:
         await Blob.prototype.text.call({}).catch((error) => tell(error.name));
       })();
     """
-    page = f"<!DOCTYPE html><html><body>{BODY}<script>{script}</script></body></html>"
     wanted = ["abc 10, 104 233 128512 65533 0, true, 127 128 129, 300000 50, TypeError"]
-    assert [texts(unhurried.render({"index.html": page.encode()})) for _ in range(2)] == [wanted, wanted]
+    assert [texts(calm(BODY, script)) for _ in range(2)] == [wanted, wanted]
 
 
 def test_a_script_cannot_fetch_the_files_of_its_own_page(unhurried: Browser) -> None:
@@ -200,21 +193,18 @@ def test_a_script_cannot_fetch_the_files_of_its_own_page(unhurried: Browser) -> 
     assert result.blocked["network"] >= 4
 
 
-def test_moving_about_in_the_page_itself_loses_nothing(unhurried: Browser) -> None:
-    page = (
-        f"<!DOCTYPE html><html><body>{BODY}<script>location.hash = 'part'; history.pushState(0, '', '/other');"
-        "const a = document.createElement('a'); a.href = 'mailto:me@page.invalid'; a.click();</script></body></html>"
+def test_moving_about_in_the_page_itself_loses_nothing(calm: Callable[..., Render]) -> None:
+    script = (
+        "location.hash = 'part'; history.pushState(0, '', '/other');"
+        "const a = document.createElement('a'); a.href = 'mailto:me@page.invalid'; a.click();"
     )
-    result = unhurried.render({"index.html": page.encode()})
-    assert result.failure is None
-    assert texts(result) == ["still here"]
+    result = calm(BODY, script)
+    assert (result.failure, texts(result)) == (None, ["still here"])
 
 
-def test_a_redirect_to_a_local_file_is_refused(unhurried: Browser) -> None:
-    page = f"<!DOCTYPE html><html><body>{BODY}<script>location.href = 'file:///etc/hostname'</script></body></html>"
-    result = unhurried.render({"index.html": page.encode()})
-    assert texts(result) == ["still here"]
-    assert result.blocked == {"local_file": 1}
+def test_a_redirect_to_a_local_file_is_refused(calm: Callable[..., Render]) -> None:
+    result = calm(BODY, "location.href = 'file:///etc/hostname'")
+    assert (texts(result), result.blocked) == (["still here"], {"local_file": 1})
 
 
 def test_a_gigabyte_ends_in_a_memory_failure(attack: Callable[..., Render]) -> None:
@@ -230,7 +220,9 @@ def test_an_endless_growth_of_elements_ends_in_a_failure(attack: Callable[..., R
     assert result.failure == "too_many_elements"
 
 
-def test_workers_downloads_and_pop_ups_are_refused_and_counted_and_webrtc_is_not_there(unhurried: Browser) -> None:
+def test_workers_downloads_and_pop_ups_are_refused_and_counted_and_webrtc_is_not_there(
+    calm: Callable[..., Render], unhurried: Browser
+) -> None:
     script = """
       const frame = document.createElement('iframe'), link = document.createElement('a');
       document.body.append(frame);
@@ -240,17 +232,10 @@ def test_workers_downloads_and_pop_ups_are_refused_and_counted_and_webrtc_is_not
       link.href = 'data:text/plain,x'; link.download = 'x.txt'; link.click();
       for (let i = 0; i < 5; i += 1) window.open('about:blank');
     """
-    page = f"<!DOCTYPE html><html><body>{BODY}<script>{script}</script></body></html>"
-    result = unhurried.render({"index.html": page.encode()})
+    result = calm(BODY, script)
     assert texts(result)[0] == "undefined,undefined,undefined"
     assert result.blocked == {"worker": 1, "download": 1, "popup": 5}
     assert len(unhurried.driver.window_handles) == 1
-
-
-def test_a_storm_of_timers_runs_for_the_page_s_own_second(attack: Callable[..., Render]) -> None:
-    result = attack("let n = 0; (function again() { n += 1; setTimeout(again, 0); })(); "
-                    "setTimeout(() => { document.querySelector('h1').textContent = n; }, 900)")  # fmt: skip
-    assert 200 < int(texts(result)[0]) < 300  # a nested timer takes 4 ms
 
 
 def test_nothing_of_ours_is_in_the_page(render: Callable[..., Render]) -> None:
