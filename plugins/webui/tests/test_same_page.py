@@ -6,68 +6,100 @@ import base64
 import io
 import signal
 import sys
-import time
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-import pytest
 from PIL import Image
-from vlgym_webui.browser import Browser, Render
-from vlgym_webui.server import PageServer
+from vlgym_webui.browser import Browser
 from vlgym_webui.steps import Interaction, Step
 
 from vlgym.browser.chromium import Limits
 
 sys.path.insert(0, str(Path(__file__).parent))
 from browser_processes import find
-from page_programs import write_program
 
 CLICKS = tuple(Interaction(name, (Step("click", name),)) for name in ("button", ".go"))
-NUMBERS = tuple(range(3))
+PROBES = (
+    "say(Intl.DateTimeFormat('en', {dateStyle: 'full', timeStyle: 'full'}).format())",
+    "say(Intl.DateTimeFormat().resolvedOptions().timeZone, Intl.DateTimeFormat().resolvedOptions().locale)",
+    "say(typeof Temporal === 'undefined' ? 'none' : Temporal.Now.instant().toString())",
+    "say(new Date().toString(), Date.now(), new (Date.bind(null))().getTime())",
+    "say(document.lastModified)",
+    "say(new File(['x'], 'x').lastModified)",
+    "say(new Event('x').timeStamp); addEventListener('click', e => say(e.timeStamp, e.isTrusted), true)",
+    "say(performance.timeOrigin, Performance.prototype.now.call(performance))",
+    "say(JSON.stringify(performance.timing), JSON.stringify(performance))",
+    "say(performance.getEntries().length); performance.mark('m'); say(performance.getEntriesByName('m')[0].startTime)",
+    "try { say(URL.createObjectURL(new Blob(['x']))) } catch (e) { say(e.name) }",
+    "say(navigator.connection ? [navigator.connection.rtt, navigator.connection.downlink] : 'none')",
+    "say(performance.memory ? performance.memory.usedJSHeapSize : 'none')",
+    "say(Math.random(), Math.random())",
+    "say(crypto.getRandomValues(new Uint32Array(2)).join())",
+    "say(typeof crypto.randomUUID === 'function' ? crypto.randomUUID() : 'none')",
+    "{ const c = new MessageChannel(); let n = 0; c.port1.onmessage = () => { n += 1; show('channel', n); "
+    "c.port2.postMessage(0); }; c.port2.postMessage(0); }",
+    "{ let n = 0; addEventListener('message', () => { n += 1; show('message', n); postMessage(0, '*'); }); "
+    "postMessage(0, '*'); }",
+    "{ let n = 0; (function again() { n += 1; show('timers', n); setTimeout(again, 0); })(); }",
+    "{ let n = 0; (function again(t) { n += 1; show('frames', n + ' ' + Math.round(t)); "
+    "requestAnimationFrame(again); })(0); }",
+    "if (window.scheduler) { let n = 0; (function again() { n += 1; show('tasks', n); "
+    "scheduler.postTask(again); })(); }",
+    "{ const begun = Date.now(); let n = 0; while (n < 300000) n += 1; say(Date.now() - begun); }",
+    "try { const w = new Worker('data:text/javascript,postMessage(Date.now())'); w.onmessage = e => say(e.data); "
+    "w.onerror = () => say('refused') } catch (e) { say(e.name) }",
+    "{ const f = document.createElement('iframe'); document.body.append(f); const w = f.contentWindow; "
+    "say(new w.Date().getTime(), w.performance.now(), w.Math.random(), "
+    "w.crypto.getRandomValues(new w.Uint8Array(2)).join()); f.remove(); }",
+    "{ const a = document.body.animate([{opacity: 0.9}, {opacity: 1}], 3000); setTimeout(() => "
+    "say(a.currentTime, document.timeline.currentTime, a.startTime, getComputedStyle(document.body).opacity), 250); }",
+    "fetch('script.js').then(r => r.text()).then(t => say('fetched', t.length > 0, performance.now()))",
+    "{ const i = new Image(); i.onload = i.onerror = e => say(e.type, Math.round(performance.now())); "
+    "i.src = 'data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAACAkQBADs='; }",
+    "document.fonts.ready.then(() => say('fonts'))",
+    "say(localStorage.length, sessionStorage.length, document.cookie, window.name, history.length); "
+    "localStorage.a = 1; document.cookie = 'a=1; max-age=9999'; window.name = 'kept';",
+    "document.body.insertAdjacentHTML('beforeend', '<a href=\"#\">here</a> <a href=\"/other\">there</a>'); "
+    "history.replaceState(0, '', '/other'); history.replaceState(0, '', '/');",
+    "say(screen.width, screen.height, devicePixelRatio, navigator.language, navigator.languages, document.hasFocus())",
+    "requestIdleCallback(d => say('idle', d.timeRemaining(), d.didTimeout))",
+    "{ const o = new PerformanceObserver(l => say('observed', l.getEntries().length)); "
+    "try { o.observe({type: 'paint', buffered: true}) } catch (e) { say(e.name) } }",
+    "new Blob(['abc']).text().then(t => say(t, performance.now()))",
+)  # fmt: skip
+"""Statements that try to see clock, chance, machine or another episode; `say` adds words to the page, `show` replaces
+those of a name."""
+HEAD = """
+const words = [], named = {};
+const put = () => {
+  document.querySelector('p').textContent = [...words, ...Object.entries(named).flat()].join(' | ');
+};
+const say = (...values) => { words.push(values.join(', ')); put(); };
+const show = (name, value) => { named[name] = value; put(); };
+"""
 
 
-def see(browser: Browser, number: int) -> Render:
-    render = browser.render(write_program(number), CLICKS, (640, 480))
-    assert render.failure is None
-    return render
+def write_program(probes: tuple[str, ...]) -> dict[str, bytes]:
+    body = "<p>-</p><button>press</button><a class='go' href='#'>link</a>"
+    script = HEAD + "\n".join(f"try {{ {probe} }} catch (error) {{ say(error.name); }}" for probe in probes)
+    css = "p { font: 11px monospace; overflow-wrap: anywhere } a:visited { background: red; color: lime }"
+    page = f"<!DOCTYPE html><html><head><style>{css}</style></head><body>{body}<script src='script.js'></script></body>"
+    return {"index.html": page.encode(), "script.js": script.encode()}
 
 
 def test_programs_that_look_for_clock_and_chance_see_the_same_in_every_browser_and_after_others(
     unhurried: Browser,
 ) -> None:
+    """Each program has a third of the probes; another browser renders them in the reverse order."""
+    programs = [write_program(PROBES[start::3]) for start in range(3)]
     other = Browser(unhurried.limits)
     try:
-        first = {number: see(unhurried, number) for number in NUMBERS}
-        again = {number: see(other, number) for number in reversed(NUMBERS)}
+        first = [unhurried.render(program, CLICKS, (640, 480)) for program in programs]
+        again = [other.render(program, CLICKS, (640, 480)) for program in reversed(programs)]
     finally:
         other.close()
-    assert [number for number in NUMBERS if first[number] != again[number]] == []
-
-
-def test_the_icon_is_asked_for_once_and_before_the_first_page_however_late_it_is_answered(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Whatever a page loads, its clock stands still for, and then moves by 10 ms."""
-    asked = []
-    answer = PageServer.answer
-
-    def answer_late(server: PageServer, address: str) -> tuple[int, str, bytes]:
-        asked.append(urlsplit(address).path)
-        if asked[-1] == "/favicon.ico":
-            time.sleep(0.5)
-        return answer(server, address)
-
-    monkeypatch.setattr(PageServer, "answer", answer_late)
-    browser = Browser(Limits(wall_s=100, cpu_s=100))
-    try:
-        assert asked.count("/favicon.ico") == 1
-        asked.clear()
-        for _ in range(3):
-            assert browser.render({"index.html": b"<!DOCTYPE html><p>page"}).failure is None
-        assert asked == ["/"] * 3
-    finally:
-        browser.close()
+    assert [render.failure for render in first] == [None] * 3
+    assert first == again[::-1]
 
 
 class LateFrames(Browser):
