@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from vlgym_cards.art import card_sprite, fan, font, wrap
+from vlgym_cards.art import card_sprite
 from vlgym_cards.cards import RANKS, SUITS, Card, draw_card, names
 
 
@@ -40,43 +40,3 @@ def test_every_two_cards_look_different_in_the_corner_and_in_the_middle() -> Non
         assert difference[corner].sum() >= 10, (a, b)
         if a.rank != b.rank:
             assert difference[middle].sum() >= 40, (a, b)
-
-
-def test_a_fan_keeps_its_cards_inside_the_row() -> None:
-    assert fan(1, 5, 290, 70, 4) == [5]
-    assert fan(4, 5, 290, 70, 4) == pytest.approx([5, 77 + 4 / 3, 151 + 2 / 3, 225])
-    for count in range(2, 23):
-        edges = fan(count, 5, 290, 70, 4)
-        assert len(edges) == count
-        assert edges[-1] + 70 <= 295 + 1e-9
-        assert edges == sorted(set(edges))
-
-
-def test_wrapping_breaks_between_words_only_and_keeps_every_word() -> None:
-    words = [
-        "(",
-        "10",
-        "+",
-        "10",
-        ")",
-        "*",
-        "(",
-        "10",
-        "-",
-        "10",
-        ")",
-        "/",
-        "(",
-        "3",
-        "+",
-        "4",
-        ")",
-        "-",
-        "10",
-        "+",
-        "10",
-    ]
-    lines = wrap(words, 200, 26)
-    assert " ".join(lines).split() == words
-    assert len(lines) > 1
-    assert all(font(26).getlength(line) <= 200 for line in lines)

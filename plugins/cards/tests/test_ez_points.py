@@ -51,26 +51,6 @@ def test_a_quarter_of_the_hands_shows_a_face_and_a_second_ten_is_never_one(make_
     assert partners(2) == (6, 10)
 
 
-def test_the_oracle_goes_on_from_whatever_it_finds(make_env: Build, play: Callable) -> None:
-    env = make_env("EZPoints")
-    env.reset(seed=0, options={"cards": ["H2", "S6"]})
-    play(env, ["6", "9"])  # 9 is refused
-    assert env.think("*") == "formula 6; it is incomplete; 6 * 2 = 12; next *"
-    assert env.oracle() == "*"
-    rewards, terminated, _, info = play(env, ["*", "2", "="])
-    assert rewards == [0, 0, 10]
-    assert terminated
-    assert info["success"]
-
-
-def test_a_dead_formula_is_finished_at_once_since_nothing_can_save_it(make_env: Build, play: Callable) -> None:
-    env = make_env("EZPoints")
-    env.reset(seed=0, options={"cards": ["H2", "S6"]})
-    play(env, ["6", "+"])
-    assert env.oracle() == "="
-    assert env.think("=") == "formula 6 +; it cannot become 12; next ="
-
-
 def test_a_number_that_no_unused_card_has_costs_1_and_changes_nothing(make_env: Build, play: Callable) -> None:
     env = make_env("EZPoints")
     env.reset(seed=0, options={"cards": ["H5", "S7"]})

@@ -82,11 +82,6 @@ def test_one_wrong_move_cancels_success_but_not_the_solution(make_env: Build, pl
     assert (info["success"], info["solved"], info["return_positive"]) == (False, True, False)
 
 
-def test_the_turn_limit_follows_the_length_of_the_line(make_env: Build) -> None:
-    assert make_env("NumberLine", max_position=9).max_turns == 18
-    assert make_env("NumberLine", max_position=9, max_turns=3).max_turns == 3
-
-
 def test_a_push_against_an_end_costs_1_and_moves_nothing(make_env: Build, play: Callable) -> None:
     env = make_env("NumberLine")
     for current, target, action in ((0, 3, "-"), (5, 2, "+")):

@@ -16,37 +16,24 @@ NUMBERS = [*map(str, range(1, 11)), "+", "-", "*", "/", "(", ")", "="]
 
 
 @pytest.mark.parametrize(
-    ("text", "legal", "action"),
+    ("text", "legal", "read"),
     [
         ('{"thoughts": "up", "action": "+"}', ["-", "+"], "+"),
-        ('{"action": "stand"}', ["stand", "hit"], "stand"),
         ('{"ACTION": "HIT"}', ["stand", "hit"], "hit"),
         ('{"action": "10"}', NUMBERS, "10"),
-        ('{"action": "1"}', NUMBERS, "1"),
         ("whatever +", ["-", "+"], "+"),  # without a marker, the last character counts
         ('"action": 7 "', NUMBERS, "7"),
-    ],
-)
-def test_one_legal_action_after_the_marker_is_read(text: str, legal: list[str], action: str) -> None:
-    assert ProjectionParser().parse(text, legal).actions == (action,)
-
-
-@pytest.mark.parametrize(
-    ("text", "legal", "failure"),
-    [
         ("", ["-", "+"], "no_action"),
         ('{"action": "walk"}', ["stand", "hit"], "no_action"),
         ('{"action": "stand or hit"}', ["stand", "hit"], "ambiguous_action"),
         ('{"action": "11"}', [*NUMBERS, "11"], "ambiguous_action"),  # "1" is in "11"
-        ('{"action": "10 + 1"}', NUMBERS, "ambiguous_action"),
         ('{"action": "hit"} ... "action": "stand"', ["stand", "hit"], "ambiguous_action"),  # the first marker counts
-        ("I choose stand", ["stand", "hit"], "no_action"),  # no marker: only the last character is kept
+        ("I choose stand", ["stand", "hit"], "no_action"),
     ],
 )
-def test_no_action_or_several_are_a_failure(text: str, legal: list[str], failure: str) -> None:
+def test_one_legal_action_after_the_marker_is_read(text: str, legal: list[str], read: str) -> None:
     parsed = ProjectionParser().parse(text, legal)
-    assert parsed.actions == ()
-    assert parsed.failure == failure
+    assert (parsed.actions, parsed.failure) == (((read,), None) if read in legal else ((), read))
 
 
 @pytest.mark.parametrize(
@@ -77,16 +64,6 @@ def test_compat_sets_parser_and_random_fallback_unless_told_otherwise(make_env: 
             {"current number": 1, "target number": 3, "thoughts": "target 3 current 1", "action": "+"},
         ),
         (
-            "EZPoints",
-            {"cards": ["HK", "S2"]},
-            {
-                "cards": ["K", "2"],
-                "current formula": "",
-                "thoughts": "formula (empty); it is incomplete; 2 + 10 = 12; next 2",
-                "action": "2",
-            },
-        ),
-        (
             "Points24",
             {"cards": ["H6", "S6", "D6", "C6"]},
             {
@@ -95,11 +72,6 @@ def test_compat_sets_parser_and_random_fallback_unless_told_otherwise(make_env: 
                 "thoughts": "formula (empty); it is incomplete; 6 + 6 + 6 + 6 = 24; next 6",
                 "action": "6",
             },
-        ),
-        (
-            "Blackjack",
-            {"player": ["HK", "SQ"], "dealer": ["D6", "S9"]},
-            {"thoughts": "player 20 dealer 6; stand", "action": "stand"},
         ),
     ],
 )
@@ -140,14 +112,6 @@ def test_the_published_language_wins_where_the_exact_grammar_loses(
     assert play(exact, [*formula.split(), "="])[0][-1] == -1
 
 
-def test_three_three_eight_eight_fails_in_floating_point_numbers(make_env: Build, play: Callable) -> None:
-    env = make_env("Points24", compat="rl4vlm")
-    env.reset(seed=0, options={"cards": ["H3", "S3", "D8", "C8"]})
-    assert play(env, ["8", "/", "(", "3", "-", "8", "/", "3", ")", "="])[0][-1] == -1
-    env.reset(seed=0, options={"cards": ["H3", "S3", "D8", "C8"]})
-    assert env.oracle() == "="
-
-
 def test_a_refused_number_leaves_a_blank_in_the_formula(make_env: Build, play: Callable) -> None:
     env = make_env("EZPoints", compat="rl4vlm")
     env.reset(seed=0, options={"cards": ["H5", "S7"]})
@@ -157,15 +121,6 @@ def test_a_refused_number_leaves_a_blank_in_the_formula(make_env: Build, play: C
     rewards, _, _, info = play(env, ["7", "="])
     assert rewards == [0, 10], "the blank does not break 5 + 7"
     assert info["return_positive"]
-
-
-def test_a_blank_between_digits_or_stars_breaks_the_formula(make_env: Build, play: Callable) -> None:
-    env = make_env("Points24", compat="rl4vlm")
-    cards = {"cards": ["HA", "S2", "D2", "CA"]}
-    env.reset(seed=0, options=cards)
-    assert play(env, ["1", "9", "2", "*", "2", "*", "1", "="])[0] == [0, -1, 0, 0, 0, 0, 0, -1]
-    env.reset(seed=0, options={"cards": ["H2", "S3", "D3", "CA"]})
-    assert play(env, ["2", "*", "9", "*", "3", "*", "3", "*", "1", "="])[0][-1] == -1
 
 
 @pytest.mark.parametrize(("title", "length"), [("EZPoints", 6), ("Points24", 21)])
@@ -210,16 +165,6 @@ def test_the_dealers_second_card_stays_face_down_after_the_game(make_env: Build,
     before = env.reset(seed=0, options={"player": ["HK", "SK"], "dealer": ["D9", "C10"]})[0]["image"]
     play(env, ["stand"])
     assert (env.image() == before).all()
-
-
-def test_number_line_has_the_published_picture(make_env: Build) -> None:
-    env = make_env("NumberLine", compat="rl4vlm")
-    ink = env.reset(seed=0, options={"current": 1, "target": 3})[0]["image"].min(axis=2) < 128
-    rows = np.nonzero(ink.any(axis=1))[0]
-    assert 60 <= rows.min() <= 75
-    assert rows.max() <= 180 + 46
-    assert not ink[115:180].any()
-    assert 30 <= np.nonzero(ink.any(axis=0))[0].min() <= 35
 
 
 def test_an_unreadable_reply_executes_a_random_legal_action_that_the_seed_decides(make_env: Build) -> None:
