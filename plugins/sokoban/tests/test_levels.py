@@ -77,14 +77,6 @@ def test_the_idle_player_scores_41_175_on_mini_and_45_60_on_all() -> None:
     assert idle_score([level for name in GROUPS for level in load_group(name)]) == pytest.approx(45.6016, abs=1e-4)
 
 
-def test_the_upper_bound_is_ten_and_the_boxes_less_a_tenth_per_step() -> None:
-    level = Level.from_rows(ROOM, solution="rRR")
-    assert upper_tenths(level) == 107
-    assert score_of(107, 107) == 100.0
-    assert score_of(0, 107) == pytest.approx(46.5)
-    assert score_of(117, 107) == pytest.approx(105.0)
-
-
 def test_writing_and_reading_a_file_gives_the_same_levels() -> None:
     levels = [
         Level.from_rows(ROOM, "mine/0", "rRR"),

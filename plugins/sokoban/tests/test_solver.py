@@ -96,14 +96,6 @@ def test_the_solver_proves_a_lost_position_lost(rooms: list) -> None:
     assert proved >= 6
 
 
-def test_the_bound_never_exceeds_the_pushes_needed_on_a_hand_made_room() -> None:
-    level = Level.from_rows(["########", "#      #", "# $  . #", "# .  $ #", "#@     #", "########"])
-    house = Warehouse(level)
-    # The left box is 1 push from the lower target and 3 from the upper one; so is the right box, the other way round.
-    assert house.bound(to_mask(level.boxes)) == 2
-    assert solve(level).moves.count("U") + solve(level).moves.count("D") == 2
-
-
 @pytest.mark.parametrize(
     "rows",
     [
