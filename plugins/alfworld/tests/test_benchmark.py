@@ -51,16 +51,6 @@ def test_games_benchmark_takes_the_split_from_the_seed(data: Path):
     env.close()
 
 
-def test_a_plain_seed_is_the_number_of_the_game(data: Path):
-    env = gymnasium.make("vlgym/ALFWorld-v0", split="train")
-    names = [env.reset(seed=seed)[1]["game"] for seed in range(PER_SPLIT)]
-    assert names == sorted(names)
-    assert env.reset(seed=99, options={"game": 1})[1]["game"] == names[1]
-    with pytest.raises(UserError, match="from 0 to 3"):
-        env.reset(seed=0, options={"game": 4})
-    env.close()
-
-
 def test_the_oracle_wins_benchmark_games_and_the_picture_is_drawn(data: Path):
     env = gymnasium.make("vlgym/ALFWorld-v0", split="train").unwrapped
     for seed in range(PER_SPLIT):
@@ -122,15 +112,6 @@ def test_a_game_that_the_engine_rejects_is_named(data: Path):
     env = gymnasium.make("vlgym/ALFWorldPick2-v0", split="train")
     with pytest.raises(UserError, match=rf"{re.escape(str(folder))}/game\.tw-pddl.*alfworld-download --force"):
         env.reset(seed=0)
-
-
-def test_a_game_file_that_ends_early_is_named_and_not_left_out_of_the_list(data: Path):
-    path = benchmark.list_games("train", TASKS)[1] / "game.tw-pddl"
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
-    benchmark._list_games.cache_clear()
-    with pytest.raises(UserError, match=rf"{re.escape(str(path))} cannot be read.*alfworld-download --force"):
-        benchmark.list_games("train", TASKS)
 
 
 def test_a_grammar_with_code_in_it_is_not_played(data: Path):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from vlgym_alfworld import engine, grounding, package
 from vlgym_alfworld.generator import draw_game
-from vlgym_alfworld.tasks import HEAT, PICK, TASKS
+from vlgym_alfworld.tasks import PICK, TASKS
 from vlgym_alfworld.textgame import TextGame
 
 from vlgym.errors import MissingSystemPartError
@@ -69,23 +69,6 @@ def test_a_domain_outside_the_fast_translation_goes_to_the_packages_own(monkeypa
     assert found == expected
 
 
-def test_quantified_effects_and_derived_preconditions_are_refused():
-    domain = (
-        "(define (domain d) (:requirements :adl :typing) (:types t) (:predicates (p ?x - t) (q ?x - t)) "
-        "(:action a :parameters (?x - t) :precondition (p ?x) :effect (forall (?y - t) (q ?y))))"
-    )
-    problem = "(define (problem e) (:domain d) (:objects o - t) (:init (p o)) (:goal (q o)))"
-    from fast_downward.translate import normalize, translate
-    from fast_downward.translate.pddl_parser import lisp_parser, parsing_functions
-
-    task = parsing_functions.parse_task(
-        lisp_parser.parse_nested_list([domain]), lisp_parser.parse_nested_list([problem])
-    )
-    normalize.normalize(task)
-    with pytest.raises(grounding.Unsupported, match="quantified"):
-        grounding.to_sas(task, translate)
-
-
 def test_everything_is_restored_after_play_and_after_an_error(capsys: pytest.CaptureFixture[str]):
     before, argv, stdout = engine.stock_functions(), list(sys.argv), sys.stdout
     running = TextGame()
@@ -100,21 +83,6 @@ def test_everything_is_restored_after_play_and_after_an_error(capsys: pytest.Cap
     assert sys.argv == argv
     assert sys.stdout is stdout
     assert capsys.readouterr().out == ""
-
-
-def test_two_games_at_a_time_do_not_disturb_each_other():
-    alone = transcript(TextGame(), 3, HEAT)
-    first, second = TextGame(), TextGame()
-    second.open(draw_game(np.random.default_rng(4), PICK))
-    rng = np.random.default_rng(3)
-    first.open(draw_game(rng, HEAT))
-    lines: list[Any] = [first.feedback, first.commands, first.won]
-    for _ in range(8):
-        command = first.commands[int(rng.integers(len(first.commands)))]
-        lines += [command, first.command(command), first.commands, first.won]
-        lines.append(sorted(str(fact) for fact in first._state["_facts"]))
-        second.command(second.commands[0])
-    assert lines == alone
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch):

@@ -53,25 +53,6 @@ def test_where_hidden_things_are_makes_no_difference_to_what_it_says() -> None:
     assert "I have not seen a mug yet" in said[0].reason
 
 
-def test_it_takes_what_it_has_seen_and_looks_on_where_it_has_not() -> None:
-    world, memory = make_world(), Memory()
-    memory.look(world)
-    take = "take pen 1 from diningtable 1"
-    advice = seek(PEN, world, memory, [*COMMANDS, take])
-    assert advice is not None
-    assert advice.command == take
-    bare = replace(world, holder={"mug 1": "cabinet 1", "desklamp 1": "desk 1", "pen 1": "cabinet 1"})
-    empty = Memory()
-    empty.look(bare)
-    advice = seek(MUG, bare, empty, COMMANDS)
-    assert advice is not None
-    assert advice.command == "go to cabinet 1"  # the only other furniture that takes mugs
-    at_door = replace(bare, agent_at="at cabinet")
-    advice = seek(MUG, at_door, empty, COMMANDS)
-    assert advice is not None
-    assert advice.command == "open cabinet 1"
-
-
 @pytest.mark.parametrize("disturbance", [0, 10])
 def test_it_wins_every_game_within_the_turns_of_the_card(disturbance: int) -> None:
     running = TextGame()

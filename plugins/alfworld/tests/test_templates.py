@@ -106,21 +106,6 @@ def test_what_is_behind_a_door_is_refused_like_what_is_nowhere(env: Any) -> None
     assert not say(env, f"open {place}", f"take {thing} from {place}")[4]["invalid_action"]
 
 
-def test_numbers_of_things_are_drawn_anew_and_no_two_things_share_one(env: Any) -> None:
-    seen = []
-    for seed in range(4):
-        env.reset(seed=seed)
-        names = list(env._backend.world.object_kinds)
-        numbers = [int(name.rpartition("#")[2]) for name in names]
-        assert len(set(numbers)) == len(numbers)
-        assert all(10 <= number <= 99 for number in numbers)
-        assert not any("#" in name for name in env._backend.world.receptacle_kinds)
-        seen += numbers
-    assert len(set(seen)) > 30
-    env.reset(seed=3)
-    assert list(env._backend.world.object_kinds) == names
-
-
 @pytest.mark.parametrize(
     "player", [Guesser, *(pytest.param(each, marks=pytest.mark.exhaustive) for each in (Searcher, blind.Searcher))]
 )
