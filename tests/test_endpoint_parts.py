@@ -1,9 +1,8 @@
-"""The parts of the policy `openai:MODEL` that need no server: pictures, answers, waits, what errors mean."""
+"""The parts of the policy `openai:MODEL` that need no server: pictures and answers."""
 
 from __future__ import annotations
 
 import base64
-import email.utils
 import json
 from typing import Any
 
@@ -12,9 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlgym.endpoint.failures import judge
-from vlgym.endpoint.messages import BadAnswerError, PictureCache, read_answer, show, write_messages
-from vlgym.endpoint.pacing import back_off, read_retry_after
+from vlgym.endpoint.messages import BadAnswerError, read_answer, show, write_messages, write_picture
 from vlgym.rendering import decode_png
 
 
@@ -22,42 +19,13 @@ def picture(seed: int, size: tuple[int, int] = (16, 16)) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, (*size, 3), dtype=np.uint8)
 
 
-def test_equal_pictures_are_encoded_once() -> None:
-    cache = PictureCache()
-    other = picture(0)
-    other[-1, -1, -1] ^= 1
-    urls = [cache.url(image.copy()) for image in (picture(0), other, picture(0), picture(0), other)]
-    assert cache.encoded == 2
-    assert [url == urls[0] for url in urls] == [True, False, True, True, False]
-
-
-def test_pictures_of_equal_bytes_and_other_shape_are_not_mixed_up() -> None:
-    flat = np.zeros((4, 9, 3), np.uint8)
-    cache = PictureCache()
-    assert cache.url(flat) != cache.url(flat.reshape(6, 6, 3))
-
-
-def test_the_cache_forgets_what_was_used_least_recently() -> None:
-    size = len(PictureCache().url(picture(0)))
-    cache = PictureCache(most=size * 5 // 2)
-    for seed in (0, 1, 0, 2, 0, 1):
-        cache.url(picture(seed))
-    assert cache.encoded == 4  # 0, 1, 2, and 1 again
-
-
-def test_a_picture_larger_than_the_cache_is_still_written() -> None:
-    cache = PictureCache(most=10)
-    assert cache.url(picture(3)) == cache.url(picture(3))
-    assert cache.encoded == 2
-
-
 def test_a_message_keeps_the_order_of_its_parts_and_one_without_pictures_is_plain_text() -> None:
     parts: list[dict[str, Any]] = [
         {"type": "text", "text": "a"}, {"type": "image", "image": picture(0)}, {"type": "text", "text": "b"},
     ]  # fmt: skip
     messages = [{"role": "user", "content": parts}, {"role": "assistant", "content": parts[::2]}]
-    written = write_messages(messages, lambda image: "URL")
-    sent = [parts[0], {"type": "image_url", "image_url": {"url": "URL"}}, parts[2]]
+    written = write_messages(messages)
+    sent = [parts[0], {"type": "image_url", "image_url": {"url": write_picture(picture(0))}}, parts[2]]
     assert written == [{"role": "user", "content": sent}, {"role": "assistant", "content": "a\nb"}]
 
 
@@ -108,37 +76,14 @@ def test_whatever_json_comes_is_an_answer_or_a_bad_one(body: Any) -> None:
     assert answer.prompt_tokens >= 0
 
 
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({}, None), ({"retry-after": "12"}, 12.0), ({"retry-after": "1.5"}, 1.5), ({"retry-after-ms": "250"}, 0.25),
-        ({"retry-after": email.utils.formatdate(1_000_090, usegmt=True)}, 90.0),
-        ({"retry-after": email.utils.formatdate(999_000, usegmt=True)}, 0.0),
-        ({"retry-after": "nan"}, None), ({"retry-after": "inf"}, None), ({"retry-after": "-1"}, None),
-        ({"retry-after": "tomorrow"}, None), ({"retry-after": "Fri, 99 Foo 2026 00:00:00 GMT"}, None),
-    ],
-)  # fmt: skip
-def test_retry_after_is_read_as_seconds_or_as_a_date(headers: dict[str, str], seconds: float | None) -> None:
-    assert read_retry_after(headers, now=1_000_000) == seconds
-
-
-def test_the_wait_after_very_many_failures_is_a_number() -> None:
-    assert back_off(10**6, lambda: 1.0) == 60
-    assert back_off(10**6, lambda: 0.5, asked=1e9) == 150
-
-
 def test_one_line_is_cut_where_it_is_too_long() -> None:
     assert show("a\r\n\tb\x00c") == "a b c"
     assert show("x" * 300, 10) == "xxxxxxx..."
     assert show(b"\xff ok") == "\ufffd ok"
 
 
-def test_a_bug_of_ours_is_no_failure_of_the_server() -> None:
-    assert judge(ValueError("bug")) is None
-
-
 def test_a_picture_url_is_a_png_of_the_same_pixels() -> None:
     image = picture(5, (3, 50))
-    front, _, data = PictureCache().url(image).partition(",")
+    front, _, data = write_picture(image).partition(",")
     assert front == "data:image/png;base64"
     np.testing.assert_array_equal(decode_png(base64.b64decode(data)), image)

@@ -76,7 +76,8 @@ def test_a_run_that_was_killed_twice_reports_what_a_run_left_alone_reports(
     assert "--resume" in held["sessions"][1]["command"]
 
 
-def test_a_server_that_fails_in_every_way_changes_no_number(tmp_path: Path) -> None:
+def test_a_server_that_fails_in_every_way_changes_no_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.0)
     with FaultServer() as server:
         assert main(command(server, tmp_path / "alone")) == 0
     faults = [kind for kind in TRANSPORT if kind not in ("late", "hang")]

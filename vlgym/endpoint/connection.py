@@ -1,22 +1,21 @@
-"""How an endpoint is reached: its key, its address and the client of the `openai` package. Sends nothing itself."""
+"""How an endpoint is reached: its key, its address and the client of the `openai` package."""
 
 from __future__ import annotations
 
-import functools
+import asyncio
 import os
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from ..errors import UserError
 from ..installing import how_to_install
+from .messages import BadAnswerError, read_answer
 
 KEY = "OPENAI_API_KEY"
 NO_KEY = "none"
 """Sent where there is no key: a local server wants none, but the protocol has a place for it."""
 LOCAL = ("localhost", "127.0.0.1", "::1")
 """Hosts that no proxy is asked for."""
-LANE = 8
-"""Most connections of one client."""
 
 
 def check_url(url: str) -> None:
@@ -47,14 +46,14 @@ def read_key(variable: str, url: str | None) -> str:
     return key
 
 
-def open_clients(url: str | None, key: str, concurrency: int, timeout: float) -> tuple[list[Any], str, list[str]]:
-    """Return the clients to ask by, one for each request that may be under way, and what is said of them.
+def open_client(
+    url: str | None, key: str, concurrency: int, timeout: float, max_retries: int
+) -> tuple[Any, Any, str, list[str]]:
+    """Return the client, its connections (`reached`: there was an answer), the address for lines and records, and
+    what these must not show.
 
-    They retry nothing. Up to `LANE` places share a client: its pool looks at each of its idle connections for each
-    request, so that one pool for hundreds of requests would take more time than all the rest.
-
-    Returns:
-        `concurrency` clients, some of them the same; the address for lines and records; what these must not show.
+    The client repeats what may pass: a broken connection, a status such as 429 or 500, an answer that is none, and one
+    that takes longer than `timeout` as a whole.
 
     Raises:
         UserError: the package `openai` is missing.
@@ -66,36 +65,41 @@ def open_clients(url: str | None, key: str, concurrency: int, timeout: float) ->
         missing = error.name or "openai"
         raise UserError(f"openai:MODEL needs the package {missing}: {how_to_install('vlgym[eval]')}") from None
 
+    class Client(openai.DefaultAsyncHttpxClient):
+        """Makes failures that the package would not repeat errors that it repeats."""
+
+        reached = False
+
+        async def send(self, request: Any, **how: Any) -> Any:
+            try:
+                async with asyncio.timeout(timeout):
+                    response = await super().send(request, **how)
+            except TimeoutError:
+                raise httpx2.ReadTimeout("", request=request) from None
+            except httpx2.ConnectError as error:
+                if self.reached:  # it went away, and may come back
+                    raise
+                raise openai.APIConnectionError(request=request) from error
+            self.reached = True
+            if response.status_code == 200:
+                try:
+                    read_answer(response.content)
+                except BadAnswerError as error:
+                    raise httpx2.DecodingError(f"its answer is {error}", request=request) from None
+            return response
+
     split = urlsplit(url or "")
     login = (unquote(split.username or ""), unquote(split.password or "")) if "@" in split.netloc else None
     plain = urlunsplit(split._replace(netloc=split.netloc.rpartition("@")[2], query="", fragment="")) if url else None
     query = dict(parse_qsl(split.query))
-
-    def open_one() -> Any:
-        http = openai.DefaultAsyncHttpxClient(
-            auth=login,
-            limits=httpx2.Limits(max_connections=LANE + 1, max_keepalive_connections=LANE),
-            timeout=httpx2.Timeout(timeout),
-            trust_env=split.hostname not in LOCAL,
-            verify=_load_certificates(),
-        )
-        return openai.AsyncOpenAI(
-            base_url=plain, api_key=key or NO_KEY, max_retries=0, timeout=httpx2.Timeout(timeout), http_client=http,
-            default_query=query,
-        )  # fmt: skip
-
-    lanes = [open_one() for _ in range(-(-concurrency // LANE))]
+    limits = httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
+    http = Client(auth=login, limits=limits, timeout=timeout, trust_env=split.hostname not in LOCAL)
+    client = openai.AsyncOpenAI(
+        base_url=plain, api_key=key or NO_KEY, max_retries=max_retries, timeout=timeout, http_client=http,
+        default_query=query,
+    )  # fmt: skip
     secrets = {key, split.password or "", *(login or ())[1:], *query.values()} - {""}
-    address = _without_secrets(str(lanes[0].base_url))
-    return [lanes[place // LANE] for place in range(concurrency)], address, sorted(secrets, key=len, reverse=True)
-
-
-@functools.cache
-def _load_certificates() -> Any:
-    """Load what https is checked by, once: it takes longer than everything else here."""
-    import httpx2
-
-    return httpx2.create_ssl_context()
+    return client, http, _without_secrets(str(client.base_url)), sorted(secrets, key=len, reverse=True)
 
 
 def _without_secrets(url: str) -> str:

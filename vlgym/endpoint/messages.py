@@ -1,23 +1,20 @@
 """What goes to an endpoint and what comes back: neutral messages become its JSON, its JSON becomes a reply's parts.
 
-No network here, and no retries: an answer that is none raises `BadAnswerError`, and others decide what to do.
+An answer that is none raises `BadAnswerError`.
 """
 
 from __future__ import annotations
 
-import hashlib
+import functools
 import json
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ..rendering import data_url
 from ..types import Image, Message
-
-CACHED = 64 * 2**20
-"""Most characters of data URLs that a `PictureCache` keeps."""
 
 
 class BadAnswerError(Exception):
@@ -45,57 +42,31 @@ class Answer:
     model: str = ""
 
 
-class PictureCache:
-    """Data URLs of pictures by their content, so that a picture in the history is encoded once. Safe between threads.
-
-    Args:
-        most: how many characters are kept; the least recently used go first.
-    """
-
-    def __init__(self, most: int = CACHED) -> None:
-        self.most = most
-        self.encoded = 0
-        self._urls: OrderedDict[tuple[tuple[int, ...], bytes], str] = OrderedDict()
-        self._size = 0
-        self._lock = threading.Lock()
-
-    def url(self, image: Image) -> str:
-        """Return `data:image/png;base64,...` of `[H, W, 3] uint8`."""
-        key = (image.shape, hashlib.sha256(image.tobytes()).digest())
-        with self._lock:
-            if key in self._urls:
-                self._urls.move_to_end(key)
-                return self._urls[key]
-        url = data_url(image)
-        with self._lock:
-            self.encoded += 1
-            if key not in self._urls:
-                self._urls[key] = url
-                self._size += len(url)
-            while self._size > self.most:
-                self._size -= len(self._urls.popitem(last=False)[1])
-        return url
+def write_picture(image: Image) -> str:
+    """Return `data:image/png;base64,...` of `[H, W, 3] uint8`; a picture of the history is encoded once."""
+    return _write_picture(image.shape, image.tobytes())
 
 
-def write_messages(messages: Sequence[Message], url: Callable[[Image], str]) -> list[dict[str, Any]]:
+@functools.lru_cache(maxsize=256)
+def _write_picture(shape: tuple[int, ...], data: bytes) -> str:
+    return data_url(np.frombuffer(data, np.uint8).reshape(shape))
+
+
+def write_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """Return messages of the chat completions protocol, in the same order.
 
     What holds a picture is a list of parts; what holds none is a plain string, which every server takes.
-
-    Args:
-        messages: neutral messages.
-        url: gives a picture's data URL.
     """
-    return [{"role": message["role"], "content": _write_content(message["content"], url)} for message in messages]
+    return [{"role": message["role"], "content": _write_content(message["content"])} for message in messages]
 
 
-def _write_content(parts: Sequence[dict[str, Any]], url: Callable[[Image], str]) -> str | list[dict[str, Any]]:
+def _write_content(parts: Sequence[dict[str, Any]]) -> str | list[dict[str, Any]]:
     if all(part["type"] == "text" for part in parts):
         return "\n".join(part["text"] for part in parts)
     return [
         {"type": "text", "text": part["text"]}
         if part["type"] == "text"
-        else {"type": "image_url", "image_url": {"url": url(part["image"])}}
+        else {"type": "image_url", "image_url": {"url": write_picture(part["image"])}}
         for part in parts
     ]
 

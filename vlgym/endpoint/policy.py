@@ -1,7 +1,7 @@
-"""The policy behind `openai:MODEL`: it asks an endpoint, some turns at once, and insists until there is an answer.
+"""The policy `openai:MODEL`: it asks an endpoint, some turns at once.
 
-An event loop in a thread of its own does the asking, so that environments can step meanwhile. What a failure means is
-said in `failures.py`, how long to wait in `pacing.py`. Nothing is cached between runs, and no answer is streamed.
+An event loop in a thread of its own does the asking, so that environments can step meanwhile. Nothing is cached between
+runs, and no answer is streamed.
 """
 
 from __future__ import annotations
@@ -10,46 +10,21 @@ import asyncio
 import concurrent.futures
 import contextlib
 import hashlib
-import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ..errors import FailedError, UserError, nearest
+from ..errors import FailedError, UserError
 from ..types import Reply, Turn, Usage
-from .connection import KEY, open_clients
-from .failures import Failure, judge
-from .messages import Answer, PictureCache, read_answer, show, write_messages
-from .pacing import LONGEST_ASKED, Pace, Sleep, back_off
+from .connection import KEY, open_client
+from .messages import Answer, read_answer, show, write_messages
 
-TRIES_UNREACHED = 3
-"""Attempts to connect before the first answer of a run; a server that is not there is soon said to be so."""
-
-
-@dataclass(frozen=True)
-class Totals:
-    """What a policy has asked for so far.
-
-    Attributes:
-        requests: requests that were sent, those that failed included.
-        replies: replies that were given.
-        retries: requests that repeated one that had failed.
-        prompt_tokens: tokens of the prompts that were answered, as the server counts them.
-        completion_tokens: tokens of the answers.
-        waited: seconds that requests waited for their place in the rate or after a failure, summed over requests.
-    """
-
-    requests: int = 0
-    replies: int = 0
-    retries: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    waited: float = 0.0
+FILTERED = {"content_filter", "content_policy_violation"}
+"""Error codes by which a filter before the model declines a prompt: a refusal, no failure."""
 
 
 class OpenAIPolicy:
@@ -57,13 +32,9 @@ class OpenAIPolicy:
 
     Args:
         api_key: the key; empty for none.
-        sleep: waits so many seconds, in the event loop.
-        clock: seconds, never going back.
-        draw: numbers in [0, 1) for the jitter of waits.
 
     Attributes:
         name: `openai:MODEL`.
-        totals: what was asked for so far; a new object at each change, so that any thread may read it.
         served_model: what the server calls the model that answered last; empty before the first answer.
 
     Raises:
@@ -86,26 +57,20 @@ class OpenAIPolicy:
         max_retries: int = 6,
         requests_per_minute: float | None = None,
         seed: int | None = None,
-        sleep: Sleep = asyncio.sleep,
-        clock: Callable[[], float] = time.monotonic,
-        draw: Callable[[], float] | None = None,
     ) -> None:
-        self.name, self.model, self.served_model, self.totals = f"openai:{model}", model, "", Totals()
+        self.name, self.model, self.served_model = f"openai:{model}", model, ""
         self.temperature, self.max_tokens, self.seed = temperature, max_tokens, seed
         self.concurrency, self.timeout, self.max_retries = concurrency, timeout, max_retries
         self.requests_per_minute, self.api_key_env = requests_per_minute, api_key_env
-        self._sleep, self._clock, self._draw = sleep, clock, draw or random.Random().random
-        self._clients, self._url, self._secrets = open_clients(base_url, api_key, concurrency, timeout)
+        self._client, self._http, self._url, self._secrets = open_client(
+            base_url, api_key, concurrency, timeout, max_retries
+        )
         self._keyless = not api_key
-        self._pictures = PictureCache()
-        self._pace = Pace(requests_per_minute, sleep, clock)
-        self._free: asyncio.LifoQueue[Any] = asyncio.LifoQueue()  # last in, first out: connections are used again
-        for client in reversed(self._clients):
-            self._free.put_nowait(client)
+        self._places = asyncio.Semaphore(concurrency)
+        self._next = 0.0  # when the next request may be sent
         self._limit_name = "max_tokens"
-        self._reached = self._closed = False
+        self._closed = False
         self._ended: UserError | None = None
-        self._listing: asyncio.Task[list[str]] | None = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name=self.name, daemon=True)
         self._thread.start()
@@ -159,28 +124,19 @@ class OpenAIPolicy:
         """
         if self._closed:
             raise RuntimeError(f"{self.name} was closed")
-        body: dict[str, Any] = {"model": self.model, "messages": write_messages(turn.messages, self._pictures.url)}
-        if self.seed is not None:
-            body["seed"] = make_seed(self.seed, turn)
-        return asyncio.run_coroutine_threadsafe(self._ask(body), self._loop)
+        seed = None if self.seed is None else make_seed(self.seed, turn)
+        return self._submit(turn.messages, seed)
 
-    def check(self, *, pictures: bool = True) -> None:
-        """Ask one short question, so that a wrong key, model or address is found before any environment is made.
-
-        Args:
-            pictures: with a picture, which tells early of a model that takes none.
+    def check(self) -> None:
+        """Ask one short question with a picture, so that a wrong key, model or address is found before any environment
+        is made.
 
         Raises:
-            UserError: as `submit` says; a request that is refused for other reasons is left to the first turn to tell.
+            UserError: as `submit` says.
         """
-        content: list[dict[str, Any]] = [{"type": "text", "text": "Answer with one word: yes."}]
-        if pictures:
-            content.insert(0, {"type": "image", "image": np.full((64, 64, 3), 128, np.uint8)})
-        messages = write_messages([{"role": "user", "content": content}], self._pictures.url)
-        body: dict[str, Any] = {"model": self.model, "messages": messages}
-        if self.seed is not None:
-            body["seed"] = 0
-        asyncio.run_coroutine_threadsafe(self._ask(body, lenient=True), self._loop).result()
+        picture = {"type": "image", "image": np.full((64, 64, 3), 128, np.uint8)}
+        content = [picture, {"type": "text", "text": "Answer with one word: yes."}]
+        self._submit([{"role": "user", "content": content}], None if self.seed is None else 0).result()
 
     def close(self) -> None:
         """Cancel what is under way, close the connections and end the thread."""
@@ -197,125 +153,102 @@ class OpenAIPolicy:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for client in set(self._clients):
-            await client.close()
+        await self._client.close()
         with contextlib.suppress(TimeoutError):  # a thread of it may still look a name up
             await asyncio.wait_for(self._loop.shutdown_default_executor(), 2)
 
-    async def _ask(self, body: dict[str, Any], lenient: bool = False) -> Reply:
-        """Wait for a place among those that ask at once, and insist there."""
-        client = await self._free.get()
-        try:
-            return await self._insist(client, body, lenient)
-        finally:
-            self._free.put_nowait(client)
+    def _submit(self, messages: Sequence[Any], seed: int | None) -> Future[Reply]:
+        options = {"seed": seed, "temperature": self.temperature}
+        given = {name: value for name, value in options.items() if value is not None}
+        body = {"model": self.model, "messages": write_messages(messages), **given}
+        return asyncio.run_coroutine_threadsafe(self._ask(body), self._loop)
 
-    async def _insist(self, client: Any, body: dict[str, Any], lenient: bool) -> Reply:
-        """Ask until there is an answer, or until none can come."""
-        attempts, begun = 0, None
-        while True:
-            self._count(waited=await self._pace.wait())
+    async def _ask(self, body: dict[str, Any]) -> Reply:
+        """Ask in a place among those that ask at once."""
+        import openai
+
+        async with self._places:
+            await self._pace()
             if self._ended is not None:
                 raise type(self._ended)(str(self._ended))
-            begun = self._clock() if begun is None else begun
-            attempts += 1
-            self._count(requests=1, retries=int(attempts > 1))
-            limit_name = self._limit_name
-            found = await self._try(client, body, limit_name)
-            if isinstance(found, Failure) and found.kind == "filter":
-                found = Answer("", refused=True)
-            if isinstance(found, Answer):
-                return self._give(found, self._clock() - begun, attempts)
-            if found.kind == "rename" and self.max_tokens is not None and limit_name == "max_tokens":
-                self._limit_name = "max_completion_tokens"
-                continue
-            if lenient and found.kind == "request" and not found.hint:
-                return Reply("")
-            if (end := await self._judge_end(found, attempts)) is not None:
-                self._ended = end
-                raise end
-            if found.asked is not None:
-                self._pace.hold(min(found.asked, LONGEST_ASKED))
-            seconds = back_off(attempts, self._draw, found.asked)
-            await self._sleep(seconds)
-            self._count(waited=seconds)
+            begun, attempts = time.monotonic(), 1
+            try:
+                answer, attempts = await self._send(body)
+            except openai.APIError as error:
+                if not FILTERED & {error.code, error.type}:
+                    self._ended = self._explain(error)
+                    raise self._ended from None
+                answer = Answer("", refused=True)
+            self.served_model = answer.model or self.served_model
+            usage = Usage(answer.prompt_tokens, answer.completion_tokens, time.monotonic() - begun, attempts)
+            return Reply(answer.text, cut=answer.cut, refused=answer.refused, usage=usage)
 
-    async def _try(self, client: Any, body: dict[str, Any], limit_name: str) -> Answer | Failure:
-        """Send one request."""
-        options = {"temperature": self.temperature, limit_name: self.max_tokens}
-        given = {name: value for name, value in options.items() if value is not None}
-        sent = {**body, **given}  # as extra_body: what the package knows by name it walks through, which takes longer
-        try:
-            async with asyncio.timeout(self.timeout):
-                raw = await client.chat.completions.with_raw_response.create(
-                    model=self.model, messages=[], extra_body=sent
-                )
-            self._reached = True
-            return read_answer(raw.content)
-        except Exception as error:
-            found = judge(error, timeout=self.timeout)
-            if found is None:
+    async def _pace(self) -> None:
+        """Space requests evenly."""
+        now = time.monotonic()
+        at = max(now, self._next)
+        self._next = at + (60 / self.requests_per_minute if self.requests_per_minute else 0)
+        await asyncio.sleep(at - now)
+
+    async def _send(self, body: dict[str, Any]) -> tuple[Answer, int]:
+        """Send a request; return its answer, and how many attempts it took."""
+        import openai
+
+        name = self._limit_name
+        sent = body if self.max_tokens is None else {**body, name: self.max_tokens}
+        try:  # as extra_body: what the package knows by name it walks through, which takes longer
+            raw = await self._client.chat.completions.with_raw_response.create(
+                model=self.model, messages=[], extra_body=sent
+            )
+        except openai.BadRequestError as error:
+            if name not in sent or name == "max_completion_tokens" or "max_completion_tokens" not in error.message:
                 raise
-            self._reached = self._reached or hasattr(error, "status_code")
-            return replace(found, said=self._redact(found.said))
+            self._limit_name = "max_completion_tokens"  # what some models call it
+            return await self._send(body)
+        return read_answer(raw.content), raw.retries_taken + 1
 
-    async def _judge_end(self, found: Failure, attempts: int) -> UserError | None:
-        """Return the error that ends the run, or `None` where another attempt is due."""
-        said, where = found.said.rstrip("."), self._url
-        if found.kind == "unreachable" and not self._reached and attempts >= min(TRIES_UNREACHED, self.max_retries + 1):
+    def _explain(self, error: Any) -> UserError:
+        """Return the error that ends the run."""
+        import httpx2
+
+        where, said = self._url, self._read_words(error)
+        if isinstance(error.__cause__, httpx2.ConnectError) and not self._http.reached:
             return UserError(f"No server answers at {where} ({said}). Start it, or correct --base-url.")
-        if found.again:
-            if attempts <= self.max_retries:
-                return None
-            times = "once" if attempts == 1 else f"{attempts} times in a row"
-            return FailedError(
-                f"{where} failed {times}, last: {said}. Go on later (--resume), or with more --max-retries."
-            )
-        if found.kind == "key":
-            wrong = f"No key was sent: {self.api_key_env} is not set" if self._keyless else "Check the key in "
-            wrong += "." if self._keyless else f"{self.api_key_env} (--api-key-env)."
-            return UserError(f"{where} refuses access: {said}. {wrong}")
-        if found.kind == "credit":
-            return UserError(f"{where} says that no credit is left: {said}. Go on later with --resume.")
-        if found.kind == "request" or found.kind == "rename":
-            hint = found.hint or "Check the options that are sent: --temperature, --max-tokens, --seed."
-            return UserError(f"{where} refuses the request: {said}. {hint}")
-        if self._listing is None:
-            self._listing = asyncio.create_task(self._list_models())
-        names = await self._listing
-        if found.kind == "missing" and (self.model in names or not names):
+        status = getattr(error, "status_code", 0)
+        if status in (401, 403):
+            wrong = f"No key was sent: {self.api_key_env} is not set." if self._keyless else ""
             return UserError(
-                f"{where} has no chat completions for {self.model}: {said}. Check --base-url (most end with /v1) "
-                "and the model's name."
+                f"{where} refuses access: {said}. {wrong or f'Check the key in {self.api_key_env} (--api-key-env).'}"
             )
-        has = f" It has {show(', '.join(names[:20]), 400)}.{nearest(self.model, names)}" if names else ""
-        return UserError(f"{where} has no model {self.model}: {said}.{has} Name one: openai:MODEL.")
+        if status in (404, 405):
+            return UserError(
+                f"{where} has no chat completions for {self.model}: {said}. Check the model's name and --base-url "
+                "(most end with /v1)."
+            )
+        if 400 <= status < 500 and status not in (408, 409, 429):
+            return UserError(
+                f"{where} refuses the request: {said}. Check what is sent: the model's name, --temperature, "
+                "--max-tokens, --seed, the length of the prompt, and --history-images 0 for a model without pictures."
+            )
+        return FailedError(
+            f"{where} failed {self.max_retries + 1} time(s) in a row, last: {said}. Go on later (--resume), or with "
+            "more --max-retries."
+        )
 
-    async def _list_models(self) -> list[str]:
-        """Return the names that the server lists; none where it has no list."""
-        try:
-            async with asyncio.timeout(min(self.timeout, 10)):
-                listed = await self._clients[0].models.list()
-            return [self._redact(show(str(model.id), 100)) for model in listed.data]
-        except Exception:  # only words of an error line depend on it
-            return []
+    def _read_words(self, error: Any) -> str:
+        """Return what the server said or did as one line, without keys and passwords."""
+        import openai
 
-    def _give(self, answer: Answer, seconds: float, attempts: int) -> Reply:
-        self.served_model = answer.model or self.served_model
-        self._count(replies=1, prompt_tokens=answer.prompt_tokens, completion_tokens=answer.completion_tokens)
-        usage = Usage(answer.prompt_tokens, answer.completion_tokens, seconds, attempts)
-        return Reply(answer.text, cut=answer.cut, refused=answer.refused, usage=usage)
-
-    def _count(self, **more: float) -> None:
-        """Add to the totals; only the event loop's thread does."""
-        now = self.totals
-        self.totals = replace(now, **{name: getattr(now, name) + value for name, value in more.items()})
-
-    def _redact(self, line: str) -> str:
-        """Take keys and passwords out of what a server said."""
+        if isinstance(error, openai.APITimeoutError):
+            return f"no answer within {self.timeout:g} s (--timeout)"
+        if isinstance(error, openai.APIStatusError):
+            said = error.body.get("message") if isinstance(error.body, dict) else None
+            words = f"{error.status_code} {said or error.body or error.message}"
+        else:
+            words = str(error.__cause__ or error) or type(error.__cause__).__name__
         for secret in self._secrets:
-            line = line.replace(secret, "[secret]")
-        return line
+            words = words.replace(secret, "[secret]")
+        return show(words).rstrip(".")
 
 
 def make_seed(seed: int, turn: Turn) -> int:
