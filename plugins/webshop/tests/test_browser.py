@@ -57,18 +57,9 @@ def pages(shop: Shop) -> list[tuple[int, Page]]:
     ]
 
 
-def test_each_kind_of_page_is_photographed_at_the_viewport_s_size(services: Services, shop: Shop) -> None:
-    seen = set()
-    for goal, page in pages(shop):
-        picture = services.photograph(CONFIG, goal, page, VIEWPORT, False)
-        assert (picture.shape, picture.dtype) == ((672, 896, 3), np.uint8)
-        assert picture.std() > 10
-        seen.add(picture.tobytes())
-    assert len(seen) == 6
-
-
 def test_a_page_fetched_into_the_open_document_looks_like_one_navigated_to(services: Services, shop: Shop) -> None:
     fetched = [services.photograph(CONFIG, goal, page, VIEWPORT, False) for goal, page in pages(shop)]
+    assert len({picture.tobytes() for picture in fetched}) == 6
     for (goal, page), picture in list(zip(pages(shop), fetched, strict=True))[2:4]:
         fresh = Browser(services.serve)
         np.testing.assert_array_equal(fresh.photograph(services.url(CONFIG, goal, page), VIEWPORT), picture)
@@ -103,16 +94,6 @@ def test_words_really_typed_lead_where_a_search_leads(services: Services, shop: 
     expected = services.url(CONFIG, 0, shop.rules.after_search("red & blue mug?"))
     assert soon(lambda: driver.current_url == expected)
     assert len(driver.find_elements("class name", "card")) == 10
-
-
-def test_pages_name_no_address_outside_the_shop_and_forbid_it(services: Services, shop: Shop) -> None:
-    driver = services.browser().driver()
-    for goal, page in pages(shop):
-        driver.get(services.url(CONFIG, goal, page))
-        source = driver.page_source.replace("http://www.w3.org/2000/svg", "")
-        assert "http://" not in source
-        assert "https://" not in source
-        assert driver.execute_script("return performance.getEntriesByType('resource').length") == 0
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.2"])

@@ -15,7 +15,6 @@ from vlgym_webshop.catalogue.wishes import COUNTS, NO_LIMIT, price_limit, split_
 from vlgym_webshop.errors import CatalogueError
 from vlgym_webshop.reward import score_purchase
 from vlgym_webshop.shop import Shop
-from vlgym_webshop.suggestion import suggest_search
 
 from vlgym.spaces import CHARSET
 
@@ -33,12 +32,6 @@ def test_article_numbers_are_unique_and_texts_fit_the_observation_s_alphabet() -
     for product in products[:500]:
         options = [value for values in product.options.values() for value in values]
         assert set(CHARSET).issuperset("".join([product.title, product.description, *product.bullets, *options]))
-
-
-def test_contradicting_attributes_never_meet() -> None:
-    for product in generate_products(300):
-        assert not {"slim fit", "loose fit"} <= set(product.attributes)
-        assert not {"long sleeve", "short sleeve"} <= set(product.attributes)
 
 
 def test_every_goal_is_met_in_full_by_the_product_it_was_written_for(shop: Shop) -> None:
@@ -76,12 +69,6 @@ def test_a_price_limit_is_the_larger_of_two_grid_values_above_the_price() -> Non
     assert seen == {40.0, 50.0, 60.0}  # of 30, 40, 50, 60
     assert {price_limit(975.0, random.Random(seed)) for seed in range(20)} == {990.0}
     assert price_limit(985.0, random.Random(0)) == NO_LIMIT  # one value is left, two are needed
-
-
-def test_the_suggested_search_keeps_the_telling_words_only() -> None:
-    text = "I'm going on a trip next week and need a light weight backpack with zipper closure, in sky blue under $40."
-    assert suggest_search(text) == "light weight backpack zipper closure sky blue"
-    assert suggest_search("i need it") == "i need it"
 
 
 def test_a_catalogue_is_made_once_and_opened_by_other_processes(shop: Shop) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from vlgym_webshop.baseline import RulePolicy
-from vlgym_webshop.env import LONGEST_LIST, WebShop
+from vlgym_webshop.env import WebShop
 from vlgym_webshop.services import get_services
 
 from vlgym.errors import UserError
@@ -44,15 +44,6 @@ def test_constructing_starts_neither_browser_nor_server(env: WebShop) -> None:
     assert get_services().browser().processes() != []
 
 
-def test_any_words_can_be_searched_and_the_turn_text_names_the_page(env: WebShop) -> None:
-    env.reset(seed=1)
-    observation, reward, terminated, _, info = do(env, "SEARCH[ Purple   elephants ]")
-    assert (reward, terminated, info["invalid_action"], info["page"]) == (0.0, False, False, "results")
-    assert info["vlgym"]["actions"] == ["search[purple elephants]"]
-    assert "results page 1" in observation["text"]
-    assert "click[next >]" in observation["text"]
-
-
 def test_what_the_results_page_does_not_accept_changes_nothing_and_is_counted(env: WebShop) -> None:
     env.reset(seed=1)
     before = do(env, "search[mug]")[0]
@@ -60,16 +51,6 @@ def test_what_the_results_page_does_not_accept_changes_nothing_and_is_counted(en
         observation, reward, terminated, _, info = do(env, action)
         assert (reward, terminated, info["invalid_action"], info["page"]) == (0.0, False, True, "results"), action
         np.testing.assert_array_equal(observation["image"], before["image"])
-
-
-def test_search_anywhere_accepts_a_search_on_an_item() -> None:
-    env = build(search_anywhere=True)
-    env.reset(seed=1)
-    do(env, "search[mug]")
-    asin = next(name for name in env.legal_actions() if name.startswith("click[b0"))
-    do(env, asin)
-    assert do(env, "search[lamp]")[4]["page"] == "results"
-    env.close()
 
 
 def test_a_purchase_pays_the_published_reward_and_reports_its_parts(env: WebShop) -> None:
@@ -168,23 +149,6 @@ def test_three_environments_share_one_browser_and_none_sees_another_s_page() -> 
     for env in [*envs, alone]:
         env.close()
     assert get_services().browser().processes() == []
-
-
-def test_a_very_long_list_of_options_stays_inside_the_text_but_all_can_be_clicked(
-    env: WebShop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    env.reset(seed=1)
-    do(env, env.oracle() or "")
-    do(env, f"click[{env.goal.asin.lower()}]")
-    many = [f"option number {number} with a long name" for number in range(400)]
-    monkeypatch.setattr(
-        type(env.shop.rules), "clickables", lambda self, page, **kwargs: ["back to search", *many, "buy now"]
-    )
-    listed = env.legal_actions()
-    assert sum(len(action) for action in listed) < LONGEST_LIST
-    assert listed[-1] == "click[buy now]"
-    assert len(listed) < 200
-    assert env.match_action(f"click[{many[-1]}]") == f"click[{many[-1]}]"
 
 
 @pytest.mark.parametrize(

@@ -155,10 +155,8 @@ def test_arrays_of_any_size_are_read_in_pieces(tmp_path: Path, monkeypatch: pyte
     [
         ("items_shuffle_1000.json", '{"a": 1}', "not a JSON array"),
         ("items_shuffle_1000.json", '[{"asin": "B01"', "is damaged"),
-        ("items_shuffle_1000.json", "[3]", "product 0 is int"),
         ("items_shuffle_1000.json", '[{"asin": "B01"}]', "product 0 .B01. is malformed: KeyError: 'name'"),
         ("items_ins_v2_1000.json", "[]", "must hold an object"),
-        ("items_human_ins.json", "{", "cannot be read as JSON"),
         ("items_human_ins.json", '{"B01": [{}]}', "instruction 0 of B01 is malformed"),
         ("items_human_ins.json", "{}", "no instruction for any of the products"),
     ],

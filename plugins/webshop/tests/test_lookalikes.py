@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from vlgym_webshop.catalogue.generate import generate_product
 from vlgym_webshop.catalogue.lookalikes import (
     GROUP,
     generate_lookalike,
@@ -99,15 +98,6 @@ def test_no_two_splits_want_products_of_one_group() -> None:
     assert not (groups[0] & groups[1])
     assert not (groups[0] & groups[2])
     assert not (groups[1] & groups[2])
-
-
-def test_the_catalogue_before_is_made_as_ever() -> None:
-    product = generate_product(7, 0)
-    assert (product.asin, product.price, product.attributes) == (
-        "B0HAAD7P9I",
-        61.99,
-        ("zipper closure", "light weight", "long sleeve"),
-    )
 
 
 def test_no_legal_action_is_a_ready_made_search_or_the_value_of_an_option(env: Any) -> None:

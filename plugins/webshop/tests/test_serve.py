@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 
-import pytest
 import urllib3
 from vlgym_webshop.__main__ import main
 
@@ -28,9 +27,3 @@ def test_the_shop_can_be_served_for_a_person() -> None:
     finally:
         process.terminate()
         process.wait(timeout=10)
-
-
-@pytest.mark.parametrize("arguments", [["--products", "3"], ["--goal", "99999999"], ["--data", "/nowhere"]])
-def test_bad_arguments_end_with_a_message(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(arguments) == 1
-    assert capsys.readouterr().err.strip()

@@ -19,50 +19,37 @@ RESULTS = Page("results", "lamp")
 ITEM = Page("item", "lamp", 2, "B0LAMP")
 
 
-def test_the_search_page_has_nothing_to_click_and_only_it_accepts_a_search() -> None:
+def test_each_page_offers_what_the_published_shop_does() -> None:
     assert RULES.clickables(Page()) == []
-    assert [RULES.accepts_search(page) for page in (Page(), RESULTS, ITEM)] == [True, False, False]
-
-
-def test_results_have_prev_only_from_page_two_and_next_always() -> None:
     assert RULES.clickables(RESULTS) == ["back to search", "next >", *(asin.lower() for asin in FOUND[:10])]
     assert RULES.clickables(Page("results", "lamp", 2)) == ["back to search", "< prev", "next >", "b0010", "b0011"]
     assert RULES.clickables(Page("results", "lamp", 3)) == ["back to search", "< prev", "next >"]
-
-
-def test_an_item_offers_navigation_details_options_and_buying() -> None:
     expected = ["back to search", "< prev", "description", "features", "reviews", "red", "teal", "small", "buy now"]
     assert RULES.clickables(ITEM) == expected
+    assert RULES.clickables(Page("detail", "lamp", 2, "B0LAMP", (), "features")) == ["back to search", "< prev"]
+    assert RULES.clickables(Page("done", "lamp", 2, "B0LAMP")) == []
+    assert "attributes" in Rules(RULES.search, RULES.product, show_attributes=True).clickables(ITEM)
+    kinds = (Page(), RESULTS, ITEM, Page("done"))
+    anywhere = Rules(RULES.search, RULES.product, search_anywhere=True)
+    assert [RULES.accepts_search(page) for page in kinds] == [True, False, False, False]
+    assert [anywhere.accepts_search(page) for page in kinds] == [True, True, True, False]
 
 
-def test_turning_pages_keeps_the_query() -> None:
-    assert RULES.after_click(RESULTS, "next >") == Page("results", "lamp", 2)
-    assert RULES.after_click(Page("results", "lamp", 2), "< prev") == RESULTS
-
-
-def test_an_option_replaces_the_value_of_its_name() -> None:
-    first = RULES.after_click(ITEM, "teal")
-    assert first.options == (("color", "teal"),)
-    assert RULES.after_click(first, "small").options == (("color", "teal"), ("size", "small"))
-
-
-def test_a_value_under_two_names_belongs_to_the_last_as_published() -> None:
-    assert RULES.after_click(ITEM, "red").options == (("size", "red"),)
-
-
-def test_prev_leads_from_detail_to_item_and_from_item_to_results_without_options() -> None:
+def test_clicks_lead_where_the_published_shop_leads() -> None:
+    second = Page("results", "lamp", 2)
+    assert RULES.after_click(RESULTS, "next >") == second
+    assert RULES.after_click(second, "< prev") == RESULTS
+    assert RULES.after_click(second, "b0lamp") == ITEM
     chosen = RULES.after_click(ITEM, "teal")
+    assert chosen.options == (("color", "teal"),)
+    assert RULES.after_click(chosen, "small").options == (("color", "teal"), ("size", "small"))
+    assert RULES.after_click(ITEM, "red").options == (("size", "red"),)  # two names have this value: the last counts
     detail = RULES.after_click(chosen, "features")
-    assert detail.kind == "detail"
-    assert detail.detail == "features"
+    assert (detail.kind, detail.detail) == ("detail", "features")
     assert RULES.after_click(detail, "< prev") == chosen
-    assert RULES.after_click(chosen, "< prev") == Page("results", "lamp", 2)
-
-
-def test_buying_keeps_the_options() -> None:
-    assert RULES.after_click(RULES.after_click(ITEM, "teal"), "buy now") == Page(
-        "done", "lamp", 2, "B0LAMP", (("color", "teal"),)
-    )
+    assert RULES.after_click(chosen, "< prev") == second
+    assert RULES.after_click(chosen, "back to search") == Page()
+    assert RULES.after_click(chosen, "buy now") == Page("done", "lamp", 2, "B0LAMP", (("color", "teal"),))
 
 
 @pytest.mark.parametrize(
@@ -73,6 +60,7 @@ def test_buying_keeps_the_options() -> None:
         ("click[a [b]]", ("click", "a [b]")),
         ("search[caf\u00e9 \u884c]", ("search", "cafe ?")),
         ("search[a\nb]", ("search", "a b")),
+        (f"search[{'x' * 5000}]", ("search", "x" * LONGEST_QUERY)),
         ("search[]", None),
         ("search[ ]", None),
         ("buy[x]", None),
@@ -84,12 +72,6 @@ def test_buying_keeps_the_options() -> None:
 )
 def test_the_action_grammar(text: str, expected: tuple[str, str] | None) -> None:
     assert read_action(text) == expected
-
-
-def test_a_long_query_is_cut() -> None:
-    read = read_action(f"search[{'x' * 5000}]")
-    assert read is not None
-    assert len(read[1]) == LONGEST_QUERY
 
 
 @pytest.mark.parametrize(
