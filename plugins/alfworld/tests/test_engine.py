@@ -4,10 +4,9 @@ import importlib.util
 import sys
 from typing import Any
 
-import fast_downward
 import numpy as np
 import pytest
-from vlgym_alfworld import engine, grounding, package
+from vlgym_alfworld import engine, package
 from vlgym_alfworld.generator import draw_game
 from vlgym_alfworld.tasks import PICK, TASKS
 from vlgym_alfworld.textgame import TextGame
@@ -35,38 +34,6 @@ def test_transcripts_equal_those_of_the_untouched_engine(seed: int, task: str):
     assert transcript(fast, seed, task) == transcript(stock, seed, task)
     fast.close()
     stock.close()
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_the_translation_equals_the_packages_byte_for_byte(seed: int):
-    game = draw_game(np.random.default_rng(seed), TASKS[seed % 6], seen=seed % 2 == 0)
-    with engine.fast_engine():
-        _, fast = fast_downward.pddl2sas(game.domain, game.problem)
-    argv = sys.argv
-    try:
-        _, stock = fast_downward.pddl2sas(game.domain, game.problem)
-    finally:
-        sys.argv = argv
-    assert fast == stock
-
-
-def test_a_domain_outside_the_fast_translation_goes_to_the_packages_own(monkeypatch: pytest.MonkeyPatch):
-    asked: list[str] = []
-
-    def refuse(*_: Any) -> str:
-        asked.append("refused")
-        raise grounding.Unsupported("for the test")
-
-    game = draw_game(np.random.default_rng(123), PICK)
-    with engine.fast_engine():
-        _, expected = fast_downward.pddl2sas(game.domain, game.problem)
-    engine.replacements.cache_clear()
-    monkeypatch.setattr(engine, "to_sas", refuse)
-    with engine.fast_engine():
-        _, found = fast_downward.pddl2sas(game.domain, game.problem)
-    engine.replacements.cache_clear()
-    assert asked == ["refused"]
-    assert found == expected
 
 
 def test_everything_is_restored_after_play_and_after_an_error(capsys: pytest.CaptureFixture[str]):

@@ -2,12 +2,11 @@
 
 As shipped, a kitchen takes half a second to load, as long again to reset, and 0.1 s for a step: every game is
 translated four times, and the text grammar is parsed again for every command of every turn. `fast_engine()` replaces a
-handful of the engine's functions while it is entered: one translation a game (see `grounding`), parsed texts
-remembered, no deep copies of what nobody changes. On leaving, everything is as it was. The tests compare whole
-transcripts with the untouched engine.
+handful of the engine's functions while it is entered: one translation a game, parsed texts remembered, no deep copies
+of what nobody changes. On leaving, everything is as it was. The tests compare whole transcripts with the untouched
+engine.
 
-It also keeps the package's side effects in: `fast_downward` overwrites `sys.argv`, swaps `sys.stdout` and sets module
-options.
+It also keeps the package's side effects in: `fast_downward` overwrites `sys.argv` and swaps `sys.stdout`.
 """
 
 from __future__ import annotations
@@ -25,28 +24,18 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
-from .grounding import Unsupported, to_sas
 from .package import import_quietly
 
 _LOCK = threading.RLock()
 _TASK_RULE = re.compile(r'("rhs": "Your task is to: )([^"\\]*)(\.")')
 _PLAIN = re.compile(r"[A-Za-z0-9 ,.'-]+")
 _PLACEHOLDER = "UNKNOWN GOAL"
-_PLAIN_TRANSLATION = {
-    "filter_unimportant_vars": False,
-    "filter_unreachable_facts": False,
-    "use_partial_encoding": False,
-    "skip_variable_reordering": True,
-    "add_implied_preconditions": False,
-    "invariant_generation_max_candidates": 0,
-}
-"""What `fast_downward.pddl2sas` sets for an unoptimised translation."""
 
 
 @contextlib.contextmanager
 def fast_engine() -> Iterator[None]:
-    """Play with the fast functions inside; restore the engine, `sys.argv` and the translator's options on leaving.
-    Re-entrant, one thread at a time.
+    """Play with the fast functions inside; restore the engine and `sys.argv` on leaving. Re-entrant, one thread at
+    a time.
     """
     with _LOCK:
         changes = replacements()
@@ -105,54 +94,21 @@ def replacements() -> tuple[tuple[Any, str, Any], ...]:
     )
 
 
-def translate_directly(package: ModuleType, domain: str, problem: str) -> tuple[Any, str]:
-    """Return the package's task and the SAS text, by way of `grounding`.
-
-    Raises:
-        Unsupported: the task is outside what `grounding` covers.
-    """
-    lisp = importlib.import_module("fast_downward.translate.pddl_parser.lisp_parser")
-    parsing = importlib.import_module("fast_downward.translate.pddl_parser.parsing_functions")
-    before = {name: getattr(package.options, name, None) for name in _PLAIN_TRANSLATION}
-    talkers = (package.axiom_rules, package.timers)
-    try:
-        vars(package.options).update(_PLAIN_TRANSLATION)
-        for module in talkers:
-            vars(module)["print"] = _say_nothing
-        task = parsing.parse_task(
-            lisp.parse_nested_list(domain.split("\n")), lisp.parse_nested_list(problem.split("\n"))
-        )
-        package.normalize.normalize(task)
-        return task, to_sas(task, package)
-    finally:
-        for module in talkers:
-            vars(module).pop("print", None)
-        vars(package.options).update({name: value for name, value in before.items() if value is not None})
-
-
 def _translator(stock: Callable[..., Any]) -> Callable[[str, str], Any]:
     def translate(domain: str, problem: str) -> Any:
-        """Return the package's task and the SAS text."""
+        """Return the package's task and the SAS text of its plain translation."""
         argv = sys.argv
         sys.argv = ["translate.py", "domain", "task"]  # the module `options` reads the command line when it is imported
         collecting = gc.isenabled()
         try:
-            package = importlib.import_module("fast_downward.translate.translate")
             gc.disable()  # thousands of small tuples that all live on: a third of the time is spent looking for garbage
-            try:
-                return translate_directly(package, domain, problem)
-            except Unsupported:
-                return stock(domain, problem)
+            return stock(domain, problem)
         finally:
             sys.argv = argv
             if collecting:
                 gc.enable()
 
     return translate
-
-
-def _say_nothing(*args: Any, **kwargs: Any) -> None:
-    """Stand in for `print` in modules that report their progress."""
 
 
 def _remember(function: Callable[..., Any], fresh: Callable[[Any], Any]) -> Callable[..., Any]:
