@@ -32,13 +32,6 @@ def test_tags_are_read_in_any_spelling(tag: str, file: str) -> None:
     assert files(f"Here:\n{F}{tag}\nsome code\n{F}\n") == {file: "some code"}
 
 
-def test_three_blocks_make_one_action_in_a_fixed_order() -> None:
-    reply = f"{F}js\nlet a = 1;\n{F}\nthen\n{F}html\n<p>1</p>\n{F}\n{F}css\np {{}}\n{F}"
-    assert PARSER.parse(reply).actions == (
-        f"{F}html\n<p>1</p>\n{F}\n{F}css\np {{}}\n{F}\n{F}javascript\nlet a = 1;\n{F}",
-    )
-
-
 HEADINGS = f"### index.html\n{F}\nplain\n{F}\n**style.css**:\n{F}\nplain\n{F}\nwrite_javascript\n{F}\nplain\n{F}"
 
 
