@@ -83,16 +83,6 @@ def test_a_pass_is_repeated_between_running_frames_until_somebody_has_the_ball(
     ]
 
 
-def test_a_pass_without_the_ball_is_one_frame(started: DecisionMaker, snapshot: Make) -> None:
-    assert run(started, "shot", snapshot(owner_team=-1, owner=-1), []) == ["shot"]
-
-
-def test_sprint_between_two_equal_directions_breaks_the_run(started: DecisionMaker, snapshot: Make) -> None:
-    run(started, "right", snapshot(), [])
-    assert run(started, "sprint", snapshot(), []) == ["sprint"]
-    assert run(started, "right", snapshot(), []) == ["right"]
-
-
 def test_the_memory_survives_saving_and_refuses_other_data(started: DecisionMaker) -> None:
     assert DecisionMaker.from_dict(started.to_dict()) == started
     for bad in ({"x": 1}, {"direction": "north"}, {"previous_action": "jump"}, {"started": np.float64(1)}):

@@ -109,12 +109,6 @@ def test_the_academys_empty_goal_is_scored_by_running_and_shooting(match: Callab
     assert begun.meter.totals["scored"] == 40.0
 
 
-def test_the_scoring_reward_is_the_goal(match: Callable[..., Match]) -> None:
-    begun = match("academy_empty_goal_close", 7, reward="scoring")
-    rewards = [begun.play(action).reward for action in ("right", "right", "right", "shot")]
-    assert rewards == [0, 0, 0, 1.0]
-
-
 def test_sprint_and_dribble_stick_until_released(match: Callable[..., Match]) -> None:
     begun = match("academy_run_to_score", 1)
     held = []
@@ -123,14 +117,6 @@ def test_sprint_and_dribble_stick_until_released(match: Callable[..., Match]) ->
         held.append((begun.holds("sprint"), begun.holds("dribble"), begun.holds("right")))
     assert [h[:2] for h in held] == [(True, False), (True, False), (True, True), (False, True), (False, False)]
     assert held[-1][2]
-
-
-def test_the_mix_up_of_actions_is_played_as_published(match: Callable[..., Match]) -> None:
-    begun = match("academy_run_to_score", 1, action_mix_up=True)
-    begun.play("release_dribble")
-    assert begun.holds("sprint")
-    begun.play("sprint")
-    assert begun.holds("keeper_rush")
 
 
 def test_the_run_that_takes_the_ball_goes_on_unless_it_is_released(match: Callable[..., Match]) -> None:

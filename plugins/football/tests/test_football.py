@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from vlgym_football import build
-from vlgym_football.actions import ACTION_SETS, ENGINE_CODES, MAGEBENCH_MIX_UP, engine_code
 from vlgym_football.names import MAGEBENCH, MAGEBENCH_MINI
 from vlgym_football.plugin import FOOTBALL_1, vlgym_suites
 
@@ -16,20 +15,6 @@ from vlgym.errors import MissingSystemPartError, UserError
 from vlgym.making import make
 
 Make = Callable[..., VLEnv]
-
-
-def test_the_action_sets_have_16_18_and_19_words() -> None:
-    assert [len(ACTION_SETS[name]) for name in ("16", "18", "19")] == [16, 18, 19]
-    assert all(len(set(words)) == len(words) and set(words) <= set(ENGINE_CODES) for words in ACTION_SETS.values())
-
-
-def test_words_mean_themselves_unless_the_published_mix_up_is_asked_for() -> None:
-    assert engine_code("sprint", False) == ENGINE_CODES["sprint"] == 18
-    assert engine_code("sprint", True) == ENGINE_CODES["keeper_rush"] == 13
-    assert engine_code("release_dribble", True) == ENGINE_CODES["sprint"]
-    untouched = set(ACTION_SETS["16"]) - set(MAGEBENCH_MIX_UP)
-    assert len(untouched) == 12
-    assert all(engine_code(word, True) == ENGINE_CODES[word] for word in untouched)
 
 
 def test_the_suites_hold_108_situations_and_the_20_published_names() -> None:
@@ -45,12 +30,7 @@ def test_the_suites_hold_108_situations_and_the_20_published_names() -> None:
     ("arguments", "words"),
     [
         ({"scenario": "R1_P_5"}, "R1_P_"),
-        ({"view": "radar"}, "tactical, camera"),
-        ({"action_set": "17"}, "16, 18, 19"),
-        ({"reward": "goals"}, "magebench, scoring"),
         ({"compat": "rl4vlm"}, "magebench"),
-        ({"start": "kick-off"}, "published, with_ball"),
-        ({"action_mix_up": "yes"}, "action_mix_up"),
         ({"jitter": 9}, "from 0 to 5"),
         ({"planner": "global"}, "online"),
         ({"scenario_file": "/nowhere.yaml"}, "cannot be read"),
