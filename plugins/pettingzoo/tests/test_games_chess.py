@@ -15,12 +15,11 @@ import numpy as np
 import pytest
 from vlgym_pettingzoo import stockfish
 from vlgym_pettingzoo.chess_positions import GROUPS, draw_position, solve_pawn_ending
-from vlgym_pettingzoo.stockfish import LEVELS, STOCKFISH
+from vlgym_pettingzoo.stockfish import STOCKFISH
 
 import vlgym
 from vlgym.errors import UserError
-from vlgym.table import Reading, Table
-from vlgym.types import Parsed
+from vlgym.table import Table
 
 CHESS = "vlgym/ChessEndings-v0"
 
@@ -42,17 +41,6 @@ def at(fen: str, **kwargs: Any) -> Table:
 
 def say(table: Table, *moves: str) -> list[tuple[float, ...]]:
     return [table.step({table.movers[0]: f"<action>{move}</action>"}).rewards for move in moves]
-
-
-def play(table: Table, players: tuple[str, str], seed: int) -> tuple[float, str]:
-    rng = np.random.default_rng(seed)
-    table.reset(seed=seed)
-    table.remembers = set()
-    while not table.over:
-        (seat,) = table.movers
-        move = table.game.ask_player(players[seat], seat) or str(rng.choice(table.game.moves(seat)))
-        table.play({seat: Reading(move, Parsed((move,)), None)})
-    return table.returns[0], table.game.result
 
 
 @pytest.mark.parametrize("fen", ["7k/8/6K1/8/8/8/8/R7 w - - 0 1", "r7/8/8/8/8/6k1/8/7K b - - 0 1"])
@@ -176,16 +164,6 @@ def test_stockfish_answers_the_same_for_the_same_game_whatever_it_did_before() -
     STOCKFISH.search.cache_clear()
     STOCKFISH.end()
     assert [STOCKFISH.choose(STOCKFISH, board, 3000) for board in boards] == first
-
-
-@pytest.mark.exhaustive
-def test_more_nodes_win_more_and_all_beat_random_play() -> None:
-    table = vlgym.open_table(CHESS, endings="KQvK,KRvK")
-    wins = {name: sum(play(table, (name, "stockfish-3"), seed)[0] for seed in range(3)) for name in ("random", *LEVELS)}
-    assert wins["random"] == 0
-    assert wins["stockfish-1"] < wins["stockfish-3"] == 3
-    assert wins["random"] <= wins["stockfish-1"] <= wins["stockfish-2"]
-    table.game.close()
 
 
 def test_the_oracle_takes_a_mate_and_says_what_it_sees() -> None:

@@ -108,18 +108,6 @@ def test_other_own_cards_change_what_all_others_see_and_neither_the_own_view_nor
     assert changed >= 4
 
 
-def test_one_seat_of_five_plays_among_the_others() -> None:
-    env = vlgym.make(HANABI, players=5, seat=3, opponents={0: "oracle", 1: "oracle", 2: "oracle", 4: "random"})
-    _, info = env.reset(seed=2)
-    ended, earned = False, 0.0
-    while not ended:
-        _, reward, terminated, truncated, info = env.step(env.solve())
-        ended, earned = terminated or truncated, earned + reward
-    assert info["seat"] == 3
-    assert terminated
-    assert earned == 25 * info["score"]
-
-
 START = "Life tokens: 3\nInfo tokens: 8\nFireworks: R0 Y0 G0 W0 B0 \nHands:\nCur player\n"
 HINTS = [f"hint player {player} {what}" for player in (2, 3) for what in ("red", "blue", "rank 1", "rank 4", "rank 5")]
 
@@ -129,10 +117,3 @@ def test_the_player_by_rules_counts_the_cards_in_all_hands() -> None:
     both = "B2 || XX|RYGWB12345\n-----\nB2 || XX|RYGWB12345\nDeck size: 30\nDiscards: "
     assert choose(read_view(careful + both), HINTS) == "play 1"
     assert choose(read_view(careful + both.replace("B2", "B3", 1)), HINTS) != "play 1"
-
-
-def test_the_player_by_rules_tells_nobody_of_a_card_that_a_third_one_knows_to_hold() -> None:
-    hands = "XX || XX|RYGWB12345\n-----\nR1 || RX|R12345\nR5 || XX|RYGWB5\n-----\nB1 || B1|B1\n"
-    for third, told in (("R4 || R4|R4\n", "hint player 2 rank 1"), ("R1 || R1|R1\n", "hint player 2 red")):
-        view = read_view(f"{START}{hands}{third}Deck size: 30\nDiscards: ")
-        assert choose(view, HINTS) == told

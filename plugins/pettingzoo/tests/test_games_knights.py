@@ -122,17 +122,6 @@ def test_a_line_that_holds_to_the_last_turn_is_success_for_both() -> None:
     assert table.game.won(1)
 
 
-def test_a_line_that_is_held_by_the_other_alone_ends_after_the_same_turns() -> None:
-    env = vlgym.make(ID, seat=1, max_turns=4, opponents="random")
-    env.reset(seed=0)
-    put(env._table, env.bodies[1].rect.center)
-    env.step("<action>stay</action>")
-    assert env.rounds == 4
-    assert not env.bodies[1].is_alive
-    assert env._table.truncated
-    assert env.success()
-
-
 def test_a_game_begins_with_zombies_on_their_way_and_one_comes_every_ten_frames() -> None:
     table = begin(seed=3)
     heights = sorted(zombie.rect.y for zombie in table.game.engine.zombie_list)
@@ -149,23 +138,6 @@ def test_two_planners_hold_the_line_and_random_players_do_not() -> None:
     chance = [play(["random", "random"], seed) for seed in range(100, 104)]
     assert sum(table.game.won(0) for table in both) >= 3
     assert not any(table.game.won(0) for table in chance)
-
-
-def test_a_game_after_a_death_is_restored_as_it_was() -> None:
-    table = vlgym.open_table(ID)
-    rng = np.random.default_rng(2)
-    for seed in range(40):
-        table.reset(seed=seed)
-        while not table.over:
-            move(table, *(str(rng.choice(table.game.moves(seat))) for seat in (0, 1)))
-            if len(table.movers) == 1 and table.log[-1]["moves"].keys() == {"0"}:
-                other = vlgym.open_table(ID)
-                other.set_state(table.get_state())
-                state = table.game.engine.get_vector_state()
-                assert np.array_equal(state, other.game.engine.get_vector_state())
-                assert all(np.array_equal(table.game.draw(seat), other.game.draw(seat)) for seat in (0, 1))
-                return
-    pytest.fail("nobody died in 40 random games")
 
 
 def test_loading_the_engine_leaves_python_writing_bytecode_and_opens_no_window() -> None:

@@ -53,15 +53,6 @@ def test_the_greedy_pair_serves_soup_in_every_layout(layout: str) -> None:
     assert np.mean([play(table, ["random", "random"], seed)[0] for seed in range(3)]) < 0.5
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("title", ["ConnectFour", "Breakthrough"])
-def test_strong_search_beats_modest_search_from_both_seats(title: str) -> None:
-    table = vlgym.open_table(f"vlgym/{title}-v0")
-    won = sum(play(table, ["advise", "search"], seed)[0] > 0 for seed in range(3))
-    won += sum(play(table, ["search", "advise"], seed)[1] > 0 for seed in range(3))
-    assert won >= 5
-
-
 def test_the_hunter_of_battleship_beats_random_shots() -> None:
     table = vlgym.open_table("vlgym/Battleship-v0")
     returns = [play(table, ["advise", "random"], seed)[0] for seed in range(8)]

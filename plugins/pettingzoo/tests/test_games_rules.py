@@ -64,13 +64,6 @@ def test_the_search_takes_a_win_in_one(title: str) -> None:
         assert table.game.advise(0) in ("b2xa1", "b2xc1")
 
 
-def test_captures_of_breakthrough_are_named_with_a_cross() -> None:
-    table = at("Breakthrough")
-    say(table, "c5-c4", "a2-a3", "c4-c3", "a3-a4")
-    assert {"c3xb2", "c3xd2"} <= set(table.legal(0))
-    assert "c3xc2" not in table.legal(0)  # straight ahead stands a piece
-
-
 def test_kuhn_poker_pays_a_call_double_and_a_fold_the_ante() -> None:
     table = at("KuhnPoker", hands=2)
     higher = 0 if table.game.card_of(0) > table.game.card_of(1) else 1
