@@ -35,6 +35,7 @@ COMMON = {
     "pyproject.toml.in": "pyproject.toml", "README.md.in": "README.md", "LICENSE.in": "LICENSE",
     "gitignore.in": ".gitignore", "workflow.yml.in": ".github/workflows/test.yml",
     "init.py.in": "src/$package/__init__.py", "plugin.py.in": "src/$package/plugin.py",
+    "test_contract.py.in": "tests/test_contract.py",
 }  # fmt: skip
 OWN = {"environment.py.in": "src/$package/environment.py", "test_environment.py.in": "tests/test_environment.py"}
 GAME = {"game.py.in": "src/$package/environment.py", "test_game.py.in": "tests/test_environment.py"}
@@ -75,7 +76,8 @@ def write_plugin(
     title = "".join(word.capitalize() for word in name.split("-"))
     values: dict[str, Any] = {
         "name": name, "namespace": name, "distribution": f"vlgym-{name}", "package": f"vlgym_{name.replace('-', '_')}",
-        "warning": "", "promise": "", "cls": title, "env_id": f"{name}/{title}-v0", "year": datetime.date.today().year,
+        "warning": "", "promise": "", "kit": "GameConformance" if multi_agent else "EnvConformance",
+        "cls": title, "env_id": f"{name}/{title}-v0", "year": datetime.date.today().year,
     }  # fmt: skip
     if wrap is not None:
         files, settings = WRAPPED, describe_wrapped(wrap, actions)

@@ -92,4 +92,4 @@ def tournament(
     screen.print(
         write_markdown(title, results, ratings).split("\n", 2)[2], soft_wrap=True, markup=False, highlight=False
     )
-    screen.print(f"table: {out / 'table.png'}; games to watch: vlgym ui {out}", soft_wrap=True, markup=False)
+    screen.print(f"table: {out / 'table.md'}; games to watch: vlgym ui {out}", soft_wrap=True, markup=False)

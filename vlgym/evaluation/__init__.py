@@ -4,7 +4,6 @@ from .held_out import SAME_BOUNDS as SAME_BOUNDS
 from .held_out import Report as Report
 from .held_out import changes_bounds as changes_bounds
 from .held_out import evaluate as evaluate
-from .held_out import normalized_interval as normalized_interval
 from .held_out import normalized_score as normalized_score
 from .held_out import sight_score as sight_score
 from .held_out import summarize as summarize

@@ -12,7 +12,7 @@ import numpy as np
 from ..env_failures import EnvFailures, Failure, warn
 from ..env_groups import LOCAL, EnvGroup
 from ..errors import check_choice, check_number
-from ..intervals import Mean, place_interval, wilson_interval
+from ..intervals import wilson_interval
 from ..policies import Policy
 from ..prompts import PromptBuilder
 from ..registry import get_registry
@@ -49,9 +49,6 @@ class Report:
         normalized: `(mean_return - floor) / (ceiling - floor)`, from registry.yaml; `None` where unknown: the file has
             no such figures, or constructor arguments make another environment of it than the one measured there.
         mean_score: mean of the benchmark's own score, where one exists.
-        normalized_low: lower end of the 95 % interval of `normalized`, which holds the uncertainty of the mean return,
-            of the floor and of the ceiling (`intervals.place_interval`).
-        normalized_high: upper end.
         sight_score: `(mean_return - blind) / (ceiling - blind)`, from registry.yaml; `None` where unknown, as
             `normalized`, or where the blind floor was not measured.
     """
@@ -70,8 +67,6 @@ class Report:
     cut_rate: float
     normalized: float | None = None
     mean_score: float | None = None
-    normalized_low: float | None = None
-    normalized_high: float | None = None
     sight_score: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -95,30 +90,22 @@ def summarize(
     low, high = wilson_interval(wins, count)
     se = math.sqrt(variance / count) if count else math.nan
     place = None if changed else normalized_score(env_id, mean)
-    ends = None if place is None else normalized_interval(env_id, Mean(mean, se, count))
-    lowest, highest = ends or (None, None)
     return Report(
         env_id, policy, split, count, wins / count if count else math.nan, low, high, mean,
         se, turns / count if count else math.nan, invalid / turns if turns else math.nan,
         cut / turns if turns else math.nan, place, sum(scores) / len(scores) if scores else None,
-        lowest, highest, None if changed else sight_score(env_id, mean),
+        None if changed else sight_score(env_id, mean),
     )  # fmt: skip
 
 
 def normalized_score(env_id: str, mean_return: float) -> float | None:
     """Return `(R - floor) / (ceiling - floor)` with the numbers of registry.yaml, or `None` where it has none."""
-    return _place(mean_return, _read_bounds(env_id))
+    return _place(env_id, mean_return, "floor")
 
 
 def sight_score(env_id: str, mean_return: float) -> float | None:
     """Return `(R - blind) / (ceiling - blind)` with the numbers of registry.yaml, or `None` where it has none."""
-    return _place(mean_return, _read_bounds(env_id, "blind"))
-
-
-def normalized_interval(env_id: str, mean_return: Mean) -> tuple[float, float] | None:
-    """Return the 95 % interval of `normalized_score`; `None` where there is none (see `intervals.place_interval`)."""
-    bounds = _read_bounds(env_id)
-    return None if bounds is None else place_interval(mean_return, *bounds)
+    return _place(env_id, mean_return, "blind")
 
 
 def evaluate(
@@ -199,17 +186,11 @@ def without_images(record: StepRecord) -> StepRecord:
     return replace(record, messages=[], image=np.zeros((0, 0, 3), np.uint8), final_messages=None)
 
 
-def _place(value: float, bounds: tuple[Mean, Mean] | None) -> float | None:
-    return None if bounds is None else (value - bounds[0].value) / (bounds[1].value - bounds[0].value)
-
-
-def _read_bounds(env_id: str, least: str = "floor") -> tuple[Mean, Mean] | None:
-    """Return floor (or blind floor) and ceiling of registry.yaml, or `None` where it does not have both, one above the
-    other."""
+def _place(env_id: str, value: float, least: str) -> float | None:
+    """Where a return stands between floor (or blind floor) and ceiling of registry.yaml; `None` where it does not have
+    both, one above the other."""
     entry = get_registry().known.get(env_id)
     if not entry or not entry.get(least) or not entry["ceiling"]:
         return None
-    floor, ceiling = (
-        Mean(entry[name]["return"], entry[name]["se"], entry[name]["episodes"]) for name in (least, "ceiling")
-    )
-    return (floor, ceiling) if ceiling.value > floor.value else None
+    low, high = entry[least]["return"], entry["ceiling"]["return"]
+    return (value - low) / (high - low) if high > low else None

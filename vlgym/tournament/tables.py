@@ -1,4 +1,4 @@
-"""The results of a tournament as Markdown, JSON and a picture."""
+"""The results of a tournament as Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -9,20 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont
 
 from ..durable import write_whole
 from .play import DRAW, Result
 from .ratings import Rating
 
-SIDE, LEFT, TOP, SIZE = 96, 220, 60, 18
-"""Pixels of a cell, of the names at the left and at the top, and of a letter."""
-
-LOST, EVEN, WON = np.array([190, 80, 60]), np.array([240, 240, 236]), np.array([60, 130, 90])
-
 
 def write_tables(folder: Path, title: str, results: Sequence[Result], ratings: Sequence[Rating]) -> None:
-    """Write `table.md`, `table.json` and `table.png` into a folder."""
+    """Write `table.md` and `table.json` into a folder."""
     write_whole(folder / "table.md", write_markdown(title, results, ratings))
     data = {
         "title": title, "games": len(results), "cooperative": is_cooperative(results),
@@ -30,7 +24,6 @@ def write_tables(folder: Path, title: str, results: Sequence[Result], ratings: S
         "pairs": list_pairs(results, [each.name for each in ratings]),
     }  # fmt: skip
     write_whole(folder / "table.json", json.dumps(data, indent=2) + "\n")
-    draw_table(results, [each.name for each in ratings]).save(folder / "table.png")
 
 
 def is_cooperative(results: Sequence[Result]) -> bool:
@@ -83,34 +76,6 @@ def write_markdown(title: str, results: Sequence[Result], ratings: Sequence[Rati
             f"{pair['draws']} | {pair['losses']} | {pair['return']:+.3f}, {pair['other_return']:+.3f} |"
         )
     return "\n".join(lines) + "\n"
-
-
-def draw_table(results: Sequence[Result], names: Sequence[str]) -> Image.Image:
-    """Return the points of each player (row) against each other one (column), as coloured cells."""
-    count = len(names)
-    picture = Image.new("RGB", (LEFT + SIDE * count + 10, TOP + SIDE * count + 10), "white")
-    pen = ImageDraw.Draw(picture)
-    font = ImageFont.load_default(SIZE)
-    for row, one in enumerate(names):
-        pen.text((LEFT - 10, TOP + SIDE * (row + 0.5)), _short(one, 20), "black", font, anchor="rm")
-        pen.text((LEFT + SIDE * (row + 0.5), TOP - 12), _short(one, 9), "black", font, anchor="ms")
-        for column, other in enumerate(names):
-            box = (LEFT + SIDE * column, TOP + SIDE * row, LEFT + SIDE * (column + 1), TOP + SIDE * (row + 1))
-            points = [result.points(one) for result in results if set(result.players) == {one, other}]
-            if one == other or not points:
-                pen.rectangle(box, "white", (200, 200, 200))
-                continue
-            share = float(np.mean(points))
-            far = WON if share > 0.5 else LOST
-            shade = EVEN + (far - EVEN) * abs(share - 0.5) * 2
-            pen.rectangle(box, tuple(int(part) for part in shade), (200, 200, 200))
-            ink = "white" if abs(share - 0.5) > 0.3 else "black"
-            pen.text((box[0] + SIDE / 2, box[1] + SIDE / 2), f"{share:.2f}", ink, font, anchor="mm")
-    return picture
-
-
-def _short(name: str, most: int) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def _cell(name: str) -> str:
