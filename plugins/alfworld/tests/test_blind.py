@@ -33,12 +33,3 @@ def test_it_fetches_treats_and_brings_what_the_commands_name() -> None:
     ]
     for legal, command in turns:
         assert player.choose(task, tuple(legal)) == command
-
-
-def test_it_does_not_take_back_what_it_has_brought() -> None:
-    player = Searcher(random.Random(0))
-    task = text_of("put two cd in safe")
-    assert player.choose(task, ("take cd 1 from desk 1", "go to safe 1")) == "take cd 1 from desk 1"
-    assert player.choose(task, ("move cd 1 to safe 1", "go to desk 1")) == "move cd 1 to safe 1"
-    assert player.choose(task, ("take cd 1 from safe 1", "go to desk 1")) == "go to desk 1"
-    assert player.choose(task, ("take cd 2 from desk 1", "go to safe 1")) == "take cd 2 from desk 1"

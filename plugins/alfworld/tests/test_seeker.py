@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from vlgym_alfworld.generator import draw_game
 from vlgym_alfworld.seeker import Memory, seek
-from vlgym_alfworld.tasks import HEAT, PICK, TASKS, Goal
+from vlgym_alfworld.tasks import HEAT, TASKS, Goal
 from vlgym_alfworld.textgame import TextGame
 
 from vlgym.making import make
@@ -19,7 +19,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 from worlds import make_world
 
 COMMANDS = ["go to cabinet 1", "go to microwave 1", "go to desk 1", "open cabinet 1", "go to diningtable 1"]
-PEN = Goal(PICK, "Pen", parent="Desk")
 MUG = Goal(HEAT, "Mug", parent="DiningTable")
 GAMES = 6
 

@@ -55,24 +55,6 @@ def test_random_play_reaches_the_target_and_succeeds_at_the_published_rates(make
     assert paid / 36 == pytest.approx(0.283, abs=0.0005)
 
 
-def test_the_oracle_always_returns_1_in_the_fewest_turns(make_env: Build) -> None:
-    env: Any = make_env("NumberLine")
-    for current, target in product(range(6), repeat=2):
-        if current == target:
-            continue
-        env.reset(seed=0, options={"current": current, "target": target})
-        rewards = []
-        terminated = False
-        while not terminated:
-            _, reward, terminated, truncated, info = env.step(env.solve())
-            rewards.append(reward)
-            assert not truncated
-        assert rewards == [0.0] * (abs(current - target) - 1) + [1.0]
-        assert info["success"]
-        assert info["solved"]
-        assert info["return_positive"]
-
-
 def test_one_wrong_move_cancels_success_but_not_the_solution(make_env: Build, play: Callable) -> None:
     env = make_env("NumberLine")
     env.reset(seed=0, options={"current": 2, "target": 4})

@@ -43,26 +43,6 @@ def test_the_oracle_rescues_any_beginning_that_can_be_rescued(make_env: Build, p
     assert rescued >= 10
 
 
-@pytest.mark.parametrize(
-    ("cards", "formula"),
-    [
-        (["HA", "S2", "D4", "CA"], "2 4 * 1 * 1"),  # digits do not join
-        (["H2", "S3", "D3", "CA"], "2 * * 3 * 3 * 1"),  # no power
-        (["H3", "S8", "D9", "C5"], "- 3 + 8 + 9 + 5"),  # no sign
-        (["H6", "S4", "DA", "CA"], "6 * 4"),  # not every card used
-        (["H6", "S4", "DA", "CA"], "6 * 4 * 1 / 1 )"),
-        (["H6", "S4", "DA", "CA"], "6 * 4 / ( 1 - 1 )"),
-    ],
-)
-def test_the_published_loopholes_are_closed(make_env: Build, play: Callable, cards: list[str], formula: str) -> None:
-    env = make_env("Points24")
-    env.reset(seed=0, options={"cards": cards})
-    rewards, terminated, _, info = play(env, [*formula.split(), "="])
-    assert rewards[-1] == -1
-    assert terminated
-    assert not info["success"]
-
-
 def test_faces_count_11_to_13_on_request(make_env: Build, play: Callable) -> None:
     env = make_env("Points24", faces_as_ten=False)
     assert len(env.legal_actions()) == 20

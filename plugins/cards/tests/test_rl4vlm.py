@@ -55,38 +55,17 @@ def test_compat_sets_parser_and_random_fallback_unless_told_otherwise(make_env: 
         assert (kept.parser.name, kept.invalid_action) == ("tag", "noop")
 
 
-@pytest.mark.parametrize(
-    ("title", "options", "reply"),
-    [
-        (
-            "NumberLine",
-            {"current": 1, "target": 3},
-            {"current number": 1, "target number": 3, "thoughts": "target 3 current 1", "action": "+"},
-        ),
-        (
-            "Points24",
-            {"cards": ["H6", "S6", "D6", "C6"]},
-            {
-                "cards": ["6", "6", "6", "6"],
-                "current formula": "",
-                "thoughts": "formula (empty); it is incomplete; 6 + 6 + 6 + 6 = 24; next 6",
-                "action": "6",
-            },
-        ),
-    ],
-)
-def test_the_reply_has_the_games_own_keys_in_the_published_order_and_is_read_back(
-    make_env: Build, title: str, options: dict[str, Any], reply: dict[str, Any]
-) -> None:
-    env = make_env(title, compat="rl4vlm")
-    observation, _ = env.reset(seed=0, options=options)
+def test_the_reply_has_the_games_own_keys_in_the_published_order_and_is_read_back(make_env: Build) -> None:
+    env = make_env("Points24", compat="rl4vlm")
+    observation, _ = env.reset(seed=0, options={"cards": ["H6", "S6", "D6", "C6"]})
     text = env.solve()
-    assert json.loads(text) == reply
-    assert list(json.loads(text)) == list(reply)
+    thoughts = "formula (empty); it is incomplete; 6 + 6 + 6 + 6 = 24; next 6"
+    reply = {"cards": ["6"] * 4, "current formula": "", "thoughts": thoughts, "action": "6"}
+    assert list(json.loads(text).items()) == list(reply.items())
     places = [observation["text"].index(f'"{key}": ') for key in reply]
     assert places == sorted(places), "the prompt shows the keys in their order"
     parsed = env.parser.parse(text, env.legal_actions())
-    assert parsed.actions == (reply["action"],)
+    assert parsed.actions == ("6",)
     assert text[slice(*parsed.span)].startswith('"action":'), "all other keys are thoughts"
 
 

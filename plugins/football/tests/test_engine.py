@@ -18,7 +18,7 @@ from vlgym_football import match as module
 from vlgym_football.actions import ENGINE_CODES
 from vlgym_football.engine import Engine, Snapshot, load_library
 from vlgym_football.match import Match, check_state
-from vlgym_football.names import MAGEBENCH, PACKAGE
+from vlgym_football.names import MAGEBENCH
 from vlgym_football.scenario import ROLES, get_scenario
 
 from vlgym.errors import UserError
@@ -88,16 +88,6 @@ def test_the_ball_is_at_our_players_feet_when_the_model_begins(match: Callable[.
         assert now.frame <= 5
         ball = np.array(get_scenario(name).ball)
         assert int(np.argmin(np.hypot(*(now.left - ball).T))) == now.controlled
-
-
-@pytest.mark.parametrize("name", ["5_vs_5", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in PACKAGE)])
-def test_every_scenario_of_the_package_plays(match: Callable[..., Match], name: str) -> None:
-    begun = match(name, 3)
-    assert len(begun.now.left) == len(begun.scenario.left)
-    for action in ("right", "short_pass", "top_right", "sprint"):
-        if not begun.ending:
-            begun.play(action)
-    assert begun.now.frame >= 0
 
 
 def test_the_academys_empty_goal_is_scored_by_running_and_shooting(match: Callable[..., Match]) -> None:

@@ -13,7 +13,6 @@ from vlgym_football.names import TEAM
 from vlgym_football.pitch import MINE, WHITE, PitchPainter
 from vlgym_football.scenario import FOLDER, read_file
 from vlgym_football.team_match import MOST_PLAYERS, for_players
-from vlgym_football.team_script import TeamScript
 
 from vlgym.errors import UserError
 from vlgym.making import make
@@ -176,22 +175,3 @@ def test_a_wrong_argument_is_refused() -> None:
     ):
         with pytest.raises(UserError, match=words):
             make(ID, **arguments)
-
-
-@pytest.mark.exhaustive
-def test_the_team_scores_more_often_than_its_first_player_alone() -> None:
-    """Three seeds of one situation; docs/benchmarks.md has all of them."""
-    env = parallel_env(ID, scenario="two_lines", image_size=(32, 48))
-    game = game_of(env)
-    alone = TeamScript(game.match, passing=False)
-    goals = []
-    for side in ("team", "alone"):
-        goals.append(0)
-        for seed in range(3):
-            env.reset(seed=seed)
-            while env.agents:
-                actions = (game.advise(0), game.advise(1)) if side == "team" else (alone.choose(0), IDLE)
-                step(env, *actions)
-            goals[-1] += game.won(0)
-    env.close()
-    assert goals[0] >= goals[1] + 2

@@ -11,7 +11,7 @@ from vlgym_miniworld import engine
 from vlgym_miniworld.plugin import PACKAGES
 
 import vlgym
-from vlgym.errors import MissingSystemPartError, UserError
+from vlgym.errors import UserError
 
 TWO = ("FourRooms", "OneRoom")
 SIZE = (48, 64)
@@ -67,18 +67,6 @@ def test_a_missing_library_is_one_message_with_the_apt_line():
     assert done.stdout.startswith("MissingSystemPartError"), done.stdout + done.stderr
     assert f"apt-get install -y {' '.join(PACKAGES)}" in done.stdout
     assert done.stdout.count("\n") == 1
-
-
-def test_a_driver_without_a_usable_configuration_gets_the_same_message(monkeypatch):
-    engine.open_world("OneRoom", SIZE).close()
-    from pyglet.window import NoSuchConfigException
-
-    def fail(name):
-        raise NoSuchConfigException("No standard config is available.")
-
-    monkeypatch.setattr(engine.importlib, "import_module", fail)
-    with pytest.raises(MissingSystemPartError, match="apt-get install -y libegl1"):
-        engine._import_miniworld()
 
 
 def test_workers_forked_after_opengl_was_opened_draw_the_right_frames():

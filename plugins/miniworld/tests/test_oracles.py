@@ -34,24 +34,6 @@ def test_the_oracle_wins_after_twenty_random_turns(name):
     assert lost == []
 
 
-def test_a_plan_is_kept_while_the_agent_follows_it(monkeypatch):
-    from vlgym_miniworld import oracles
-
-    searches = []
-    real = oracles.search
-    monkeypatch.setattr(oracles, "search", lambda *args: searches.append(1) or real(*args))
-    env = vlgym.make("vlgym/OneRoom-v0", image_size=SMALL)
-    env.reset(seed=0)
-    for _ in range(6):
-        env.step(env.solve())
-    assert len(searches) == 1
-    turn = "turn right" if "left" in env.solve() else "turn left"
-    env.step(f"<action>{turn}</action>")
-    env.solve()
-    env.close()
-    assert len(searches) == 2
-
-
 def test_putnext_drops_a_wrong_box_first():
     env = vlgym.make("vlgym/PutNext-v0", image_size=SMALL)
     env.reset(seed=0)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from vlgym_miniworld.oracles import start_of_best_tour
-from vlgym_miniworld.planner import FORWARD, LEFT, RIGHT, Body, Field, Ground, Pose, Walls, search
+from vlgym_miniworld.planner import FORWARD, Body, Field, Ground, Pose, Walls, search
 
 ROOM = [((0, 0), (10, 0)), ((10, 0), (10, 10)), ((10, 10), (0, 10)), ((0, 10), (0, 0))]
 BODY = Body(radius=0.4, turn=math.radians(15), step=0.15)
@@ -43,13 +43,6 @@ def test_a_target_straight_ahead_takes_the_distance_over_the_step():
     assert moves == [FORWARD] * 34
     assert len(poses) == 35
     assert poses[-1].x == pytest.approx(2.0 + 34 * 0.15)
-
-
-def test_a_left_turn_leads_to_smaller_z():
-    # The heading vector is (cos a, -sin a): 90 degrees to the left of +x is -z.
-    moves, _ = go(Pose(5.0, 5.0, 0.0), (5.0, 1.0), Ground(walls()))
-    assert LEFT in moves
-    assert RIGHT not in moves
 
 
 def test_a_way_through_a_gap_keeps_the_agent_clear_of_its_edges():

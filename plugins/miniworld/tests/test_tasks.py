@@ -113,14 +113,6 @@ def test_sign_pays_for_the_right_object_and_charges_for_any_other(shape, color, 
     assert (reward, terminated, info["success"]) == (expected, True, expected > 0)
 
 
-def test_signs_end_action_ends_the_episode():
-    env = make("Sign")
-    env.reset(seed=0)
-    _, reward, terminated, _, info = act(env, "end episode")
-    env.close()
-    assert (reward, terminated, info["success"]) == (0.0, True, False)
-
-
 @pytest.mark.parametrize("name", ["ThreeRooms", "RoomObjects"])
 def test_the_named_thing_pays_and_other_things_do_not(name):
     env = make(name)
@@ -177,17 +169,6 @@ def test_collecthealth_costs_two_per_step_and_kills_after_fifty():
     assert (reward, terminated, info["success"]) == (-100.0, True, False)
 
 
-def test_collecthealth_cannot_be_sat_out_with_unreadable_replies():
-    env = make("CollectHealth", max_turns=20)
-    env.reset(seed=0)
-    for _ in range(20):
-        _, reward, terminated, truncated, info = env.step("I wait.")
-        assert reward == 0
-        assert not info["success"]
-    env.close()
-    assert (terminated, truncated) == (False, True)
-
-
 def test_domain_randomisation_changes_the_picture_and_the_steps_and_sign_refuses_it():
     plain, random = make("OneRoom"), make("OneRoom", domain_rand=True)
     assert not np.array_equal(plain.reset(seed=0)[0]["image"], random.reset(seed=0)[0]["image"])
@@ -201,8 +182,6 @@ def test_domain_randomisation_changes_the_picture_and_the_steps_and_sign_refuses
     random.close()
     with pytest.raises(UserError, match="leave domain_rand=False"):
         make("Sign", domain_rand=True)
-    with pytest.raises(UserError, match="must be true or false"):
-        make("OneRoom", domain_rand="yes")
 
 
 def test_a_closed_environment_opens_again_at_the_next_reset():

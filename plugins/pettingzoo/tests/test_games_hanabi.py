@@ -9,7 +9,6 @@ import pytest
 from vlgym_pettingzoo.hanabi_bot import choose, read_view
 
 import vlgym
-from vlgym.errors import UserError
 from vlgym.registry import get_registry
 from vlgym.table import Table
 from vlgym.testing import Subject, find_leaks
@@ -64,21 +63,6 @@ def test_a_hint_names_its_player_and_tells_that_player_alone(players: int) -> No
         told = [held.hinted for held in table.game.view(seat).own]
         assert (told[0] == f"X{card[1]}") == (seat == target)
         assert seat == target or set(told) == {"XX"}
-
-
-def test_hints_between_two_players_name_nobody() -> None:
-    table = begin(2)
-    hints = [action for action in table.legal(0) if action.startswith("hint")]
-    assert hints
-    assert not [hint for hint in hints if "player" in hint or "rank" in hint]
-    assert "player 1" not in table.game.goal(0)
-
-
-def test_another_number_of_players_is_one_clear_line() -> None:
-    for players in (1, 6, 2.5, True, "3"):
-        with pytest.raises(UserError, match="players") as error:
-            vlgym.open_table(HANABI, players=players)
-        assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("players", [5, pytest.param(3, marks=pytest.mark.exhaustive)])

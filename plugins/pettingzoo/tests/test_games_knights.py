@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from vlgym_pettingzoo.knights import FIRST
 
 import vlgym
 from vlgym.table import Reading, Table
@@ -120,17 +119,6 @@ def test_a_line_that_holds_to_the_last_turn_is_success_for_both() -> None:
     assert table.truncated
     assert table.game.won(0)
     assert table.game.won(1)
-
-
-def test_a_game_begins_with_zombies_on_their_way_and_one_comes_every_ten_frames() -> None:
-    table = begin(seed=3)
-    heights = sorted(zombie.rect.y for zombie in table.game.engine.zombie_list)
-    assert len(heights) == FIRST
-    assert heights == [5, 55, 105, 155]  # five pixels a frame
-    for _ in range(4):
-        move(table, "stay", "stay")
-    assert len(table.game.engine.zombie_list) == FIRST + 1
-    assert len(begin(spawn_delay=30).game.engine.zombie_list) == FIRST
 
 
 def test_two_planners_hold_the_line_and_random_players_do_not() -> None:

@@ -10,7 +10,6 @@ from vlgym_pettingzoo.mpe import glide
 from vlgym_pettingzoo.mpe_tag import RUNNER
 
 import vlgym
-from vlgym.errors import UserError
 from vlgym.table import Reading, Table
 from vlgym.types import Parsed
 
@@ -135,19 +134,6 @@ def test_a_runner_who_lasts_all_turns_has_won() -> None:
     assert [table.game.won(seat) for seat in range(3)] == [False, False, True]
 
 
-def test_landmarks_lie_apart_and_nobody_begins_on_a_rock_or_beside_a_chaser() -> None:
-    for seed in range(8):
-        marks = [mark.state.p_pos for mark in begin(SPREAD, seed).game.engine.world.landmarks]
-        assert min(math.dist(marks[a], marks[b]) for a, b in ((0, 1), (0, 2), (1, 2))) >= 0.5
-    table = vlgym.open_table(TAG)
-    for seed in range(8):
-        table.reset(seed=seed)
-        world = table.game.engine.world
-        assert min(math.dist(body.state.p_pos, world.agents[RUNNER].state.p_pos) for body in world.agents[:2]) >= 0.8
-        for body in world.agents:
-            assert all(math.dist(body.state.p_pos, r.state.p_pos) > r.size + body.size for r in world.landmarks)
-
-
 @pytest.mark.parametrize("env_id", [SPREAD, TAG])
 def test_a_push_moves_a_disc_that_way_in_the_field_and_in_the_picture(env_id: str) -> None:
     table = begin(env_id)
@@ -160,9 +146,3 @@ def test_a_push_moves_a_disc_that_way_in_the_field_and_in_the_picture(env_id: st
         assert moved[axis] * sign > 0.01
         assert moved[1 - axis] == 0
         assert (table.game.at(moved)[axis] - before[axis]) * (sign if axis == 0 else -sign) > 1
-
-
-def test_a_wrong_frame_skip_is_one_clear_line() -> None:
-    for wrong in (0, 21, 2.5, "4"):
-        with pytest.raises(UserError, match="frame_skip"):
-            vlgym.open_table(SPREAD, frame_skip=wrong)

@@ -57,12 +57,3 @@ def test_the_hunter_of_battleship_beats_random_shots() -> None:
     table = vlgym.open_table("vlgym/Battleship-v0")
     returns = [play(table, ["advise", "random"], seed)[0] for seed in range(8)]
     assert sum(result > 0 for result in returns) >= 6
-
-
-def test_in_the_coin_game_two_who_cooperate_earn_more_than_two_who_take_all() -> None:
-    table = vlgym.open_table("vlgym/CoinGame-v0")
-    kind = [sum(play(table, ["advise", "advise"], seed)) for seed in range(20)]
-    greedy = [sum(play(table, ["search", "search"], seed)) for seed in range(20)]
-    assert np.mean(kind) > np.mean(greedy) + 2
-    alone = [play(table, ["search", "advise"], seed)[0] for seed in range(20)]
-    assert np.mean(alone) > np.mean(kind) / 2  # a dilemma: taking all pays against one who cooperates

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from vlgym_pettingzoo.hanabi_bot import read_view
 from vlgym_pettingzoo.kitchen_rules import COOKING, Kitchen
 
 import vlgym
@@ -94,21 +93,6 @@ def test_hanabi_pays_both_for_a_card_that_fits_and_hints_name_cards() -> None:
             assert table.game.view(0).fireworks[held.card[0]] == 1
             return
     pytest.fail("seed 0 has no 1 in the first hand; choose another seed")
-
-
-def test_the_view_of_hanabi_holds_what_openspiel_shows() -> None:
-    text = (
-        "Life tokens: 2\nInfo tokens: 7\nFireworks: R1 Y0 G0 W0 B2 \nHands:\nCur player\nXX || R1|R1\n"
-        "XX || XX|YGWB2345\n-----\nW2 || XX|RYGWB12345\nY1 || X1|RYGWB1\nDeck size: 31\nDiscards: W1 R3 "
-    )
-    view = read_view(text)
-    assert (view.lives, view.hints, view.deck) == (2, 7, 31)
-    assert view.fireworks == {"R": 1, "Y": 0, "G": 0, "W": 0, "B": 2}
-    assert [(held.card, held.hinted, held.colours, held.ranks) for held in view.own] == [
-        (None, "R1", "R", (1,)), (None, "XX", "YGWB", (2, 3, 4, 5)),
-    ]  # fmt: skip
-    assert [held.card for held in view.others[0]] == [("W", 2), ("Y", 1)]
-    assert view.discards == (("W", 1), ("R", 3))
 
 
 def test_shots_of_battleship_hit_where_ships_lie_and_sinking_more_wins() -> None:

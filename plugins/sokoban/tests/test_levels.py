@@ -104,12 +104,8 @@ def test_a_board_alone_is_a_level_and_what_lies_outside_becomes_wall() -> None:
         ("######\n#@ $.#\n######\nSolution: r\n", r"board at line 1: the solution leaves a box off target"),
         ("#####\n#@$.#\n#####\nAuthor: me\n", r"mine\.xsb, line 4: 'Author: me' is neither"),
         ("#####\n#@$?#\n#####\n", r"mine\.xsb, board at line 1: row 2 .* has '\?'"),
-        ("#####\n#@$.#\n#  .#\n#####\n", r"board at line 1: .*1 boxes and 2 targets"),
         ("#####\n#@$. \n#####\n#####\n", r"board at line 1: the room is open: '\.' in row 2, column 4"),
-        ("#####\n# $.#\n#####\n", r"0 players"),
-        ("#####\n#@*.#\n#####\n", r"1 boxes and 2 targets"),
         ("#####\n#@* #\n#####\n", r"every box stands on a target"),
-        ("Title: x\n", r"mine\.xsb, line 1: Title stands without a board"),
         ("; nothing\n", r"mine\.xsb holds no level"),
     ],
 )

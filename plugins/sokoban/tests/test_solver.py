@@ -84,18 +84,6 @@ def test_solvability_is_exact_in_small_rooms_and_deadlocks_are_never_wrong(rooms
     assert caught > 0.6 * lost
 
 
-def test_the_solver_proves_a_lost_position_lost(rooms: list) -> None:
-    proved = 0
-    for level, _, verdicts in rooms[:12]:
-        position = next((position for position, solvable in verdicts.items() if not solvable), None)
-        if position is not None:
-            board = Board(level)
-            board.place(position[0], tuple(position[1]))
-            assert solve(board.to_level()).status == UNSOLVABLE
-            proved += 1
-    assert proved >= 6
-
-
 @pytest.mark.parametrize(
     "rows",
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from vlgym_webshop.blind import Shopper, list_fitting
+from vlgym_webshop.blind import Shopper
 
 WISH = "You are shopping.\nInstruction: i want a dark blue, extra large shirt, and price lower than 40.00 dollars\n"
 FIXED = tuple(
@@ -13,12 +13,6 @@ FIXED = tuple(
 RESULTS = ("click[back to search]", "click[next >]", "click[b0aaaaaaaa]", "click[b0bbbbbbbb]")
 PLAIN = (*FIXED, "click[red]", "click[small]")
 RIGHT = (*FIXED, "click[blue]", "click[dark blue]", "click[extra large]", "click[arge]")
-
-
-def test_values_fit_whose_words_the_instruction_holds_in_a_row_and_the_longest_comes_last() -> None:
-    assert list_fitting(WISH, RIGHT) == ["click[blue]", "click[dark blue]", "click[extra large]"]
-    assert list_fitting(WISH, PLAIN) == []
-    assert list_fitting("no instruction", RIGHT) == []
 
 
 def test_it_looks_at_every_product_of_the_page_and_buys_the_one_with_the_most_fitting_options() -> None:

@@ -112,14 +112,6 @@ def test_a_damaged_cached_catalogue_is_named_with_its_fix(tmp_path: Path, monkey
         open_catalogue(source)
 
 
-def test_a_cache_that_cannot_be_written_is_named_with_its_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocked = tmp_path / "file"
-    blocked.write_text("")
-    monkeypatch.setenv("VLGYM_CACHE", str(blocked))
-    with pytest.raises(CatalogueError, match="VLGYM_CACHE"):
-        open_catalogue(CatalogueSource(products=100))
-
-
 def test_sizes_and_seeds_out_of_range_are_refused() -> None:
     for products, seed in ((99, 0), (1_000_001, 0), (1000, -1)):
         with pytest.raises(CatalogueError, match="must be an integer"):

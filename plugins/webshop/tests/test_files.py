@@ -12,7 +12,6 @@ from vlgym_webshop.catalogue.build import CatalogueSource, open_catalogue
 from vlgym_webshop.catalogue.files import read_array
 from vlgym_webshop.errors import CatalogueError
 
-from vlgym.errors import UserError
 from vlgym.making import make
 
 
@@ -131,13 +130,6 @@ def test_the_environment_plays_them(data: Path) -> None:
         assert observation["image"].std() > 5
     finally:
         env.close()
-
-
-def test_a_split_without_goals_is_refused(data: Path) -> None:
-    env = make("vlgym/WebShop-v0", data=str(data), split="train")
-    with pytest.raises(UserError, match="no goal in the split 'train'"):
-        env.reset(seed=1)
-    env.close()
 
 
 def test_arrays_of_any_size_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,13 +121,6 @@ def test_no_legal_action_is_a_ready_made_search_or_the_value_of_an_option(env: A
     assert do(env, "click[no such value]")[4]["invalid_action"]
 
 
-def test_a_list_of_those_with_a_mark_cannot_be_asked_for(env: Any) -> None:
-    env.reset(seed=0)
-    with_mark = env.shop.catalogue.search("<a> non slip")
-    assert with_mark
-    assert env.shop.search("<a> non slip") == env.shop.catalogue.search_texts("<a> non slip") != with_mark
-
-
 def test_the_oracle_takes_the_search_that_lists_the_wanted_one_earliest() -> None:
     """It went back and forth between the same two pages where the first search listed it on the fifth."""
     goal = next(iter(generate_lookalike_goals(PRODUCTS)))

@@ -156,10 +156,3 @@ def test_a_missing_model_is_reported_with_its_command_and_auto_falls_back(monkey
     assert load_tagger("auto", generated=False)[0] == "rules"
     with pytest.raises(UserError, match="spacy download"):
         load_tagger("spacy", generated=False)
-
-
-def test_an_installed_model_is_used_for_files_and_its_tags_decide(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vlgym_webshop.nouns._load_spacy", lambda: lambda name: ("boots",))
-    name, tagger = load_tagger("auto", generated=False)
-    assert name == "spacy"
-    assert score_purchase(replace(BOOTS, title="anything"), ALL, GOAL, tagger).title == 1.0

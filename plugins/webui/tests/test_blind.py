@@ -22,13 +22,3 @@ def test_the_accordion_has_the_questions_answers_and_colours_of_its_description(
     for rule in ("#fff8f0", "width: 520px", "margin: 48px auto", "#7c2d12", "#fed7aa", "#431407", "#9a3412", "#ffedd5"):
         assert rule in code["style.css"]
     assert 'classList.toggle("open"' in code["script.js"]
-
-
-def test_what_is_quoted_stands_on_the_page_in_the_size_and_colour_behind_it_and_harmless() -> None:
-    text = 'On #ffeedd, 40 px from the top: "A <b> title" (20 px bold, #112233), "plain". ## After: "later"'
-    code = read_action(PageWriter(random.Random(0)).choose(text, ())) or {}
-    assert "A &lt;b&gt; title" in code["index.html"]
-    assert "later" not in code["index.html"]
-    assert "font-size: 20px; color: #112233; font-weight: 700" in code["style.css"]
-    assert "margin: 40px auto" in code["style.css"]
-    assert "background: #ffeedd" in code["style.css"]

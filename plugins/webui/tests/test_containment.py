@@ -169,27 +169,6 @@ def test_leaving_by_a_click_loses_that_interaction_and_those_after_it(calm: Call
     assert result.problems == {1: "left_page", 2: "left_page"}
 
 
-def test_a_blob_is_read_whole_and_always_in_the_same_time_of_the_page(calm: Callable[..., Render]) -> None:
-    """Reading it is a request of the page to itself, for which its clock stands still and then moves by 10 ms."""
-    script = r"""
-      const told = [], heading = document.querySelector('h1');
-      const tell = (...words) => { told.push(words.join(' ')); heading.textContent = told.join(', '); };
-      const codes = (text) => [...text].map((letter) => letter.codePointAt(0)).join(' ');
-      const every = Uint8Array.from({ length: 256 }, (_, i) => i);
-      (async () => {
-        const begun = performance.now();
-        tell(await new Blob(['abc']).text(), performance.now() - begun);
-        tell(codes(await new Blob(['\ufeff', 'h\u00e9\u{1f600}', new Uint8Array([255, 0])]).text()));
-        tell(new Uint8Array(await new Blob([every]).arrayBuffer()).every((byte, i) => byte === i));
-        tell((await new File([every], 'name').slice(127, 130).bytes()).join(' '));
-        tell((await new Blob(['x'.repeat(300000)]).text()).length, performance.now() - begun);
-        await Blob.prototype.text.call({}).catch((error) => tell(error.name));
-      })();
-    """
-    wanted = ["abc 10, 104 233 128512 65533 0, true, 127 128 129, 300000 50, TypeError"]
-    assert [texts(calm(BODY, script)) for _ in range(2)] == [wanted, wanted]
-
-
 def test_a_script_cannot_fetch_the_files_of_its_own_page(unhurried: Browser) -> None:
     """When they arrive is left to chance, which the page would see."""
     script = """
