@@ -11,7 +11,6 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,9 +19,7 @@ from rich.console import Console
 from vlgym.terminal import counting, cut, fit_parts, open_console, open_progress
 
 ROOT = Path(__file__).resolve().parent.parent
-WIDTHS = (40, 80, 120)
 ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
-NOTE = "success 0.53  return +0.20  invalid 0.00  kl 0.001  clip 0.01  value 0.003  steps/s 55"
 
 
 def run_in_terminal(command: list[str], width: int, **env: str) -> bytes:
@@ -103,37 +100,18 @@ def test_help_of_a_learner_fits_and_names_the_command_as_it_is_typed() -> None:
     assert [line for line in lines[1:] if len(line) > 80 and not line.startswith("    python -m")] == []
 
 
-@pytest.fixture
-def draw() -> Callable[..., list[str]]:
-    """Return the lines that a bar shows in a terminal of a width."""
-
-    def draw_lines(width: int, name: str, done: int, total: int, note: str = "") -> list[str]:
-        console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
-        progress = open_progress(console)
-        task = progress.add_task(name, total=total, note=note)
-        progress.tasks[task]._progress.clear()
-        progress.update(task, completed=done)
-        with console.capture() as capture:
-            console.print(*progress.get_renderables(), sep="\n")
-        return [line.rstrip() for line in capture.get().splitlines() if line.strip()]
-
-    return draw_lines
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize(("name", "total"), [("vldac", 250), ("held-out OneRoomS6Fast-v0", 20_000)])
-def test_a_bar_shows_name_bar_count_and_time_left_in_one_line(
-    draw: Callable[..., list[str]], width: int, name: str, total: int
-) -> None:
-    lines = draw(width, name, total // 2, total, NOTE)
-    assert len(lines) == 2
-    assert max(map(len, lines)) <= width
-    assert lines[0].startswith(name[:3])
-    assert "━━━━" in lines[0]
-    assert f"{total // 2}/{total}" in lines[0]
-    assert lines[0].endswith("-:--:-- left")
-    assert NOTE.startswith(lines[1])
-    assert NOTE[len(lines[1]) :].startswith("  ") or lines[1] == NOTE
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_bar_is_one_line_with_name_count_and_note(width: int) -> None:
+    console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
+    progress = open_progress(console)
+    progress.add_task("held-out OneRoomS6Fast-v0", total=20_000, completed=10_000, note="success 0.53  return +0.20")
+    with console.capture() as capture:
+        console.print(*progress.get_renderables())
+    (line,) = [line for line in capture.get().splitlines() if line.strip()]
+    assert len(line.rstrip()) <= width
+    assert line.startswith("held")
+    assert "10000/20000" in line
+    assert width < 80 or "success" in line
 
 
 def test_a_bar_that_cannot_move_is_one_line_at_its_beginning(capsys: pytest.CaptureFixture[str]) -> None:

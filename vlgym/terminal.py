@@ -10,7 +10,6 @@ import codecs
 import locale
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -75,36 +74,30 @@ def is_live(console: Console) -> bool:
 
 
 def open_progress(console: Console) -> Progress:
-    """Return bars for tasks: name, bar, count and times, in one line each whatever the width; gone when they stop.
+    """Return bars for tasks: name, bar, count, time left and the task's field `note`; gone when they stop.
 
-    Below them stands a task's field `note`, cut between the parts that two spaces separate. A task's field `ends`, a
-    time of `time.monotonic`, is when it will be done; else that follows from the last half minute. Where lines cannot
-    be written over nothing is shown.
+    Where lines cannot be written over nothing is shown.
     """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TimeRemainingColumn
+    from rich.table import Column
     from rich.text import Text
 
-    wide = console.width >= 80
-    bar, gaps = (24 if wide else 8), 3
+    class Words(ProgressColumn):
+        def __init__(self, read: Callable[[Task], str], ratio: int) -> None:
+            self.read = read
+            super().__init__(Column(no_wrap=True, overflow="ellipsis", ratio=ratio))
 
-    class Name(ProgressColumn):
         def render(self, task: Task) -> Text:
-            count = 2 * len(str(int(task.total or 0))) + 1
-            return Text(cut(task.description, max(4, console.width - bar - count - len(_times(task, wide)) - gaps)))
+            return Text(self.read(task))
 
-    class Times(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            return Text(_times(task, wide))
-
-    class Bars(Progress):
-        def get_renderables(self) -> Iterator[Any]:
-            yield self.make_tasks_table(self.tasks)
-            for task in self.tasks:
-                if task.visible and task.fields.get("note"):
-                    yield Text(fit_parts(task.fields["note"], console.width), no_wrap=True)
-
-    columns = (Name(), BarColumn(bar_width=bar), MofNCompleteColumn(), Times())
-    return Bars(*columns, console=console, transient=True, disable=not is_live(console))
+    name = Words(lambda task: task.description, 1)
+    note = Words(lambda task: task.fields.get("note", ""), 3)
+    columns = [name, BarColumn(bar_width=8), MofNCompleteColumn(), TimeRemainingColumn()]
+    columns += [note] if console.width >= 80 else []
+    return Progress(
+        *columns, console=console, transient=True, expand=True, disable=not is_live(console),
+        speed_estimate_period=600,  # a learner's update may take minutes
+    )  # fmt: skip
 
 
 @contextmanager
@@ -156,17 +149,6 @@ def fit_parts(text: str, width: int) -> str:
     while len(parts) > 1 and len("  ".join(parts)) > width:
         parts.pop()
     return cut("  ".join(parts), width)
-
-
-def _times(task: Any, wide: bool) -> str:
-    ends = task.fields.get("ends")
-    remaining = task.time_remaining if ends is None else max(0.0, ends - time.monotonic())
-    left = "-:--:--" if remaining is None else _clock(remaining)
-    return f"{_clock(task.finished_time or task.elapsed or 0)}, {left} left" if wide else f"{left} left"
-
-
-def _clock(seconds: float) -> str:
-    return f"{int(seconds) // 3600}:{int(seconds) // 60 % 60:02d}:{int(seconds) % 60:02d}"
 
 
 def _write_in_ascii(error: UnicodeError) -> tuple[str, int]:

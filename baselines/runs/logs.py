@@ -23,8 +23,6 @@ from vlgym.durable import sync, write_whole
 from vlgym.errors import UserError, check_choice
 from vlgym.terminal import Advance, counting, is_live, open_console, open_progress
 
-from .pace import Pace
-
 LOG_FILE = "log.jsonl"
 FAILURES_FILE = "failures.jsonl"  # environments that raised, one line each
 PRINT_EVERY = 5  # updates between lines where the output is not a terminal
@@ -77,8 +75,8 @@ class RunLog:
         self.console = open_console()
         self.progress = open_progress(self.console)
         self.progress.start()
-        self.pace, self.done = Pace(total, env_steps), {"update": done, "env_steps": steps}
-        completed, shown = self.pace.nearest(self.done)
+        self.limits = {"update": total} | ({} if env_steps is None else {"env_steps": env_steps})
+        completed, shown = self._nearest({"update": done, "env_steps": steps})
         self.task = self.progress.add_task(name, total=shown, completed=completed)
         self.total = total
 
@@ -96,13 +94,16 @@ class RunLog:
         if self.tracker is not None:
             self.tracker.log(numbers, step=update)
         text = summary(row)
-        self.pace.note(row, self.done)
-        self.done = {name: int(row[name]) for name in self.done}
         if is_live(self.console):
-            completed, total = self.pace.nearest(self.done)
-            self.progress.update(self.task, completed=completed, total=total, note=text, ends=self.pace.ends())
+            completed, total = self._nearest(row)
+            self.progress.update(self.task, completed=completed, total=total, note=text)
         elif update % PRINT_EVERY == 0 or update == self.total:
             self.console.print(f"update {update}/{self.total}  {text}", soft_wrap=True)
+
+    def _nearest(self, done: Mapping[str, Any]) -> tuple[int, int]:
+        """Of the limit that is nearest to its end: how much is done, and of how much."""
+        name = max(self.limits, key=lambda name: done[name] / self.limits[name])
+        return min(int(done[name]), self.limits[name]), self.limits[name]
 
     def sync(self) -> None:
         """Flush the rows, and what was written of failures, to the disk: a checkpoint relies on them."""

@@ -107,7 +107,7 @@ def play(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Walk through recorded episodes instead; into a pipe, print them all. "
+            help="Print the newest recorded episode instead; into a pipe, all of them. "
             "FOLDER is a training run's, or what `vlgym eval` wrote.",
         ),
     ] = None,

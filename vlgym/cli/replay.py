@@ -1,7 +1,7 @@
 """`vlgym play --replay FOLDER`: show episodes that were recorded, turn by turn; nothing is played.
 
 It reads any trajectory folder: an evaluation's, a program's own, or what a training run records while it trains. On a
-terminal one walks through the turns; where the input or the output is no terminal, the episodes are printed whole.
+terminal the newest episode is printed, into a pipe all of them; `vlgym ui` walks through them.
 
 Whoever wrote the records may mean harm: values of a wrong type are an error of one line, and text is never sent to the
 terminal as it is.
@@ -13,7 +13,6 @@ import os
 import sys
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from PIL.Image import DecompressionBombError
@@ -29,27 +28,22 @@ from ..types import Message, StepRecord
 EPISODES = "episodes"
 """Folder of a training run in which each recording has a folder of its own, named in the order of time."""
 
-KEYS = "Enter or n: next turn, p: previous turn, g NUMBER: that turn, o: older episode, y: younger episode, q: quit"
-
 
 def show_recorded(folder: Path, back: int | None, picture: str) -> None:
-    """Print episodes, or walk through them where a person sits at the terminal.
+    """Print recorded episodes.
 
     Args:
         folder: a trajectory folder, or a training run's.
-        back: 0 for the newest episode, 1 for the one before it, and so on. `None` begins a walk at the newest; where
-            nobody walks it prints all, the newest last.
+        back: 0 for the newest episode, 1 for the one before it, and so on. `None` is the newest on a terminal, and
+            elsewhere all of them, the newest last.
         picture: how pictures are drawn (`terminal_pictures.PICTURES`, but not `auto`).
 
     Raises:
         UserError: there is no such episode.
         TrajectoryError: a record is damaged or malformed.
     """
-    if sys.stdin.isatty() and sys.stdout.isatty():
-        _walk(Walk(folder, back or 0, picture))
-        return
-    if back is not None:
-        _print_episode(*find_episode(folder, back), picture)
+    if back is not None or sys.stdout.isatty():
+        _print_episode(*find_episode(folder, back or 0), picture)
         return
     printed = 0
     for place in reversed(find_recordings(folder)):
@@ -109,81 +103,6 @@ def read_episodes(place: Path) -> Iterator[list[StepRecord]]:
             if not all(isinstance(part.get("file_name" if part["type"] == "image" else "text"), str) for part in parts):
                 raise TrajectoryError(f"{place / METADATA}: episode {record.episode!r} has a prompt of a wrong type.")
         yield episode
-
-
-@dataclass
-class Walk:
-    """Where a person is in what was recorded: so many episodes back from the newest, at a turn."""
-
-    folder: Path
-    back: int
-    picture: str
-    episode: list[StepRecord] = field(default_factory=list)
-    place: Path = Path()
-    turn: int = 0
-
-    def open(self, back: int) -> None:
-        """Go to the beginning of an episode.
-
-        Raises:
-            UserError: there is no such episode.
-            TrajectoryError: a record is damaged or malformed.
-        """
-        self.episode, self.place = find_episode(self.folder, back)
-        self.back, self.turn = back, 0
-        _say(f"\n{_describe(self.episode, self.place)}; episodes back: {back}")
-
-    def show(self) -> None:
-        """Print the turn."""
-        total = sum(record.reward for record in self.episode[: self.turn + 1])
-        _show_turn(self.episode, self.turn, self.place, total, self.picture)
-        if self.turn == len(self.episode) - 1:
-            _say(f"\n{_describe_end(self.episode)}")
-
-    def move(self, line: str) -> bool:
-        """Do what a typed line says; whether there is another turn to show."""
-        word, _, number = line.strip().partition(" ")
-        if word in ("o", "y"):
-            return self._open_other(self.back + (1 if word == "o" else -1))
-        chosen = {"": self.turn + 1, "n": self.turn + 1, "p": self.turn - 1}.get(word)
-        if word == "g" and number.isascii() and number.isdigit():
-            chosen = int(number[:9]) - 1
-        if chosen is None:
-            _say(KEYS)
-        elif not 0 <= chosen < len(self.episode):
-            _say(f"This episode has turns 1 to {len(self.episode)}.")
-        else:
-            self.turn = chosen
-            return True
-        return False
-
-    def _open_other(self, back: int) -> bool:
-        """Open an older or a younger episode; whether there is one that can be read."""
-        try:
-            if back >= 0:
-                self.open(back)
-                return True
-            _say("There is no younger episode.")
-        except TrajectoryError as error:
-            _say(str(error))
-        except UserError:
-            _say("There is no older episode.")
-        return False
-
-
-def _walk(walk: Walk) -> None:
-    """Show one turn after another as the player asks, until `q` or the end of the input."""
-    walk.open(walk.back)
-    _say(KEYS)
-    walk.show()
-    while True:
-        sys.stdout.write(f"[turn {walk.turn + 1} of {len(walk.episode)}] > ")
-        sys.stdout.flush()
-        line = sys.stdin.readline()
-        if not line or line.strip() == "q":
-            return
-        if walk.move(line):
-            walk.show()
 
 
 def _print_episode(episode: list[StepRecord], place: Path, picture: str, *, first: bool = True) -> None:
