@@ -86,23 +86,6 @@ def test_plugins_that_print_exit_or_raise_anything_leave_the_output_alone_and_th
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "content", [b"[vlgym]\nno equals sign\n", b"\xff\xfe[vlgym]\n"], ids=["malformed", "not UTF-8"]
-)
-def test_an_unreadable_list_of_entry_points_of_any_distribution_is_one_line(tmp_path: Path, content: bytes) -> None:
-    install_plugin(tmp_path, "good", GOOD)
-    broken = tmp_path / "somebody_else-1.0.dist-info"
-    broken.mkdir()
-    (broken / "METADATA").write_text("Metadata-Version: 2.1\nName: somebody-\x1b[31melse\nVersion: 1.0\n")
-    (broken / "entry_points.txt").write_bytes(content)
-    done = run_python(ALIVE, tmp_path, HERE)
-    assert done.stdout == "False\n"
-    lines = [line for line in done.stderr.splitlines() if "entry_points.txt" in line]
-    assert len(lines) == 1
-    assert "cannot be read" in lines[0]
-    assert lines[0].isprintable()
-
-
 def test_warnings_as_errors_do_not_end_the_import(tmp_path: Path) -> None:
     install_plugin(tmp_path, "bad", "raise RuntimeError('no engine')")
     install_plugin(tmp_path, "good", GOOD)

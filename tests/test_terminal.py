@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from vlgym.terminal import counting, cut, fit_parts, open_console, open_progress
+from vlgym.terminal import counting, open_console, open_progress
 
 ROOT = Path(__file__).resolve().parent.parent
 ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
@@ -55,16 +55,6 @@ def run_in_pipe(command: list[str], **env: str) -> bytes:
 
 def lines_of(written: bytes) -> list[str]:
     return ESCAPES.sub(b"", written).decode().replace("\r", "").splitlines()
-
-
-@pytest.mark.parametrize("width", [40, 80])
-def test_list_in_a_terminal_is_at_most_two_lines_for_each_environment(width: int) -> None:
-    lines = lines_of(run_in_terminal(["-m", "vlgym", "list", "--family", "miniworld"], width))
-    ids = [line.split()[0] for line in lines if line.startswith("vlgym/")]
-    assert len(ids) == 23
-    assert len(lines[: lines.index("")]) <= 2 * len(ids) + 1  # a header; below stands what the numbers are
-    assert max(map(len, lines)) <= width
-    assert any("vlgym/FourRooms-v0" in line and "250 turns" in line for line in lines)
 
 
 def test_list_in_a_pipe_is_a_table_that_can_be_searched() -> None:
@@ -122,13 +112,3 @@ def test_a_bar_that_cannot_move_is_one_line_at_its_beginning(capsys: pytest.Capt
             calls.append(number)
     assert capsys.readouterr().out == "held-out Walk-v0: 3 ...\n"
     assert len(calls) == 3
-
-
-def test_text_is_cut_to_its_width_and_numbers_are_not_cut_in_the_middle() -> None:
-    assert [cut("a long line", width) for width in (11, 10, 6, 2)] == ["a long line", "a long...", "a l...", ".."]
-    assert [fit_parts("a 1  b 22  c 3", width) for width in (14, 13, 9, 3)] == [
-        "a 1  b 22  c 3",
-        "a 1  b 22",
-        "a 1  b 22",
-        "a 1",
-    ]

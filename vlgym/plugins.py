@@ -60,56 +60,11 @@ class PluginRecord:
 def find_plugins() -> list[tuple[str, str, str, Any]]:
     """Return (name, distribution, version, entry point) of every installed plugin, sorted, without importing any."""
     found = {}
-    for point in _list_points():
-        name, version = _describe(point.dist)
+    for point in metadata.entry_points(group=GROUP):
+        assert point.dist is not None
+        name, version = plain_line(point.dist.name, 80), plain_line(point.dist.version, 40)
         found[(point.name, name)] = (plain_line(point.name), name, version, point)
     return [found[key] for key in sorted(found)]
-
-
-def _list_points() -> list[Any]:
-    """Return the entry points of the group; where some distribution's list cannot be read, those of the others, and
-    one in its place that says so when it is loaded, if it may hold a plugin."""
-    try:
-        return list(metadata.entry_points(group=GROUP))
-    except Exception:  # one file is enough to break the list of all
-        pass
-    points: list[Any] = []
-    seen = set()
-    for dist in metadata.distributions():
-        try:
-            key = dist._normalized_name  # type: ignore[attr-defined]  # that the first on the path hides the others
-        except Exception:
-            key = str(getattr(dist, "_path", id(dist)))
-        if key in seen:
-            continue
-        seen.add(key)
-        try:
-            points += [point for point in dist.entry_points if point.group == GROUP]
-        except Exception as error:
-            points.append(_Unreadable(dist, error))
-    return points
-
-
-class _Unreadable:
-    """Stands for a distribution whose list of entry points cannot be read."""
-
-    name = "entry_points.txt"
-
-    def __init__(self, dist: Any, error: Exception) -> None:
-        self.dist, self._error = dist, error
-
-    def load(self) -> Any:
-        """Say what is wrong with the list."""
-        raise PluginError(f"its entry_points.txt cannot be read ({plain_line(repr(self._error), 120)}).")
-
-
-def _describe(dist: Any) -> tuple[str, str]:
-    """Return name and version of a distribution, printable, whatever its metadata hold."""
-    try:
-        return plain_line(str(dist.name), 80), plain_line(str(dist.version), 40)
-    except Exception:
-        path = getattr(dist, "_path", None)
-        return (plain_line(path.stem, 80) if path is not None else "unknown"), "0"
 
 
 def load_plugins(

@@ -44,35 +44,30 @@ def read_registry(path: Path = PACKAGED) -> dict[str, dict[str, Any]]:
     data = _load(path)
     entries = {}
     for env_id, entry in data["environments"].items():
-        if not isinstance(entry, dict) or set(entry) - _BY_HAND - _LATER != _ENTRY_KEYS:
-            raise RegistryFileError(
-                f"{path.name}: entry {env_id!r} must have exactly the keys {', '.join(sorted(_ENTRY_KEYS))}. "
-                "Write it again: vlgym registry write."
-            )
         try:
+            _check_entry(entry)
             spec = EnvSpec.from_dict({**entry["spec"], "id": env_id})
-        except (SpecError, TypeError) as error:
+        except (SpecError, TypeError, AttributeError, ValueError) as error:
             raise RegistryFileError(
                 f"{path.name}: entry {env_id!r}: {error} Write it again: vlgym registry write."
             ) from None
-        for key in ("floor", "ceiling", *_BY_HAND):
-            if not _are_figures(entry.get(key)):
-                raise RegistryFileError(
-                    f"{path.name}: entry {env_id!r}: {key} must be null or hold the numbers {', '.join(FIGURES)}. "
-                    "Write it again: vlgym registry write."
-                )
-        if not _is_blind_floor(entry.get("blind")):
-            raise RegistryFileError(
-                f"{path.name}: entry {env_id!r}: blind must be null or hold {', '.join(BLIND)}. "
-                "Write it again: vlgym registry write."
-            )
-        for key in ("distribution", "prompt_hash", "parser_hash", "fingerprint", "pictures"):
-            if not isinstance(entry[key], str):
-                raise RegistryFileError(
-                    f"{path.name}: entry {env_id!r}: {key} must be a string. Write it again: vlgym registry write."
-                )
         entries[str(env_id)] = {**entry, "spec": spec}
     return entries
+
+
+def _check_entry(entry: Any) -> None:
+    """Raise `ValueError` or `TypeError` where an entry lacks something, or holds something else."""
+    if set(entry) - _BY_HAND - _LATER != _ENTRY_KEYS:
+        raise ValueError(f"it must have exactly the keys {', '.join(sorted(_ENTRY_KEYS))}.")
+    for key in ("distribution", "prompt_hash", "parser_hash", "fingerprint", "pictures"):
+        if not isinstance(entry[key], str):
+            raise ValueError(f"{key} must be a string.")
+    for key, names in (("floor", FIGURES), ("ceiling", FIGURES), ("human", FIGURES), ("blind", BLIND)):
+        figures = entry.get(key)
+        if figures is not None and (
+            set(figures) != set(names) or not all(isinstance(figures[name], (int, float)) for name in FIGURES)
+        ):
+            raise ValueError(f"{key} must be null or hold {', '.join(names)}.")
 
 
 def read_suites(path: Path = PACKAGED) -> dict[str, dict[str, Any]]:
@@ -171,28 +166,6 @@ def compare_registries(recorded: dict[str, dict[str, Any]], live: dict[str, dict
             changed = [name for name in b if a.get(name) != b[name] and name not in NOT_RECORDED]
             problems.append(f"{env_id}: spec field(s) {', '.join(changed)} changed.")
     return problems
-
-
-def _are_figures(value: Any) -> bool:
-    if value is None:
-        return True
-    return (
-        isinstance(value, dict)
-        and set(value) == set(FIGURES)
-        and all(isinstance(number, (int, float)) and not isinstance(number, bool) for number in value.values())
-    )
-
-
-def _is_blind_floor(value: Any) -> bool:
-    if value is None:
-        return True
-    names = set(BLIND) - set(FIGURES)
-    return (
-        isinstance(value, dict)
-        and set(value) == set(BLIND)
-        and _are_figures({name: value[name] for name in FIGURES})
-        and all(isinstance(value[name], str) and value[name] for name in names)
-    )
 
 
 def _load(path: Path) -> dict[str, Any]:

@@ -133,22 +133,9 @@ def print_rows(console: Console, headers: Sequence[str], rows: Sequence[Sequence
         console.print("\n".join([first, *lines]), soft_wrap=True)
 
 
-def cut(text: str, width: int) -> str:
-    """Return the text, or its beginning and three dots where it is longer than `width`."""
-    return text if len(text) <= width else f"{text[: max(0, width - 3)].rstrip()}..."[:width]
-
-
 def show_safe(text: str) -> str:
     """Return the text with what would steer a terminal written out, for what a model or a file says."""
     return "".join(letter if letter.isprintable() or letter in "\n\t" else repr(letter)[1:-1] for letter in text)
-
-
-def fit_parts(text: str, width: int) -> str:
-    """Return as many of the parts that two spaces separate as fit, so that no number is cut in the middle."""
-    parts = text.split("  ")
-    while len(parts) > 1 and len("  ".join(parts)) > width:
-        parts.pop()
-    return cut("  ".join(parts), width)
 
 
 def _write_in_ascii(error: UnicodeError) -> tuple[str, int]:

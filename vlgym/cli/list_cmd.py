@@ -21,7 +21,7 @@ from ..errors import UserError, check_choice, plain_line
 from ..installing import how_to_install_all
 from ..recorded import Comparison, compare_recorded
 from ..registry import Registry, get_registry
-from ..terminal import cut, fit_parts, show_safe
+from ..terminal import show_safe
 from .catalogue import Entry, find_entry, list_entries
 from .console import open_console, plain_messages, print_json, read_arguments, write_messages
 
@@ -29,13 +29,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 TABLE_WIDTH = 140
-"""From so many columns on, `vlgym list` is a table; below, two lines for each environment."""
+"""Below so many columns `vlgym list` leaves out some of each environment's."""
 
 WINS = ("floor", "blind", "ceiling")
 """Columns of the table that hold shares of successes."""
 
-CARD_WIDTH = 60
-"""Below so many columns a card's values stand under their names."""
 MOST_NAME = 24
 """Columns of a family's or a distribution's name in the table."""
 
@@ -111,10 +109,7 @@ def _print_table(entries: list[Entry]) -> None:
             line = f"No environment is installed or known. Install some: {how_to_install_all()}"
         console.print(line, markup=False, soft_wrap=True)
         return
-    if console.width < TABLE_WIDTH:
-        _print_pairs(console, entries)
-    else:
-        _print_columns(console, entries)
+    _print_columns(console, entries)
     absent = sum(not entry.installed for entry in entries)
     wins = f"\n{', '.join(WINS)}: successes of random play, of play without the picture, and of the oracle"
     unknown = any(entry.recorded is not None and entry.recorded.get("blind") is None for entry in entries)
@@ -138,42 +133,26 @@ def write_figures(figures: Mapping[str, Any] | None) -> str:
 
 
 def _print_columns(console: Console, entries: list[Entry]) -> None:
-    """Print a table; a long summary takes two lines."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("id", "family", "distribution", "difficulty", "oracle", "max turns", *WINS, "summary"):
-        limit = MOST_NAME if heading in ("family", "distribution") else None  # a long name squeezes no summary
-        table.add_column(
-            heading, no_wrap=heading != "summary", overflow="fold" if limit is None else "ellipsis", max_width=limit
-        )
+    names = ("id", "family", "distribution", "difficulty", "oracle", "max turns", *WINS, "summary")
+    shown = names if console.width >= TABLE_WIDTH else ("id", "difficulty", "blind", "summary")
+    for name in shown:
+        limit = MOST_NAME if name in ("family", "distribution") else None  # a long name squeezes no summary
+        whole = "fold" if limit is None else "ellipsis"
+        table.add_column(name, no_wrap=name != "summary", overflow=whole, max_width=limit)  # type: ignore[arg-type]
     for entry, before in zip(entries, [None, *entries], strict=False):
         if before is not None and _family(before) != _family(entry):
             table.add_row()
-        spec = entry.spec
-        cells = (
-            [entry.env_id, _family(entry), _name_owner(entry), entry.difficulty, spec.oracle, str(spec.max_turns)]
-            if spec is not None
-            else [entry.env_id, "", _name_owner(entry), "", "", ""]
-        ) + [_write_wins(entry, name) for name in WINS]
-        table.add_row(*(Text(cell) for cell in (*cells, _say_last(entry))), style=None if entry.installed else "dim")
+        cells = {"id": entry.env_id, "distribution": _name_owner(entry), "summary": _say_last(entry)}
+        cells |= {name: _write_wins(entry, name) for name in WINS}
+        if entry.spec is not None:
+            cells |= {"family": _family(entry), "difficulty": entry.difficulty, "oracle": entry.spec.oracle}
+            cells["max turns"] = str(entry.spec.max_turns)
+        table.add_row(*(Text(cells.get(name, "")) for name in shown), style=None if entry.installed else "dim")
     console.print(table)
-
-
-def _print_pairs(console: Console, entries: list[Entry]) -> None:
-    """Print two lines for each environment, what it is called and how hard it is, and its summary; below its family."""
-    for entry, before in zip(entries, [None, *entries], strict=False):
-        if before is None or _family(before) != _family(entry):
-            heading = _family(entry) or "of unknown family"
-            console.print(("" if before is None else "\n") + cut(heading, console.width), style="bold", soft_wrap=True)
-        spec, style = entry.spec, None if entry.installed else "dim"
-        facts = f"{entry.difficulty}  {spec.max_turns} turns  {_name_owner(entry)}" if spec else _name_owner(entry)
-        if entry.recorded is not None:
-            facts += f"  blind {_write_wins(entry, 'blind')}"
-        console.print(fit_parts(f"{entry.env_id}  {facts}", console.width), style=style, soft_wrap=True)
-        last = _say_last(entry)  # a command is printed whole
-        console.print(f"  {cut(last, console.width - 2) if entry.installed else last}", style=style, soft_wrap=True)
 
 
 def _write_wins(entry: Entry, name: str) -> str:
@@ -268,21 +247,13 @@ def _print_card(card: dict[str, Any]) -> None:
         rows["compared"] = " ".join(card["differences"]) or (unknown if card["live"] is None else same)
     console = open_console()
     for name, value in rows.items():
-        table.add_row(name.replace("_", " "), Text(_write_value(value)))
-        if console.width < CARD_WIDTH:
-            console.print(f"{name.replace('_', ' ')}\n  {_write_value(value)}", soft_wrap=True)
-    if console.width >= CARD_WIDTH:
-        console.print(table)
+        table.add_row(name.replace("_", " "), Text(show_safe(_write_value(value))))
+    console.print(table)
     if card["docstring"]:
         open_console().print(f"\n{show_safe(card['docstring'])}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _write_value(value: Any) -> str:
-    """A value of a card as text that is safe to print."""
-    return show_safe(_join_value(value))
-
-
-def _join_value(value: Any) -> str:
     if isinstance(value, dict) and all(isinstance(item, str) for item in value.values()):
         return "; ".join(f"{name}: {item}" for name, item in value.items()) or "-"
     if isinstance(value, dict):
