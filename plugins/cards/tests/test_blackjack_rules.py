@@ -45,21 +45,3 @@ def test_the_win_rates_of_the_reference_policies_are_reached() -> None:
     assert earning == pytest.approx((0.429, 0.095, 0.476), abs=0.003)
     assert winning.win > earning.win
     assert earning.value > winning.value
-
-
-def test_no_single_change_of_the_best_policy_wins_more() -> None:
-    base = odds_of(lambda hand, dealer: float(best(hand, dealer)[0] == "hit")).win
-    for total, soft, dealer in [
-        (12, False, 10),
-        (16, False, 10),
-        (17, False, 1),
-        (18, True, 9),
-        (11, False, 6),
-        (13, False, 2),
-    ]:
-
-        def changed(hand: Hand, shown: int, at: tuple[int, bool, int] = (total, soft, dealer)) -> float:
-            hits = best(hand, shown)[0] == "hit"
-            return float(hits != ((hand.total, hand.soft, shown) == at))
-
-        assert odds_of(changed).win < base

@@ -40,17 +40,6 @@ def test_every_hand_can_be_solved_five_sixths_by_a_sum_and_one_sixth_by_a_produc
     assert products == pytest.approx(0.167, abs=0.0005)
 
 
-def test_a_quarter_of_the_hands_shows_a_face_and_a_second_ten_is_never_one(make_env: Build, script: type) -> None:
-    env: Any = make_env("EZPoints")
-    faces = 0.0
-    for probability, cards, _ in deals(env, script):
-        faces += probability * any(name[1] in "JQK" for name in cards)
-        if any(name[1:] == "2" for name in cards):
-            assert sum(name[1] in "JQK" for name in cards) <= 1
-    assert faces == pytest.approx(0.25)
-    assert partners(2) == (6, 10)
-
-
 def test_a_number_that_no_unused_card_has_costs_1_and_changes_nothing(make_env: Build, play: Callable) -> None:
     env = make_env("EZPoints")
     env.reset(seed=0, options={"cards": ["H5", "S7"]})

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from vlgym_cards.blind import EZPointsTries
-from vlgym_cards.cards import Card
 from vlgym_cards.ez_points import PAIRS, partners
 
-from vlgym.blind import BlindPlayer
-from vlgym.env import VLEnv
 from vlgym.making import make
 
 Play = Callable[..., Any]
-
-
-def play_blind(env: VLEnv, player: BlindPlayer, options: dict[str, Any]) -> tuple[float, bool]:
-    """Return and success of one episode, in which the player is told the text and the legal actions alone."""
-    observation, info = env.reset(seed=0, options=options)
-    total, ended = 0.0, False
-    while not ended:
-        action = player.choose(observation["text"], tuple(info["vlgym"]["legal_actions"]))
-        observation, reward, terminated, truncated, info = env.step(env.parser.format([action]))
-        total, ended = total + reward, terminated or truncated
-    return total, info["success"]
 
 
 def test_the_second_target_is_shown_when_the_first_is_reached_and_ends_the_episode(play: Play) -> None:
@@ -88,19 +72,3 @@ def test_the_balanced_hands_are_all_pairs_that_the_published_rule_deals() -> Non
         env.reset(seed=seed)
         counts[tuple(sorted(env.numbers))] += 1
     assert all(65 <= count <= 140 for count in counts.values())
-
-
-def test_without_the_picture_the_published_hands_are_mostly_won_and_the_balanced_ones_mostly_lost() -> None:
-    weights: dict[tuple[int, ...], float] = {}
-    for rank in range(2, 14):
-        for other in partners(min(rank, 10)):
-            pair = tuple(sorted((min(rank, 10), other)))
-            weights[pair] = weights.get(pair, 0.0) + 1 / 12 / len(partners(min(rank, 10)))
-    published, balanced = make("vlgym/EZPoints-v0", image_size=(16, 16)), make("vlgym/EZPoints-v1", image_size=(16, 16))
-    shares = {"published": 0.0, "balanced": 0.0}
-    for pair, weight in weights.items():
-        options = {"cards": [f"{'HS'[place]}{Card(value, 'H').symbol}" for place, value in enumerate(pair)]}
-        shares["published"] += weight * play_blind(published, EZPointsTries(random.Random(0)), options)[1]
-        shares["balanced"] += play_blind(balanced, EZPointsTries(random.Random(0)), options)[1] / len(weights)
-    assert shares["published"] == pytest.approx(0.792, abs=0.0005)
-    assert shares["balanced"] == pytest.approx(2 / 7)

@@ -18,7 +18,6 @@ from vlgym_football import match as module
 from vlgym_football.actions import ENGINE_CODES
 from vlgym_football.engine import Engine, Snapshot, load_library
 from vlgym_football.match import Match, check_state
-from vlgym_football.names import MAGEBENCH
 from vlgym_football.scenario import ROLES, get_scenario
 
 from vlgym.errors import UserError
@@ -81,15 +80,6 @@ def test_matches_are_bit_identical_in_another_process_and_after_another_history(
     assert "OLD []" in done.stdout
 
 
-def test_the_ball_is_at_our_players_feet_when_the_model_begins(match: Callable[..., Match]) -> None:
-    for name in MAGEBENCH[::36]:
-        now = match(name, 4).now
-        assert (now.owner_team, now.owner) == (0, now.controlled), name
-        assert now.frame <= 5
-        ball = np.array(get_scenario(name).ball)
-        assert int(np.argmin(np.hypot(*(now.left - ball).T))) == now.controlled
-
-
 def test_the_academys_empty_goal_is_scored_by_running_and_shooting(match: Callable[..., Match]) -> None:
     begun = match("academy_empty_goal_close", 7)
     for _ in range(3):
@@ -107,18 +97,6 @@ def test_sprint_and_dribble_stick_until_released(match: Callable[..., Match]) ->
         held.append((begun.holds("sprint"), begun.holds("dribble"), begun.holds("right")))
     assert [h[:2] for h in held] == [(True, False), (True, False), (True, True), (False, True), (False, False)]
     assert held[-1][2]
-
-
-def test_the_run_that_takes_the_ball_goes_on_unless_it_is_released(match: Callable[..., Match]) -> None:
-    runs = []
-    for released in (False, True):
-        begun = match("R6_T_1", 1, release_direction=released)
-        start = begun.now
-        assert (start.owner_team, begun.holds("right")) == (0, not released)
-        for _ in range(12):
-            begun.play("idle")
-        runs.append(float((begun.now.left[start.controlled] - start.left[start.controlled])[0]))
-    assert runs[1] < 0.4 * runs[0]
 
 
 def test_a_restored_match_goes_on_bit_for_bit_in_another_engine(match: Callable[..., Match]) -> None:

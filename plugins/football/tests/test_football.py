@@ -78,15 +78,6 @@ def test_start_and_mix_up_are_chosen_apart_and_compat_means_both(
     env.close()
 
 
-def test_magebenchs_protocol_has_its_reply_headings() -> None:
-    env = make("vlgym/Football-v1", scenario="R6_T_1", protocol="magebench")
-    assert "# action" in env.reset(seed=1)[0]["text"]
-    assert env.step("# analyze\nFree way.\n# action\nright")[4]["vlgym"]["actions"] == ["right"]
-    env.close()
-    with pytest.raises(UserError, match="magebench"):
-        make("vlgym/Football-v1", protocol="own")
-
-
 def test_the_score_is_magebenchs_whatever_the_reward(make_env: Make) -> None:
     scores = []
     for reward in ("magebench", "scoring"):

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from vlgym_pettingzoo.mpe import glide
 from vlgym_pettingzoo.mpe_tag import RUNNER
 
 import vlgym
@@ -62,20 +61,6 @@ def test_one_push_of_spread_takes_an_agent_a_fifth_of_a_unit_however_many_frames
         move(table, "stay", "stay", "stay")
     assert table.game.body_of(0).state.p_pos[0] == pytest.approx(0.2, abs=0.002)
     assert table.game.engine.steps == 21 * frames
-
-
-def test_glide_is_what_the_engine_does_with_an_agent_that_touches_nothing() -> None:
-    table = begin(TAG)
-    place(table, (-0.9, 0.9), (0.9, 0.9), (0.0, 0.0))
-    lay(table, (-0.9, -0.9), (0.9, -0.9))
-    spot, speed = (0.0, 0.0), (0.0, 0.0)
-    for _ in range(3):
-        move(table, "stay", "stay", "up")
-        spot, speed = glide(spot, speed, (0.0, 4.0), table.game.frame_skip, 1.3)
-    runner = table.game.body_of(RUNNER).state
-    assert runner.p_pos == pytest.approx(spot, abs=1e-9)
-    assert runner.p_vel == pytest.approx(speed, abs=1e-9)
-    assert math.hypot(*speed) <= 1.3
 
 
 def test_spread_pays_all_the_same_minus_the_distances_and_ends_when_all_is_covered() -> None:

@@ -123,27 +123,18 @@ def test_the_server_answers_not_found_to_what_is_no_page(services: Services) -> 
         assert urllib3.request("GET", root + path).status == 404, path
 
 
-def test_a_killed_browser_is_replaced_and_the_same_page_comes_back(services: Services, shop: Shop) -> None:
+@pytest.mark.parametrize("victims", [slice(0, 1), slice(1, None)], ids=["driver", "browser"])
+def test_a_killed_process_is_replaced_and_leaves_nothing_behind(services: Services, shop: Shop, victims: slice) -> None:
     browser = Browser(services.serve)
-    goal, page = pages(shop)[3]
-    before = browser.photograph(services.url(CONFIG, goal, pages(shop)[1][1]), VIEWPORT)
-    for process in browser.processes()[1:]:
+    browser.photograph(services.url(CONFIG, *pages(shop)[1]), VIEWPORT)
+    family = browser.processes()
+    for process in family[victims]:
         with suppress(ProcessLookupError):  # it ended with its parent already
             os.kill(process, signal.SIGKILL)
+    goal, page = pages(shop)[3]
     after = browser.photograph(services.url(CONFIG, goal, page), VIEWPORT)
     assert browser.restarts == 1
     np.testing.assert_array_equal(after, services.photograph(CONFIG, goal, page, VIEWPORT, False))
-    assert not np.array_equal(after, before)
-    browser.close()
-
-
-def test_a_killed_driver_is_replaced_and_leaves_no_browser_behind(services: Services, shop: Shop) -> None:
-    browser = Browser(services.serve)
-    browser.photograph(services.url(CONFIG, *pages(shop)[0]), VIEWPORT)
-    family = browser.processes()
-    os.kill(family[0], signal.SIGKILL)
-    browser.photograph(services.url(CONFIG, *pages(shop)[1]), VIEWPORT)
-    assert browser.restarts == 1
     browser.close()
     assert gone(family)
 

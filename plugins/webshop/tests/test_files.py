@@ -40,25 +40,17 @@ ITEMS = [
     item("B04", pricing="$1,299.00"),
 ]
 ATTRIBUTES = {"B01": {"attributes": ["solid wood"], "instruction": None, "instruction_attributes": []}}
+
+
+def wish(asin: str, instruction: str, attributes: list[str], options: list[str]) -> dict[str, Any]:
+    found = {"instruction_attributes": attributes, "instruction_options": options}
+    return {"asin": asin, "instruction": instruction, **found}
+
+
 HUMAN = {
-    "B01": [
-        {
-            "asin": "B01",
-            "instruction": "find a wooden table.",
-            "instruction_attributes": ["solid wood"],
-            "instruction_options": ["red | black"],
-        },
-        {"asin": "B01", "instruction": "skipped", "instruction_attributes": [], "instruction_options": []},
-    ],
-    "B04": [
-        {
-            "asin": "B04",
-            "instruction": "an expensive table",
-            "instruction_attributes": ["solid wood"],
-            "instruction_options": [],
-        }
-    ],
-    "ABSENT": [{"asin": "ABSENT", "instruction": "x", "instruction_attributes": ["x"], "instruction_options": []}],
+    "B01": [wish("B01", "find a wooden table.", ["solid wood"], ["red | black"]), wish("B01", "skipped", [], [])],
+    "B04": [wish("B04", "an expensive table", ["solid wood"], [])],
+    "ABSENT": [wish("ABSENT", "x", ["x"], [])],
 }
 
 

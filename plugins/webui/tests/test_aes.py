@@ -234,12 +234,6 @@ def test_text_similarity_by_hand() -> None:
     assert compare("text", {"text": "Short Text"}, {"text": "short texts"}, compat=True) == 0
 
 
-def test_a_text_shadow_weighs_its_colours_double() -> None:
-    target = {"text-shadow": "rgb(0, 0, 0) 2px 4px 8px"}
-    found = {"text-shadow": "rgb(128, 0, 0) 1px 4px 8px"}
-    assert compare("text-shadow", target, found, compat=True) == pytest.approx((2 * (1 - 0.5 / 3) + 0.5 + 1 + 1) / 5)
-
-
 def test_the_table_has_the_published_weights() -> None:
     published = {
         "has_text": 44, "text": 6.8, "color": 30, "background-color": 59, "background-image": 12.6,

@@ -48,17 +48,6 @@ def test_the_ground_truths_own_code_scores_100_and_every_interaction_shows_somet
     assert all(select_targets(tables, moment, compat=False) for moment in range(len(tables)))
 
 
-def test_the_oracle_wins_in_one_reply(make_env: Callable[..., VLEnv]) -> None:
-    env = make_env(project="accordion")
-    env.reset(seed=1)
-    _, reward, terminated, truncated, info = env.step(env.solve())
-    assert (terminated, truncated, info["success"]) == (True, False, True)
-    assert reward == pytest.approx(1)
-    assert info["score"] == pytest.approx(100)
-    assert info["losses"] == pytest.approx({"Par": 0, "Ren": 0, "Act": 0, "Mat": 0, "Attr": 0, "Vis": 0}, abs=1e-6)
-    assert info["interactions"] == ["ok", "ok"]
-
-
 def without_script(name: str) -> dict[str, str]:
     """A project's own code, which looks as it should and does nothing."""
     return {file: text for file, text in load_project(name).code().items() if not file.endswith(".js")}
@@ -163,18 +152,6 @@ def test_forked_processes_score_with_browsers_of_their_own() -> None:
     assert STUDIO.pool.started == started
     with STUDIO.pool.borrow() as browser:
         assert browser.alive
-
-
-@pytest.mark.parametrize(
-    ("kwargs", "words"),
-    [
-        ({"compat": "magebnch"}, "compat='magebnch'.*Nearest: magebench"),
-        ({"project": "tab"}, "no WebUI project 'tab'.*Nearest: tabs"),
-    ],
-)
-def test_a_wrong_argument_names_the_nearest_right_one(kwargs: dict[str, str], words: str) -> None:
-    with pytest.raises(UserError, match=words):
-        make(ID, **kwargs)
 
 
 def test_a_magebench_folder_with_a_long_description_and_no_pictures_plays(
