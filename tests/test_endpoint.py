@@ -18,7 +18,7 @@ import pytest
 from fault_server import Asked, Fault, FaultServer, choose_action, hash_pixels
 from toys import installed, make_spec, make_walk
 
-from vlgym.endpoint import OpenAIPolicy, make_openai
+from vlgym.endpoint import OpenAIPolicy
 from vlgym.endpoint.policy import make_seed
 from vlgym.errors import FailedError, UserError
 from vlgym.evaluation.plan import Part, list_jobs
@@ -108,7 +108,7 @@ def picture_part(image: np.ndarray) -> dict[str, Any]:
 
 def test_every_turn_of_played_episodes_is_asked_once_and_gets_its_own_answer() -> None:
     with FaultServer(spread=0.02) as server:
-        policy = make_openai("m", base_url=server.url, concurrency=5)
+        policy = OpenAIPolicy("m", base_url=server.url, concurrency=5)
         builder = PromptBuilder(history_turns=3, history_images=3)
         episodes = list(run_episodes(Runner([make_walk() for _ in range(6)], episodes=12, builder=builder), policy))
         policy.close()
@@ -296,7 +296,7 @@ def test_a_server_that_went_away_later_is_waited_for() -> None:
 
 def test_an_unknown_model_and_a_wrong_address_are_one_line(policies: list[OpenAIPolicy]) -> None:
     with FaultServer(model="gpt-tiny") as server:
-        policies.append(make_openai("gpt-tinny", base_url=server.url))
+        policies.append(OpenAIPolicy("gpt-tinny", base_url=server.url))
         with pytest.raises(UserError, match=r"404 The model `gpt-tinny` does not exist\. Check the model's name and"):
             policies[0].check()
         with pytest.raises(UserError, match=r"for m: 404 .*Not Found.*Check .* --base-url \(most end"):
@@ -372,7 +372,7 @@ def test_in_play_a_slow_answer_holds_up_its_own_episode_alone() -> None:
             if len(done) == 7:
                 server.release()
 
-        policy = make_openai("m", base_url=server.url)
+        policy = OpenAIPolicy("m", base_url=server.url)
         Player(list_jobs([Part(spec.id, episodes=8)]), policy, num_envs=4, on_episode=finish).play()
         policy.close()
     assert [answered for answered, _ in done] == [False] * 7 + [True]
@@ -387,23 +387,23 @@ def test_without_a_key_a_local_server_gets_a_stand_in_and_the_default_address_a_
     monkeypatch: pytest.MonkeyPatch, policies: list[OpenAIPolicy]
 ) -> None:
     with FaultServer() as server:
-        policies.append(make_openai("m", base_url=server.url))
+        policies.append(OpenAIPolicy("m", base_url=server.url))
         policies[0].check()
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        policies.append(make_openai("m"))
+        policies.append(OpenAIPolicy("m"))
         policies[1].check()
     assert [asked.authorization for asked in server.asked] == ["Bearer none"] * 2
     monkeypatch.delenv("OPENAI_BASE_URL")
     with pytest.raises(UserError, match="no key in the environment variable OPENAI_API_KEY"):
-        make_openai("m")
+        OpenAIPolicy("m")
     with pytest.raises(UserError, match="no key in the environment variable MY_KEY"):
-        make_openai("m", base_url=server.url, api_key_env="MY_KEY")
+        OpenAIPolicy("m", base_url=server.url, api_key_env="MY_KEY")
 
 
 def test_the_key_comes_from_the_named_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", f" {SECRET}\n")
     with FaultServer(key=SECRET) as server:
-        policy = make_openai("m", base_url=server.url, api_key_env="MY_KEY")
+        policy = OpenAIPolicy("m", base_url=server.url, api_key_env="MY_KEY")
         policy.check()
         policy.close()
     assert server.counts["answered"] == 1
@@ -415,7 +415,7 @@ def test_a_wrong_key_ends_at_once_and_stands_in_no_line_record_or_log(
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     with FaultServer(key="another") as server:
-        policies.append(make_openai("m", base_url=server.url))
+        policies.append(OpenAIPolicy("m", base_url=server.url))
         with pytest.raises(UserError, match=r"refuses access: 401 Incorrect API key provided: \[secret\]\. Check "
                                             r"the key in OPENAI_API_KEY") as caught:  # fmt: skip
             policies[0].check()
@@ -442,7 +442,7 @@ def test_user_and_password_of_an_address_are_sent_and_shown_nowhere(
     caplog.set_level(logging.DEBUG)
     with FaultServer({1: Fault("400", body={"error": {"message": "no pa ss, abc!"}})}) as server:
         url = server.url.replace("//", "//ann:pa%20ss@") + "?token=abc"
-        policies.append(make_openai("m", base_url=url))
+        policies.append(OpenAIPolicy("m", base_url=url))
         policies[0].reply([turn_of()])
         with pytest.raises(UserError, match=r"400 no \[secret\], \[secret\]!") as caught:
             policies[0].reply([turn_of()])
@@ -453,7 +453,7 @@ def test_user_and_password_of_an_address_are_sent_and_shown_nowhere(
 
 
 def test_the_description_holds_what_replies_depend_on_and_nothing_else(policies: list[OpenAIPolicy]) -> None:
-    policies.append(make_openai("a/m:free", base_url="http://127.0.0.1:1/v1", temperature=0.0, max_tokens=5, seed=3))
+    policies.append(OpenAIPolicy("a/m:free", base_url="http://127.0.0.1:1/v1", temperature=0.0, max_tokens=5, seed=3))
     assert policies[0].describe() == {
         "name": "openai:a/m:free", "model": "a/m:free", "temperature": 0.0, "max_tokens": 5, "seed": 3,
     }  # fmt: skip
@@ -474,21 +474,21 @@ def test_the_description_holds_what_replies_depend_on_and_nothing_else(policies:
 )  # fmt: skip
 def test_options_out_of_range_are_one_line(options: dict[str, Any], line: str) -> None:
     with pytest.raises(UserError, match=line) as caught:
-        make_openai(**{"model": "m", "base_url": "http://127.0.0.1:1/v1", **options})
+        OpenAIPolicy(**{"model": "m", "base_url": "http://127.0.0.1:1/v1", **options})
     assert "secret" not in str(caught.value)
 
 
 def test_a_key_with_letters_that_no_key_has_is_refused_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-“quoted”")
     with pytest.raises(UserError, match="OPENAI_API_KEY holds is no key") as caught:
-        make_openai("m")
+        OpenAIPolicy("m")
     assert "quoted" not in str(caught.value)
 
 
 def test_without_the_package_the_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(UserError, match=r"needs the package openai: pip install .*\[eval\]"):
-        make_openai("m", base_url="http://127.0.0.1:1/v1")
+        OpenAIPolicy("m", base_url="http://127.0.0.1:1/v1")
 
 
 def test_a_proxy_is_not_asked_for_a_server_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -504,7 +504,7 @@ def test_a_proxy_is_not_asked_for_a_server_of_this_machine(monkeypatch: pytest.M
 def test_closing_cancels_what_is_under_way_and_leaves_no_thread() -> None:
     before = set(threading.enumerate())
     with FaultServer(lambda asked: Fault("hang")) as server:
-        policy = make_openai("m", base_url=server.url, concurrency=2)
+        policy = OpenAIPolicy("m", base_url=server.url, concurrency=2)
         futures = [policy.submit(turn) for turn in some_turns(5)]
         while len(server.asked) < 2:
             time.sleep(0.01)
@@ -520,9 +520,9 @@ def test_an_interrupt_ends_the_process_soon() -> None:
     code = (
         "import signal, sys\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # whoever runs the tests may ignore it
-        "from vlgym.endpoint import make_openai\n"
+        "from vlgym.endpoint import OpenAIPolicy\n"
         "from vlgym.types import Turn\n"
-        "policy = make_openai('m', base_url=sys.argv[1])\n"
+        "policy = OpenAIPolicy('m', base_url=sys.argv[1])\n"
         "try:\n"
         "    policy.reply([Turn([{'role': 'user', 'content': [{'type': 'text', 'text': 'hi'}]}], None)])\n"
         "except KeyboardInterrupt:\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .best_blind import BestBlind
-from .endpoint import make_openai
+from .endpoint import OpenAIPolicy
 from .errors import PluginError, UserError, check_choice, nearest
 from .policies import IdlePolicy, OraclePolicy, Policy, RandomPolicy, ReplayPolicy, ScriptedPolicy
 from .registry import get_registry
@@ -111,6 +111,6 @@ ALONE = ("idle", "random", "blind", "oracle", "human")
 OWN: dict[str, tuple[Factory, str]] = {
     "idle": (IdlePolicy, ""), "random": (RandomPolicy, ""), "blind": (BestBlind, ""), "oracle": (_make_oracle, ""),
     "human": (_make_human, ""),
-    "scripted": (_make_scripted, "FILE"), "replay": (_make_replay, "FOLDER"), "openai": (make_openai, "MODEL"),
+    "scripted": (_make_scripted, "FILE"), "replay": (_make_replay, "FOLDER"), "openai": (OpenAIPolicy, "MODEL"),
 }  # fmt: skip
 """The core's own policies: factory, and what stands after the colon."""

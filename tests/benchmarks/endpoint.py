@@ -29,9 +29,9 @@ from urllib.parse import urlsplit
 
 from report import finish, parse_write, table
 
-from vlgym.endpoint import make_openai
+from vlgym.endpoint import OpenAIPolicy
 from vlgym.evaluation.plan import plan_ids
-from vlgym.evaluation.run import Unwatched, run_evaluation
+from vlgym.evaluation.run import Watcher, run_evaluation
 from vlgym.making import make
 from vlgym.rendering import data_url
 from vlgym.types import Reply
@@ -48,7 +48,7 @@ class EnoughError(Exception):
     """So many replies were measured."""
 
 
-class Clock(Unwatched):
+class Clock(Watcher):
     """Notes when each reply was used, and ends the evaluation after so many."""
 
     def __init__(self, enough: int) -> None:
@@ -77,7 +77,7 @@ def measure(size: int, rounds: int) -> tuple[float, float]:
     """Return replies per second and the processor's milliseconds per reply, the server's left out."""
     clock = Clock(size * (CONNECTING + rounds))
     with serve() as url, tempfile.TemporaryDirectory() as folder:
-        policy = make_openai("m", base_url=url, concurrency=size)
+        policy = OpenAIPolicy("m", base_url=url, concurrency=size)
         try:
             used = time.process_time()
             run_evaluation(plan_ids([ENV_ID], episodes=clock.enough), policy, Path(folder) / "run", watcher=clock)

@@ -18,7 +18,7 @@ from vlgym.evaluation import run_evaluation
 from vlgym.evaluation.folder import EvaluationFolder, count_finished
 from vlgym.evaluation.meter import BudgetSpentError, Prices
 from vlgym.evaluation.plan import Part
-from vlgym.evaluation.run import Unwatched
+from vlgym.evaluation.run import Watcher
 from vlgym.policies import RandomPolicy
 from vlgym.prompts import PromptBuilder
 from vlgym.trajectory import read_header, read_trajectories
@@ -41,7 +41,7 @@ def numbers(folder: Path) -> Any:
     return [[(r.part, r.episode, r.turn, r.reply, r.reward, r.success, r.image.tobytes()) for r in e] for e in episodes]
 
 
-class Stop(Unwatched):
+class Stop(Watcher):
     """Ends the run at a reply."""
 
     def __init__(self, at: int) -> None:
@@ -216,7 +216,7 @@ def test_the_money_that_earlier_sessions_spent_counts(tmp_path: Path) -> None:
 def test_the_watcher_hears_of_every_reply_and_episode(tmp_path: Path) -> None:
     heard: list[Any] = []
 
-    class Watcher(Unwatched):
+    class Noting(Watcher):
         def begin(self, parts: Any, meter: Any, already: Any) -> None:
             heard.append(("begin", len(parts), len(already)))
 
@@ -229,7 +229,7 @@ def test_the_watcher_hears_of_every_reply_and_episode(tmp_path: Path) -> None:
         def end(self) -> None:
             heard.append(("end",))
 
-    run_evaluation(PARTS, RandomPolicy(), tmp_path / "run", watcher=Watcher())
+    run_evaluation(PARTS, RandomPolicy(), tmp_path / "run", watcher=Noting())
     records = [record for episode in read_trajectories(tmp_path / "run") for record in episode]
     assert heard[0] == ("begin", 2, 0)
     assert heard[-1] == ("end",)

@@ -19,7 +19,7 @@ from vlgym.rollout import Runner, run_episodes
 from vlgym.seeding import episode_seed
 from vlgym.types import Reply, StepRecord, Turn
 
-RUNS = 1000
+RUNS = 300
 Model = Callable[[Answer, np.random.Generator], str | None]
 COLOURS = ("red", "orange", "yellow", "green", "blue")
 HISTORY, TEXT, DIGIT = "vlgym/SeeHistory-v0", "vlgym/SeeText-v0", "vlgym/SeeDigit-v0"
@@ -121,32 +121,6 @@ def test_a_model_that_guesses_is_called_blind() -> None:
     assert count_blind(guess) >= 0.99 * RUNS
 
 
-def test_a_model_that_always_gives_the_same_answers_is_called_blind() -> None:
-    for place in range(52):
-
-        def repeat(question: Answer, rng: np.random.Generator, place: int = place) -> str:
-            return question.answers[place % len(question.answers)]
-
-        report = simulate(repeat, 0, repeat)
-        assert report.sees is False
-        assert "may not get the pictures at all" in report.warnings[0]
-
-
-def test_a_model_that_answers_each_text_alike_is_called_blind() -> None:
-    texts = [(topic, asked) for topic in {questions(env_id, 1)[0].topic for env_id in probes()} for asked in range(4)]
-
-    def count(seed: int) -> bool:
-        rng = np.random.default_rng(seed)
-        place = {text: int(rng.integers(1000)) for text in sorted(texts)}
-
-        def repeat(question: Answer, rng: np.random.Generator) -> str:
-            return question.answers[place[question.topic, question.asked] % len(question.answers)]
-
-        return simulate(repeat, seed, repeat).sees is False
-
-    assert sum(count(seed) for seed in range(300)) >= 0.99 * 300
-
-
 def test_one_answer_that_is_often_right_by_accident_is_no_sight() -> None:
     side = questions("vlgym/SeeSide-v0", 12)
     answers = [replace(asked, answer="right" if number < 11 else "left") for number, asked in enumerate(side)]
@@ -156,13 +130,6 @@ def test_one_answer_that_is_often_right_by_accident_is_no_sight() -> None:
         report = judge_answers({"vlgym/SeeSide-v0": given, DIGIT: digits})
         assert find(report, "vlgym/SeeSide-v0").verdict == TOO_FEW
         assert find(report, "vlgym/SeeSide-v0").p == 1.0
-
-
-def test_a_model_that_prefers_some_answers_is_called_blind() -> None:
-    def prefer(question: Answer, rng: np.random.Generator) -> str:
-        return question.answers[int(len(question.answers) * rng.beta(0.4, 1.5))]
-
-    assert count_blind(prefer) >= 0.99 * RUNS
 
 
 def test_a_model_that_is_always_right_is_never_warned() -> None:
@@ -235,38 +202,6 @@ def test_a_model_that_gets_the_pictures_in_reverse_order_is_told_so() -> None:
     )
 
 
-def test_any_other_order_is_spelt_out() -> None:
-    (line,) = simulate(see_shifted).warnings
-    assert (
-        "asked for the first the second, for the second the third, for the third the last, for the last the first"
-        in line
-    )
-
-
-def test_two_pictures_that_are_mixed_up_now_and_then_are_no_other_order() -> None:
-    parts = answer_parts(know, 0)
-    swapped = {1: 2, 2: 1}
-    mixed, seen = [], {1: 0, 2: 0}
-    for answer in parts[HISTORY]:
-        place = answer.asked
-        if place in swapped:
-            seen[place] += 1
-            place = swapped[place] if seen[place] < 3 else place
-        mixed.append(answered(answer, answer.shown[place]))
-    parts[HISTORY] = mixed
-    report = judge_answers(parts)
-    order = find(report, HISTORY).order
-    assert order is not None
-    assert order.table == ((3, 0, 0, 0, 0), (0, 1, 2, 0, 0), (0, 2, 1, 0, 0), (0, 0, 0, 3, 0))
-    assert (order.named, report.warnings) == ((0, 1, 2, 3), ())
-
-
-def test_a_model_that_is_right_names_the_pictures_in_order() -> None:
-    order = find(simulate(know), HISTORY).order
-    assert order is not None
-    assert (order.named, order.only, order.wrong) == ((0, 1, 2, 3), None, False)
-
-
 def test_a_model_that_reads_no_small_text_is_told_the_smallest_it_reads() -> None:
     report = simulate(read_no_small_text)
     probe = find(report, TEXT)
@@ -274,15 +209,6 @@ def test_a_model_that_reads_no_small_text_is_told_the_smallest_it_reads() -> Non
     assert probe.smallest == "medium"
     (line,) = report.warnings
     assert line.startswith("The smallest text that the model reads is medium (4 of 4 right), not small (")
-
-
-def test_sizes_with_too_few_questions_are_not_judged() -> None:
-    parts = answer_parts(know, 0)
-    few = [answer for answer in parts[TEXT] if answer.level == "small"][:1]
-    parts[TEXT] = [replace(few[0], given=None), *(answer for answer in parts[TEXT] if answer.level != "small")]
-    report = judge_answers(parts)
-    assert [level.read for level in find(report, TEXT).levels] == [None, True, True]
-    assert report.warnings == ()
 
 
 def test_unreadable_replies_are_not_taken_for_blindness() -> None:
@@ -295,14 +221,6 @@ def test_unreadable_replies_are_not_taken_for_blindness() -> None:
         "Most replies held no legal answer (96 of 96, 12 of them cut by a limit), so nothing can be said"
     )
     assert {probe.verdict for probe in report.probes} == {UNREADABLE}
-
-
-def test_unreadable_replies_on_most_probes_do_not_hide_what_the_others_show() -> None:
-    parts = answer_parts(lambda question, rng: question.answer if question.topic == "digits" else None, 0)
-    report = judge_answers(parts)
-    assert report.sees is True
-    assert len(report.warnings) == 7
-    assert all(line.startswith("Most replies on ") for line in report.warnings)
 
 
 def test_one_probe_with_unreadable_replies_is_named_and_the_others_are_judged() -> None:
@@ -338,26 +256,10 @@ def test_answers_that_are_right_without_the_pictures_show_no_sight() -> None:
     assert everything.sees is not True or find(everything, DIGIT).verdict == TOLD
 
 
-def test_nothing_more_is_said_of_a_probe_that_is_told_without_its_pictures() -> None:
-    parts = answer_parts(know, 0)
-    parts[HISTORY] = [answered(asked, asked.shown[3 - asked.asked]) for asked in parts[HISTORY]]
-    parts[f"{HISTORY} shuffled"] = [answered(asked, asked.answer) for asked in parts[f"{HISTORY} shuffled"]]
-    (line,) = judge_answers(parts).warnings
-    assert line.startswith("The model is right on pictures of earlier turns without the pictures")
-
-
 def test_few_questions_are_not_judged_rather_than_called_blindness() -> None:
     parts = {"vlgym/SeeSide-v0": [replace(asked, given="left") for asked in questions("vlgym/SeeSide-v0", 4)]}
     report = judge_answers(parts)
     assert (report.sees, report.probes[0].verdict, report.warnings) == (None, TOO_FEW, ())
-
-
-def test_parts_without_controls_are_compared_with_guessing() -> None:
-    parts = {key: answers for key, answers in answer_parts(know, 0).items() if " " not in key}
-    assert judge_answers(parts).warnings == ()
-    parts[DIGIT] = [replace(answer, given="0") for answer in parts[DIGIT]]
-    (line,) = judge_answers(parts).warnings
-    assert "than guessing (0.17 [0.05 to 0.45]; guessing gives 0.10)" in line
 
 
 def test_a_control_without_its_part_is_left_out() -> None:
@@ -417,24 +319,6 @@ def test_records_of_a_model_that_sees_show_sight_everywhere() -> None:
     assert find(report, TEXT).smallest == "small"
     assert [probe.chance for probe in report.probes if probe.env_id == DIGIT] == [0.1]
     assert report.to_dict()["probes"][0]["shown"]["right"] == 12
-
-
-def test_records_of_a_model_that_guesses_show_blindness() -> None:
-    report = judge(play_suite(guess))
-    assert report.sees is False
-    assert len(report.warnings) == 1
-
-
-def test_records_of_reversed_pictures_say_so() -> None:
-    report = judge({HISTORY: play(HISTORY, see_reversed)})
-    assert report.sees is True
-    assert "reverse order" in report.warnings[0]
-
-
-def test_records_of_unreadable_replies_are_counted_as_unreadable() -> None:
-    report = judge({HISTORY: play(HISTORY, lambda asked, rng: None), DIGIT: play(DIGIT, lambda asked, rng: None)})
-    assert report.sees is None
-    assert "(24 of 24)" in report.warnings[0]
 
 
 def test_a_random_action_in_place_of_an_unreadable_reply_is_no_answer() -> None:

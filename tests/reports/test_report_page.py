@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import html
 import io
 import json
 import re
@@ -18,14 +17,13 @@ from evaluations import COIN, WALK, Counting, change_header, read_rows, toys_ins
 from PIL import Image as PILImage
 from typer.testing import CliRunner
 
-from vlgym.cli.app import app, main
+from vlgym.cli.app import app
 from vlgym.errors import NotInstalledError, TrajectoryError
 from vlgym.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
-from vlgym.reports.charts import Axis, draw_steps, make_bar
 from vlgym.reports.compute import compute_report
 from vlgym.reports.records import read_episodes, read_run
-from vlgym.reports.showing import choose_episodes, shorten, show_episodes, split_reply, spread
-from vlgym.reports.text import escape, explain_sight, list_rows
+from vlgym.reports.showing import choose_episodes, show_episodes, split_reply
+from vlgym.reports.text import explain_sight, list_rows
 from vlgym.reports.words import write_money, write_number, write_share
 from vlgym.reports.writing import write_report
 from vlgym.types import Reply, Turn
@@ -158,12 +156,6 @@ def test_a_span_splits_a_reply_and_a_wrong_one_does_not(
     assert split_reply("abcdef", span) == pieces
 
 
-def test_a_long_text_is_shown_by_its_beginning_and_its_end() -> None:
-    text = "a" * 2000 + "b" * 2000
-    assert shorten(text) == f"{'a' * 1500}\n… 1000 characters left out …\n{'b' * 1500}"
-    assert shorten(text[:3000]) == text[:3000]
-
-
 def test_the_pictures_on_the_page_are_those_that_the_model_saw(folder: Path) -> None:
     run = read_run(folder)
     (episode,) = show_episodes(run, [(WALK, 3)])
@@ -215,11 +207,6 @@ def test_ten_episodes_are_chosen_over_the_parts_by_a_fixed_rule(folder: Path) ->
     assert not [key for key, _ in chosen if key.endswith("grey")]
 
 
-def test_of_many_parts_those_are_taken_that_lie_evenly_apart() -> None:
-    assert spread(list(range(38)), 5) == [0, 9, 18, 28, 37]
-    assert spread([1, 2], 5) == [1, 2]
-
-
 def test_a_picture_that_is_none_is_one_clear_line_and_nothing_is_written(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "a", OraclePolicy(), episodes=1)
     for path in (folder / "images").iterdir():
@@ -242,10 +229,6 @@ def test_an_unfinished_run_says_so_on_the_page(tmp_path: Path) -> None:
     (folder / "metadata.jsonl").write_text("")
     assert write_report(folder)["overall"] == {"parts": 0, "episodes": 0, "planned": 6, "replies": 0}
     assert "No episode has ended yet" in (folder / "report.html").read_text()
-
-
-def test_markdown_shows_any_text_as_it_is() -> None:
-    assert escape("a|b <i> *x* [y](z) `q`\nnext") == r"a\|b \<i\> \*x\* \[y\](z) \`q\` next"
 
 
 def test_the_markdown_holds_a_row_for_each_part(folder: Path) -> None:
@@ -275,17 +258,6 @@ def test_numbers_are_written_for_people(written: str, expected: str) -> None:
     assert written == expected
 
 
-def test_bars_and_lines_stand_where_their_values_are() -> None:
-    bar = make_bar({"mean": 0.5, "low": 0.25, "high": 0.75}, axis=Axis(-1.0, 1.0), floor=0.0, ceiling=1.0)
-    assert bar is not None
-    assert (bar.start, bar.width, bar.low, bar.high, bar.floor, bar.ceiling) == (50, 25, 62.5, 87.5, 50, 100)
-    below = make_bar({"mean": -0.5}, axis=Axis(-1.0, 1.0))
-    assert below is not None
-    assert (below.start, below.width, below.low) == (25, 25, None)
-    assert Axis().place(7) == 100
-    assert draw_steps([0.0, 0.5, 0.5, 1.0]) == "M0 100 H25.0V100.0 H50.0V50.0 H100.0V0.0 H100"
-
-
 def test_the_command_prints_the_table_and_writes_the_files(folder: Path) -> None:
     for name in ("report.json", "report.md", "report.html"):
         (folder / name).unlink()
@@ -297,20 +269,6 @@ def test_the_command_prints_the_table_and_writes_the_files(folder: Path) -> None
     assert all((folder / name).exists() for name in ("report.json", "report.md", "report.html"))
     as_json = CliRunner().invoke(app, ["report", str(folder), "--json"])
     assert json.loads(as_json.output) == compute_report(folder)
-
-
-def test_the_command_says_in_one_line_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", str(tmp_path / "nowhere")]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("vlgym: ")
-    assert "is no folder" in said
-    assert said.count("\n") == 1
-
-
-def test_text_of_a_record_is_on_the_page_as_it_was(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "a", ScriptedPolicy(["a & b < c\n  <action>left</action>"]), episodes=1)
-    write_report(folder)
-    assert html.escape("a & b < c\n  <action>", quote=False) in (folder / "report.html").read_text()
 
 
 @pytest.mark.parametrize(

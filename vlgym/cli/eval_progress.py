@@ -7,12 +7,13 @@ from typing import Any
 
 from ..evaluation.meter import Meter
 from ..evaluation.plan import Part
+from ..evaluation.run import Watcher
 from ..terminal import open_console, open_progress
 from ..types import Reply, StepRecord
 
 
-class EvaluationProgress:
-    """Bars on a terminal; elsewhere only the lines. The `Watcher` of the command line.
+class EvaluationProgress(Watcher):
+    """Bars on a terminal; elsewhere only the lines.
 
     Args:
         quiet: no line for a part that is done.
@@ -27,13 +28,7 @@ class EvaluationProgress:
         self.quiet = quiet
 
     def begin(self, parts: Sequence[Part], meter: Meter, already: set[tuple[str, int]]) -> None:
-        """Show the bars.
-
-        Args:
-            parts: the plan.
-            meter: counts tokens and money.
-            already: (part, number) of the episodes that an earlier session played.
-        """
+        """Show the bars."""
         self.begun, self.meter = True, meter
         self._bars = open_progress(open_console(stderr=True))
         self._totals = {part.key: part.total for part in parts}

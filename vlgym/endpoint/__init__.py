@@ -1,11 +1,9 @@
 """The policy `openai:MODEL`: a model behind a server that speaks the chat completions protocol.
 
-`factory.py` makes it of options, `policy.py` is the policy itself, `connection.py` how the server is reached,
-`messages.py` what is sent and read. The `openai` package repeats failed requests. No server is started here, and
-nothing is known of any one model.
+`policy.py` is the policy, `connection.py` how the server is reached, `messages.py` what is sent and read. The `openai`
+package repeats failed requests. No server is started here, and nothing is known of any one model.
 """
 
-from .factory import make_openai
 from .policy import OpenAIPolicy
 
-__all__ = ["OpenAIPolicy", "make_openai"]
+__all__ = ["OpenAIPolicy"]

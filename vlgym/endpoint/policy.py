@@ -10,6 +10,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import hashlib
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -18,27 +19,39 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import FailedError, UserError
+from ..errors import FailedError, UserError, check_number
 from ..types import Reply, Turn, Usage
-from .connection import KEY, open_client
+from .connection import KEY, check_url, open_client, read_key
 from .messages import Answer, read_answer, show, write_messages
 
+MOST_AT_ONCE = 1024
 FILTERED = {"content_filter", "content_policy_violation"}
 """Error codes by which a filter before the model declines a prompt: a refusal, no failure."""
 
 
 class OpenAIPolicy:
-    """Asks a chat completions endpoint; see `make_openai` for the arguments that it shares.
+    """Asks a chat completions endpoint.
 
     Args:
-        api_key: the key; empty for none.
+        model: name of the model, as the server knows it.
+        base_url: address of a server that speaks the chat completions protocol, such as `http://127.0.0.1:8000/v1`; by
+            default what the `openai` package takes: OPENAI_BASE_URL, or OpenAI's own.
+        api_key_env: environment variable that holds the key.
+        concurrency: most requests under way at once.
+        temperature: of sampling; the server's default where it is `None`.
+        max_tokens: most tokens of a reply; the server's default where it is `None`.
+        timeout: seconds that one answer may take.
+        max_retries: how often a request is repeated after a failure that may pass.
+        requests_per_minute: most requests sent in a minute, evenly spaced; `None` for no limit.
+        seed: with it, each request carries a seed of its own, made from this one, the environment, the episode's seed,
+            repeat and turn; the same in any order of play.
 
     Attributes:
         name: `openai:MODEL`.
         served_model: what the server calls the model that answered last; empty before the first answer.
 
     Raises:
-        UserError: the package `openai` is missing.
+        UserError: an argument is out of range, there is no key, or the package `openai` is missing.
     """
 
     sees = True
@@ -48,7 +61,6 @@ class OpenAIPolicy:
         model: str,
         *,
         base_url: str | None = None,
-        api_key: str = "",
         api_key_env: str = KEY,
         concurrency: int = 16,
         temperature: float | None = None,
@@ -58,12 +70,27 @@ class OpenAIPolicy:
         requests_per_minute: float | None = None,
         seed: int | None = None,
     ) -> None:
+        model = model.strip()
+        if not model:
+            raise UserError("openai: needs the name of a model behind the colon: openai:MODEL.")
+        check_number("--concurrency", concurrency, 1, MOST_AT_ONCE)
+        check_number("--max-retries", max_retries, 0, 1000)
+        check_number("--timeout", timeout, above=0)
+        for name, value, least in (("--temperature", temperature, 0), ("--max-tokens", max_tokens, 1)):
+            if value is not None:
+                check_number(name, value, least)
+        if requests_per_minute is not None:
+            check_number("--requests-per-minute", requests_per_minute, above=0)
+        url = (os.environ.get("OPENAI_BASE_URL") or None) if base_url is None else base_url
+        if url is not None:
+            check_url(url)
+        api_key = read_key(api_key_env, url)
         self.name, self.model, self.served_model = f"openai:{model}", model, ""
         self.temperature, self.max_tokens, self.seed = temperature, max_tokens, seed
         self.concurrency, self.timeout, self.max_retries = concurrency, timeout, max_retries
         self.requests_per_minute, self.api_key_env = requests_per_minute, api_key_env
         self._client, self._http, self._url, self._secrets = open_client(
-            base_url, api_key, concurrency, timeout, max_retries
+            url, api_key, concurrency, timeout, max_retries
         )
         self._keyless = not api_key
         self._places = asyncio.Semaphore(concurrency)

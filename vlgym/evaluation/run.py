@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ..env_failures import Failure, in_words
 from ..env_groups import LOCAL, EnvGroup
@@ -26,33 +26,23 @@ from .play import Player
 NUM_ENVS = 8
 
 
-class Watcher(Protocol):
-    """Is told how far an evaluation is."""
-
-    def begin(self, parts: Sequence[Part], meter: Meter, already: set[tuple[str, int]]) -> None: ...
-
-    def reply(self, reply: Reply, key: str) -> None: ...
-
-    def finish(self, episode: list[StepRecord]) -> None: ...
-
-    def say(self, line: str) -> None: ...
-
-    def end(self) -> None: ...
-
-
-class Unwatched:
-    """Tells nobody."""
+class Watcher:
+    """Is told how far an evaluation is; this one does nothing with it."""
 
     def begin(self, parts: Sequence[Part], meter: Meter, already: set[tuple[str, int]]) -> None:
-        """Do nothing; so do the others."""
+        """The run has a folder, and begins to play."""
 
-    def reply(self, reply: Reply, key: str) -> None: ...
+    def reply(self, reply: Reply, key: str) -> None:
+        """A reply was given in a part."""
 
-    def finish(self, episode: list[StepRecord]) -> None: ...
+    def finish(self, episode: list[StepRecord]) -> None:
+        """An episode is finished."""
 
-    def say(self, line: str) -> None: ...
+    def say(self, line: str) -> None:
+        """There is something to tell."""
 
-    def end(self) -> None: ...
+    def end(self) -> None:
+        """Nothing more comes."""
 
 
 def run_evaluation(
@@ -93,7 +83,7 @@ def run_evaluation(
         BudgetSpentError: `max_cost` is reached.
         FailedError: an environment, or whoever answers, failed again and again.
     """
-    prices, watcher = prices or Prices(), watcher or Unwatched()
+    prices, watcher = prices or Prices(), watcher or Watcher()
     builders = {} if layout is None else {part.key: layout for part in parts}
     run = describe_evaluation(parts, policy, builders=builders, prices=prices.to_dict(), group=group, **more)
     started = datetime.now(UTC).isoformat(timespec="seconds")

@@ -20,8 +20,6 @@ from ..spec import ID_PATTERN, PLANNERS
 from ..trajectory import HEADER, METADATA, READABLE, read_header, read_trajectories
 from ..types import StepRecord
 
-"""What the model saw: the pictures of the environment, grey ones, or those of another episode."""
-
 Episode = list[StepRecord]
 
 
