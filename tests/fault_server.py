@@ -1,6 +1,6 @@
 """A chat completions server for tests and benchmarks: real HTTP on loopback, a deterministic model, faults on demand.
 
-    python tests/fault_server.py --port 0 --latency 1.0 --faults 500,drop,half,429 --every 7
+    python tests/fault_server.py --latency 1.0
 
 The model's reply is a pure function of the request's messages: a hash of texts and decoded pixels chooses among the
 legal actions that the last user turn lists. So whatever goes wrong on the way, equal prompts have equal replies. As a
@@ -21,7 +21,7 @@ import json
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,10 +29,6 @@ import numpy as np
 from PIL import Image
 
 WORDS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
-TRANSPORT = ("late", "held", "hang", "drop", "half", "drip", "truncated", "json", "html", "shape", "error200")
-"""Faults of the way, after which asking again helps; so do statuses such as `429`, `500`, `503`."""
-REPLIES = ("refuse", "filter", "empty", "null", "cut", "parts", "reasoning", "surrogate")
-"""Replies that are odd, and replies all the same."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +36,10 @@ class Fault:
     """What is to go wrong.
 
     Attributes:
-        kind: one of `TRANSPORT` or `REPLIES`, or a status as text.
-        seconds: for `late` and `hang`; between two bytes for `drip`; at most, for `held`, which waits for `release`.
+        kind: of the way (`held`, `hang`, `drop`, `half`, `drip`, `truncated`, `json`, `html`, `shape`, `error200`), a
+            status as text, or an odd reply (`refuse`, `filter`, `empty`, `null`, `cut`, `parts`, `reasoning`,
+            `surrogate`).
+        seconds: for `hang`; between two bytes for `drip`; at most, for `held`, which waits for `release`.
         retry_after: header of a status.
         body: body of a status, instead of the usual one.
     """
@@ -91,9 +89,7 @@ class FaultServer:
         model: the one model that it knows; `None` takes any name.
         odd: share of contents (not of requests) that get an odd reply: refused, empty or cut.
         refuses: field of a request to the message of the status 400 that it gets.
-        answer: the model: text from messages and digest.
         keep: keep requests and pictures; without, it only counts.
-        port: 0 takes a free one.
 
     Attributes:
         asked: the chat requests, by arrival.
@@ -111,18 +107,16 @@ class FaultServer:
         model: str | None = None,
         odd: float = 0.0,
         refuses: Mapping[str, str] | None = None,
-        answer: Callable[[list[dict[str, Any]], str], str] | None = None,
         keep: bool = True,
-        port: int = 0,
     ) -> None:
         schedule = faults or {}
         self._choose: Choose = (lambda asked: schedule.get(asked.number)) if isinstance(schedule, Mapping) else schedule
         self.latency, self.spread, self.key, self.model, self.odd = latency, spread, key, model, odd
-        self.refuses, self.answer, self.keep = dict(refuses or {}), answer or choose_action, keep
+        self.refuses, self.keep = dict(refuses or {}), keep
         self.asked: list[Asked] = []
         self.counts: Counter[str] = Counter()
         self.most_at_once = self._now = 0
-        self.port = port
+        self.port = 0
         self._times: Counter[str] = Counter()
         self._loop, self._let_go = asyncio.new_event_loop(), asyncio.Event()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -234,8 +228,7 @@ class FaultServer:
         if fault.kind:
             asked.fault = fault.kind
             self.counts[fault.kind] += 1
-        seconds = self.latency + self.spread * luck + (fault.seconds if fault.kind == "late" else 0)
-        await asyncio.sleep(arrived + seconds - self._loop.time())
+        await asyncio.sleep(arrived + self.latency + self.spread * luck - self._loop.time())
         if fault.kind == "held":
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._let_go.wait(), fault.seconds)
@@ -277,7 +270,7 @@ class FaultServer:
 
     def _write(self, asked: Asked, kind: str) -> dict[str, Any]:
         """Return the chat completion of a request."""
-        text = self.answer(asked.body["messages"], asked.digest)
+        text = choose_action(asked.body["messages"], asked.digest)
         message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
         reason = {"cut": "length", "filter": "content_filter"}.get(kind, "stop")
         if kind == "refuse":
@@ -360,37 +353,11 @@ async def _send(writer: asyncio.StreamWriter, status: int, body: Any, extra: Map
     return True
 
 
-def cycle_faults(kinds: Sequence[str], every: int) -> Choose:
-    """Return a schedule: each `every`-th request meets the next of these faults."""
-
-    def choose(asked: Asked) -> Fault | None:
-        turn, rest = divmod(asked.number + 1, every)
-        kind = kinds[(turn - 1) % len(kinds)]
-        return None if rest else Fault(kind, seconds=0.01 if kind == "drip" else 1.0)
-
-    return choose
-
-
 def main() -> None:
     """Serve until stopped."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
-    parser.add_argument("--spread", type=float, default=0.0, help="most seconds more, by content")
-    parser.add_argument("--model", help="the one model that it knows")
-    parser.add_argument("--key", help="the key that it demands")
-    parser.add_argument("--odd", type=float, default=0.0, help="share of contents with an odd reply")
-    parser.add_argument("--faults", default="", help=f"of {','.join(TRANSPORT)}, and statuses")
-    parser.add_argument("--every", type=int, default=10, help="each so many requests meet a fault")
-    chosen = parser.parse_args()
-    kinds = [kind for kind in chosen.faults.split(",") if kind]
-    if wrong := [kind for kind in kinds if kind not in (*TRANSPORT, *REPLIES) and not kind.isdigit()]:
-        parser.error(f"unknown faults: {', '.join(wrong)}")
-    server = FaultServer(
-        cycle_faults(kinds, chosen.every) if kinds else None, latency=chosen.latency, spread=chosen.spread,
-        key=chosen.key, model=chosen.model, odd=chosen.odd, keep=False, port=chosen.port,
-    )  # fmt: skip
-    with server:
+    with FaultServer(latency=parser.parse_args().latency, keep=False) as server:
         print(server.url, flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             threading.Event().wait()

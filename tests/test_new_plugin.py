@@ -7,8 +7,6 @@ import json
 import os
 from pathlib import Path
 
-import gymnasium
-import numpy as np
 import pytest
 from fresh import make_fresh, run_fresh
 
@@ -177,38 +175,3 @@ def test_a_full_disk_leaves_no_half_of_a_package(tmp_path: Path, monkeypatch: py
     with pytest.raises(UserError, match="No space left"):
         write_plugin("tea-room", tmp_path)
     assert os.listdir(tmp_path) == []
-
-
-class SameStart(gymnasium.Env):
-    """Begins alike whatever the seed is."""
-
-    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012
-    action_space = gymnasium.spaces.Discrete(2)
-    observation_space = gymnasium.spaces.Discrete(1)
-
-    def __init__(self, render_mode: str | None = None) -> None:
-        self.render_mode = render_mode
-
-    def reset(self, *, seed: int | None = None, options: dict | None = None) -> tuple[int, dict]:
-        return 0, {}
-
-    def step(self, action: int) -> tuple[int, float, bool, bool, dict]:
-        return 0, -3.5, False, False, {}
-
-    def render(self) -> np.ndarray:
-        return np.zeros((8, 9, 3), np.uint8)
-
-
-def test_an_environment_with_one_start_is_written_with_a_word_about_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gymnasium.register("SameStart-v0", SameStart)
-    try:
-        assert main(["new-plugin", "same", "--wrap", "SameStart-v0", "--out", str(tmp_path)]) == 0
-    finally:
-        gymnasium.registry.pop("SameStart-v0", None)
-    told = " ".join(capsys.readouterr().out.split())
-    assert "SameStart-v0 begins with the same picture whatever the seed is" in told
-    card = (tmp_path / "vlgym-same/src/vlgym_same/plugin.py").read_text()
-    assert "reward_range=(-3.5, 1.0)" in card
-    assert "image_size=(8, 9)" in card

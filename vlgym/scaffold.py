@@ -44,12 +44,11 @@ WRAPPED = {"wrapped.py.in": "src/$package/environment.py", "test_wrapped.py.in":
 
 @dataclass(frozen=True)
 class NewPlugin:
-    """What was written: the folder, the names in it, and what the author should know."""
+    """What was written: the folder, and the names in it."""
 
     folder: Path
     distribution: str
     env_id: str
-    warning: str = ""
 
 
 def write_plugin(
@@ -76,7 +75,7 @@ def write_plugin(
     title = "".join(word.capitalize() for word in name.split("-"))
     values: dict[str, Any] = {
         "name": name, "namespace": name, "distribution": f"vlgym-{name}", "package": f"vlgym_{name.replace('-', '_')}",
-        "warning": "", "promise": "", "kit": "GameConformance" if multi_agent else "EnvConformance",
+        "promise": "", "kit": "GameConformance" if multi_agent else "EnvConformance",
         "cls": title, "env_id": f"{name}/{title}-v0", "year": datetime.date.today().year,
     }  # fmt: skip
     if wrap is not None:
@@ -94,7 +93,7 @@ def write_plugin(
             shutil.move(Path(made) / "plugin", folder)
     except OSError as error:
         raise UserError(f"{folder} cannot be made ({error.strerror}); choose another place with --out.") from None
-    return NewPlugin(folder, values["distribution"], values["env_id"], values["warning"])
+    return NewPlugin(folder, values["distribution"], values["env_id"])
 
 
 def check_name(name: str) -> None:
@@ -171,14 +170,13 @@ def describe_wrapped(env_id: str, words: Sequence[str]) -> dict[str, Any]:
                 f"commas between them; got {', '.join(names) or 'none'}."
             )
         frame, rewards = _play(env)
-        warning = _find_one_start(env, env_id)
     finally:
         env.close()
     spec = env.spec
     limit = spec.max_episode_steps if spec is not None and spec.max_episode_steps else MOST_TURNS
     module = type(env.unwrapped).__module__
     return {
-        "summary": f"{env_id} of Gymnasium, in pictures and words.", "gym_id": env_id, "warning": warning,
+        "summary": f"{env_id} of Gymnasium, in pictures and words.", "gym_id": env_id,
         "max_turns": min(limit, MOST_TURNS), "reward_range": f"({min(rewards)!r}, {max(rewards)!r})",
         "reward_comment": f"  # seen in {SEEN_STEPS} random steps: write what the rules say",
         "success_rule": "The wrapped environment ends with a positive reward.", "skills": "",
@@ -203,20 +201,6 @@ def _play(env: gymnasium.Env[Any, Any]) -> tuple[np.ndarray, list[float]]:
         if terminated or truncated:
             env.reset()
     return frame, rewards
-
-
-def _find_one_start(env: gymnasium.Env[Any, Any], env_id: str) -> str:
-    """What to say of an environment that begins with the same picture whatever the seed is; else nothing."""
-    starts = set()
-    for seed in range(5):
-        env.reset(seed=seed)
-        starts.add(np.asarray(env.render()).tobytes())
-    if len(starts) > 1:
-        return ""
-    return (
-        f"{env_id} begins with the same picture whatever the seed is, so `vlgym check` will say that seeds and splits "
-        "mean nothing. Give it starts of its own in start(), or build it in make_inner() with other levels."
-    )
 
 
 def _name_source(module: str) -> str:

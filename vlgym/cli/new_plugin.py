@@ -39,5 +39,3 @@ def new_plugin(
     )
     console = open_console()
     console.print("\n".join(lines), soft_wrap=True)
-    if made.warning:
-        console.print(f"Note: {made.warning}", style="yellow", soft_wrap=True)
