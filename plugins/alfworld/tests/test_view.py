@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 from vlgym_alfworld import view
-from vlgym_alfworld.floorplan import make_plan
 from vlgym_alfworld.generator import draw_game
-from vlgym_alfworld.package import constants
-from vlgym_alfworld.rooms import load_floor, load_room
+from vlgym_alfworld.rooms import load_floor
 from vlgym_alfworld.tasks import HEAT
 from vlgym_alfworld.textgame import TextGame
 from vlgym_alfworld.view import RoomView
@@ -56,19 +54,3 @@ def test_a_door_is_brown_when_closed_green_when_open_and_the_frame_is_red_where_
     kitchen.command("go to microwave 1")
     assert (made.draw(kitchen.world())[bar] == view.OPEN).all()
     assert (made.draw(kitchen.world())[top, left] == view.INK).all()
-
-
-def test_no_two_labels_overlap_and_all_lie_in_the_picture():
-    for scene in sorted(constants().SCENE_NUMBERS)[::10]:
-        room = load_room(scene)
-        labels = []
-        for number, place in enumerate(room.places):
-            x, height, z = (float(part) for part in place.id.split("|")[1:4])
-            labels.append((f"{place.kind} {number}", x, height, z, 80, 15))  # as wide as the longest name
-        floor = tuple(map(tuple, load_floor(scene).tolist()))
-        tiles = list(make_plan(tuple(labels), floor, (4, 4, 444, 348)).tiles.values())
-        assert len(tiles) == len(room.places)
-        for index, (left, top, right, bottom) in enumerate(tiles):
-            assert 4 <= left < right <= 444, scene
-            assert 4 <= top < bottom <= 348, scene
-            assert all(right <= a or c <= left or bottom <= b or d <= top for a, b, c, d in tiles[:index]), scene

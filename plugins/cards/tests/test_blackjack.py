@@ -8,7 +8,6 @@ import pytest
 from vlgym_cards.cards import Card
 
 from vlgym.env import VLEnv
-from vlgym.errors import UserError
 
 Build = Callable[..., VLEnv]
 SMALL = ["C2", "D2", "H3", "SA", "CA", "DA", "H2", "S3", "HA", "CA", "DA", "SA", "HA", "CA"]  # 21 at most
@@ -81,10 +80,3 @@ def test_every_card_of_a_hand_can_be_read_in_the_picture(make_env: Build) -> Non
                 env.player[place] = other
                 assert (env.image() != base).any(axis=2).sum() >= 30, f"card {place + 1} of {count} does not show"
             env.player[place] = card
-
-
-def test_bad_options_are_named(make_env: Build) -> None:
-    env = make_env("Blackjack")
-    for options in ({"player": ["H5"]}, {"player": ["HK", "SK", "D2"]}, {"dealer": ["H5", "X7"]}, {"player": 17}):
-        with pytest.raises(UserError):
-            env.reset(seed=0, options=options)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from vlgym.env import VLEnv
-from vlgym.errors import UserError
 
 Build = Callable[..., VLEnv]
 
@@ -81,13 +80,3 @@ def test_the_numbers_are_in_the_picture_only(make_env: Build) -> None:
             texts.add(observation["text"])
             pictures.add(observation["image"].tobytes())
     assert (len(texts), len(pictures)) == (1, 30)
-
-
-def test_bad_arguments_and_options_are_named(make_env: Build) -> None:
-    for arguments in ({"max_position": 1}, {"max_position": 100}, {"max_position": "5"}, {"compat": "gym"}):
-        with pytest.raises(UserError, match=next(iter(arguments))):
-            make_env("NumberLine", **arguments)
-    env = make_env("NumberLine")
-    for options in ({"target": 3}, {"current": 3, "target": 3}, {"current": -1, "target": 3}):
-        with pytest.raises(UserError, match="reset option"):
-            env.reset(seed=0, options=options)

@@ -54,21 +54,6 @@ def test_a_red_ring_marks_the_player_and_a_white_one_the_owner_if_another(snapsh
     assert near(mine, painter, (0.5, 0.0), WHITE, 1.5) > near(mine, painter, (0.6, -0.3), WHITE, 1.5) + 20
 
 
-def test_numbers_score_time_and_sticky_commands_change_the_picture(snapshot: Make) -> None:
-    painter = PitchPainter(336, 448)
-    now = snapshot()
-    plain = draw(painter, now)
-    bar = plain[: painter.bar]
-    for other in (
-        painter.draw(now, frame_limit=400, sprint=True, dribble=False),
-        painter.draw(now, frame_limit=400, sprint=False, dribble=True),
-        draw(painter, snapshot(frame=99)),
-        draw(painter, snapshot(score=(1, 0))),
-    ):
-        assert not np.array_equal(bar, other[: painter.bar])
-    assert np.array_equal(plain, draw(painter, now))
-
-
 def test_the_camera_shows_the_pitch_and_is_reproducible(tmp_path: Path) -> None:
     """Another process films, so that this one keeps a small engine."""
     code = (

@@ -85,19 +85,6 @@ def test_the_box_is_not_in_the_first_picture(make: Callable) -> None:
     assert any(seen), "who turns round sees it"
 
 
-@pytest.mark.parametrize(
-    ("wrong", "named"),
-    [
-        ({"min_bearing": 171}, "min_bearing"),
-        ({"min_distance": -1}, "min_distance"),
-        ({"min_bearing": True}, "min_bearing"),
-    ],
-)
-def test_a_rule_out_of_range_is_refused(make: Callable, wrong: dict[str, Any], named: str) -> None:
-    with pytest.raises(UserError, match=named):
-        make("OneRoom-v1", **wrong)
-
-
 def test_a_rule_that_no_room_can_meet_is_said_and_the_world_stays_usable(
     make: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:

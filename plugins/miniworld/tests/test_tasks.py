@@ -182,14 +182,3 @@ def test_domain_randomisation_changes_the_picture_and_the_steps_and_sign_refuses
     random.close()
     with pytest.raises(UserError, match="leave domain_rand=False"):
         make("Sign", domain_rand=True)
-
-
-def test_a_closed_environment_opens_again_at_the_next_reset():
-    env = make("OneRoom")
-    first = env.reset(seed=0)[0]["image"]
-    env.close()
-    env.close()
-    with pytest.raises(UserError, match="call reset"):
-        env.world  # noqa: B018
-    assert np.array_equal(env.reset(seed=0)[0]["image"], first)
-    env.close()

@@ -14,7 +14,7 @@ import chess
 import numpy as np
 import pytest
 from vlgym_pettingzoo import stockfish
-from vlgym_pettingzoo.chess_positions import GROUPS, draw_position, solve_pawn_ending
+from vlgym_pettingzoo.chess_positions import draw_position, solve_pawn_ending
 from vlgym_pettingzoo.stockfish import STOCKFISH
 
 import vlgym
@@ -96,19 +96,6 @@ def test_moves_are_read_in_both_notations_and_nothing_else_is(said: str, meant: 
     assert table.game.match_move(said, 0) == meant
 
 
-def test_one_seat_reads_standard_notation_and_a_wrong_reply_is_a_random_move_that_wins_nothing() -> None:
-    env = vlgym.make(CHESS, opponents="random", endings="KRvK")
-    env.reset(seed=1)
-    uci = env.legal_actions()[0]
-    info = env.step(f"<action>{env.board.san(chess.Move.from_uci(uci))}</action>")[4]
-    assert (info["invalid_action"], info["vlgym"]["actions"]) == (False, [uci])
-    for reply in ("", "<action>Qh9</action>", "<action>0000</action>", "{" * 5000):
-        info = env.step(reply)[4]
-        assert info["invalid_action"]
-        assert len(info["vlgym"]["actions"]) == 1
-    env.close()
-
-
 def test_the_pawn_table_has_the_wins_that_are_known() -> None:
     wins = solve_pawn_ending()
     files = [square for square in range(64) if square % 8 < 4]
@@ -146,15 +133,6 @@ def test_positions_are_legal_quiet_of_the_named_men_and_of_both_colours(ending: 
     assert min(movers.values()) >= 4
 
 
-def test_the_endings_that_are_asked_for_are_played() -> None:
-    env = vlgym.make(CHESS, endings=["KQvK", "hard"], opponents="random", seat=1)
-    assert {env.reset(seed=seed)[1]["ending"] for seed in range(20)} == {"KQvK", "KBNvK"}
-    assert len(vlgym.make(CHESS, endings="won, KQvK", opponents="random").endings) == len(GROUPS["won"])
-    for wrong, told in (("KQK", "is not one of"), ("", "is not one of"), ([], "must be names"), ([3], "must be")):
-        with pytest.raises(UserError, match=told):
-            vlgym.make(CHESS, endings=wrong)
-
-
 def test_stockfish_answers_the_same_for_the_same_game_whatever_it_did_before() -> None:
     boards = [draw_position("KRPvKR", np.random.default_rng(seed)) for seed in range(3)]
     first = [STOCKFISH.choose(STOCKFISH, board, 3000) for board in boards]
@@ -170,20 +148,6 @@ def test_the_oracle_takes_a_mate_and_says_what_it_sees() -> None:
     table = at("7k/8/6K1/8/8/8/8/R7 w - - 0 1")
     assert table.game.advise(0) == table.game.search(0) == "a1a8"
     assert "White has Kg6 Ra1, black has Kh8; Ra8#" in (table.solve(0) or "")
-
-
-def test_a_state_comes_back_without_asking_an_opponent(monkeypatch: pytest.MonkeyPatch) -> None:
-    env = vlgym.make(CHESS, endings="KQvKR")
-    env.reset(seed=3)
-    for _ in range(3):
-        env.step(env.solve() or "")
-    state, fen = env.get_state(), env.board.fen()
-    monkeypatch.setattr(STOCKFISH, "choose", lambda *args: pytest.fail("asked"))
-    other = vlgym.make(CHESS, endings="KQvKR")
-    observation, _ = other.set_state(state)
-    assert other.board.fen() == fen
-    assert [move.uci() for move in other.board.move_stack] == [move.uci() for move in env.board.move_stack]
-    assert np.array_equal(observation["image"], env.image())
 
 
 def test_one_engine_serves_all_games_and_ends_with_the_last_of_them() -> None:

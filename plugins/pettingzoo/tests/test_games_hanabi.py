@@ -64,11 +64,11 @@ def test_a_hint_names_its_player_and_tells_that_player_alone(players: int) -> No
         assert seat == target or set(told) == {"XX"}
 
 
-@pytest.mark.parametrize("players", [5, pytest.param(3, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("players", [3, pytest.param(5, marks=pytest.mark.exhaustive)])
 def test_the_checks_of_games_pass_with_more_players(players: int) -> None:
     subject = Subject(get_registry().get(HANABI), {"players": players, "image_size": SMALL})
     assert "in reverse order" in check_symmetry(subject)
-    changed, states = (int(word) for word in find_leaks(subject, 2).split() if word.isdigit())
+    changed, states = (int(word) for word in find_leaks(subject, 1).split() if word.isdigit())
     assert changed >= states / 3
 
 

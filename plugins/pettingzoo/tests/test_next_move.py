@@ -9,7 +9,6 @@ import pytest
 from vlgym_pettingzoo.plugin import NEXT_MOVE, VS_BENCH
 
 import vlgym
-from vlgym.errors import UserError
 from vlgym.evaluation.plan import plan_suite
 
 
@@ -54,10 +53,3 @@ def test_the_suite_plays_every_game_and_asks_about_every_game(tmp_path: Path):
     assert sorted(played) == sorted(spec.id for spec in VS_BENCH)
     assert sorted(item["game"] for item in asked.items) == sorted(played)
     assert not any(part.changed for part in parts if part.env_id != NEXT_MOVE.id)  # so that returns are normalised
-
-
-def test_a_game_that_is_none_is_one_clear_line():
-    for game in ("vlgym/NumberLine-v1", "vlgym/NextMove-v0", "vlgym/Nothing-v0", 3):
-        with pytest.raises(UserError) as error:
-            vlgym.make(NEXT_MOVE.id, game=game)
-        assert "\n" not in str(error.value).split("Did you mean")[0]

@@ -9,7 +9,7 @@ from vlgym_sokoban.deadlocks import DEAD, Warehouse, to_mask
 from vlgym_sokoban.feasibility import Feasibility
 from vlgym_sokoban.generator import LevelGenerator, RoomSize
 from vlgym_sokoban.level import DIRECTIONS, Level
-from vlgym_sokoban.solver import SOLVED, UNKNOWN, UNSOLVABLE, replay, solve
+from vlgym_sokoban.solver import SOLVED, UNKNOWN, replay, solve
 
 Position = tuple[int, frozenset[int]]
 
@@ -82,22 +82,6 @@ def test_solvability_is_exact_in_small_rooms_and_deadlocks_are_never_wrong(rooms
             lost += not solvable
     assert lost > 300
     assert caught > 0.6 * lost
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        ["######", "#$  .#", "# @  #", "######"],  # in a corner
-        ["#######", "#  $$ #", "#     #", "#. @ .#", "#######"],  # two side by side along a wall
-        ["#######", "#     #", "# $$  #", "# $$@ #", "# ....#", "#######"],  # a block of four
-        ["#######", "#  $  #", "#  @  #", "#  .  #", "#######"],  # along a wall without a target
-    ],
-)
-def test_dead_positions_are_recognised_without_search(rows: list[str]) -> None:
-    level = Level.from_rows(rows)
-    found = solve(level)
-    assert found.status == UNSOLVABLE
-    assert found.nodes == 0
 
 
 def test_a_block_of_four_on_targets_is_no_dead_lock() -> None:

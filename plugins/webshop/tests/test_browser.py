@@ -69,13 +69,13 @@ def test_a_page_fetched_into_the_open_document_looks_like_one_navigated_to(servi
 
 def test_every_element_really_clicked_leads_where_the_rules_say(services: Services, shop: Shop) -> None:
     driver = services.browser().driver()
-    for goal, page in pages(shop)[1:5]:
+    for goal, page in pages(shop)[1:4:2]:
         driver.get(services.url(CONFIG, goal, page))
         found = [
             element.get_attribute("data-click") for element in driver.find_elements("css selector", "[data-click]")
         ]
         assert sorted(found) == sorted(shop.rules.clickables(page))
-        for name in found[:2] + found[-3:]:
+        for name in found[:2] + found[-2:]:
             driver.get(services.url(CONFIG, goal, page))
             element = driver.find_element("css selector", f'[data-click="{name}"]')
             radio = element.tag_name == "input"

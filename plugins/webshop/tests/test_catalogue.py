@@ -94,14 +94,6 @@ def test_two_processes_that_want_a_new_catalogue_at_once_get_the_same_complete_o
     assert len(leftovers) == 1
 
 
-def test_published_search_shortcuts_list_category_query_and_attribute(shop: Shop) -> None:
-    queries = {shop.catalogue.product(asin).query for asin in shop.search("<q> area rugs")}  # type: ignore[union-attr]
-    assert queries == {"area rugs"}
-    assert len(shop.search("<c> beauty")) == 50
-    for asin in shop.search("<a> noise cancelling"):
-        assert "noise cancelling" in shop.catalogue.product(asin).attributes  # type: ignore[union-attr]
-
-
 def test_a_damaged_cached_catalogue_is_named_with_its_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLGYM_CACHE", str(tmp_path))
     source = CatalogueSource(products=100)

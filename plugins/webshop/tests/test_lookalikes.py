@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,9 @@ from vlgym_webshop.catalogue.lookalikes import (
 )
 from vlgym_webshop.catalogue.records import Goal, Product
 from vlgym_webshop.catalogue.taxonomy import load_taxonomy
-from vlgym_webshop.oracle import best_query, plan_action
 from vlgym_webshop.reward import score_purchase
 from vlgym_webshop.services import Services
-from vlgym_webshop.session import ITEM, RESULTS, Page
-from vlgym_webshop.suggestion import suggest_search
+from vlgym_webshop.session import ITEM, Page
 
 from vlgym.making import make
 from vlgym.seeding import episode_seed
@@ -119,22 +116,3 @@ def test_no_legal_action_is_a_ready_made_search_or_the_value_of_an_option(env: A
     assert not info["invalid_action"]
     assert values[0] in dict(env.page.options).values()
     assert do(env, "click[no such value]")[4]["invalid_action"]
-
-
-def test_the_oracle_takes_the_search_that_lists_the_wanted_one_earliest() -> None:
-    """It went back and forth between the same two pages where the first search listed it on the fifth."""
-    goal = next(iter(generate_lookalike_goals(PRODUCTS)))
-    product = generate_lookalike(next(i for i in range(PRODUCTS) if generate_lookalike(i).asin == goal.asin))
-    fillers = [f"B{number:09d}" for number in range(60)]
-
-    def search(query: str) -> list[str]:
-        first = 43 if query == suggest_search(goal.instruction) else 11
-        return [*fillers[:first], goal.asin, *fillers[first:]][:50]
-
-    shop: Any = SimpleNamespace(search=search, catalogue=SimpleNamespace(product=lambda asin: product))
-    query = best_query(shop, goal)
-    assert query is not None
-    assert query != suggest_search(goal.instruction)
-    assert plan_action(shop, goal, Page(RESULTS, query)) == "click[next >]"
-    assert plan_action(shop, goal, Page(RESULTS, query, 2)) == f"click[{goal.asin.lower()}]"
-    assert plan_action(shop, goal, Page(RESULTS, suggest_search(goal.instruction))) == "click[back to search]"

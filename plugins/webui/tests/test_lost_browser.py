@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
-from pathlib import Path
 
 import psutil
 import pytest
@@ -15,9 +13,6 @@ from vlgym_webui.project import load_project
 from vlgym_webui.studio import Evaluation, Studio
 
 from vlgym.browser.chromium import BrowserPool
-
-sys.path.insert(0, str(Path(__file__).parent))
-from browser_processes import find
 
 PROJECT = load_project("tabs")
 _TARGETS = Studio()._targets
@@ -51,7 +46,7 @@ def test_a_driver_lost_while_a_page_is_rendered_changes_nothing(studio: Studio) 
     code = {"index.html": "<h1>Words</h1>"}
     undisturbed = seen(Studio(studio.pool).evaluate(PROJECT, code))
     with studio.pool.borrow() as browser:
-        driver = find(browser, "chromedriver --port").pid
+        driver = browser.process.pid
     killer = threading.Timer(0.2, os.kill, (driver, signal.SIGKILL))
     killer.start()
     assert seen(studio.evaluate(PROJECT, code)) == undisturbed
