@@ -9,7 +9,7 @@ import pytest
 from toys import Coin, Walk, make_walk
 
 from vlgym.errors import UserError
-from vlgym.reset_options import ResetOption, describe_options, one_of, whole_number
+from vlgym.reset_options import ResetOption, one_of, whole_number
 
 RIGHT = "<action>right</action>"
 
@@ -112,4 +112,3 @@ def test_a_choice_names_the_nearest_and_a_reader_may_say_why_or_only_that() -> N
         env.reset(options={"side": "rihgt"})
     with pytest.raises(UserError, match=r"reset option size='big' must be a number\."):
         env.reset(options={"size": "big"})
-    assert describe_options(env.reset_options) == "`side`: where (one of left, right); `size`: how large (a number)"

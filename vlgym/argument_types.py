@@ -32,8 +32,8 @@ def check_argument_types(env_id: str, cls: type, arguments: Mapping[str, Any]) -
         if "__init__" in vars(base) and base is not object:
             hints |= _read_hints(vars(base)["__init__"])
     for name, value in arguments.items():
-        if name in hints and not _fits(value, hints[name]):
-            raise UserError(f"{env_id}: {name}={value!r} must be {_describe(hints[name])}.")
+        if name in hints and not fits(value, hints[name]):
+            raise UserError(f"{env_id}: {name}={value!r} must be {describe(hints[name])}.")
 
 
 def _read_hints(function: Any) -> dict[str, Any]:
@@ -44,18 +44,20 @@ def _read_hints(function: Any) -> dict[str, Any]:
         return {}
 
 
-def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value may stand where `hint` is annotated. Lists stand for tuples and texts for paths, as JSON has
-    neither; an annotation that says nothing here fits everything."""
+def fits(value: Any, hint: Any) -> bool:
+    """Return whether a value may stand where `hint` is annotated.
+
+    Lists stand for tuples and texts for paths, as JSON has neither; an annotation that says nothing here fits all.
+    """
     kind, inner = typing.get_origin(hint), typing.get_args(hint)
     if kind in (typing.Union, types.UnionType):
-        return any(_fits(value, part) for part in inner)
+        return any(fits(value, part) for part in inner)
     if kind is typing.Literal:
         return value in inner
     if kind is tuple and Ellipsis not in inner:
-        return isinstance(value, (list, tuple)) and len(value) == len(inner) and all(map(_fits, value, inner))
+        return isinstance(value, (list, tuple)) and len(value) == len(inner) and all(map(fits, value, inner))
     if kind in (list, tuple, collections.abc.Sequence, collections.abc.Iterable):
-        return isinstance(value, (list, tuple)) and all(_fits(part, inner[0]) for part in value)
+        return isinstance(value, (list, tuple)) and all(fits(part, inner[0]) for part in value)
     if hint in (int, float):
         return isinstance(value, numbers.Integral if hint is int else numbers.Real) and not isinstance(value, bool)
     if isinstance(hint, type) and issubclass(hint, os.PathLike):
@@ -66,7 +68,8 @@ def _fits(value: Any, hint: Any) -> bool:
         return True
 
 
-def _describe(hint: Any) -> str:
+def describe(hint: Any) -> str:
+    """Return an annotation as it is written."""
     return hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "").replace("collections.abc.", "")
 
 

@@ -99,11 +99,6 @@ def plain_options(given: Any) -> dict[str, Any]:
     return {name: value.item() if isinstance(value, np.generic) else value for name, value in (given or {}).items()}
 
 
-def describe_options(declared: Mapping[str, ResetOption]) -> str:
-    """The options in one line, for cards and pages; empty where there are none."""
-    return "; ".join(f"`{name}`: {option.meaning} ({option.valid})" for name, option in declared.items())
-
-
 def _explain(name: str, value: Any, text: str) -> str:
     begun = f"{name}={value!r}"
     return (

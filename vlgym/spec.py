@@ -5,13 +5,16 @@ A plugin's `plugin.py` states it as a literal; nothing else repeats it. `docs/wr
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import re
+import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from .argument_types import describe, fits
 from .errors import SpecError, check_choice, is_printable, nearest
 from .probes import Probe
 from .seeding import SPLITS
@@ -103,74 +106,43 @@ class EnvSpec:
     replaced_by: str = ""
 
     def __post_init__(self) -> None:
-        match = ID_PATTERN.match(self.id) if isinstance(self.id, str) else None
-        self._require(match is not None, "id", self.id, "namespace/Name-vN, for example vlgym/OneRoom-v0")
-        self._require(
-            isinstance(self.entry_point, str) and _ENTRY_PATTERN.match(self.entry_point) is not None,
-            "entry_point", self.entry_point, "a string package.module:Class",
-        )  # fmt: skip
-        for name in ("summary", "family", "success_rule"):
+        for name, hint in _read_hints().items():
             value = getattr(self, name)
-            self._require(isinstance(value, str) and value.strip() != "", name, value, "a non-empty string")
-        self._require("\n" not in self.summary, "summary", self.summary, "one line")
-        for name in ("summary", "family", "success_rule", "skills", "references", "system_requirements"):
-            value = getattr(self, name)
-            texts = [value] if isinstance(value, str) else value if isinstance(value, (tuple, list)) else []
-            odd = any(not (is_printable(c) or c == "\n") for text in texts if isinstance(text, str) for c in text)
-            self._require(not odd, name, value, "text without control characters")
-        self._require(_is_int(self.max_turns) and self.max_turns >= 1, "max_turns", self.max_turns, "an integer >= 1")
-        for name in ("skills", "reply_styles", "planners", "splits", "system_requirements", "references"):
-            value = getattr(self, name)
-            valid = isinstance(value, (tuple, list)) and all(isinstance(item, str) for item in value)
-            self._require(valid, name, value, "a tuple of strings")
-            object.__setattr__(self, name, tuple(value))
-        self._require(bool(self.reply_styles), "reply_styles", self.reply_styles, "at least one parser name")
-        self._require(
-            bool(self.splits) and set(self.splits) <= set(SPLITS), "splits", self.splits, f"a part of {SPLITS}"
-        )
-        self._require(
-            bool(self.planners) and set(self.planners) <= set(PLANNERS), "planners", self.planners,
-            f"a part of {PLANNERS}",
-        )  # fmt: skip
-        self._require_pair("reward_range", lambda low, high: low <= high, "two numbers, low <= high")
-        self._require_pair(
-            "image_size", lambda h, w: _is_int(h) and _is_int(w) and h > 0 and w > 0, "two positive integers"
-        )
-        check_choice(f"EnvSpec {self.id!r}: field difficulty", self.difficulty, _DIFFICULTIES, SpecError)
-        check_choice(f"EnvSpec {self.id!r}: field oracle", self.oracle, _ORACLES, SpecError)
-        for name in ("oracle_success", "random_success_below"):
-            value = getattr(self, name)
-            self._require(_is_number(value) and 0 <= value <= 1, name, value, "a number in [0, 1]")
-        for name in ("prompt_version", "history_turns", "history_images"):
-            value = getattr(self, name)
-            self._require(_is_int(value) and value >= 0, name, value, "an integer >= 0")
-        episodes = self.figure_episodes
-        self._require(
-            episodes is None or (_is_int(episodes) and episodes >= 2),
-            "figure_episodes",
-            episodes,
-            "None or an integer >= 2",
-        )
-        self._require(_is_int(self.contract), "contract", self.contract, "an integer")
-        check_choice(f"EnvSpec {self.id!r}: field pictures", self.pictures, ("exact", "similar"), SpecError)
-        early = self.truncates_early
-        self._require(isinstance(early, bool), "truncates_early", early, "True or False")
-        probes = self.probes
-        listed = isinstance(probes, (tuple, list)) and all(isinstance(item, (Probe, Mapping)) for item in probes)
-        self._require(listed, "probes", probes, "a tuple of Probe")
-        read = tuple(item if isinstance(item, Probe) else Probe.from_dict(item) for item in probes)
-        object.__setattr__(self, "probes", read)
-        named = isinstance(self.blind, (tuple, list)) and all(
-            isinstance(place, str) and _ENTRY_PATTERN.match(place) for place in self.blind
-        )
+            if isinstance(value, list) and typing.get_origin(hint) is tuple:
+                value = tuple(value)
+            if name == "probes" and isinstance(value, tuple):
+                value = tuple(Probe.from_dict(item) if isinstance(item, Mapping) else item for item in value)
+            object.__setattr__(self, name, value)
+            self._require(fits(value, hint), name, describe(hint))
+        low, high = self.reward_range
         newer = self.replaced_by
-        self._require(
-            newer == "" or (isinstance(newer, str) and ID_PATTERN.match(newer) is not None and newer != self.id),
-            "replaced_by", newer, "empty or the id of another version",
-        )  # fmt: skip
-        self._require(named, "blind", self.blind, "a tuple of strings package.module:Class")
-        object.__setattr__(self, "blind", tuple(self.blind))
-        self._require(isinstance(self.kwargs, dict), "kwargs", self.kwargs, "a dict")
+        for name, fine, wanted in (
+            ("id", ID_PATTERN.match(self.id), "namespace/Name-vN, for example vlgym/OneRoom-v0"),
+            ("entry_point", _ENTRY_PATTERN.match(self.entry_point), "a string package.module:Class"),
+            ("summary", self.summary.strip() and "\n" not in self.summary, "one line"),
+            ("family", self.family.strip(), "a non-empty string"),
+            ("success_rule", self.success_rule.strip(), "a non-empty string"),
+            ("max_turns", self.max_turns >= 1, "an integer >= 1"),
+            ("reply_styles", self.reply_styles, "at least one parser name"),
+            ("splits", self.splits and set(self.splits) <= set(SPLITS), f"a part of {SPLITS}"),
+            ("planners", self.planners and set(self.planners) <= set(PLANNERS), f"a part of {PLANNERS}"),
+            ("reward_range", low <= high, "two numbers, low <= high"),
+            ("image_size", min(self.image_size) > 0, "two positive integers"),
+            ("oracle_success", 0 <= self.oracle_success <= 1, "a number in [0, 1]"),
+            ("random_success_below", 0 <= self.random_success_below <= 1, "a number in [0, 1]"),
+            ("prompt_version", self.prompt_version >= 0, "an integer >= 0"),
+            ("history_turns", self.history_turns >= 0, "an integer >= 0"),
+            ("history_images", self.history_images >= 0, "an integer >= 0"),
+            ("figure_episodes", (self.figure_episodes or 2) >= 2, "None or an integer >= 2"),
+            ("blind", all(map(_ENTRY_PATTERN.match, self.blind)), "a tuple of strings package.module:Class"),
+            ("replaced_by", not newer or (ID_PATTERN.match(newer) and newer != self.id), "the id of another version"),
+        ):
+            self._require(fine, name, wanted)
+        for name in ("summary", "family", "success_rule", "skills", "references", "system_requirements"):
+            odd = [c for text in getattr(self, name) for c in text if not (is_printable(c) or c == "\n")]
+            self._require(not odd, name, "text without control characters")
+        for name, choices in (("difficulty", _DIFFICULTIES), ("oracle", _ORACLES), ("pictures", ("exact", "similar"))):
+            check_choice(f"EnvSpec {self.id!r}: field {name}", getattr(self, name), choices, SpecError)
         try:
             json.dumps(self.kwargs)
         except TypeError as error:
@@ -231,20 +203,11 @@ class EnvSpec:
         del plain["replaced_by"]  # that there is a newer version changes nothing in this one
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
 
-    def _require(self, condition: bool, name: str, value: Any, wanted: str) -> None:
+    def _require(self, condition: Any, name: str, wanted: str) -> None:
         if not condition:
-            raise SpecError(f"EnvSpec {self.id!r}: field {name} is {value!r}, but must be {wanted}.")
-
-    def _require_pair(self, name: str, test: Any, wanted: str) -> None:
-        value = getattr(self, name)
-        valid = isinstance(value, (tuple, list)) and len(value) == 2 and all(_is_number(item) for item in value)
-        self._require(valid and test(*value), name, value, wanted)
-        object.__setattr__(self, name, tuple(value))
+            raise SpecError(f"EnvSpec {self.id!r}: field {name} is {getattr(self, name)!r}, but must be {wanted}.")
 
 
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+@functools.cache
+def _read_hints() -> dict[str, Any]:
+    return typing.get_type_hints(EnvSpec)
