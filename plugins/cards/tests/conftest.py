@@ -26,13 +26,7 @@ def make_env() -> Iterator[Callable[..., VLEnv]]:
 
 
 @pytest.fixture
-def say() -> Callable[[str], str]:
-    """Write an action in the default reply format."""
-    return lambda action: f"<action>{action}</action>"
-
-
-@pytest.fixture
-def play(say: Callable[[str], str]) -> Callable[..., tuple[list[float], bool, bool, dict[str, Any]]]:
+def play() -> Callable[..., tuple[list[float], bool, bool, dict[str, Any]]]:
     """Act through `step` until the actions or the episode end: rewards, terminated, truncated, last info."""
 
     def run(env: VLEnv, actions: list[str]) -> tuple[list[float], bool, bool, dict[str, Any]]:

@@ -57,7 +57,7 @@ def test_draws_have_the_odds_of_the_endless_deck(make_env: Build) -> None:
     assert all(count == pytest.approx(1000, abs=125) for count in counts[:9])
 
 
-def test_the_hidden_card_is_nowhere_until_the_game_is_over(make_env: Build, say: Callable[[str], str]) -> None:
+def test_the_hidden_card_is_nowhere_until_the_game_is_over(make_env: Build) -> None:
     env = make_env("Blackjack")
     seen = []
     for hidden in ("CK", "C9"):
@@ -65,7 +65,7 @@ def test_the_hidden_card_is_nowhere_until_the_game_is_over(make_env: Build, say:
         assert info["dealer"] == ["D9"]
         seen.append((observation["text"], observation["image"].tobytes(), info))
     assert seen[0] == seen[1]
-    observation, *_, info = env.step(say("stand"))
+    observation, *_, info = env.step("<action>stand</action>")
     assert info["dealer"] == ["D9", "C9"]
     before = np.frombuffer(seen[0][1], np.uint8).reshape(300, 300, 3)
     assert (observation["image"] != before)[26:124, 79:149].any()

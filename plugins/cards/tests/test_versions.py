@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from vlgym_cards.blind import EZPointsTries, NumberLineScript
+from vlgym_cards.cards import Card
 from vlgym_cards.ez_points import PAIRS, partners
 
+from vlgym.blind import BlindPlayer
 from vlgym.making import make
 
 Play = Callable[..., Any]
@@ -66,9 +70,32 @@ def test_one_refusal_loses_strict_success_only(play: Play) -> None:
 def test_the_balanced_hands_are_all_pairs_that_the_published_rule_deals() -> None:
     dealt = {tuple(sorted((min(rank, 10), other))) for rank in range(2, 14) for other in partners(min(rank, 10))}
     assert dealt == {tuple(sorted(pair)) for pair in PAIRS}
-    env: Any = make("vlgym/EZPoints-v1", image_size=(16, 16))
-    counts = dict.fromkeys(map(tuple, map(sorted, PAIRS)), 0)
-    for seed in range(700):
-        env.reset(seed=seed)
-        counts[tuple(sorted(env.numbers))] += 1
-    assert all(65 <= count <= 140 for count in counts.values())
+
+
+def play_blind(env_id: str, player: BlindPlayer, options: dict[str, Any]) -> tuple[float, bool]:
+    """Return and success of one episode, in which the player is told the text and the legal actions alone."""
+    env = make(env_id, image_size=(16, 16))
+    observation, info = env.reset(seed=0, options=options)
+    ended = False
+    while not ended:
+        action = player.choose(observation["text"], tuple(info["vlgym"]["legal_actions"]))
+        observation, _, terminated, truncated, info = env.step(env.parser.format([action]))
+        ended = terminated or truncated
+    return env.episode_return, info["success"]
+
+
+def test_blind_players_earn_what_was_computed_for_all_starts() -> None:
+    starts = [(c, t if t != c else (t + 1) % 5) for t in range(6) for c in range(6)]
+    line = [
+        play_blind("vlgym/NumberLine-v0", NumberLineScript(random.Random(0)), {"current": c, "target": t})[0]
+        for c, t in starts
+    ]
+    assert sum(line) / 36 == pytest.approx(-0.917, abs=0.0005)
+    published = balanced = 0.0
+    for pair in map(sorted, PAIRS):
+        options = {"cards": [f"{suit}{Card(value, 'H').symbol}" for suit, value in zip("HS", pair, strict=True)]}
+        won = [play_blind(f"vlgym/EZPoints-{v}", EZPointsTries(random.Random(0)), options)[1] for v in ("v0", "v1")]
+        ranks = [(rank, other) for rank in range(2, 14) for other in partners(min(rank, 10))]
+        weights = [1 / 12 / len(partners(min(r, 10))) for r, other in ranks if sorted((min(r, 10), other)) == pair]
+        published, balanced = published + sum(weights) * won[0], balanced + won[1] / len(PAIRS)
+    assert (published, balanced) == pytest.approx((0.792, 2 / 7), abs=0.0005)
