@@ -56,12 +56,6 @@ def test_a_situation_fits_its_region_and_category() -> None:
         assert (*ends, scenario.offsides) == (True, True, True, False), name
 
 
-def test_no_two_situations_are_alike() -> None:
-    starts = {tuple(places(get_scenario(name), "left").ravel()) for name in MAGEBENCH}
-    titles = {get_scenario(name).title for name in MAGEBENCH if name[3] == "R"}
-    assert (len(starts), len(titles)) == (108, 36)
-
-
 def test_the_situations_are_what_the_script_writes(tmp_path: Path) -> None:
     script = runpy.run_path(str(Path(__file__).parents[1] / "scripts" / "make_scenarios.py"))
     script["write"](tmp_path)
