@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from toys import Coin, Walk, make_spec
 
@@ -465,7 +465,6 @@ DATA = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
 @given(DATA)
 def test_what_is_packed_arrives_with_its_types(data: Any) -> None:
     (found,) = wire.split(wire.join([wire.pack(data)]))
@@ -482,7 +481,6 @@ def test_objects_do_not_travel(value: Any) -> None:
 FRAME = wire.join([wire.pack({"a": (1, np.arange(3)), "b": {2: "x"}})])
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=40) | st.tuples(st.integers(0, len(FRAME) - 1), st.integers(0, 255)))
 def test_nonsense_raises_nothing_else(damage: Any) -> None:
     frame = bytearray(FRAME)

@@ -158,7 +158,7 @@ def test_a_state_is_restored_without_asking_the_opponents_again() -> None:
 
 WRONG = [
     ({"seat": 5}, "seat=5: vlgym/Nim-v0 has the seats 0, 1."),
-    ({"seat": True}, "seat=True must be an integer"),
+    ({"seat": True}, "seat=True must be int"),
     ({"opponents": "strongest"}, "opponents='strongest' is not one of random, oracle, search."),
     ({"opponents": {1: "random"}}, "opponents={...} names seats, so say which is yours"),
     ({"seat": 0, "opponents": {2: "random"}}, "opponents: seat=2: vlgym/Nim-v0 has the seats 0, 1."),
