@@ -142,7 +142,7 @@ def test_a_killed_process_is_replaced_and_leaves_nothing_behind(services: Servic
 def test_a_hanging_browser_is_replaced_after_the_time_limit(services: Services, shop: Shop) -> None:
     browser = Browser(services.serve)  # before and after, a browser may take its time on a busy machine
     browser.photograph(services.url(CONFIG, *pages(shop)[0]), VIEWPORT)
-    browser.driver().command_executor.client_config.timeout = 6.0  # type: ignore[union-attr]  # as page_seconds=1 sets it
+    browser.driver().command_executor.client_config.timeout = 3.0  # type: ignore[union-attr]
     family = browser.processes()
     for process in family[1:]:
         os.kill(process, signal.SIGSTOP)

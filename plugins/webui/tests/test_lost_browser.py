@@ -62,18 +62,14 @@ class Mortal(Browser):
         return super()._open(viewport)
 
 
-def test_a_page_that_no_browser_survives_fails_after_three_and_is_not_remembered() -> None:
-    pool: BrowserPool[Browser] = BrowserPool(Mortal)
-    studio = Studio(pool)
-    living = Studio(BrowserPool(Browser))
-    studio._targets = living._targets = _TARGETS
+def test_a_page_that_no_browser_survives_fails_after_three_and_is_not_remembered(studio: Studio) -> None:
+    living, mortal = studio.pool, BrowserPool(Mortal)
+    studio.pool = mortal
     try:
-        living.target(PROJECT)
         evaluation = studio.evaluate(PROJECT, PROJECT.code())
         assert (evaluation.report.score, evaluation.failure) == (0, "crash")
-        assert (pool.started, pool.lost) == (3, 3)
-        studio.pool = living.pool
+        assert (mortal.started, mortal.lost) == (3, 3)
+        studio.pool = living
         assert studio.evaluate(PROJECT, PROJECT.code()).report.score == pytest.approx(100)
     finally:
-        pool.close()
-        living.pool.close()
+        mortal.close()
