@@ -61,10 +61,12 @@ def test_the_command_writes_one_table_best_first_and_refuses_what_does_not_belon
     ]
     assert "1.00 [1.00, 1.00]" in rows[2]
     assert "<script" not in page.read_text()
-    page.unlink()
     change_part(results / "oracle", prompt_hash="0123")
-    assert main([*command, "--html", str(page)]) == 2
+    assert main([*command, "--html", str(page)]) == 0
     assert f"oracle {WALK} was played with another prompt (0123)" in capsys.readouterr().err
+    assert "oracle</td>" not in page.read_text()
+    page.unlink()
+    assert main(["compare", str(results / "oracle"), "--html", str(page)]) == 2
     assert not page.exists()
 
 

@@ -34,7 +34,8 @@ def compare(
 ) -> None:
     """Compare runs on the episodes that they share: differences with intervals, McNemar's test, and who won which."""
     if html is not None:
-        write_table(folders, html)
+        for line in write_table(folders, html):
+            open_console(stderr=True).print(f"refused: {line}", soft_wrap=True)
         open_console().print(f"written: {html}", soft_wrap=True)
         return
     found = compare_runs(folders)

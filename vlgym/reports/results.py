@@ -29,11 +29,12 @@ from .writing import REPORT
 SPLIT = "test"
 
 
-def write_table(folders: Sequence[Path], path: Path) -> None:
-    """Write a page with one table of all parts of the runs whose pictures were shown.
+def write_table(folders: Sequence[Path], path: Path) -> list[str]:
+    """Write a page with one table of all parts of the runs whose pictures were shown; return a line for each run that
+    may not stand in it, with the reason.
 
     Raises:
-        UserError: a run may not stand in the table; the message says which and why.
+        UserError: no run may stand in the table.
         NotInstalledError: scipy or jinja2 is missing.
     """
     check_writable("--html", path)
@@ -43,10 +44,11 @@ def write_table(folders: Sequence[Path], path: Path) -> None:
             reports.append((folder.resolve().name, read_result(folder)))
         except VlgymError as error:
             refused.append(f"{folder} {error}")
-    if refused:
-        raise UserError(f"Not written: {'; '.join(refused)}")
+    if not reports:
+        raise UserError(f"No run may stand in the table: {'; '.join(refused)}")
     headers, rows = list_results(reports)
     write_whole(path, render("results.html", headers=headers, rows=rows))
+    return refused
 
 
 def read_result(folder: Path) -> dict[str, Any]:
