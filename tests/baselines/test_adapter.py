@@ -17,7 +17,7 @@ from baselines import vldac
 from baselines.engine.engine import Engine
 from baselines.models.adapter import CONFIG, WEIGHTS, export_adapter
 from baselines.models.load import FAMILIES, load_family
-from baselines.models.lora import LoraOptions, add_adapters, export_merged, trainable_parameters
+from baselines.models.lora import LoraOptions, add_adapters, trainable_parameters
 from baselines.policies.make import make_policy
 from vlgym.errors import UserError
 
@@ -144,16 +144,3 @@ def test_adapters_in_a_pickle_are_refused_and_their_tensors_are_not_read(model_f
         (folder / name).unlink()
     with pytest.raises(UserError, match=rf"{WEIGHTS} is missing\. Save the adapters again, as safetensors"):
         load_family(str(folder))
-
-
-def test_adapters_are_written_over_older_ones_and_over_nothing_else(model_folder, tmp_path):
-    base = str(model_folder("qwen2_vl"))
-    family = learnt(load_family(base), LoraOptions(rank=2))
-    for _ in range(2):
-        export_adapter(family, tmp_path / "adapter", base)
-    model = export_merged(family, tmp_path / "model")
-    for folder in (model, tmp_path):
-        with pytest.raises(UserError, match="no adapter's"):
-            export_adapter(family, folder, base)
-    with pytest.raises(UserError, match="no adapters"):
-        replace(LORA, lora=LoraOptions(), export_adapter=tmp_path / "x").resolve()

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 
 import pytest
 import torch
-from safetensors.torch import load_file
 from samples import messages, picture
-from stage import ENV, SMALL, on_stage
+from stage import SMALL, assert_same_end, on_stage
 
-from baselines import grpo, loop, rl4vlm, vldac
+from baselines import loop, vldac
 from baselines.engine.policy import Sample
 from baselines.learning import losses
 from baselines.learning.optimizers import Metrics
+from baselines.learning.rewards import RewardOptions
 from baselines.learning.spans import action_mask
-from baselines.runs.checkpoint import checkpoints
-from baselines.runs.logs import read_rows
-from vlgym.errors import UserError
-from vlgym.seeding import episode_seed
+from baselines.learning.warm_start import WarmConfig
 
 # -- spans --
 
@@ -30,14 +26,7 @@ def sample_of(family, text: str) -> Sample:
     return Sample(family.encode(messages(picture(1), "?")), ids, torch.zeros(len(ids)), torch.zeros(128), False)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I see 3, the target is 5. <action>+</action>",
-        '{"thoughts": "größer \u2192 \u4e2d", "action": "+"}',
-        "+",
-    ],
-)
+@pytest.mark.parametrize("text", ['{"thoughts": "größer \u2192 \u4e2d", "action": "+"}', "+"])
 def test_the_action_begins_with_the_token_that_holds_its_first_character_and_lasts_to_the_end_of_turn(family, text):
     sample, at = sample_of(family, text), text.index("+")
     mask = action_mask(family, [sample], [(at, at + 1)], len(sample.ids) + 2)[0]
@@ -66,12 +55,6 @@ def test_tokens_are_counted_as_by_decoding_every_beginning(family):
 
 
 # -- RL4VLM --
-
-
-def test_rl4vlm_is_vldac_with_its_own_defaults():
-    config = rl4vlm.Config().resolve()
-    assert (config.policy_loss, config.kl_coef, config.value_warmup, config.stop_gradient) == ("step", 0.0, 0, False)
-    assert rl4vlm.train is vldac.train
 
 
 def test_rl4vlms_loss_weighs_thoughts_by_lambda():
@@ -128,16 +111,6 @@ def test_every_step_of_an_episode_has_the_episodes_advantage_and_groups_sum_to_z
     assert sorted(row for unit in batch.units for row in unit) == list(range(len(batch.samples)))
 
 
-def test_the_environments_seed_depends_on_the_group_alone():
-    learner = on_stage(loop, num_envs=4, group=2)
-    seen: list[int] = []
-    for env in learner.collector.envs:
-        reset = env.reset
-        env.reset = lambda seed=None, options=None, reset=reset: (seen.append(seed), reset(seed=seed))[1]
-    learner.collect()
-    assert seen == [episode_seed(ENV, "train", n) for n in (0, 0, 1, 1)]
-
-
 def test_returns_are_discounted_within_an_episode():
     learner = on_stage(loop, num_envs=2, group=2, gamma=0.5, invalid_penalty=1.0)
     for env in learner.collector.envs:
@@ -145,18 +118,6 @@ def test_returns_are_discounted_within_an_episode():
     batch, row = learner.collect()  # an untrained model is never readable: -1 each turn, and 0.5 more in training
     assert batch.returns.tolist() == [-1.5 * (1 + 0.5 + 0.25)] * 6
     assert row["episode/return"] == -3.0
-
-
-def test_every_token_of_an_episode_counts_alike():
-    learner = on_stage(loop, num_envs=2, group=2)
-    batch, _ = learner.collect()
-    batch.advantages[:] = 1.0
-    sums = []
-    learner.policy_step = lambda batch, rows, weights, metrics: sums.append(float(weights[rows].sum()))
-    learner.learn(batch, 1)
-    assert sums == pytest.approx([1.0, 1.0])  # both episodes are in the one minibatch of each epoch
-    tokens = batch.mask[batch.units[0]].sum(-1)
-    assert loop.token_shares(batch)[batch.units[0]].tolist() == pytest.approx((tokens / tokens.sum()).tolist())
 
 
 def test_loop_leaves_out_episodes_without_an_advantage_and_grpo_keeps_them():
@@ -177,55 +138,21 @@ def test_grpos_advantages_are_divided_by_the_groups_deviation():
         losses.group_relative(torch.zeros(3, 1))
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [({"group": 1}, "--group 1"), ({"num_envs": 5}, "evenly over 2 groups"), ({"double_buffer": True}, "leave it out")],
-)
-def test_options_that_make_no_groups_are_refused(change, words):
-    with pytest.raises(UserError, match=words):
-        loop.Config(**{**SMALL, "group": 2, **change}).resolve()
-
-
 # -- all --
 
 
-@pytest.mark.parametrize(
-    ("learner", "more"),
-    [
-        (rl4vlm, {"reward": replace(vldac.Config().reward, normalise=True)}),
-        (loop, {"group": 2, "kl_coef": 0.05}),
-        (grpo, {"group": 2}),
-    ],
-)
-def test_two_updates_equal_one_and_a_resumed_one_bit_for_bit(tmp_path, learner, more):
-    config = learner.Config(**{**SMALL, "updates": 2, "invalid_penalty": 0.1, **more})
-    learner.train(replace(config, out=tmp_path / "stopped", updates=1, final_lr=1.0, lr=3e-4))
-    learner.train(replace(config, out=tmp_path / "whole", updates=2, final_lr=1.0, lr=3e-4))
-    learner.train(learner.Config(out=tmp_path / "stopped", resume=True, updates=2))
-    first, second = (checkpoints(tmp_path / name / "checkpoints")[-1] for name in ("whole", "stopped"))
-    a, b = load_file(first / "tensors.safetensors"), load_file(second / "tensors.safetensors")
-    assert a.keys() == b.keys()
-    assert all(torch.equal(a[name], b[name]) for name in a)
-    states = [json.loads((folder / "state.json").read_text()) for folder in (first, second)]
-    assert states[0]["collectors"] == states[1]["collectors"]
-    assert (
-        states[0]["env_steps"] == states[1]["env_steps"] == read_rows(tmp_path / "whole" / "log.jsonl")[-1]["env_steps"]
+def test_two_updates_equal_one_and_a_resumed_one_bit_for_bit(tmp_path):
+    config = loop.Config(
+        **{**SMALL, "updates": 2, "eval_episodes": 0, "invalid_penalty": 0.1, "group": 2, "kl_coef": 0.05}
     )
+    config = replace(config, reward=RewardOptions(normalise=True), final_lr=1.0)
+    loop.train(replace(config, out=tmp_path / "stopped", updates=1))
+    loop.train(replace(config, out=tmp_path / "whole"))
+    loop.train(loop.Config(out=tmp_path / "stopped", resume=True, updates=2))
+    assert_same_end(tmp_path / "whole", tmp_path / "stopped")
 
 
 def test_a_budget_in_environment_steps_ends_the_run(tmp_path):
-    config = vldac.Config(**{**SMALL, "updates": 50, "eval_episodes": 0})
+    config = vldac.Config(**{**SMALL, "updates": 50, "eval_episodes": 0, "warm": WarmConfig(steps=0)})
     state = vldac.train(replace(config, env_steps=20, out=tmp_path / "run")).state
     assert (state.update, state.env_steps) == (2, 24)
-
-
-def test_the_ablation_switches_do_what_they_say():
-    plain = on_stage(vldac, value_warmup=0)
-    assert plain.rate(1) > 0
-    assert on_stage(vldac, value_warmup=2).rate(2) == 0
-    batch, _ = plain.collect()
-    batch.advantages = torch.linspace(-1, 1, 12)
-    batch.ref = batch.old - batch.mask * 0.5
-    metrics = Metrics()
-    plain.policy_step(batch, torch.arange(12), 12, metrics)
-    assert metrics.values["loss/kl"][0] == pytest.approx(2.718281828**-0.5 + 0.5 - 1, rel=1e-3)  # k3 of d = -0.5

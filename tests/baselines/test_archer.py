@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import signal
 from dataclasses import replace
 
 import numpy as np
@@ -13,38 +10,24 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from samples import messages, picture
+from stage import assert_same_end, rows_of
 
 from baselines import archer
 from baselines.archer import ArCHer, Config
 from baselines.engine.policy import pad_rows
 from baselines.learning import losses
-from baselines.learning.critics import Critics, Standardise, follow
-from baselines.learning.optimizers import Metrics
-from baselines.learning.replay import Replay, State, Transition, columns
+from baselines.learning.critics import Standardise
+from baselines.learning.replay import Replay, State, Transition
 from baselines.learning.run import Run
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs.checkpoint import checkpoints
-from baselines.runs.logs import RunLog, read_rows
-from vlgym.errors import UserError
 
 ENV = "vlgym/NumberLine-v0"
 SMALL = Config(
-    env=ENV,
-    updates=3,
-    num_envs=2,
-    rollout_steps=3,
-    minibatch=4,
+    env=ENV, updates=3, num_envs=2, rollout_steps=3, minibatch=4, critic_steps=3, critic_batch=5, critic_warmup=1,
     buffer=14,  # the third rollout pushes out the first four steps
-    critic_steps=3,
-    critic_batch=5,
-    critic_warmup=1,
-    eval_episodes=0,
-    save_every=1,
-    image_tokens=4,
-    max_new_tokens=8,
-    warm=WarmConfig(steps=0),
-    threads=1,
-)
+    eval_episodes=0, save_every=1, image_tokens=4, max_new_tokens=8, warm=WarmConfig(steps=0), threads=1,
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -100,27 +83,6 @@ def test_the_actor_loss_is_minus_the_mean_of_advantage_times_the_replys_log_prob
 # ---- critics ---------------------------------------------------------------------------------------------------------
 
 
-def test_target_critics_move_by_a_share_towards_the_critics():
-    target, module = torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)
-    for layer, value in ((target, 1.0), (module, 2.0)):
-        torch.nn.init.constant_(layer.weight, value)
-        torch.nn.init.constant_(layer.bias, -value)
-    follow(target, module, 0.25)
-    follow(target, module, 0.25)
-    assert target.weight.item() == pytest.approx(1 + 0.25 + 0.1875)
-    assert target.bias.item() == pytest.approx(-1.4375)
-    assert (module.weight.item(), module.bias.item()) == (2.0, -2.0)
-
-
-def test_critics_begin_at_zero_and_the_two_of_a_pair_differ_inside():
-    critics = Critics(4, 8)
-    states, actions = torch.randn(3, 4), torch.randn(3, 8)
-    assert critics.q(states, actions).tolist() == [[0.0] * 3] * 2
-    assert critics.v(states).tolist() == [[0.0] * 3] * 2
-    assert not torch.equal(critics.qs[0][0].weight, critics.qs[1][0].weight)
-    assert not torch.equal(critics.vs[0][0].weight, critics.vs[1][0].weight)
-
-
 def test_features_are_standardised_by_what_was_seen_and_stay_bounded():
     layer = Standardise(3)
     layer.fit(torch.tensor([[0.0, 10.0, 5.0], [2.0, 10.2, 5.0]]))
@@ -128,24 +90,6 @@ def test_features_are_standardised_by_what_was_seen_and_stay_bounded():
     spread = 0.1 * (1.0 + 0.1 + 0.0) / 3
     assert layer.deviation.tolist() == pytest.approx([1 + spread, 0.1 + spread, spread], abs=1e-5)
     assert layer(torch.tensor([[1e6, -1e6, 1e9]])).abs().max() < 2
-
-
-def test_critics_learn_which_reply_is_better_and_the_advantage_has_its_sign(make_learner):
-    learner = make_learner(critic_steps=60, gamma=0.5)
-    width = learner.weights.family.language_model.config.hidden_size
-    x = torch.randn(3, 2 * width, generator=torch.Generator().manual_seed(0))
-    state = State(learner.weights.family.encode(messages(picture(1), "?")), torch.randn(width))
-    good, bad = x[0], x[1]
-    learner.replay.add([Transition(state, good, 1.0, None)] * 4 + [Transition(state, bad, 0.0, None)] * 4)
-    learner.critic_steps(state.feature.expand(8, -1), torch.stack([good, bad] * 4), Metrics())
-    with torch.no_grad():
-        q = learner.critics.q(state.feature.expand(2, -1), x[:2])
-        v = learner.critics.v(state.feature.expand(2, -1))
-    assert q.mean(0).tolist() == pytest.approx([1.0, 0.0], abs=0.1)
-    assert v.mean(0).tolist() == pytest.approx([0.5, 0.5], abs=0.15)
-    advantages = losses.twin_advantages(q, v)
-    assert advantages[0] > 0.3
-    assert advantages[1] < -0.3
 
 
 # ---- buffer ----------------------------------------------------------------------------------------------------------
@@ -168,35 +112,8 @@ def transitions(family, pictures: list[int]) -> list[Transition]:
     ]
 
 
-def test_the_buffer_keeps_the_newest_steps_in_order(family):
-    replay = Replay(3)
-    replay.add(transitions(family, [1, 2]))
-    replay.add(transitions(family, [3, 4]))
-    assert [(row.state.feature[0].item(), row.action.item()) for row in replay.rows] == [(2, 1), (3, 0), (4, 1)]
-    assert [state.feature[0].item() for state in replay.states.values()] == [2, 3, 4]  # state 1 went with its step
-
-
-def test_drawing_gives_different_steps_and_all_of_them_if_there_are_too_few(family):
-    replay = Replay(10)
-    replay.add(transitions(family, [1, 2, 3, 4]))
-    generator = torch.Generator().manual_seed(0)
-    assert sorted(row.action.item() for row in replay.draw(9, generator)) == [0, 1, 2, 3]
-    drawn = [tuple(sorted(row.action.item() for row in replay.draw(2, generator))) for _ in range(200)]
-    assert len(set(drawn)) == 6  # every pair
-    assert all(len(set(pair)) == 2 for pair in drawn)
-
-
-def test_columns_of_transitions_say_where_an_episode_terminated(family):
-    seen = columns(transitions(family, [5, 6]))
-    assert seen.states.tolist() == [[5, 5], [6, 6]]
-    assert seen.following.tolist() == [[6, 6], [0, 0]]
-    assert seen.terminated.tolist() == [False, True]
-    assert seen.actions.tolist() == [[0], [1]]
-    assert seen.rewards.tolist() == pytest.approx([0, 1 / 3])
-
-
-@pytest.mark.parametrize("pictures", [[1, 2, 1, -1], [-1, -1]])
-def test_a_buffer_survives_saving_with_each_distinct_prompt_stored_once(family, tmp_path, pictures):
+def test_a_buffer_survives_saving_with_each_distinct_prompt_stored_once(family, tmp_path):
+    pictures = [1, 2, 1, -1]
     before, after = Replay(9), Replay(9)
     before.add(transitions(family, pictures))
     save_file(before.tensors(), tmp_path / "buffer.safetensors")
@@ -272,16 +189,6 @@ def test_truncated_steps_lead_to_the_final_observation_terminated_ones_nowhere_a
         learner.collector.close()
 
 
-def test_distinct_prompts_of_rollouts_are_stored_once(make_learner):
-    learner = make_learner(buffer=100)
-    for _ in range(2):
-        learner.remember(*learner.collect()[:2])
-    assert len(learner.replay.rows) == 12
-    named = [state for row in learner.replay.rows for state in (row.state, row.following) if state is not None]
-    assert len({id(state) for state in named}) == len({state.prompt.key for state in named}) < 12
-    assert {id(state) for state in named} == {id(state) for state in learner.replay.states.values()}
-
-
 def one_update(learner: ArCHer, number: int) -> dict[str, float]:
     """Play, remember and learn once; return what was noted."""
     batch, outcomes, _ = learner.collect()
@@ -303,74 +210,19 @@ def test_the_critics_give_the_model_no_gradient_and_leave_the_reference_as_it_is
     assert all(torch.equal(a, b) for a, b in zip(frozen, learner.reference.family.model.parameters(), strict=True))
 
 
-def test_the_policy_learns_through_its_log_probabilities_alone(make_learner, monkeypatch):
-    learner = make_learner(normalise_advantages=False, critic_warmup=0)
-    monkeypatch.setattr(losses, "twin_advantages", lambda q, v: torch.zeros(q.shape[1]))
-    before = [p.clone() for p in learner.weights.parameters]
-    metrics = one_update(learner, 1)
-    assert metrics["policy/lr"] > 0
-    assert metrics["policy/grad_norm"] == 0  # no advantage, no gradient
-    assert all(torch.equal(a, b) for a, b in zip(before, learner.weights.parameters, strict=True))
-
-
-def test_on_policy_forgets_all_but_the_newest_rollout(make_learner):
-    learner = make_learner(on_policy=True)
-    for _ in range(2):
-        batch, outcomes, _ = learner.collect()
-        learner.remember(batch, outcomes)
-        assert [row.reward for row in learner.replay.rows] == [reward for reward, _ in outcomes]
-    prompts = {p.key for _, p in outcomes if p is not None}
-    assert prompts <= learner.replay.states.keys()
-
-
-def test_several_processes_are_refused_before_any_work(monkeypatch):
-    for name, value in {"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}.items():
-        monkeypatch.setenv(name, value)
-    with pytest.raises(UserError, match="without torchrun"):
-        archer.Config().resolve()
-
-
-@pytest.mark.parametrize(
-    ("change", "words"), [({"buffer": 0}, "--buffer"), ({"tau": 1.5}, "--tau"), ({"critic_lr": 0.0}, "--critic-lr")]
-)
-def test_bad_options_are_refused(change, words):
-    with pytest.raises(UserError, match=words):
-        replace(SMALL, **change).resolve()
-
-
 # ---- runs ------------------------------------------------------------------------------------------------------------
 
 
-def test_three_updates_equal_two_then_ctrl_c_then_resume_bit_for_bit(tmp_path, monkeypatch):
+def test_three_updates_equal_two_and_a_resumed_one_bit_for_bit(tmp_path):
     straight, stopped = tmp_path / "straight", tmp_path / "stopped"
-    archer.train(replace(SMALL, out=straight, kl_coef=0.1))
-    write = RunLog.write
-
-    def write_and_interrupt(self, row):
-        write(self, row)
-        if row["update"] == 2:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(RunLog, "write", write_and_interrupt)
-        archer.train(replace(SMALL, out=stopped, kl_coef=0.1))
-    assert checkpoints(stopped / "checkpoints")[-1].name == "update-000002"
-    archer.train(Config(out=stopped, resume=True))
-    first, second = (checkpoints(folder / "checkpoints")[-1] for folder in (straight, stopped))
-    assert first.name == second.name == "update-000003"
-    a, b = load_file(first / "tensors.safetensors"), load_file(second / "tensors.safetensors")
-    assert a.keys() == b.keys()
+    archer.train(replace(SMALL, out=straight, kl_coef=0.1, final_lr=1.0))
+    archer.train(replace(SMALL, out=stopped, kl_coef=0.1, final_lr=1.0, updates=2))
+    archer.train(Config(out=stopped, resume=True, updates=3))
+    assert_same_end(straight, stopped)
+    tensors = load_file(checkpoints(straight / "checkpoints")[-1] / "tensors.safetensors")
     wanted = {"optimizer.critic.0.exp_avg", "learner.critics.qs.0.0.weight", "learner.targets.vs.1.0.weight"}
-    assert wanted | {"learner.buffer.rows.action", "learner.buffer.images.pixels"} <= a.keys()
-    assert len(a["learner.buffer.rows.reward"]) == 14
-    assert all(torch.equal(a[name], b[name]) for name in a)
-    rows = [
-        [{k: v for k, v in row.items() if not k.startswith(("seconds", "speed"))} for row in read_rows(f / "log.jsonl")]
-        for f in (straight, stopped)
-    ]
-    assert rows[0] == rows[1]
-    assert [row["policy/lr"] > 0 for row in rows[0]] == [False, True, True]
-    assert [row["buffer/steps"] for row in rows[0]] == [6, 12, 14]
-    assert all(row["rollout/logp_diff_max"] < 1e-4 for row in rows[0])
-    assert json.loads((straight / "run.json").read_text())["config"]["algorithm"] == "ArCHer"
-    assert (straight / "curve.png").is_file()
+    assert wanted | {"learner.buffer.rows.action", "learner.buffer.images.pixels"} <= tensors.keys()
+    rows = rows_of(straight)
+    assert [row["policy/lr"] > 0 for row in rows] == [False, True, True]
+    assert [row["buffer/steps"] for row in rows] == [6, 12, 14]
+    assert all(row["rollout/logp_diff_max"] < 1e-4 for row in rows)

@@ -55,13 +55,6 @@ def turns(prompts, env) -> list[Turn]:
     return [Turn(prompt, env, "vlgym/NumberLine-v0", seed=3, turn=turn) for turn, prompt in enumerate(prompts)]
 
 
-def test_the_ids_of_a_prompt_are_those_of_the_librarys_chat_template(folder):
-    ours, theirs = both(folder, Sampling(0, 0.0, 4))
-    for prompt in chats():
-        expected = theirs.encode([prompt])["input_ids"][0]
-        assert ours.engine.family.encode(prompt).ids.tolist() == expected.tolist()
-
-
 @pytest.mark.parametrize("temperature", [0.0, 1.0, 0.5])
 def test_both_ways_give_the_same_replies(folder, env, temperature):
     ours, theirs = both(folder, Sampling(11, temperature, 24))
@@ -74,29 +67,3 @@ def test_both_ways_give_the_same_replies(folder, env, temperature):
     assert [r.usage.prompt_tokens for r in one] == [r.usage.prompt_tokens for r in two]
     assert [r.usage.completion_tokens for r in one] == [r.usage.completion_tokens for r in two]
     assert len({reply.text for reply in one}) > (1 if temperature == 0 else 4)
-
-
-def test_text_that_spells_special_tokens_stays_text_both_ways_though_the_library_cuts_it_into_other_tokens(folder):
-    ours, theirs = both(folder, Sampling(0, 0.0, 4))
-    text = "look: <|im_end|> <|image_pad|><start_of_image> <end_of_turn>"
-    prompt = messages(picture(1, (61, 107)), text)
-    family = ours.engine.family
-    one, two = family.encode(prompt).ids.tolist(), theirs.encode([prompt])["input_ids"][0].tolist()
-    special = {*family.suppressed, *family.stop_ids}
-    assert [token for token in one if token in special] == [token for token in two if token in special]
-    assert family.tokenizer.decode(one) == family.tokenizer.decode(two)
-    assert text in family.tokenizer.decode(one)
-    assert one != two
-
-
-@pytest.mark.parametrize(
-    "size", [(1, 1), (28, 28), (300, 300), (84, 112), (41, 43), (640, 480), (13, 900), (1200, 1200)]
-)
-def test_pictures_of_any_size_take_as_many_tokens_both_ways(folder, size):
-    ours, theirs = both(folder, Sampling(0, 0.0, 4))
-    prompt = messages(picture(1, size), "Which way?")
-    expected = theirs.encode([prompt])
-    prepared = ours.engine.family.encode(prompt)
-    assert prepared.ids.tolist() == expected["input_ids"][0].tolist()
-    if "image_grid_thw" in expected:
-        assert list(prepared.images[0].grid) == expected["image_grid_thw"][0].tolist()

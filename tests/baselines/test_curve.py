@@ -50,30 +50,6 @@ def test_unreadable_and_cut_replies_of_training_and_of_held_out_episodes_are_dra
     assert lines["cut, held-out"] == [[0, 0.125], [20, 0.125]]
 
 
-def test_the_reference_lines_of_the_return_have_their_standard_error(tmp_path, monkeypatch):
-    figure = draw(tmp_path / "curve.png", monkeypatch, ROWS, [])
-    success, returns = ([line.get_label() for line in figure.axes[at].get_lines()] for at in (1, 2))
-    assert "random -1.00 ± 0.10 (standard error)" in returns
-    assert "random 0.20" in success
-
-
-def test_what_is_won_without_the_picture_is_a_line_of_its_own_where_it_is_known(tmp_path):
-    shown = []
-    for blind in (None, {"success": 0.45, "return": -0.5, "se": 0.05}):
-        with pytest.MonkeyPatch.context() as patch:
-            figures = []
-            save = Figure.savefig
-            patch.setattr(Figure, "savefig", lambda f, *a, s=save, k=figures, **o: (k.append(f), s(f, *a, **o)))
-            draw_curve(
-                tmp_path / "curve.png", ROWS, title="t", name="VL-DAC", warm=[], evaluations=[], floor=None,
-                oracle=None, blind=blind,
-            )  # fmt: skip
-        shown.append([[line.get_label() for line in figures[0].axes[at].get_lines()] for at in (1, 2)])
-    assert not any("blind" in label for axis in shown[0] for label in axis)
-    assert "blind 0.45" in shown[1][0]
-    assert "blind -0.50 ± 0.05 (standard error)" in shown[1][1]
-
-
 def test_the_blind_line_is_the_registrys_and_missing_where_arguments_differ():
     entry = read_registry()["vlgym/NumberLine-v0"]["blind"]
     found = [

@@ -48,18 +48,6 @@ def test_published_models_on_cuda_train_adapters_in_bfloat16_and_all_else_all_we
     assert resolved(**options) == expected
 
 
-def test_resolving_twice_changes_nothing():
-    once = Config(model=PUBLISHED, device="cuda").resolve()
-    assert once.resolve() == once
-
-
-def test_what_is_trained_is_said_in_words():
-    adapters, whole = Config(model=PUBLISHED, device="cuda").resolve(), Config().resolve()
-    assert "adapters of rank 16 (sampled with --lora.merge none)" in adapters.in_words()
-    assert "bfloat16, cuda, learning rate 5e-05" in adapters.in_words()
-    assert whole.in_words() == "training all weights of tiny: float32, cpu, learning rate 0.0003"
-
-
 @pytest.fixture
 def run_of(tmp_path, monkeypatch):
     """Record a run's configuration, changed as `drop` says, as a run's folder has it."""
@@ -78,14 +66,6 @@ def test_a_resumed_run_keeps_precision_adapters_and_checks(run_of):
     config = Config(model=PUBLISHED, device="cuda", check=CheckOptions(old_log_probs="scorer"))
     again = saved_config(run_of(config)).resolve()
     assert (again.dtype, again.lora, again.check) == ("bfloat16", config.resolve().lora, config.resolve().check)
-
-
-def test_a_run_from_before_these_options_goes_on_as_it_was(run_of):
-    config = Config(lora=LoraOptions(rank=8))
-    again = saved_config(run_of(config, drop=[("lora", "merge"), ("", "check")])).resolve()
-    assert again.dtype == "float32"
-    assert again.lora == LoraOptions(rank=8, merge="model")
-    assert again.check == CheckOptions(max_gap=1e-3)
 
 
 def test_checks_may_change_on_resuming_one_by_one_and_adapters_may_not(run_of):

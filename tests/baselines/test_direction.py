@@ -105,12 +105,6 @@ def test_advantages_and_returns_are_those_of_gae_by_hand_in_each_environment(upd
     assert update.batch.advantages.tolist() == pytest.approx(by_hand.normalised(update.advantages), abs=1e-4)
 
 
-def test_rows_of_the_batch_are_the_rollouts_steps_in_order(update):
-    records = [record for row in update.seen.rows for record in row]
-    assert [id(record.extra) for record in records] == [id(sample) for sample in update.batch.samples]
-    assert torch.equal(update.batch.hidden, torch.stack([record.extra.hidden for record in records]))
-
-
 def test_each_pass_takes_every_step_once(update):
     for name in ("policy", "value"):
         check_passes(update.rows[name], epochs=2, size=8, count=21)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from samples import INSTRUCTIONS, messages, picture
 
 from baselines.engine import prefill
-from baselines.engine.batching import common_prefix, length_buckets
+from baselines.engine.batching import common_prefix
 from baselines.engine.eager import draw
 from baselines.engine.engine import Engine
 from baselines.learning.value import ValueHead
@@ -151,21 +150,6 @@ def test_the_end_of_turn_token_is_part_of_the_action_and_ends_the_row(family, pr
     assert 0 < int(out.cut.sum()) < len(out.cut)
 
 
-def test_a_row_decodes_the_same_when_the_others_have_ended_and_been_dropped(family, prompts):
-    engine = often_ending(family)
-    out = engine.sample(prompts * 4, generator(3))
-    lengths = out.mask.sum(-1)
-    assert int(lengths.max()) > int(lengths.median()) + 2  # rows were dropped on the way
-    torch.testing.assert_close(engine.score(prompts * 4, out.ids, out.mask), out.logp, atol=1e-5, rtol=0)
-
-
-def test_a_call_moves_the_generator_by_the_same_amount_whatever_it_samples(engine, prompts):
-    one, two = generator(1), generator(1)
-    engine.sample(prompts, one)
-    engine.sample(list(reversed(prompts)), two)
-    assert torch.equal(one.get_state(), two.get_state())
-
-
 def test_sampling_is_reproducible_and_leaves_global_generators_alone(engine, prompts):
     before = torch.get_rng_state()
     first, second = (engine.sample(prompts, generator(7)) for _ in range(2))
@@ -204,12 +188,6 @@ def test_the_value_ignores_padding_and_reply_and_sends_the_model_no_gradient(fam
     assert head.inner.weight.grad.abs().sum() > 0
 
 
-def test_the_value_head_begins_at_zero_and_leaves_the_global_generator_alone():
-    before = torch.get_rng_state()
-    assert ValueHead(16)(torch.randn(3, 16, generator=generator())).tolist() == [0.0, 0.0, 0.0]
-    assert torch.equal(before, torch.get_rng_state())
-
-
 def test_draw_inverts_the_distribution_and_never_takes_probability_zero():
     logp = torch.tensor([0.0, 0.2, 0.5, 0.0, 0.3, 0.0]).log()
     uniform = (torch.arange(1000) + 0.5) / 1000
@@ -227,15 +205,6 @@ def test_common_prefix_ends_before_the_first_difference_and_before_any_image(fam
     same = family.encode(messages(picture(3), INSTRUCTIONS + "+, -"))
     assert common_prefix([one, same]) <= int(one.image_slots[0])
     assert common_prefix([one]) == 0
-
-
-@pytest.mark.parametrize("lengths", [[3], [5, 5, 5], [4, 4, 4, 4, 40], [1, 2, 3, 4, 30, 31]])
-def test_length_buckets_hold_every_row_once(lengths):
-    buckets = length_buckets(lengths, overhead=8)
-    assert sorted(row for bucket in buckets for row in bucket) == list(range(len(lengths)))
-    if max(lengths) > 20:
-        assert len(buckets) == 2
-        assert max(lengths[row] for row in buckets[0]) < 10
 
 
 @torch.no_grad()

@@ -9,7 +9,6 @@ import torch
 from publish import load_processor, publish
 from samples import messages, picture
 from transformers import AutoModelForImageTextToText
-from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
 
 from baselines.engine.engine import Engine
 from baselines.models.gemma import Gemma3
@@ -61,15 +60,6 @@ def test_the_librarys_processor_gives_the_same_pixels_grid_and_ids_and_the_same_
         torch.testing.assert_close(ours, model(**inputs).logits[0, -1], atol=2e-4, rtol=1e-4)
 
 
-def test_an_exported_model_loads_with_the_sizes_and_the_layout_that_it_was_exported_with(family, tmp_path):
-    again = load_family(str(export_merged(family, tmp_path / "out")))
-    assert (again.pixels, again.image_tokens) == (family.pixels, family.image_tokens)
-    for size in (*SIZES, (30, 50)):
-        one, two = family.encode(chat(size)), again.encode(chat(size))
-        assert one.key == two.key
-        assert torch.equal(one.ids, two.ids)
-
-
 def test_files_that_came_with_the_model_stay_as_they_are(model_folder, tmp_path):
     folder = publish(model_folder("qwen2_5_vl"), tmp_path / "published", "qwen2_5_vl")
     settings = json.loads((folder / "preprocessor_config.json").read_text())
@@ -95,22 +85,3 @@ def test_settings_in_the_newer_single_file_are_exported_as_files_that_older_rele
     out = export_merged(family, tmp_path / "out")
     assert "image_processor" not in json.loads((out / "processor_config.json").read_text())
     assert load_family(str(out)).pixels == (56 * 56, 28 * 28 * 9)
-
-
-@pytest.mark.parametrize("name", FAMILIES)
-def test_files_that_are_written_anew_name_the_familys_own_processor(name, model_folder):
-    family = load_family(str(model_folder(name)))
-    files = processor_files(family)
-    assert {settings["processor_class"] for settings in files.values()} == {PROCESSOR_MAPPING_NAMES[name]}
-    assert files["processor_config.json"].get("image_seq_length") == (family.tokens if name == "gemma3" else None)
-
-
-def test_a_template_from_the_older_file_is_exported(model_folder, tmp_path):
-    folder = publish(model_folder("qwen2_5_vl"), tmp_path / "published", "qwen2_5_vl")
-    source = (folder / "chat_template.jinja").read_text().replace("helpful", "careful")
-    (folder / "chat_template.jinja").unlink()
-    (folder / "chat_template.json").write_text(json.dumps({"chat_template": source}))
-    out = export_merged(load_family(str(folder)), tmp_path / "out")
-    assert load_processor(out).chat_template == source
-    again = load_family(str(out))
-    assert "a careful assistant" in again.tokenizer.decode(again.encode(chat((224, 224))).ids)

@@ -11,10 +11,7 @@ import torch
 from publish import publish
 from samples import messages, picture
 
-from baselines.engine.eager import heat
-from baselines.engine.engine import Engine
 from baselines.models.limits import FILE, Limits
-from baselines.models.load import load_family
 from baselines.plugin import make_hf
 from baselines.policies.engine_policy import EnginePolicy
 from baselines.policies.generate_policy import GeneratePolicy
@@ -97,13 +94,6 @@ def test_another_seed_is_another_draw_and_a_temperature_of_0_draws_nothing(polic
     assert greedy != texts(policy(seed=1), asked)
 
 
-def test_a_longer_limit_only_adds_to_a_reply(policy, env):
-    asked = turns(env, 4)
-    short, long = policy(max_tokens=5).reply(asked), policy(max_tokens=12).reply(asked)
-    assert all(two.text.startswith(one.text.rstrip("\ufffd")) for one, two in zip(short, long, strict=True))
-    assert [reply.usage.completion_tokens for reply in short] == [5] * 4
-
-
 def test_each_reply_ends_by_the_parser_of_its_own_environment(policy, env):
     other = make("vlgym/EZPoints-v0")
     env.parser, other.parser = Marks("e"), Marks("a")
@@ -141,23 +131,6 @@ def test_a_run_with_one_environment_and_one_with_five_give_the_same_records():
     assert len({reply for _, _, reply, _ in one}) == 15
 
 
-@pytest.mark.parametrize("static", [False, True])
-def test_a_temperature_draws_from_the_sharpened_distribution(static):
-    family = load_family("tiny")
-    engine = Engine(family, max_new_tokens=1, static=static)
-    prompts = [family.encode(messages(picture(1), "Which way?"))]
-    n = 4000
-    draws = (torch.arange(n) + 0.5).unsqueeze(0) / n
-    for temperature in (0.4, 2.0):
-        out = engine.sample(prompts * n, draws=draws, temperature=temperature)
-        hidden = engine.last_hidden(prompts)[0]
-        expected = torch.softmax(engine.logits(hidden) / temperature, -1)
-        found = torch.bincount(out.ids[:, 0], minlength=len(expected)) / n
-        assert (found - expected).abs().max() < 1.5 / n
-    logits = torch.tensor([[0.0, 1.0, 3.0]])
-    torch.testing.assert_close(heat(torch.log_softmax(logits, -1), 0.5), torch.log_softmax(logits / 0.5, -1))
-
-
 def test_a_checkpoints_generation_config_truncates_nothing(gemma, env, tmp_path):
     folder = shutil.copytree(gemma, tmp_path / "narrow")
     config = json.loads((folder / "generation_config.json").read_text())
@@ -169,13 +142,6 @@ def test_a_checkpoints_generation_config_truncates_nothing(gemma, env, tmp_path)
     assert texts(narrow, asked) == texts(plain, asked)
 
 
-def test_prompts_with_and_without_pictures_are_answered_in_one_call(policy, env):
-    bare = [{"role": "user", "content": [{"type": "text", "text": "Say 7."}]}]
-    asked = [replace(turn, messages=bare) if n % 2 else turn for n, turn in enumerate(turns(env, 4))]
-    drawn = policy()
-    assert texts(drawn, asked) == [texts(drawn, [turn])[0] for turn in asked]
-
-
 def test_the_limits_of_the_training_hold_unless_others_are_given(gemma, tmp_path):
     folder = shutil.copytree(gemma, tmp_path / "trained")
     (folder / FILE).write_text(json.dumps(Limits(7, 4, 2, None, "json").note()[FILE]))
@@ -185,20 +151,6 @@ def test_the_limits_of_the_training_hold_unless_others_are_given(gemma, tmp_path
     assert [each.describe()["image_tokens"] for each in (trained, other)] == [4, 4]  # a Gemma3 reads always as many
     assert make_hf(str(gemma)).describe()["max_new_tokens"] == 128
     assert make_hf(str(gemma), engine="generate").prefers() == {}
-
-
-def test_a_published_model_sees_pictures_as_its_processor_sizes_them_and_a_budget_is_the_processors_upper_bound(
-    model_folder, tmp_path
-):
-    folder = publish(model_folder("qwen2_vl"), tmp_path / "published", "qwen2_vl")
-    free, tight = make_hf(str(folder)), make_hf(str(folder), image_tokens=9)
-    assert free.describe()["image_pixels"] == [56 * 56, 28 * 28 * 1280]
-    assert tight.describe()["image_pixels"] == [56 * 56, 28 * 28 * 9]
-    (folder / FILE).write_text(json.dumps(Limits(image_tokens=4).note()[FILE]))
-    asked = messages(picture(1, (300, 300)), "Which way?")
-    trained = make_hf(str(folder))
-    tokens = [each.engine.family.encode(asked).images[0].tokens for each in (free, tight, trained)]
-    assert tokens == [11 * 11, 9, 1]  # the library's own rounding turns 56.0 into 1 row for 4 tokens
 
 
 def test_a_record_says_which_model_played_and_how(gemma, tmp_path):
@@ -268,13 +220,6 @@ def test_what_is_no_chat_model_for_images_is_one_line(gemma, tmp_path, monkeypat
     )
     with pytest.raises(UserError, match=r"X requires the Torchvision library but\. pip install torchvision$"):
         make_hf(str(gemma), engine="generate")
-
-
-def test_a_chat_template_that_refuses_is_one_line(gemma, env, tmp_path):
-    folder = shutil.copytree(gemma, tmp_path / "strict")
-    (folder / "chat_template.jinja").write_text("{{ raise_exception('Only one turn, please.') }}")
-    with pytest.raises(UserError, match=r"its chat template refuses the prompt \(Only one turn, please\)\."):
-        make_hf(str(folder), engine="generate").reply(turns(env, 1))
 
 
 def test_a_model_of_another_family_plays_episodes(foreign):

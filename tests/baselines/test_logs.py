@@ -23,17 +23,6 @@ def test_the_summary_leaves_out_what_an_update_has_no_number_of() -> None:
     assert summary({**ROW, "episode/success": 0.5}) == "success 0.50  invalid 0.25  kl 0.010"
 
 
-@pytest.mark.parametrize("quiet", [False, True])
-def test_held_out_episodes_show_that_they_are_played(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], quiet: bool
-) -> None:
-    log = RunLog(tmp_path, name="vldac", total=2, done=0, quiet=quiet)
-    with log.counting("held-out NumberLine-v0", 200) as advance:
-        advance("an episode")
-    log.close()
-    assert capsys.readouterr().out == ("" if quiet else "held-out NumberLine-v0: 200 ...\n")
-
-
 def test_bounds_of_several_environments_have_the_standard_error_of_their_mean() -> None:
     bounds = [{"success": 0.2, "return": 1.0, "se": 0.3}, {"success": 0.4, "return": 2.0, "se": 0.4}]
     assert _mean(bounds) == pytest.approx({"success": 0.3, "return": 1.5, "se": 0.25})
@@ -59,16 +48,6 @@ def test_a_resumed_run_forgets_rows_and_failures_of_a_lost_future(tmp_path: Path
     RunLog(tmp_path, name="vldac", total=3, done=2).close()
     for name in ("log.jsonl", "failures.jsonl"):
         assert [row["update"] for row in read_rows(tmp_path / name)] == [1, 2]
-
-
-def test_a_process_that_is_not_the_first_writes_and_forgets_nothing(tmp_path: Path) -> None:
-    note_failures(tmp_path, [{"env_id": "x", "error": "fell over"}], 5)
-    log = RunLog(tmp_path, name="vldac", total=3, done=2, quiet=True)
-    log.write({"update": 3, "env_steps": 4})
-    log.sync()
-    log.close()
-    assert [path.name for path in tmp_path.iterdir()] == ["failures.jsonl"]
-    assert [row["update"] for row in read_rows(tmp_path / "failures.jsonl")] == [5]
 
 
 def test_rows_and_failures_are_on_the_disk_before_the_checkpoint_that_relies_on_them(

@@ -97,24 +97,6 @@ def test_a_hub_that_does_not_answer_is_asked_once(monkeypatch):
     assert time.monotonic() - begun < 5
 
 
-def test_a_hub_that_answers_is_asked_for_the_model(monkeypatch):
-    loaded = []
-
-    class Session:
-        def head(self, address, timeout):
-            return None
-
-    def from_pretrained(name, **options):
-        loaded.append((name, options))
-        raise OSError("gated repo")
-
-    monkeypatch.setattr("huggingface_hub.utils.get_session", Session)
-    monkeypatch.setattr("transformers.AutoConfig.from_pretrained", from_pretrained)
-    with pytest.raises(UserError, match="gated repo"):
-        load_family("google/gemma-3-4b-it")
-    assert loaded == [("google/gemma-3-4b-it", {"local_files_only": False})]
-
-
 @pytest.mark.parametrize("device", ["gpu", "cuda:x", "cuda:-1", "CUDA", "mps", "cpu:0", ""])
 def test_a_misspelt_device_is_refused(device):
     with pytest.raises(UserError, match="is not one of cpu, cuda, cuda:NUMBER"):

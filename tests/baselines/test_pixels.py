@@ -91,32 +91,6 @@ def test_pictures_of_the_suites_own_sizes_have_the_numbers_of_tokens_that_the_is
     assert sides("qwen3_vl", (224, 224)) == (256, 256)
 
 
-def test_a_budget_of_tokens_is_the_processors_upper_bound_and_leaves_its_lower_one_below_it(published):
-    qwen3 = load_family(str(published["qwen3_vl"]), image_tokens=16)
-    assert qwen3.pixels == (16 * 32 * 32, 16 * 32 * 32)
-    qwen2 = load_family(str(published["qwen2_vl"]), image_tokens=16)
-    assert (qwen2.pixels, qwen2.image_tokens) == ((56 * 56, 16 * 28 * 28), 16)
-    assert load_family(str(published["qwen2_vl"])).image_tokens == 1280
-
-
-def test_a_budget_that_the_processors_own_bound_comes_to_leaves_that_alone(model_folder, tmp_path):
-    folder = publish(model_folder("qwen2_5_vl"), tmp_path / "model", "qwen2_5_vl")
-    settings = json.loads((folder / "preprocessor_config.json").read_text())
-    (folder / "preprocessor_config.json").write_text(json.dumps(_without_sizes(settings) | {"max_pixels": 8000}))
-    most = [load_family(str(folder), image_tokens=tokens).pixels[1] for tokens in (None, 10, 9, 11)]
-    assert most == [8000, 8000, 9 * 28 * 28, 11 * 28 * 28]
-
-
-def test_a_saved_processor_that_says_no_sizes_has_the_librarys_and_not_the_familys(model_folder, tmp_path):
-    folder = publish(model_folder("qwen3_vl"), tmp_path / "model", "qwen3_vl")
-    settings = json.loads((folder / "preprocessor_config.json").read_text())
-    (folder / "preprocessor_config.json").write_text(json.dumps(_without_sizes(settings)))
-    size = AutoImageProcessor.from_pretrained(folder, backend="pil").size
-    assert load_family(str(folder)).pixels == (size["shortest_edge"], size["longest_edge"])
-    (folder / "preprocessor_config.json").unlink()
-    assert load_family(str(folder)).pixels == (256 * 256, 16 * 1024 * 1024)
-
-
 @pytest.mark.parametrize(
     ("saved", "expected"),
     [

@@ -21,12 +21,6 @@ def test_every_preset_suits_a_learner_and_its_values_are_in_range():
             assert presets.apply(config(), name).resolve().preset == name
 
 
-def test_every_value_names_its_source():
-    known = ("D.2", "code", "C", "LOOP", "fig. 6", "ours", "section", "51,200", "2,000", "15,000", "64 x")
-    for values in presets.PRESETS.values():
-        assert all(source.startswith(known) for _, source in values.values())
-
-
 def test_a_preset_sets_what_the_paper_says():
     config = presets.apply(vldac.Config(), "paper-miniworld")
     assert (config.lr, config.kl_coef, config.epochs, config.history_images, config.lora.rank) == (5e-5, 0.05, 2, 4, 16)

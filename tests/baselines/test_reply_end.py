@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -10,9 +9,7 @@ import torch
 from stage import SMALL
 
 from baselines import sft, vldac
-from baselines.engine.eager import CHECK
 from baselines.engine.engine import Engine
-from baselines.learning.environments import parsers_of
 from baselines.learning.run import Run
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.limits import FILE, Limits, read_limits
@@ -64,27 +61,10 @@ def test_a_reply_ends_with_the_token_that_completes_what_was_asked_for(family, p
     torch.testing.assert_close(engine.score(prompts * 3, out.ids, out.mask), out.logp, atol=1e-5, rtol=0)
 
 
-def test_a_rule_that_is_never_met_changes_nothing(family, prompts):
-    whole, same = sample(family, prompts)[1], sample(family, prompts, Marks(""))[1]
-    assert torch.equal(whole.ids, same.ids)
-    assert torch.equal(whole.cut, same.cut)
-    assert same.cut.any()
-
-
 def test_any_of_several_parsers_ends_a_reply(family, prompts):
     both, one = sample(family, prompts, Marks("a"), Marks("e"))[1], sample(family, prompts, Marks("ae"))[1]
     assert both.texts == one.texts
     assert both.texts != sample(family, prompts, Marks("a"))[1].texts
-
-
-@pytest.mark.parametrize("static", [False, True])
-def test_no_tokens_are_computed_long_after_every_reply_is_over(family, prompts, static):
-    steps = []
-    logits = family.logits
-    family.logits = lambda hidden: (steps.append(1), logits(hidden))[1]
-    any_text = Marks("".join(map(chr, range(33, 127))))
-    sample(family, prompts, any_text, static=static, limit=64)
-    assert len(steps) <= 2 * CHECK + 2
 
 
 @pytest.mark.parametrize(("parser", "rank"), [(None, 0), ("json", 0), (None, 2)])
@@ -94,20 +74,7 @@ def test_a_run_stops_replies_by_its_environments_parsers(tmp_path, parser, rank)
         assert [each.name for each in run.weights.sampler.parsers] == [parser or "tag"]
 
 
-def test_environments_that_share_a_style_share_its_parser():
-    ids = ["vlgym/NumberLine-v0", "vlgym/EZPoints-v0"]
-    assert [parser.name for parser in parsers_of(ids, {})] == ["tag"]
-    assert [parser.name for parser in parsers_of(ids, {"parser": "json"})] == ["json"]
-
-
 # -- the limits of a run, taken over by the evaluation --
-
-
-def test_limits_are_written_and_read(tmp_path):
-    limits = Limits(13, 16, 2, 3, "json")
-    (tmp_path / FILE).write_text(json.dumps(limits.note()[FILE]))
-    assert read_limits(str(tmp_path)) == limits
-    assert read_limits("tiny") == read_limits("Qwen/Qwen2-VL-2B-Instruct") == Limits()
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"max_tokens": 3}', '{"max_new_tokens": "13"}', '{"image_tokens": true}'])

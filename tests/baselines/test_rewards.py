@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from baselines.learning.rewards import RewardOptions, RewardShaper, repeats_itself
-from vlgym.errors import UserError
 from vlgym.types import StepRecord
 
 BLANK = StepRecord(
@@ -48,13 +47,6 @@ def test_a_normalised_reward_is_limited():
     assert shaped[-1] == 10.0
 
 
-def test_environments_have_returns_of_their_own():
-    shaper = RewardShaper(RewardOptions(normalise=True), 2, 1.0)
-    shaper.shape([BLANK, replace(BLANK, reward=3.0)], [1, 1])
-    shaper.shape([replace(BLANK, reward=5.0)], [1], [1])
-    assert shaper.returns == [1.0, 8.0]
-
-
 def test_the_length_bonus_is_for_replies_below_the_limit_only():
     shaper = RewardShaper(RewardOptions(length_bonus=0.001, length_limit=200), 1, 1.0)
     assert shaper.shape([replace(BLANK, reward=0.0)], [199]) == [pytest.approx(0.199)]
@@ -82,11 +74,3 @@ def test_a_restored_shaper_goes_on_exactly():
     shape_all(first, [1.0, -3.0, 2.0], [False, True, False])
     second.set_state(first.get_state())
     assert shape_all(first, [0.7], [False]) == shape_all(second, [0.7], [False])
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"scale": 0.0}, {"unreadable_penalty": -0.1}, {"repetition_penalty": -1.0}, {"length_limit": 0}]
-)
-def test_values_out_of_range_are_refused(wrong):
-    with pytest.raises(UserError, match=r"--reward\."):
-        RewardOptions(**wrong).validate()

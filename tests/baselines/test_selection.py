@@ -14,7 +14,6 @@ from baselines import loop, vldac
 from baselines.learning import evaluation, selection
 from baselines.learning import run as run_module
 from baselines.runs.checkpoint import checkpoints
-from vlgym.checksums import seal
 from vlgym.errors import UserError
 from vlgym.evaluation import Report
 
@@ -40,20 +39,6 @@ def scores(monkeypatch):
     monkeypatch.setattr(run_module, "held_out", held_out)
     monkeypatch.setattr(selection, "held_out", held_out)
     return told, played
-
-
-def test_of_several_environments_the_mean_of_all_counts(monkeypatch, tmp_path):
-    """The last validation is better in the first environment and worse in the mean."""
-    told = iter([(0.0, 0.0), (0.2, 0.8), (0.4, 0.5)])
-
-    def held_out(sampler, envs, config, log, *, name, split="test", world=None):
-        for number, success in enumerate(next(told) if split == "val" else (0.0, 0.0)):
-            yield Report(f"vlgym/{number}-v0", name, split, 3, success, 0.0, 1.0, 2 * success, 0.1, 2.0, 0.0, 0.0)
-
-    monkeypatch.setattr(run_module, "held_out", held_out)
-    monkeypatch.setattr(selection, "held_out", held_out)
-    note = best_note(vldac.train(replace(BASE, updates=2, out=tmp_path / "run")).out)
-    assert (note["update"], note["success"], note["mean_return"]) == (1, 0.5, 1.0)
 
 
 def best_note(out):
@@ -104,28 +89,6 @@ def test_without_a_better_model_for_long_the_run_ends_and_goes_on_with_more_pati
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
-def test_a_better_model_starts_the_wait_anew_and_the_last_one_is_validated_too(scores, tmp_path):
-    told, _ = scores
-    told["val"] = [0.1, 0.1, 0.2, 0.9]
-    run = vldac.train(replace(BASE, updates=5, eval_every=2, stop_after=2, out=tmp_path / "run"))
-    assert run.state.update == 5
-    assert best_note(run.out)["update"] == 5
-    assert best_note(run.out)["test"][0]["update"] == 5
-
-
-def test_after_a_kill_the_wait_is_counted_from_the_model_that_lies_there(scores, tmp_path):
-    told, _ = scores
-    told["val"] = [0.1, 0.2]
-    run = vldac.train(replace(BASE, updates=1, out=tmp_path / "run"))
-    note = best_note(run.out)
-    (run.out / "best" / "evaluation.json").write_text(json.dumps(seal({**note, "update": 2, "success": 0.5})))
-    scores[1].clear()
-    told["val"] = [0.5, 0.2, 0.2]  # of updates 2, 3 and 4
-    again = vldac.train(vldac.Config(out=run.out, resume=True, updates=9, stop_after=2))
-    assert again.state.update == 4
-    assert best_note(run.out)["update"] == 2
-
-
 def test_selection_really_plays_val_and_every_other_evaluation_really_plays_test(tmp_path, monkeypatch):
     splits = []
     real = evaluation.evaluate
@@ -142,21 +105,6 @@ def test_selection_really_plays_val_and_every_other_evaluation_really_plays_test
     assert [e["split"] for e in run.state.evaluations if e["update"] == 1] == ["val"]
     assert best_note(run.out)["val"][0]["split"] == "val"
     assert best_note(run.out)["test"][0]["split"] == "test"
-
-
-def test_no_memory_for_the_best_model_beside_the_other_is_told_with_what_to_do(scores, tmp_path, monkeypatch, capsys):
-    told, _ = scores
-    told["val"] = [0.1, 0.9, 0.2]
-
-    def full(*args, **kwargs):
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(selection, "load_family", full)
-        run = vldac.train(replace(BASE, updates=2, out=tmp_path / "run"))
-    said = capsys.readouterr().out
-    assert f"vlgym eval --policy hf:{run.out / 'best'} --env {ENV}" in said
-    assert "test" not in best_note(run.out)
 
 
 def test_patience_without_validations_is_refused():

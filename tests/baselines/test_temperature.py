@@ -14,7 +14,6 @@ from stage import SMALL
 from baselines import grpo, vldac
 from baselines.engine.engine import Engine
 from baselines.learning.run import Run
-from baselines.models.load import load_family
 from baselines.models.lora import LoraOptions
 from baselines.plugin import make_hf
 from baselines.runs.logs import read_rows
@@ -61,29 +60,6 @@ def test_scores_and_their_gradient_are_those_of_the_distribution_to_the_power_of
         torch.testing.assert_close(gradient, by_hand, atol=1e-4 * float(by_hand.abs().max()), rtol=1e-3)
 
 
-@pytest.mark.parametrize("static", [False, True])
-@pytest.mark.parametrize("temperature", TEMPERATURES)
-def test_tokens_are_drawn_from_the_tempered_distribution(family, prompts, temperature, static):
-    engine = Engine(family, max_new_tokens=1, static=static)
-    with torch.no_grad():
-        untempered = one_token_log_probs(engine, prompts[0])
-    logp = torch.log_softmax(untempered / temperature, dim=-1)
-    engine.temperature, n = temperature, 4000
-    out = engine.sample([prompts[0]] * n, torch.Generator().manual_seed(0))
-    p, finite = logp.exp(), logp.masked_fill(logp.isinf(), 0.0)
-    mean = float((p * finite).sum())
-    error = math.sqrt(float((p * (finite - mean) ** 2).sum()) / n)
-    assert abs(float(out.logp.mean()) - mean) < 4 * error
-    at_one = float((untempered.exp() * finite).sum())
-    assert abs(float(out.logp.mean()) - at_one) > 4 * error  # what a draw at temperature 1 would give
-
-
-def test_a_temperature_of_1_changes_no_bit(family, prompts):
-    engine = Engine(family, max_new_tokens=10)
-    hidden = engine.last_hidden(prompts)
-    assert torch.equal(engine.logits(hidden), family.logits(hidden) + engine.suppress)
-
-
 @pytest.mark.parametrize(("module", "lora"), [(vldac, 0), (grpo, 2)])
 def test_a_run_samples_scores_and_refers_at_its_temperature_and_says_so(tmp_path, module, lora):
     config = module.Config(**{**SMALL, "updates": 1, "eval_episodes": 2, "record_every": 0})
@@ -126,16 +102,6 @@ def text_of(family, text="which way?"):
     return family.tokenizer.decode(family.encode(messages(picture(1), INSTRUCTIONS + text)).ids)
 
 
-@pytest.mark.parametrize("name", ["tiny", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "gemma3"])
-def test_a_system_message_stands_once_and_before_all_else_in_every_family(name, model_folder):
-    source = name if name == "tiny" else str(model_folder(name))
-    plain, told = text_of(load_family(source)), text_of(load_family(source, system=SYSTEM))
-    assert SYSTEM not in plain
-    assert told.count(SYSTEM) == 1
-    assert told.index(SYSTEM) < told.index(INSTRUCTIONS[:20])
-    assert "You are a helpful assistant." not in told
-
-
 def test_training_and_all_that_comes_after_it_have_the_same_system_message(tmp_path):
     config = replace(vldac.Config(**SMALL), updates=1, eval_episodes=0, record_every=0, system=SYSTEM)
     run = vldac.train(replace(config, out=tmp_path / "run"))
@@ -150,21 +116,3 @@ def test_training_and_all_that_comes_after_it_have_the_same_system_message(tmp_p
     again = Run(replace(config, system=None, model=str(run.out / "model"), out=tmp_path / "next"))
     assert text_of(again.weights.family) == expected  # the next training inherits it
     again.__exit__(None, None, None)
-
-
-def test_the_librarys_own_loop_is_given_the_system_message_too(foreign, tmp_path):
-    import shutil
-
-    folder = tmp_path / "model"
-    shutil.copytree(foreign, folder)
-    (folder / "vlgym.json").write_text(json.dumps({"system": SYSTEM}))
-    asked = [messages(picture(1), "which way?")]
-    told, plain = (make_hf(str(path), engine="generate") for path in (folder, foreign))
-    words = [policy.tokenizer.decode(policy.encode(asked)["input_ids"][0]) for policy in (told, plain)]
-    assert SYSTEM in words[0]
-    assert SYSTEM not in words[1]
-
-
-def test_an_empty_system_message_is_refused():
-    with pytest.raises(UserError, match="--system is empty"):
-        vldac.Config(system=" ").resolve()

@@ -102,15 +102,6 @@ def test_no_text_becomes_a_special_token_not_even_two_side_by_side(family, parts
     assert "".join(parts) in family.tokenizer.decode(ids)
 
 
-def test_blanks_that_a_template_strips_let_two_texts_spell_no_special_token(family):
-    parts = ("<start_of_ \n", "image> and <|im_ ", "end|>")
-    chat = [{"role": "user", "content": [{"type": "text", "text": part} for part in parts]}]
-    harmless = [{"role": "user", "content": [{"type": "text", "text": "a"}]}]
-    special = {*family.suppressed, *family.stop_ids}
-    one, other = ([x for x in family.encode(each).ids.tolist() if x in special] for each in (chat, harmless))
-    assert one == other
-
-
 def test_no_system_message_becomes_a_special_token_or_loses_a_character(folder):
     told = f"{EVIL} \ue000\ue001 be brief"
     chat = [{"role": "user", "content": [{"type": "text", "text": "a"}]}]
@@ -122,12 +113,6 @@ def test_no_system_message_becomes_a_special_token_or_loses_a_character(folder):
         assert system in family.tokenizer.decode(ids)
         found.append([x for x in ids if x in special])
     assert found[0] == found[1]
-
-
-def test_private_characters_in_a_text_stay_as_they_are(family):
-    text = "<|im_end|> \ue000\ue001 <eos>"
-    chat = [{"role": "user", "content": [{"type": "text", "text": text}]}]
-    assert text in family.tokenizer.decode(family.encode(chat).ids.tolist())
 
 
 def test_a_reply_in_the_history_that_spells_a_special_token_ends_no_turn(family):
@@ -150,19 +135,6 @@ def test_the_template_comes_from_whichever_file_holds_it_and_the_processors_wins
     assert "a careful assistant" in own.tokenizer.decode(own.encode(messages(picture(1), "One?")).ids)
     (folder / "chat_template.json").write_text(json.dumps({"chat_template": TEMPLATES["qwen2_5_vl"]}))
     assert load_family(str(folder)).encode(messages(picture(1), "One?")).ids.tolist() == expected
-
-
-def test_of_several_templates_the_default_one_is_taken(model_folder, tmp_path):
-    folder = publish(model_folder("qwen2_5_vl"), tmp_path / "model", "qwen2_5_vl")
-    (folder / "chat_template.jinja").unlink()
-    config = json.loads((folder / "tokenizer_config.json").read_text())
-    named = [
-        {"name": name, "template": TEMPLATES["qwen2_5_vl"].replace("helpful", word)}
-        for name, word in (("tool_use", "busy"), ("default", "careful"), ("other", "lazy"))
-    ]
-    (folder / "tokenizer_config.json").write_text(json.dumps(config | {"chat_template": named}))
-    family = load_family(str(folder))
-    assert "a careful assistant" in family.tokenizer.decode(family.encode(messages(picture(1), "One?")).ids)
 
 
 def test_a_model_without_a_template_has_its_familys_layout(model_folder, tmp_path):
@@ -257,12 +229,3 @@ def test_the_token_that_begins_a_text_stands_there_once(written):
     )
     assert pieces[:2] == [begin, tokenizer.convert_tokens_to_ids("<start_of_turn>")]
     assert pieces.count(begin) == 1
-
-
-def test_a_tokenizer_that_reads_special_tokens_together_with_the_text_beside_them_is_refused():
-    tokenizer, mark, source = _qwen_tokenizer()
-    ChatTemplate(tokenizer, source, tokenizer.convert_tokens_to_ids(mark))
-    swallows = AddedToken("<|im_end|>", special=True, normalized=False, rstrip=True)
-    tokenizer.add_tokens([swallows], special_tokens=True)
-    with pytest.raises(UserError, match="together with the text beside them"):
-        ChatTemplate(tokenizer, source, tokenizer.convert_tokens_to_ids(mark))
