@@ -59,7 +59,7 @@ def policy_gradients(learner, batch) -> list[torch.Tensor]:
 # ---- the bound -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", ["vldac", "loop", "archer"])
 def test_a_scorer_with_other_weights_than_the_sampler_ends_the_run_before_any_gradient_step(name):
     learner = learner_of(name)
     before = [p.clone() for p in learner.weights.parameters]
@@ -71,9 +71,8 @@ def test_a_scorer_with_other_weights_than_the_sampler_ends_the_run_before_any_gr
     assert all(torch.equal(a, b) for a, b in zip(before, learner.weights.parameters, strict=True))
 
 
-@pytest.mark.parametrize("bound", [0.0, 100.0])
-def test_the_bound_can_be_raised_or_left_out(bound):
-    learner = learner_of("vldac", check=CheckOptions(max_gap=bound))
+def test_the_bound_can_be_left_out():
+    learner = learner_of("vldac", check=CheckOptions(max_gap=0.0))
     metrics = check_log_probs(scorer_with_other_weights(), rollout(learner), learner.config)
     assert metrics["rollout/logp_diff_mean"] > 0.1
 

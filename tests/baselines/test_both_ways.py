@@ -55,15 +55,14 @@ def turns(prompts, env) -> list[Turn]:
     return [Turn(prompt, env, "vlgym/NumberLine-v0", seed=3, turn=turn) for turn, prompt in enumerate(prompts)]
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0, 0.5])
-def test_both_ways_give_the_same_replies(folder, env, temperature):
-    ours, theirs = both(folder, Sampling(11, temperature, 24))
-    if temperature > 0:  # our engine never draws special tokens; the library's way leaves them where the model has them
-        theirs.never = torch.tensor(ours.engine.family.suppressed)
+def test_both_ways_give_the_same_replies(folder, env):
+    ours, theirs = both(folder, Sampling(11, 0.5, 24))
+    # Our engine never draws special tokens; the library's way leaves them where the model has them.
+    theirs.never = torch.tensor(ours.engine.family.suppressed)
     asked = turns(chats() * 2, env)
     one, two = ours.reply(asked), theirs.reply(asked)
     assert [reply.text for reply in one] == [reply.text for reply in two]
     assert [reply.cut for reply in one] == [reply.cut for reply in two]
     assert [r.usage.prompt_tokens for r in one] == [r.usage.prompt_tokens for r in two]
     assert [r.usage.completion_tokens for r in one] == [r.usage.completion_tokens for r in two]
-    assert len({reply.text for reply in one}) > (1 if temperature == 0 else 4)
+    assert len({reply.text for reply in one}) > 4

@@ -78,11 +78,11 @@ def test_a_reply_does_not_depend_on_who_else_is_in_the_batch(policy, env):
     assert len(set(together)) == len(asked)
 
 
-@pytest.mark.parametrize("change", [{"seed": 9}, {"turn": 5}, {"repeat": 1}, {"env_id": "vlgym/EZPoints-v0"}])
-def test_another_episode_turn_repeat_or_environment_is_another_draw(policy, env, change):
+def test_another_episode_turn_repeat_or_environment_is_another_draw(policy, env):
     drawn, turn = policy(), turns(env, 1)[0]
     assert texts(drawn, [turn]) == texts(drawn, [turn])
-    assert texts(drawn, [turn]) != texts(drawn, [replace(turn, **change)])
+    for change in ({"seed": 9}, {"turn": 5}, {"repeat": 1}, {"env_id": "vlgym/EZPoints-v0"}):
+        assert texts(drawn, [turn]) != texts(drawn, [replace(turn, **change)])
 
 
 def test_another_seed_is_another_draw_and_a_temperature_of_0_draws_nothing(policy, env):
@@ -189,13 +189,10 @@ def test_our_engine_plays_the_families_that_it_knows_and_the_librarys_way_the_ot
         ("", {}, r"hf: names no model\. Choose tiny"),
         ("no/where/at-all", {}, r"^hf:no/where/at-all: no such model\. There is no such folder"),
         ("tiny", {"temperature": -1.0}, r"--temperature -1.0 must be >= 0.0"),
-        ("tiny", {"max_tokens": 0}, r"--max-tokens 0 must be >= 1"),
         ("tiny", {"engine": "vllm"}, r"--policy-arg engine='vllm' is not one of auto, engine, generate"),
         ("tiny", {"engine": "generate"}, r"hf:tiny is built here"),
         ("tiny", {"dtype": "int8"}, r"--policy-arg dtype='int8' is not one of float32, bfloat16"),
         ("tiny", {"device": "gpu"}, r"^--policy-arg device='gpu' is not one of cpu, cuda"),
-        ("tiny", {"threads": -1}, r"^--policy-arg threads=-1 must be >= 0"),
-        ("tiny", {"image_tokens": 0}, r"^--policy-arg image_tokens 0 must be >= 1"),
     ],
 )
 def test_what_cannot_be_is_one_line_in_the_words_of_the_command(name, options, words):

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image as PillowImage
 from publish import publish
@@ -18,7 +18,7 @@ from baselines.models.gemma import Gemma3
 from baselines.models.load import FAMILIES, load_family
 from vlgym.errors import UserError
 
-BUDGETS = (None, 9, 64)
+BUDGETS = (None, 9)
 SIDES = st.integers(1, 400)
 
 
@@ -58,13 +58,9 @@ def compare(family, processor, image: np.ndarray) -> None:
 
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("name", list(FAMILIES))
-@settings(max_examples=25, deadline=None)
 @example(height=300, width=300, seed=0)
-@example(height=60, width=80, seed=0)
-@example(height=224, width=224, seed=0)
 @example(height=1, width=1, seed=0)
 @example(height=2, width=400, seed=0)
-@example(height=15, width=400, seed=0)
 @given(height=SIDES, width=SIDES, seed=st.integers(0, 9))
 def test_size_grid_and_patches_are_those_of_the_librarys_image_processor(pairs, name, budget, height, width, seed):
     if max(height, width) > 200 * min(height, width):

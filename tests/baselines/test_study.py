@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 from dataclasses import replace
@@ -11,6 +12,7 @@ import pytest
 from stage import ENV
 
 from baselines import sft, study
+from baselines.learning import command
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs.folder import check_same, write_json, write_record
 from baselines.studies import arms, report
@@ -72,8 +74,16 @@ def small(monkeypatch):
 
 def test_a_study_runs_reports_and_keeps_what_is_done(tmp_path, small, monkeypatch, capsys):
     calls: list[list[str]] = []
-    call = study.Runs.call
-    monkeypatch.setattr(study.Runs, "call", lambda self, a, log: (calls.append(list(a)), call(self, a, log))[1])
+
+    def call(self, arguments, log):
+        """The command in this process."""
+        calls.append(list(arguments))
+        module = importlib.import_module(arguments[0])
+        getattr(module, "train", getattr(module, "run", None))(command.parse(module.Config, "", arguments[1:]))
+        return True
+
+    monkeypatch.setattr(study.Runs, "call", call)
+    monkeypatch.setattr("signal.signal", lambda number, handle: None)  # the commands run in a thread
     folder = study.run(study.Config("small", out=tmp_path, workers=1))
     assert [a[0] for a in calls] == ["baselines.sft", "baselines.vldac", "baselines.loop"]
     assert all(a[a.index("--threads") + 1] == "1" for a in calls)  # as many processes as `workers` at full speed

@@ -15,7 +15,7 @@ from baselines import study
 from baselines.learning import run as run_module
 from vlgym.errors import UserError
 
-COMMANDS = ("vldac", "rl4vlm", "loop", "grpo", "archer", "sft", "study")
+COMMANDS = ("vldac", "loop", "archer", "sft", "study")
 NOWHERE = Path("/dev/null/x")  # cannot be made, by root either
 NUMBERS: tuple[Any, ...] = (-1, 10**30, math.nan)
 TEXTS = {"env_kwargs": ("targt=3",), "options": ("--lr=-1",)}
