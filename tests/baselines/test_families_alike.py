@@ -69,12 +69,30 @@ def close(actual, expected, atol: float = 3e-5 if DEVICE == "cpu" else 3e-4) -> 
 
 
 @pytest.mark.on_device
-def test_sampled_log_probs_equal_the_librarys_teacher_forcing(family, prompts):
+def test_sampling_and_both_ways_of_scoring_agree_with_the_library_and_see_the_picture(family, prompts):
     assert common_prefix(prompts) >= 20
-    out = Engine(family, max_new_tokens=24).sample(prompts, generator())
+    engine = Engine(family, max_new_tokens=24)
+    out = engine.sample(prompts, generator())
     for i, prompt in enumerate(prompts):
         n = int(out.mask[i].sum())
         close(out.logp[i, :n], library_log_probs(family, prompt, out.ids[i, :n]))
+    gradients = []
+    for score in (engine.score, engine.score_flat):
+        family.model.zero_grad()
+        logp = score(prompts, out.ids, out.mask, train_vision=True)
+        close(logp.detach(), out.logp)
+        logp.sum().backward()
+        gradients.append({n: p.grad for n, p in family.model.named_parameters() if p.grad is not None})
+    assert gradients[0].keys() == gradients[1].keys()
+    for name, gradient in gradients[0].items():
+        torch.testing.assert_close(gradient, gradients[1][name], atol=2e-3, rtol=5e-3, msg=name)
+    for p in family.vision_parameters():  # the gradient reaches the picture
+        assert p.grad is not None
+        assert p.dim() == 1 or p.grad.abs().sum() > 0
+    pair = [family.encode(messages(picture(seed), INSTRUCTIONS)) for seed in (1, 2)]
+    with torch.no_grad():
+        one, other = engine.score(pair, out.ids[:1].expand(2, -1), out.mask[:1].expand(2, -1))
+    assert (one - other).abs().max() > 1e-3  # the picture reaches the model
 
 
 @pytest.mark.on_device
