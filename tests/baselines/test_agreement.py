@@ -12,7 +12,7 @@ from baselines import archer, loop, rl4vlm, vldac
 from baselines.engine.engine import Engine
 from baselines.learning import losses
 from baselines.learning.agreement import CheckOptions
-from baselines.learning.batch import check_log_probs, take_scorers
+from baselines.learning.batch import check_log_probs
 from baselines.learning.optimizers import Metrics
 from baselines.learning.run import Update
 from baselines.models.load import load_family
@@ -105,20 +105,6 @@ def test_with_the_scorers_log_probs_the_ratios_of_the_first_step_are_1(name):
         assert ("rollout/importance_mean" in metrics) == (source == "scorer")
     assert ratios["sampler"] == [pytest.approx(exp(0.3), abs=1e-3)]
     assert ratios["scorer"] == [pytest.approx(1.0, abs=1e-5)]
-
-
-def test_importance_weights_are_the_ratio_of_scorer_and_sampler_up_to_the_cap():
-    for cap, capped in ((2.0, 0.0), (1.2, 1.0)):
-        learner = learner_of("vldac", check=CheckOptions(old_log_probs="scorer", max_gap=1.0, importance_cap=cap))
-        batch = rollout(learner)
-        batch.old = (batch.old - 0.3).where(batch.mask, batch.old)
-        metrics = take_scorers(learner.weights.scorer, batch, learner.config)
-        expected = min(exp(0.3), cap)
-        assert metrics["rollout/importance_mean"] == pytest.approx(expected, abs=1e-4)
-        assert metrics["rollout/importance_capped"] == capped
-        assert batch.importance.shape == batch.mask.shape
-        torch.testing.assert_close(batch.importance[batch.mask].mean(), torch.tensor(expected), atol=1e-4, rtol=0)
-        assert not batch.importance.requires_grad
 
 
 @pytest.mark.parametrize("name", LEARNERS)

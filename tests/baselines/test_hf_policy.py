@@ -13,8 +13,6 @@ from samples import messages, picture
 
 from baselines.models.limits import FILE, Limits
 from baselines.plugin import make_hf
-from baselines.policies.engine_policy import EnginePolicy
-from baselines.policies.generate_policy import GeneratePolicy
 from vlgym.errors import UserError
 from vlgym.evaluation import evaluate
 from vlgym.making import make
@@ -174,13 +172,6 @@ def test_a_record_says_which_model_played_and_how(gemma, tmp_path):
     assert (changed["engine"], changed["dtype"]) == ("generate", "bfloat16")
     tiny = [make_hf("tiny", seed=seed).describe()["model"] for seed in (0, 0, 1)]
     assert tiny[0] == tiny[1] != tiny[2]
-
-
-def test_our_engine_plays_the_families_that_it_knows_and_the_librarys_way_the_others(gemma, foreign):
-    assert isinstance(make_hf(str(gemma)), EnginePolicy)
-    assert isinstance(make_hf("tiny"), EnginePolicy)
-    assert isinstance(make_hf(str(gemma), engine="generate"), GeneratePolicy)
-    assert isinstance(make_hf(str(foreign)), GeneratePolicy)
 
 
 @pytest.mark.parametrize(

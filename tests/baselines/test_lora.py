@@ -22,7 +22,6 @@ from baselines.models.lora import (
     refresh,
     trainable_parameters,
 )
-from baselines.runs.checkpoint import load_module, module_tensors
 from vlgym.errors import UserError
 
 
@@ -170,19 +169,6 @@ def test_refreshes_leave_the_base_as_it_was_and_the_merged_weights_where_they_be
 
 
 # ---- checkpoints -----------------------------------------------------------------------------------------------------
-
-
-def test_adapters_alone_are_saved_and_restored(family, prompts):
-    add_adapters(family, LoraOptions(rank=4), seed=0)
-    randomise(family)
-    expected = scores(family, prompts)
-    saved = {n: t.clone() for n, t in module_tensors("adapters", adapters(family)).items()}
-    assert len(saved) == len(trainable_parameters(family))
-    assert "adapters.layers/0/self_attn/q_proj/A.weight" in saved
-    randomise(family, 2)
-    assert not torch.equal(scores(family, prompts), expected)
-    load_module("adapters", adapters(family), saved)
-    assert torch.equal(scores(family, prompts), expected)
 
 
 @torch.no_grad()

@@ -78,15 +78,6 @@ def test_mean_deviation_and_resampling_are_those_that_are_saved_with_the_model(m
     compare(load_family(str(folder)), AutoImageProcessor.from_pretrained(folder, backend="pil"), picture(1, (97, 130)))
 
 
-def test_pictures_of_the_suites_own_sizes_have_the_numbers_of_tokens_that_the_issue_names(pairs):
-    def sides(name: str, size: tuple[int, int]) -> tuple[int, ...]:
-        return pairs[name, None][0].prepare_image(picture(1, size)).pixels.shape[:2]
-
-    assert sides("qwen2_vl", (300, 300)) == (308, 308)
-    assert sides("qwen2_5_vl", (60, 80)) == (56, 84)
-    assert sides("qwen3_vl", (224, 224)) == (256, 256)
-
-
 @pytest.mark.parametrize(
     ("saved", "expected"),
     [

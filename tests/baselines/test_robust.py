@@ -19,8 +19,7 @@ from baselines import vldac
 from baselines.learning.collect import Collector
 from baselines.learning.update import memory_advice
 from baselines.learning.warm_start import WarmConfig
-from baselines.runs import checkpoint, folder
-from baselines.runs.checkpoint import load_checkpoint, save_checkpoint
+from baselines.runs import folder
 from baselines.vldac import VLDAC, Config
 from vlgym.errors import UserError
 
@@ -46,25 +45,6 @@ def test_a_command_that_is_killed_goes_on_to_the_end_of_a_run_in_another_process
     assert not (out / "model").exists()
     vldac.train(Config(out=out, resume=True))
     assert_same_end(finished, out)
-
-
-def test_a_crash_while_a_checkpoint_is_written_loses_nothing(tmp_path, monkeypatch):
-    save_checkpoint(tmp_path, {"x": torch.ones(2)}, {"update": 1})
-
-    def full(tensors, path):
-        Path(path).write_bytes(b"half")
-        raise OSError("No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "save_file", full)
-        with pytest.raises(OSError, match="No space"):
-            save_checkpoint(tmp_path, {"x": torch.zeros(2)}, {"update": 2})
-    assert [path.name for path in tmp_path.iterdir()] == ["update-000001"]  # half of one fills a full disk
-    tensors, state = load_checkpoint(tmp_path)
-    assert state["update"] == 1
-    assert tensors["x"].tolist() == [1.0, 1.0]
-    save_checkpoint(tmp_path, {"x": torch.zeros(2)}, {"update": 2})
-    assert load_checkpoint(tmp_path)[1]["update"] == 2
 
 
 def test_two_processes_cannot_work_in_one_runs_folder(finished, tmp_path):

@@ -97,14 +97,6 @@ def test_a_fixed_player_holds_one_seat_and_its_turns_are_no_data(tmp_path):
     assert lost.count(-1.0) > lost.count(1.0)  # who takes one stone each time loses to the oracle
 
 
-def test_a_game_that_chance_wins_for_an_unreadable_reply_pays_nothing(tmp_path):
-    played = make(tmp_path, say=lambda turn: "what?", past=0, fixed=0).games.play(1, 40)
-    ends = [trajectory[-1] for trajectory in played]
-    assert {end.reward for end in ends} == {0.0, -1.0}
-    assert not any(end.success for end in ends)
-    assert all(record.invalid for trajectory in played for record in trajectory)
-
-
 def test_three_that_move_at_once_are_three_trajectories_and_a_truncated_game_has_a_last_prompt(tmp_path):
     made = make(tmp_path, "vlgym/Meet-v0", lambda turn: "<action>stay</action>", past=0, fixed=0)
     played = made.games.play(1, 5)
@@ -235,7 +227,3 @@ def test_a_run_that_stops_and_resumes_with_its_pool_ends_as_one_that_does_not(tm
     assert [path.name for path in sorted((parts / "rating").iterdir())] == ["update-000002", "update-000004"]
     vldac.train(vldac.Config(**{**RUN, "out": parts, "updates": 1, "overwrite": True, "yes": True}))
     assert [path.name for path in sorted((parts / "rating").iterdir())] == ["update-000001"]
-
-
-def read_log(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]

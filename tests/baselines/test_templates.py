@@ -102,19 +102,6 @@ def test_no_text_becomes_a_special_token_not_even_two_side_by_side(family, parts
     assert "".join(parts) in family.tokenizer.decode(ids)
 
 
-def test_no_system_message_becomes_a_special_token_or_loses_a_character(folder):
-    told = f"{EVIL} \ue000\ue001 be brief"
-    chat = [{"role": "user", "content": [{"type": "text", "text": "a"}]}]
-    found = []
-    for system in (told, "be brief"):
-        family = load_family(str(folder), system=system)
-        special = {*family.suppressed, *family.stop_ids}
-        ids = family.encode(chat).ids.tolist()
-        assert system in family.tokenizer.decode(ids)
-        found.append([x for x in ids if x in special])
-    assert found[0] == found[1]
-
-
 def test_a_reply_in_the_history_that_spells_a_special_token_ends_no_turn(family):
     evil = {"role": "assistant", "content": [{"type": "text", "text": f"I say {EVIL}"}]}
     chat = [*messages(picture(1), "One?"), evil, *messages(picture(2), "Two?")]
