@@ -52,8 +52,9 @@ gpu: install  ## run the learner's tests on a GPU, and measure its speed there
 	VLGYM_TEST_DEVICE=cuda $(BIN)/python -m pytest -q -m on_device tests/baselines
 	$(BIN)/python tests/benchmarks/gpu.py --write
 
-fast: install  ## the core's tests only (under 60 s)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup tests --ignore tests/baselines --ignore tests/servers
+fast: install  ## core, parsers, registry and losses only (under 60 s)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 tests/parsers tests/baselines/test_losses.py \
+	$(patsubst %,tests/test_%.py,env house_rules import_ladder making plugins policies prompts registry registry_file registry_fresh rollout seeding spaces spec states trajectory)
 
 lint: install  ## style and types
 	$(BIN)/ruff check .
