@@ -15,16 +15,15 @@ from vlgym.rendering import encode_png
 from vlgym.trajectory import TrajectoryWriter, hash_picture
 from vlgym.types import Image, LearnerNotes, StepRecord
 from vlgym.ui.app import create_app
-from vlgym.ui.settings import Settings
 
 BASE = "http://127.0.0.1:8421"
 LINE = "vlgym/Line-v0"
 
 
-def ask(*paths: Path, token: str | None = None, host: str = "127.0.0.1", base: str = BASE) -> TestClient:
+def ask(*paths: Path, base: str = BASE) -> TestClient:
     """A client of a server that shows some folders."""
-    settings = Settings(paths=paths, host=host, token=token, out=(paths or (Path("/nowhere"),))[0] / "human")
-    return TestClient(create_app(settings), base_url=base, raise_server_exceptions=False)
+    out = (paths or (Path("/nowhere"),))[0] / "human"
+    return TestClient(create_app(paths, out), base_url=base, raise_server_exceptions=False)
 
 
 def draw(shade: int, size: tuple[int, int] = (24, 32)) -> Image:

@@ -15,7 +15,6 @@ from starlette.testclient import TestClient
 from ui_records import ask, draw, play, row, write, write_log, write_raw
 
 from vlgym.trajectory import hash_picture
-from vlgym.ui.files import open_inside
 
 SCRIPT = '"><script>alert(1)</script><img src=x onerror=alert(1)>{{7*7}}</pre></select><!--'
 PICTURE = f"images/{hash_picture(draw(7))}.png"
@@ -75,8 +74,8 @@ def test_tags_in_any_field_are_text_on_every_page(tmp_path: Path) -> None:
     check_harmless(turn)
     assert "&lt;script&gt;alert(1)" in turn
     (run,) = set(re.findall(r'href="(/run/\w+)"', turn))
-    (side,) = set(re.findall(r'href="(/side/[^"]*)"', turn))
     keys = re.findall(r'<option value="(\w{10})"', client.get("/").text)
+    (side,) = set(re.findall(r'href="(/side/[^"]*)"', client.get(f"/compare?a={keys[0]}&b={keys[1]}").text))
     for address in ("/", run, side, f"/compare?a={keys[0]}&b={keys[1]}", "/compare"):
         answer = client.get(address)
         assert answer.status_code == 200
@@ -161,19 +160,10 @@ def test_a_huge_reply_is_shortened_on_its_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "../secret.png",
-        "/etc/hostname",
-        "images/../../secret.png",
-        "link.png",
-        "images/link.png",
-        "deep/secret.png",
-        "images",
-        "pipe.png",
-        "images/\0x.png",
-        "secret.txt",
-        "",
+        "../secret.png", "/etc/hostname", "images/../../secret.png", "link.png", "images/link.png", "deep/secret.png",
+        "images", "pipe.png", "images/\0x.png", "secret.txt", "",
     ],
-)
+)  # fmt: skip
 def test_a_picture_outside_of_its_folder_is_not_shown(tmp_path: Path, name: str) -> None:
     run = write_raw(tmp_path / "run", row(file_name=name, prompt=json.dumps(
         [{"role": "user", "content": [{"type": "image", "file_name": name}]}])))  # fmt: skip
@@ -192,26 +182,16 @@ def test_a_picture_outside_of_its_folder_is_not_shown(tmp_path: Path, name: str)
     assert client.get(address.replace("/turn/", "/picture/") + "/0/0").status_code == 404
 
 
-def test_a_picture_that_the_record_names_is_shown(tmp_path: Path) -> None:
-    client = ask(write_raw(tmp_path, row()))
-    (source,) = re.findall(r'<img src="([^"]*)"', open_first(client))
-    assert client.get(html.unescape(source)).headers["content-type"] == "image/png"
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
+def test_no_address_leads_to_another_file(tmp_path: Path) -> None:
+    client = ask(write(tmp_path / "run", play(0)))
+    for address in (
         "/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static//etc/passwd", "/turn/../0/0",
-        "/turn/x/0/0", "/turn/..%2f..%2fetc/0/0", "/picture/x/0/0/0", "/picture/%2e%2e/0/0/0",
-        "/turn/x/99999999999999999999/0",
+        "/turn/x/0/0", "/turn/..%2f..%2fetc/0/0", "/picture/x/0/0/0", "/turn/x/99999999999999999999/0",
         "/run/..%2f..", "/side/x/0/y/0/0", "/gallery/frame/0/../../etc/passwd", "/gallery/look/x",
-    ],
-)  # fmt: skip
-def test_no_address_leads_to_another_file(tmp_path: Path, address: str) -> None:
-    answer = ask(write(tmp_path / "run", play(0))).get(address)
-    assert answer.status_code == 404
-    assert "Starlette" not in answer.text
-    assert "root:" not in answer.text
+    ):  # fmt: skip
+        answer = client.get(address)
+        assert answer.status_code == 404, address
+        assert "root:" not in answer.text
 
 
 def test_records_by_a_link_or_a_pipe_are_not_read(tmp_path: Path) -> None:
@@ -257,14 +237,3 @@ def test_a_broken_log_or_run_file_breaks_no_page(tmp_path: Path) -> None:
             answer = client.get(address)
             assert answer.status_code == 200
             assert "nan" not in "".join(re.findall(r'points="([^"]*)"', answer.text))
-
-
-def test_a_file_is_opened_inside_its_folder_only(tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "x").write_text("here")
-    (tmp_path / "out").write_text("there")
-    with open_inside(tmp_path / "in", "x") as file:
-        assert file.read() == b"here"
-    for name in ("../out", str(tmp_path / "out"), ".", "", "y"):
-        with pytest.raises(OSError, match=""):
-            open_inside(tmp_path / "in", name)

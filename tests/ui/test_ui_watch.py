@@ -6,18 +6,16 @@ import html
 import os
 import re
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pytest
 from ui_records import ask, draw, play, row, write, write_log, write_raw
 
 from vlgym.rendering import decode_png
 from vlgym.types import LearnerNotes
-from vlgym.ui.choosing import Choice, choose, read_choice
+from vlgym.ui.choosing import Choice, read_choice
 from vlgym.ui.curves import draw_curves
-from vlgym.ui.heat import shade
 from vlgym.ui.index import Index
-from vlgym.ui.lines import read_line, split_lines
-from vlgym.ui.watch import list_track
 
 ROW = re.compile(r'<td><a href="(/turn/[^"]*)">.*?#(\d+)', re.DOTALL)
 
@@ -48,19 +46,14 @@ def folder(tmp_path: Path) -> Path:
     ("query", "expected"),
     [
         ("", [3, 2, 1, 0]),
-        ("?sort=newest", [0, 1, 2, 3]),
         ("?sort=-return", [2, 0, 3, 1]),
-        ("?sort=turns", [2, 3, 0, 1]),
         ("?sort=-failures", [1, 0, 2, 3]),
-        ("?sort=seed", [0, 1, 2, 3]),
         ("?result=won", [2, 0]),
         ("?result=lost", [3, 1]),
-        ("?result=open", []),
         ("?env=vlgym/Other-v0", [2]),
         ("?code=bad_json", [1]),
         ("?q=DUNNO", [1]),
         ("?q=%C3%BCn%C3%AFQUE", [2]),
-        ("?q=nowhere", []),
         ("?result=lost&sort=return", [1, 3]),
         ("?sort=nonsense&result=nonsense&page=-3", [3, 2, 1, 0]),
     ],
@@ -125,23 +118,14 @@ def test_a_folder_that_comes_later_is_found_and_one_that_goes_is_forgotten(
 ) -> None:
     monkeypatch.setattr("vlgym.ui.index.LOOK_EVERY", 0.0)
     index = Index([tmp_path])
-    assert (index.refresh(), index.episodes()) == (1.0, [])
+    index.refresh()
+    assert index.episodes() == []
     write(tmp_path / "deep" / "er", play(0))
     index.refresh()
     assert len(index.episodes()) == 1
     os.rename(tmp_path / "deep" / "er", tmp_path / ".hidden")
     index.refresh()
     assert index.episodes() == []
-
-
-def test_a_long_file_is_read_in_parts_and_the_page_says_so(tmp_path: Path) -> None:
-    write_raw(tmp_path, *(row(episode=number) for number in range(300)))
-    index, shares = Index([tmp_path]), []
-    while not shares or shares[-1] < 1:
-        shares.append(index.refresh(at_once=0.0))
-    assert len(shares) == 300
-    assert shares == sorted(shares)
-    assert len(index.episodes()) == 300
 
 
 def test_the_recordings_of_a_training_run_are_one_run(tmp_path: Path) -> None:
@@ -156,6 +140,11 @@ def test_the_recordings_of_a_training_run_are_one_run(tmp_path: Path) -> None:
     page = ask(tmp_path / "runs").get(f"/?run={names['train-001']}").text
     assert numbers(page) == [1, 0]
     assert 'aria-label="success: from 0 to 1"' in page
+    client = ask(tmp_path / "runs")
+    page = client.get(f"/run/{names['evaluated']}").text
+    assert "no log of training" in page
+    assert "<dt>split</dt><dd>test</dd>" in page
+    assert client.get("/run/nothing").status_code == 404
 
 
 def test_a_turn_shows_the_prompt_with_its_roles_and_pictures_and_the_reply_with_its_action_marked(
@@ -201,13 +190,6 @@ def test_value_advantage_and_tokens_are_shown_where_the_learner_wrote_them(tmp_p
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("log_prob", "expected"), [(0.0, 0), (-0.2, 0), (-0.5, 1), (-1.5, 3), (-3.0, 6), (-99.0, 6), (1.0, 0)]
-)
-def test_a_token_is_darker_the_less_likely_it_was(log_prob: float, expected: int) -> None:
-    assert shade(log_prob) == expected
-
-
 def test_two_runs_are_compared_on_the_seeds_that_both_played(tmp_path: Path) -> None:
     write(tmp_path / "a", play(0), play(1), play(2, success=False), play(7, seed=77))
     write(tmp_path / "b", play(0), play(1, (0.0, 0.0, 0.5), success=False), play(2), play(8, seed=88))
@@ -227,54 +209,22 @@ def test_two_runs_are_compared_on_the_seeds_that_both_played(tmp_path: Path) -> 
     assert "saw at turn 3" in last
 
 
-def test_a_turn_links_the_same_seed_in_other_runs(tmp_path: Path) -> None:
-    write(tmp_path / "a", play(0), play(1))
-    write(tmp_path / "b", play(5, seed=1000), play(6, seed=1000, env_id="vlgym/Other-v0"))
-    client = ask(tmp_path)
-    (address,) = list(links(client.get("/?sort=newest").text))[:1]
-    assert re.findall(r'<li><a href="/side/[^"]*">(\w+)</a>', client.get(address).text) == ["b"]
-
-
 def test_curves_stand_where_their_values_say(tmp_path: Path) -> None:
     (curve,) = draw_curves(write_log(tmp_path, [0.0, 0.25, 1.0]))
     assert curve.points.split() == ["0.00,100.00", "50.00,75.00", "100.00,0.00", "100.00,0.00"]
-    assert (curve.first, curve.last, curve.start, curve.end, curve.across) == (
-        0.0,
-        1.0,
-        10.0,
-        30.0,
-        "environment steps",
-    )
-
-
-def test_a_run_without_a_log_says_so(folder: Path) -> None:
-    client = ask(folder)
-    key = next(iter(re.findall(r'href="/run/(\w+)"', client.get(links(client.get("/").text)[0]).text)))
-    page = client.get(f"/run/{key}").text
-    assert "no log of training" in page
-    assert "<dt>split</dt><dd>test</dd>" in page
-    assert client.get("/run/nothing").status_code == 404
+    assert (curve.start, curve.end, curve.across) == (10.0, 30.0, "environment steps")
 
 
 def test_an_address_says_the_same_when_it_is_read_back() -> None:
     choice = Choice(run="r", env="a/b&c=d", result="won", code="x y", q="<é>", sort="-return", page=3)
-    from urllib.parse import parse_qsl
-
     assert read_choice(dict(parse_qsl(choice.query[1:]))) == choice
-    assert Choice().query == ""
-    assert choose([], choice) == []
 
 
-def test_a_long_episode_links_its_ends_and_the_turns_nearby() -> None:
-    assert list_track(5, 2) == [0, 1, 2, 3, 4]
-    track = list_track(200, 100)
-    assert (track[:3], track[-3:]) == ([0, None, 88], [112, None, 199])
-
-
-def test_a_line_knows_its_place(tmp_path: Path) -> None:
-    write_raw(tmp_path, row(reward=1.0), b"\n", row(reward=2.5))
-    with (tmp_path / "metadata.jsonl").open("rb") as file:
-        data = (tmp_path / "metadata.jsonl").read_bytes()
-        found = list(split_lines(file, 0))
-        assert [data[start : start + size] for start, size, _ in found] == [text for _, _, text in found]
-        assert read_line(found[2][0], found[2][2] or b"").reward == 2.5
+def test_the_gallery_shows_an_environment_with_its_first_pictures_and_prompt(tmp_path: Path) -> None:
+    client = ask(tmp_path)
+    assert 'href="/gallery/env/vlgym/NumberLine-v1"' in client.get("/gallery").text
+    assert "<dt>family</dt>" in client.get("/gallery/env/vlgym/NumberLine-v1").text
+    page = client.get("/gallery/look/vlgym/NumberLine-v1").text
+    assert "Legal actions" in page
+    (first, *_) = re.findall(r'<img src="([^"]*)"', page)
+    assert decode_png(client.get(first).content).shape[2] == 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 from typing import Annotated
 
@@ -21,9 +20,6 @@ def ui(
         list[Path] | None,
         typer.Argument(metavar="[FOLDER]...", help="Folders of records, at any depth; default ./runs where it exists."),
     ] = None,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on. Anything but this machine's own needs the token it prints.")
-    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, help="Port; 0 takes a free one.")] = 8421,
     out: Annotated[Path, typer.Option(help="Folder for the games that you play.")] = Path("runs/human"),
 ) -> None:
@@ -36,7 +32,6 @@ def ui(
             raise UserError(f"{folder} is no folder. Name one that `vlgym eval` or a training run wrote.")
     try:
         from ..ui.server import serve
-        from ..ui.settings import Settings, is_loopback
     except ModuleNotFoundError as error:
         name = (error.name or "").partition(".")[0]
         if name not in NEEDED:
@@ -44,11 +39,9 @@ def ui(
         raise NotInstalledError(
             f"The web page needs {name}, which is not installed: {how_to_install('vlgym[ui]')}"
         ) from None
-    token = None if is_loopback(host) else secrets.token_urlsafe(24)
-    settings = Settings(tuple(path.resolve() for path in folders), host, port, token, out)
     console = open_console()
 
     def say(address: str) -> None:
         console.print(f"{address}  (Ctrl-C ends it)", soft_wrap=True, highlight=False, markup=False)
 
-    serve(settings, say)
+    serve([path.resolve() for path in folders], out, port, say)

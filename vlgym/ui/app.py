@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-import importlib
+from collections.abc import Iterable
+from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.routing import BaseRoute, Mount
+from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from ..errors import UserError
+from . import compare, gallery, play, watch
+from .games import Games
 from .guarding import Guard
-from .pages import STATIC, list_pages, show_error
-from .settings import Settings
+from .index import Index
+from .pages import STATIC, show_error
 
 
-def create_app(settings: Settings) -> Starlette:
-    """Return the application; `app.state.settings` holds its settings, and a page keeps in `app.state` what it needs.
+def create_app(paths: Iterable[Path], out: Path) -> Starlette:
+    """Return the application; its `state` holds the index of records and the open games.
 
     Args:
-        settings: what may be shown, and to whom.
+        paths: records below these folders are shown; nothing else is.
+        out: where games that a person plays are recorded.
     """
-    routes: list[BaseRoute] = [Mount("/static", StaticFiles(directory=STATIC))]
-    for name in [*(name for name, _, _ in list_pages()), "compare"]:
-        routes += importlib.import_module(f".{name}", __package__).routes()
     app = Starlette(
-        routes=routes,
-        middleware=[Middleware(Guard, settings=settings)],
+        routes=[Mount("/static", StaticFiles(directory=STATIC)), *watch.ROUTES, *compare.ROUTES, *gallery.ROUTES,
+                *play.ROUTES],
+        middleware=[Middleware(Guard)],
         exception_handlers={404: show_error, 405: show_error, UserError: show_error, 500: show_error},
-    )
-    app.state.settings = settings
+    )  # fmt: skip
+    app.state.index, app.state.games = Index((*paths, out)), Games(out)
     return app

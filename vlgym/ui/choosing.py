@@ -73,12 +73,17 @@ def read_choice(params: Mapping[str, str]) -> Choice:
     """Return what an address says; what makes no sense is left out."""
     said = {name: params.get(name, "")[:LONGEST] for name in ("run", "env", "result", "code", "q")}
     sort = params.get("sort", "")
-    page = params.get("page", "")
     return Choice(
         **{**said, "result": said["result"] if said["result"] in RESULTS else ""},
         sort=sort if sort.removeprefix("-") in ORDERS else Choice.sort,
-        page=max(1, int(page)) if page.isascii() and page.isdigit() and len(page) < 9 else 1,
+        page=read_page(params),
     )
+
+
+def read_page(params: Mapping[str, str]) -> int:
+    """Return the number of the page that an address says, from 1."""
+    page = params.get("page", "")
+    return max(1, int(page)) if page.isascii() and page.isdigit() and len(page) < 9 else 1
 
 
 def choose(episodes: Iterable[Episode], choice: Choice) -> list[Episode]:

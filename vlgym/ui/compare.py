@@ -2,81 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 
-from .choosing import LONGEST, cut_page
+from .choosing import LONGEST, cut_page, read_page
 from .index import Episode
 from .pages import render
-from .watch import find_turn, get_index, list_track
-
-
-@dataclass(frozen=True)
-class Pair:
-    """The same episode in two runs.
-
-    Attributes:
-        first: in the one.
-        second: in the other.
-    """
-
-    first: Episode
-    second: Episode
-
-    @property
-    def differs(self) -> bool:
-        """Whether one was won and the other was not."""
-        return self.first.success != self.second.success
-
-
-def routes() -> list[BaseRoute]:
-    """Return the addresses of these pages."""
-    return [
-        Route("/compare", show_compare),
-        Route("/side/{folder}/{order:int}/{other}/{other_order:int}/{turn:int}", show_side),
-    ]
+from .watch import find_turn, get_index
 
 
 def show_compare(request: Request) -> Response:
     """Answer with the seeds that two runs share."""
     index = get_index(request)
-    index.refresh()
-    said = {name: request.query_params.get(name, "")[:LONGEST] for name in ("a", "b", "only", "page")}
-    pairs = list(pair_up(index.episodes(), said["a"], said["b"]))
-    shown = [pair for pair in pairs if pair.differs] if said["only"] else pairs
-    number = int(said["page"]) if said["page"].isascii() and said["page"].isdigit() and len(said["page"]) < 9 else 1
-    rows, page, pages = cut_page(shown, max(1, number))
+    said = {name: request.query_params.get(name, "")[:LONGEST] for name in ("a", "b", "only")}
+    pairs = pair_up(index.episodes(), said["a"], said["b"])
+    first_only = sum(first.success and not second.success for first, second in pairs)
+    second_only = sum(second.success and not first.success for first, second in pairs)
+    shown = [pair for pair in pairs if pair[0].success != pair[1].success] if said["only"] else pairs
+    rows, page, pages = cut_page(shown, read_page(request.query_params))
     return render(
         request, "compare.html", runs=index.runs, said=said, pairs=pairs, rows=rows, page=page, pages=pages,
-        first_only=sum(pair.differs and pair.first.success for pair in pairs),
-        second_only=sum(pair.differs and pair.second.success for pair in pairs),
+        first_only=first_only, second_only=second_only,
     )  # fmt: skip
 
 
 def show_side(request: Request) -> Response:
     """Answer with a turn of two episodes; the shorter one stays at its last turn."""
-    index = get_index(request)
-    index.refresh()
-    said = dict(request.path_params)
+    index, said = get_index(request), request.path_params
     sides = []
-    for folder, order in (("folder", "order"), ("other", "other_order")):
-        episode = index.find(said[folder], said[order])
-        last = max(0, episode.turns - 1) if episode else 0
-        sides.append(find_turn(index, {**said, "turn": min(said["turn"], last)}, folder, order))
+    for folder, order in ((said["folder"], said["order"]), (said["other"], said["other_order"])):
+        episode = index.find(folder, order)
+        sides.append(find_turn(index, folder, order, min(said["turn"], episode.turns - 1 if episode else 0)))
     longest = max(episode.turns for episode, _ in sides)
     base = f"/side/{said['folder']}/{said['order']}/{said['other']}/{said['other_order']}"
     return render(
         request, "side.html", sides=sides, runs=index.runs, base=base, number=min(said["turn"], longest - 1),
-        longest=longest, track=list_track(longest, said["turn"]),
+        longest=longest,
     )  # fmt: skip
 
 
-def pair_up(episodes: Iterable[Episode], first: str, second: str) -> Iterator[Pair]:
-    """Yield the episodes that two runs share: the same environment, part, seed and repeat.
+def pair_up(episodes: Iterable[Episode], first: str, second: str) -> list[tuple[Episode, Episode]]:
+    """Return the episodes that two runs share: the same environment, part, seed and repeat.
 
     Args:
         episodes: of all runs.
@@ -88,7 +57,12 @@ def pair_up(episodes: Iterable[Episode], first: str, second: str) -> Iterator[Pa
         if episode.run in sides and episode.seed is not None:
             same = (episode.env_id, episode.part, episode.seed, episode.repeat)
             sides[episode.run].setdefault(same, episode)
-    if first != second:
-        for same, episode in sides[first].items():
-            if same in sides[second]:
-                yield Pair(episode, sides[second][same])
+    if first == second:
+        return []
+    return [(episode, sides[second][same]) for same, episode in sides[first].items() if same in sides[second]]
+
+
+ROUTES = [
+    Route("/compare", show_compare),
+    Route("/side/{folder}/{order:int}/{other}/{other_order:int}/{turn:int}", show_side),
+]

@@ -29,18 +29,8 @@ _ACROSS = "env_steps"
 
 @dataclass(frozen=True)
 class Curve:
-    """One curve.
+    """One curve: the points of an SVG polyline in a box of 100 x 100, values, and where it begins and ends."""
 
-    Attributes:
-        name: the metric's name in the log.
-        title: for people.
-        points: of an SVG polyline in a box of 100 x 100.
-        first, last, low, high: values.
-        start, end: where it begins and ends, in environment steps (updates where the log does not count these).
-        across: what is counted.
-    """
-
-    name: str
     title: str
     points: str
     first: float
@@ -81,9 +71,7 @@ def _draw(rows: Sequence[Mapping[str, float]], name: str) -> Curve | None:
     places = [(_share(at, start, end), 100 - _share(value, bottom, top)) for at, value in kept]
     points = " ".join(f"{x:.2f},{y:.2f}" for x, y in places)
     words = "environment steps" if across == _ACROSS else "updates"
-    return Curve(
-        name, MAIN.get(name, name), points, seen[0][1], seen[-1][1], bottom, top, start, end, words
-    )  # fmt: skip
+    return Curve(MAIN.get(name, name), points, seen[0][1], seen[-1][1], bottom, top, start, end, words)
 
 
 def _share(value: float, low: float, high: float) -> float:

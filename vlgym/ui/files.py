@@ -5,32 +5,14 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from ..trajectory import HEADER, METADATA
 
 LOG = "log.jsonl"
-DEEPEST = 6  # folders below one that was named
-MOST_FOLDERS = 20_000
 _PASSED = {"images", "tensorboard", "checkpoints", "model", "best", "adapter", "__pycache__"}
 """Folders that hold no records, and many files."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """A folder with records.
-
-    Attributes:
-        folder: the folder itself.
-        run: the folder of the run that it belongs to: a training run's recordings have one, else it is the folder.
-        name: of the run, for people: its path from the folder that was named.
-    """
-
-    folder: Path
-    run: Path
-    name: str
 
 
 def open_inside(root: Path, name: str) -> BinaryIO:
@@ -49,47 +31,31 @@ def open_inside(root: Path, name: str) -> BinaryIO:
     if root.resolve() not in path.resolve().parents:
         raise OSError(f"{name!r} is outside of its folder")
     # A link in the last place is refused by the system, and a pipe is not waited for.
-    number = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
         raise OSError(f"{name!r} is no plain file")
     return os.fdopen(number, "rb")
 
 
-def find_places(roots: tuple[Path, ...]) -> Iterator[Place]:
-    """Yield the folders with records in and below some folders, and those of runs that only have a log so far."""
-    seen: set[Path] = set()
+def find_records(roots: tuple[Path, ...]) -> Iterator[tuple[Path, Path, str]]:
+    """Yield the folders with records in and below some folders, and those of runs that only have a log so far: the
+    folder, that of the run which it belongs to (itself, or the training run that recorded it), and the run's name.
+    """
     for root in roots:
-        logs: dict[Path, bool] = {}
         for at, folders, files in os.walk(root):
-            here = Path(at)
-            depth = len(here.relative_to(root).parts)
-            hidden = {name for name in folders if name.startswith(".")}
-            folders[:] = [] if depth >= DEEPEST else sorted(set(folders) - hidden - _PASSED)
-            logs[here] = LOG in files or logs.get(here.parent, False)
-            if METADATA not in files and not (LOG in files and HEADER in files):
-                continue
-            if here in seen:
-                continue
-            seen.add(here)
-            run = _find_run(here, root)
-            yield Place(here, run, _name(run, root, roots))
-            if len(seen) >= MOST_FOLDERS:
-                return
+            folders[:] = sorted(name for name in folders if name not in _PASSED and not name.startswith("."))
+            if METADATA in files or (LOG in files and HEADER in files):
+                run = _find_run(Path(at), root)
+                inside = run.relative_to(root).as_posix()
+                name = inside if len(roots) == 1 else f"{root.name}/{inside}"
+                yield Path(at), run, root.name if inside == "." else name
 
 
 def _find_run(folder: Path, root: Path) -> Path:
-    """The folder itself, or the training run whose recording it is."""
     for place in (folder, *folder.parents):
         if (place / LOG).is_file():
             return place
         if place == root:
             break
     return folder
-
-
-def _name(run: Path, root: Path, roots: tuple[Path, ...]) -> str:
-    inside = run.relative_to(root).as_posix()
-    if inside == ".":
-        return root.name
-    return inside if len(roots) == 1 else f"{root.name}/{inside}"

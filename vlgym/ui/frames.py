@@ -1,94 +1,80 @@
-"""First pictures of environments for the gallery: made when they are asked for, one environment at a time, and kept.
-
-Each is made by a process of its own, with a time limit: no plugin can stop the page.
+"""The first pictures of an environment for the gallery: made when they are asked for, one environment at a time, and
+kept. `python -m vlgym.ui.frames ID` makes them, with a time limit: no plugin can stop the page.
 """
 
 from __future__ import annotations
 
 import base64
+import functools
+import inspect
 import json
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import Any
 
 from ..errors import plain_line
-from .lines import as_text
+from ..making import make, unwrap
+from ..prompts import PromptBuilder, write_messages
+from ..rendering import encode_png
+from ..seeding import episode_seed
 
 LIMIT = 90.0  # seconds for an environment
-LARGEST = 64_000_000  # bytes of an answer
-MODULE = "vlgym.ui.first_frames"
+SPLIT, EPISODES = "train", 3
+_ONE = threading.Lock()
 
 
-@dataclass(frozen=True)
-class Look:
-    """What an environment looks like.
-
-    Attributes:
-        pictures: PNG files of the first pictures of some episodes.
-        prompt: the first prompt as text.
-        card: what the environment's author says of it.
-        error: why there is nothing to see; else empty.
-    """
-
-    pictures: tuple[bytes, ...] = ()
-    prompt: str = ""
-    card: str = ""
-    error: str = ""
+def look(env_id: str) -> dict[str, Any]:
+    """Return what an installed environment looks like: `pictures` (PNG, base64), the first `prompt` as text, `card`
+    (the class docstring), or the `error` why there is nothing to see."""
+    with _ONE:
+        return _look(env_id)
 
 
-class Frames:
-    """Looks at environments; what was seen once is kept, and what failed, too. May be used by several threads.
-
-    Args:
-        command: what is run, before the id; a test may give another one.
-        limit: seconds for an environment.
-    """
-
-    def __init__(self, command: Sequence[str] = (sys.executable, "-m", MODULE), limit: float = LIMIT) -> None:
-        self.command, self.limit = tuple(command), limit
-        self._known: dict[str, Look] = {}
-        self._one = threading.Lock()
-
-    def look(self, env_id: str) -> Look:
-        """Return what an environment looks like.
-
-        Args:
-            env_id: of an installed environment.
-        """
-        if env_id not in self._known:
-            with self._one:
-                if env_id not in self._known:  # another thread may have seen it while this one waited
-                    self._known[env_id] = self._make(env_id)
-        return self._known[env_id]
-
-    def _make(self, env_id: str) -> Look:
-        child = subprocess.Popen(
-            [*self.command, env_id], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            start_new_session=True,
-        )  # fmt: skip
+@functools.cache
+def _look(env_id: str) -> dict[str, Any]:
+    child = subprocess.Popen(
+        [sys.executable, "-m", "vlgym.ui.frames", env_id], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    with child:
         try:
-            answer, told = child.communicate(timeout=self.limit)
+            answer, told = child.communicate(timeout=LIMIT)
+            return {"error": "", **json.loads(answer)}
         except subprocess.TimeoutExpired:
-            return Look(error=f"It took longer than {self.limit:g} s.")
+            error = f"It took longer than {LIMIT:g} s."
+        except ValueError:
+            lines = told.decode("utf-8", "replace").strip().splitlines()
+            error = lines[-1] if lines else "It wrote no answer."
         finally:
             with suppress(OSError):
                 os.killpg(child.pid, signal.SIGKILL)  # with what it started: a browser, an engine
-            child.kill()
-            child.wait()
-            for pipe in (child.stdout, child.stderr):
-                if pipe is not None:
-                    pipe.close()
-        if child.returncode or len(answer) > LARGEST:
-            lines = told.decode("utf-8", "replace").strip().splitlines()
-            return Look(error=plain_line(lines[-1] if lines else f"It ended with status {child.returncode}."))
-        try:
-            said = json.loads(answer)
-            pictures = tuple(base64.b64decode(each, validate=True) for each in said["pictures"])
-            return Look(pictures, as_text(said["prompt"]), as_text(said["card"]))
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            return Look(error=f"Its answer cannot be read: {plain_line(str(error))}")
+    return {"error": plain_line(error), "pictures": []}
+
+
+def make_look(env_id: str) -> dict[str, Any]:
+    """Make what `look` returns, in this process."""
+    env = make(env_id)
+    inner = unwrap(env)
+    pictures, prompt = [], ""
+    for number in range(EPISODES):
+        observation, info = env.reset(seed=episode_seed(env_id, SPLIT, number))
+        pictures.append(base64.b64encode(encode_png(observation["image"])).decode("ascii"))
+        if not prompt:
+            details = info["vlgym"]
+            messages = PromptBuilder.for_spec(inner.vlgym_spec).build(
+                details["instructions"], details["turn_text"], observation["image"], [], system=inner.system_text
+            )
+            prompt = write_messages(messages)
+    env.close()
+    return {"pictures": pictures, "prompt": prompt, "card": inspect.getdoc(type(inner)) or ""}
+
+
+if __name__ == "__main__":
+    standard_output = os.dup(1)
+    os.dup2(2, 1)  # whatever a library prints goes elsewhere
+    with os.fdopen(standard_output, "w", encoding="utf-8") as file:
+        json.dump(make_look(sys.argv[1]), file)

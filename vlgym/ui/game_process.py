@@ -4,8 +4,7 @@ The process plays an evaluation of the policy `human`: the same seeds, prompts, 
 and the same records. In a game of several agents the other seats are held by the game's players, by any policy, or by
 further people at the same screen. It reads one JSON object a line and writes one a line (see `vlgym.ui.games`):
 
-    read    {"env_id", "split", "episodes", "planner", "arguments", "out", "opponents", "options"}
-                                                                          what to play, first of all
+    read    {"env_id", "split", "episodes", "arguments", "out", "opponents", "options"}    what to play, first of all
             {"reply": text} or {"action": number of a legal action} or {"oracle": true}
     write   {"kind": "turn", ...}, {"kind": "oracle", "reply": text or null}, {"kind": "episode", ...},
             {"kind": "over"}, {"kind": "error", "line": text}
@@ -171,12 +170,11 @@ def play(pipe: Conversation, settings: dict[str, Any]) -> None:
         UserError: the environment cannot be made.
         EOFError: the page ended the game.
     """
-    arguments, others, people = dict(settings["arguments"]), settings.get("opponents", ""), HotSeat(pipe)
+    arguments, others, people = dict(settings["arguments"]), settings["opponents"], HotSeat(pipe)
     if others:
-        arguments["opponents"] = seat_others(settings["env_id"], others, settings.get("options", {}), people)
+        arguments["opponents"] = seat_others(settings["env_id"], others, settings["options"], people)
     (part,) = plan_ids(
-        [settings["env_id"]], episodes=settings["episodes"], split=settings["split"], planner=settings["planner"],
-        arguments=arguments,
+        [settings["env_id"]], episodes=settings["episodes"], split=settings["split"], arguments=arguments,
     )  # fmt: skip
     session = {"command": "vlgym ui", "started": datetime.now(UTC).isoformat(timespec="seconds")}
     env = part.make()

@@ -6,6 +6,7 @@ A plugin's code runs there alone. A game that hangs, ends or writes nonsense end
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import os
 import queue
@@ -14,20 +15,17 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from ..errors import UserError, plain_line
 
 MODULE = "vlgym.ui.game_process"
 LIMIT = 120.0  # seconds for an answer: an engine or a browser may have to start
 LARGEST = 64_000_000  # bytes of an answer
-MOST = 8  # games at once
-IDLE = 3600.0  # seconds after which a game that nobody plays may make room for another
 
 
 @dataclass
@@ -57,7 +55,6 @@ class Game:
     error: str = ""
     over: bool = False
     results: list[dict[str, Any]] = field(default_factory=list)
-    used: float = field(default_factory=time.monotonic)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -88,45 +85,25 @@ class Games:
     ) -> None:
         self.out, self.command, self.limit = out, tuple(command), limit
         self.open: dict[str, Game] = {}
-        self._lock = threading.Lock()
 
-    def begin(
-        self,
-        env_id: str,
-        split: str,
-        episodes: int,
-        arguments: Mapping[str, Any],
-        planner: str | None = None,
-        *,
-        opponents: str = "",
-        options: Mapping[str, Any] | None = None,
-    ) -> Game:
+    def begin(self, **settings: Any) -> Game:
         """Begin a game and wait for its first turn.
 
         Args:
-            env_id, split, episodes, arguments, planner: what is played.
-            opponents: who holds the other seats of a game of several agents (`game_process.seat_others`); empty for
-                the game's default.
-            options: of the policy that `opponents` names.
+            **settings: what is played, as `game_process` reads it, without `out`.
 
         Raises:
-            UserError: too many games are open, or the folder for records cannot be made.
+            UserError: the folder for records cannot be made.
         """
-        with self._lock:
-            self._make_room()
-            settings = {
-                "env_id": env_id, "split": split, "episodes": episodes, "planner": planner,
-                "arguments": dict(arguments), "out": str(_new_folder(self.out, env_id)),
-                "opponents": opponents, "options": dict(options or {}),
-            }  # fmt: skip
-            process = subprocess.Popen(
-                self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )  # fmt: skip
-            answers: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-            threading.Thread(target=_listen, args=(process, answers), daemon=True).start()
-            game = Game(secrets.token_hex(5), settings, process, answers)
-            self.open[game.key] = game
+        settings["out"] = str(_new_folder(self.out, settings["env_id"]))
+        process = subprocess.Popen(
+            self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+        answers: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        threading.Thread(target=_listen, args=(process, answers), daemon=True).start()
+        game = Game(secrets.token_hex(5), settings, process, answers)
+        self.open[game.key] = game
         with game.lock:
             self._tell(game, settings)
         return game
@@ -160,26 +137,16 @@ class Games:
         for game in list(self.open.values()):
             self.close(game)
 
-    def _make_room(self) -> None:
-        for game in list(self.open.values()):
-            if game.over or game.error or time.monotonic() - game.used > IDLE:
-                _end(game.process)
-        ended = [game for game in self.open.values() if game.process.poll() is not None]
-        for game in sorted(ended, key=lambda game: game.used)[: max(0, len(self.open) - MOST + 1)]:
-            self.open.pop(game.key)
-        if len(self.open) >= MOST:
-            raise UserError(f"{MOST} games are open. End one of them first.")
-
     def _tell(self, game: Game, said: Mapping[str, Any]) -> None:
         with suppress(OSError, ValueError):  # it has ended, or its pipe is closed; what it said last tells why
-            if (pipe := game.process.stdin) is not None:
-                pipe.write(json.dumps(dict(said)).encode() + b"\n")
-                pipe.flush()
+            pipe = cast(BinaryIO, game.process.stdin)
+            pipe.write(json.dumps(dict(said)).encode() + b"\n")
+            pipe.flush()
         self._hear(game)
 
     def _hear(self, game: Game) -> None:
         """Take the process's next answer."""
-        game.used, game.notice = time.monotonic(), ""
+        game.notice = ""
         try:
             line = game.answers.get(timeout=self.limit)
             said = json.loads(line) if line else {"kind": "error", "line": "The game's process has ended."}
@@ -213,18 +180,16 @@ class Games:
 
 def _listen(process: subprocess.Popen[bytes], answers: queue.SimpleQueue[bytes]) -> None:
     """Pass on what a process writes, line by line; nothing at its end, or where a line is too long."""
-    if process.stdout is not None:
-        with process.stdout as pipe:
-            while (line := pipe.readline(LARGEST)).endswith(b"\n"):
-                answers.put(line)
+    with cast(BinaryIO, process.stdout) as pipe:
+        while (line := pipe.readline(LARGEST)).endswith(b"\n"):
+            answers.put(line)
     answers.put(b"")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """End a process: at once by itself where it can (it closes what it opened), else by force."""
     with suppress(OSError):
-        if process.stdin is not None:
-            process.stdin.close()
+        cast(BinaryIO, process.stdin).close()
     with suppress(subprocess.TimeoutExpired):
         process.wait(timeout=5)
     with suppress(OSError):
@@ -239,13 +204,13 @@ def _new_folder(parent: Path, env_id: str) -> Path:
         UserError: it cannot be made.
     """
     title = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in env_id.split("/")[-1])
-    for number in range(1, 100_000):
+    for number in itertools.count(1):
         folder = parent / f"{title}-{number:03d}"
         try:
             folder.mkdir(parents=True)
+            return folder
         except FileExistsError:
             continue
         except OSError as error:
             raise UserError(f"{folder} cannot be made: {error.strerror}. Choose another folder with --out.") from None
-        return folder
-    raise UserError(f"{parent} is full. Choose another folder with --out.")
+    raise AssertionError

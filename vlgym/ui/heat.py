@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from .lines import as_number, as_text
@@ -13,28 +12,9 @@ SHADES = 6
 MOST = 5_000  # tokens that are shown
 
 
-@dataclass(frozen=True)
-class Token:
-    """One token of a reply.
-
-    Attributes:
-        text: what it writes; a replacement character where it is a part of one.
-        log_prob: natural logarithm of its probability when it was sampled.
-        shade: 0 (certain) to `SHADES` (less likely than 1 in 20).
-    """
-
-    text: str
-    log_prob: float
-    shade: int
-
-    @property
-    def percent(self) -> str:
-        """Its probability, for people."""
-        return f"{100 * math.exp(min(0.0, self.log_prob)):.3g} %"
-
-
-def read_tokens(learner: Mapping[str, Any]) -> list[Token]:
-    """Return the tokens that a learner wrote into a record; none where it wrote none, or the lists do not fit."""
+def read_tokens(learner: Mapping[str, Any]) -> list[tuple[str, str, int]]:
+    """Return text, probability in words and shade of the tokens that a learner wrote into a record; none where it wrote
+    none, or the lists do not fit."""
     texts, log_probs = learner.get("tokens"), learner.get("log_probs")
     if not isinstance(texts, list) or not isinstance(log_probs, list) or len(texts) != len(log_probs):
         return []
@@ -43,7 +23,7 @@ def read_tokens(learner: Mapping[str, Any]) -> list[Token]:
         log_prob = as_number(said)
         if log_prob is None:
             return []
-        found.append(Token(as_text(text), log_prob, shade(log_prob)))
+        found.append((as_text(text), f"{100 * math.exp(min(0.0, log_prob)):.3g} %", shade(log_prob)))
     return found
 
 

@@ -10,18 +10,18 @@ import hashlib
 import threading
 import time
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from ..errors import plain_line
 from ..trajectory import METADATA
-from .files import Place, find_places, open_inside
-from .lines import Line, read_line, split_lines
+from .files import find_records, open_inside
+from .lines import as_count, as_name, as_number, as_text, read_row, split_lines
 
 LOOK_EVERY = 2.0  # seconds between looks for new folders
-AT_ONCE = 0.6  # seconds that a page waits for reading; the rest is read for the next one
+SEARCHED = 20_000  # characters of a reply that are searched
 
 
 @dataclass(slots=True)
@@ -32,11 +32,7 @@ class Episode:
         folder: key of its folder.
         order: its place in the folder's file, from 0.
         run: key of its run.
-        env_id: environment.
-        part: part of the evaluation; else empty.
-        number: of the episode.
-        repeat: which playing of its seed.
-        seed: of its reset.
+        env_id, part, number, repeat, seed: as its records say.
         newest: larger for what was read later.
         offsets: first byte and size of each turn's line.
         rewards: of each turn.
@@ -79,13 +75,15 @@ class Episode:
         """The failure codes that occurred, each once, in order."""
         return [code for code in dict.fromkeys(self.codes) if code != "ok"]
 
-    def add(self, line: Line) -> None:
-        """Append a turn."""
-        self.offsets.append((line.start, line.size))
-        self.rewards.append(line.reward)
-        self.codes.append(line.parse)
-        self.over, self.truncated, self.success = line.over, line.truncated, line.success
-        self.searched += ("\n" if self.searched else "") + line.searched
+    def add(self, row: Mapping[str, Any], start: int, size: int) -> None:
+        """Append a turn, whose line begins at a byte of the file."""
+        self.offsets.append((start, size))
+        self.rewards.append(as_number(row.get("reward")) or 0.0)
+        self.codes.append(as_name(row.get("parse")))
+        self.truncated = row.get("truncated") is True
+        self.over, self.success = self.truncated or row.get("terminated") is True, row.get("success") is True
+        said = as_text(row.get("reply"))[:SEARCHED].casefold()
+        self.searched += f"\n{said}" if self.searched else said
 
 
 @dataclass
@@ -94,26 +92,24 @@ class Folder:
 
     Attributes:
         key: of the folder, in addresses.
-        place: where it is.
+        path: the folder.
         run: key of its run.
         episodes: in the order of the file.
         read: bytes that were read.
-        size: bytes that there are.
+        size: bytes that there were when it was read.
         broken: number of lines that cannot be read.
-        left: whether lines are left for the next time.
         tail: the last line that was read: first byte, size, hash. Where it is another one now, the file is another one.
         open: what the turns of the last episode share, while it has not ended.
         problem: why the file cannot be read, if so.
     """
 
     key: str
-    place: Place
+    path: Path
     run: str
     episodes: list[Episode] = field(default_factory=list)
     read: int = 0
     size: int = 0
     broken: int = 0
-    left: bool = False
     tail: tuple[int, int, int] | None = None
     open: tuple[object, ...] | None = None
     problem: str = ""
@@ -148,36 +144,25 @@ class Index:
         self.runs: dict[str, Run] = {}
         self._looked = -LOOK_EVERY
         self._count = 0
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
 
-    def refresh(self, at_once: float = AT_ONCE) -> float:
-        """Read what is new; return the share of all bytes that was read by now, 1 where nothing is left.
-
-        Args:
-            at_once: seconds after which to stop and leave the rest for the next time.
-        """
+    def refresh(self) -> None:
+        """Read what is new."""
         with self._lock:
-            begun = time.monotonic()
-            if begun - self._looked >= LOOK_EVERY:
+            if time.monotonic() - self._looked >= LOOK_EVERY:
                 self._look()
                 self._looked = time.monotonic()
             for folder in self.folders.values():
-                self._read(folder, begun + at_once)
-            if not any(folder.left for folder in self.folders.values()):
-                return 1.0
-            size = sum(folder.size for folder in self.folders.values())
-            return min(0.999, sum(folder.read for folder in self.folders.values()) / max(1, size))
+                self._read(folder)
 
     def episodes(self) -> list[Episode]:
         """Return all episodes that were read."""
-        with self._lock:
-            return [episode for folder in self.folders.values() for episode in folder.episodes]
+        return [episode for folder in self.folders.values() for episode in folder.episodes]
 
     def find(self, folder: str, order: int) -> Episode | None:
         """Return an episode by the key of its folder and its place there."""
-        with self._lock:
-            found = self.folders.get(folder)
-            return found.episodes[order] if found is not None and 0 <= order < len(found.episodes) else None
+        found = self.folders.get(folder)
+        return found.episodes[order] if found is not None and order < len(found.episodes) else None
 
     def count_broken(self) -> int:
         """Return how many lines could not be read."""
@@ -185,61 +170,56 @@ class Index:
 
     def problems(self) -> list[str]:
         """Return a line for each file that cannot be read."""
-        return [f"{folder.place.name}: {folder.problem}" for folder in self.folders.values() if folder.problem]
+        return [f"{folder.path}: {folder.problem}" for folder in self.folders.values() if folder.problem]
 
     def _look(self) -> None:
         """Find new folders, and forget those that are gone."""
         found: dict[str, Folder] = {}
         runs: dict[str, Run] = {}
-        for place in find_places(self.roots):
-            key, run = make_key(place.folder), make_key(place.run)
-            found[key] = self.folders.get(key) or Folder(key, place, run)
-            runs.setdefault(run, Run(run, place.name, place.run))
+        for folder, run, name in find_records(self.roots):
+            key, run_key = make_key(folder), make_key(run)
+            found[key] = self.folders.get(key) or Folder(key, folder, run_key)
+            runs[run_key] = Run(run_key, name, run)
         self.folders, self.runs = found, runs
 
-    def _read(self, folder: Folder, until: float) -> None:
-        """Read a file's new lines, as long as there is time."""
-        path = folder.place.folder
+    def _read(self, folder: Folder) -> None:
+        """Read a file's new lines."""
         try:
-            size = (path / METADATA).lstat().st_size
+            size = (folder.path / METADATA).lstat().st_size
         except OSError:  # a run that has only a log so far
             return
-        if size == folder.size and not folder.left:
+        if size == folder.size:
             return
+        folder.size, folder.problem = size, ""
         try:
-            with open_inside(path, METADATA) as file:
+            with open_inside(folder.path, METADATA) as file:
                 if size < folder.read or not _is_same(file, folder):
-                    self._forget(folder)
-                folder.size, folder.left, folder.problem = size, False, ""
+                    folder.episodes, folder.read, folder.broken, folder.tail, folder.open = [], 0, 0, None, None
                 for start, count, text in split_lines(file, folder.read):
                     self._add(folder, start, count, text)
-                    if time.monotonic() > until:
-                        folder.left = folder.read < size
-                        return
         except OSError as error:
-            folder.size, folder.left, folder.problem = size, False, plain_line(str(error))
-
-    def _forget(self, folder: Folder) -> None:
-        folder.episodes, folder.read, folder.broken, folder.tail, folder.open = [], 0, 0, None, None
+            folder.problem = plain_line(str(error))
 
     def _add(self, folder: Folder, start: int, size: int, text: bytes | None) -> None:
         folder.read = start + size
         try:
             if text is None:
                 raise ValueError("it is too long")
-            line = read_line(start, text)
+            row = read_row(text)
         except ValueError:
             folder.broken += 1
             return
         folder.tail = (start, size, zlib.crc32(text))
-        if folder.open != line.episode or line.turn == 0:
+        seed = row.get("seed")
+        shared = (
+            as_name(row.get("env_id")), as_name(row.get("part")), as_count(row.get("episode")),
+            as_count(row.get("repeat")), seed if type(seed) is int else None,
+        )  # fmt: skip
+        if folder.open != shared or as_count(row.get("turn")) == 0:
             self._count += 1
-            place = (folder.key, len(folder.episodes), folder.run)
-            folder.episodes.append(
-                Episode(*place, line.env_id, line.part, line.number, line.repeat, line.seed, self._count)
-            )
-        folder.episodes[-1].add(line)
-        folder.open = None if line.over else line.episode
+            folder.episodes.append(Episode(folder.key, len(folder.episodes), folder.run, *shared, self._count))
+        folder.episodes[-1].add(row, start, size)
+        folder.open = None if folder.episodes[-1].over else shared
 
 
 def make_key(folder: Path) -> str:

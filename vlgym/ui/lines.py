@@ -1,4 +1,4 @@
-"""What one line of a record says, as far as the list of episodes needs it. Nothing that a line holds is believed.
+"""Lines of records, and the values in them. Nothing that a line holds is believed.
 
 A file of records may come from anywhere, or be cut off in the middle: whatever is of another type than it should be
 becomes its plain value, and a line that cannot be read at all is counted.
@@ -9,54 +9,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 LONGEST_LINE = 32_000_000  # bytes; a longer one is not read
 LONGEST_NAME = 200
-SEARCHED = 20_000  # characters of a reply that are searched
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One turn.
-
-    Attributes:
-        start: first byte in its file.
-        size: its bytes.
-        env_id: environment.
-        part: part of the evaluation; else empty.
-        number: of the episode.
-        repeat: which playing of its seed.
-        seed: of the reset.
-        turn: number of the turn.
-        reward: of the turn; 0 where it is no number.
-        parse: `ok`, or the failure code.
-        over: whether the episode ended here.
-        truncated: whether it was a limit that ended it.
-        success: the flag.
-        searched: the reply in lower case, for searching.
-    """
-
-    start: int
-    size: int
-    env_id: str
-    part: str
-    number: int
-    repeat: int
-    seed: int | None
-    turn: int
-    reward: float
-    parse: str
-    over: bool
-    truncated: bool
-    success: bool
-    searched: str
-
-    @property
-    def episode(self) -> tuple[Any, ...]:
-        """What the turns of an episode share."""
-        return (self.env_id, self.part, self.number, self.repeat, self.seed)
 
 
 def split_lines(file: BinaryIO, start: int) -> Iterator[tuple[int, int, bytes | None]]:
@@ -73,23 +29,6 @@ def split_lines(file: BinaryIO, start: int) -> Iterator[tuple[int, int, bytes | 
             size += len(line)
         yield start, size, text
         start += size
-
-
-def read_line(start: int, text: bytes) -> Line:
-    """Read a line.
-
-    Raises:
-        ValueError: it is no JSON object.
-    """
-    row = read_row(text)
-    terminated, truncated = row.get("terminated") is True, row.get("truncated") is True
-    seed = row.get("seed")
-    return Line(
-        start, len(text), as_name(row.get("env_id")), as_name(row.get("part")), as_count(row.get("episode")),
-        as_count(row.get("repeat")), seed if type(seed) is int else None, as_count(row.get("turn")),
-        as_number(row.get("reward")) or 0.0, as_name(row.get("parse")), terminated or truncated, truncated,
-        row.get("success") is True, as_text(row.get("reply"))[:SEARCHED].casefold(),
-    )  # fmt: skip
 
 
 def read_row(text: bytes) -> dict[str, Any]:

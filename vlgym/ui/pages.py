@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,6 @@ from ..errors import UserError, plain_line
 
 HERE = Path(__file__).parent
 TEMPLATES, STATIC = HERE / "templates", HERE / "static"
-NAVIGATION = (("watch", "Watch", "/"), ("gallery", "Gallery", "/gallery"), ("play", "Play", "/play"))
-"""Module of a page, what it is called, where it begins. A page is linked where its module is there."""
 
 _ENVIRONMENT = jinja2.Environment(
     loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
@@ -24,26 +21,9 @@ _ENVIRONMENT = jinja2.Environment(
 )  # fmt: skip
 
 
-def list_pages() -> list[tuple[str, str, str]]:
-    """Return module, name and address of the pages that are there."""
-    package = __name__.rpartition(".")[0]
-    return [row for row in NAVIGATION if importlib.util.find_spec(f"{package}.{row[0]}")]
-
-
-_ENVIRONMENT.globals["navigation"] = list_pages()
-
-
 def render(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
-    """Return a page.
-
-    Args:
-        request: what is answered.
-        template: a file of `templates/`.
-        status: of the answer.
-        **values: what the template shows.
-    """
-    path = request.url.path
-    text = _ENVIRONMENT.get_template(template).render(path=path, **values)
+    """Return a page: a file of `templates/` with its values."""
+    text = _ENVIRONMENT.get_template(template).render(path=request.url.path, **values)
     return HTMLResponse(text.encode("utf-8", "replace"), status)  # a record may hold half of a surrogate pair
 
 

@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 
 from ..argument_types import read_arguments
 from ..errors import UserError
@@ -30,33 +30,11 @@ from .turns import shorten, split_reply
 
 FIELDS = ("env", "split", "episodes", "arguments", "opponents", "options")
 MOST_EPISODES = 1000
-MOST_FIELDS = 50
 KEYS = (
     ("ArrowUp", re.compile(r"\b(up|forward|north)\b")), ("ArrowDown", re.compile(r"\b(down|back|backward|south)\b")),
     ("ArrowLeft", re.compile(r"\b(left|west)\b")), ("ArrowRight", re.compile(r"\b(right|east)\b")),
 )  # fmt: skip
 """Arrow keys, and the words of the actions that they stand for."""
-
-
-def routes() -> list[BaseRoute]:
-    """Return the addresses of these pages."""
-    return [
-        Route("/play", show_start, methods=["GET"]),
-        Route("/play", begin, methods=["POST"]),
-        Route("/play/{game}", show_game, methods=["GET"]),
-        Route("/play/{game}", answer, methods=["POST"]),
-        Route("/play/{game}/end", end, methods=["POST"]),
-        Route("/play/{game}/picture/{count:int}/{number:int}", show_picture, methods=["GET"]),
-    ]
-
-
-def get_games(request: Request) -> Games:
-    """Return the server's games; made when they are first asked for."""
-    state = request.app.state
-    if not hasattr(state, "games"):
-        state.games = Games(state.settings.out)
-    found: Games = state.games
-    return found
 
 
 def show_start(request: Request) -> Response:
@@ -71,7 +49,7 @@ def _render_start(request: Request, said: Mapping[str, str], error: str = "") ->
     return render(
         request, "play.html", 400 if error else 200, families=families, splits=SPLITS, error=error,
         said={name: said.get(name, "") for name in FIELDS},
-        games=list(get_games(request).open.values()), out=request.app.state.settings.out,
+        games=list(_games(request).open.values()), out=_games(request).out,
     )  # fmt: skip
 
 
@@ -95,8 +73,13 @@ def _begin(request: Request, said: dict[str, str]) -> Response:
         others = said.get("opponents", "").strip()
         if others and SKILL not in get_registry().get(env_id).skills:
             raise UserError(f"{env_id} is for one agent, so nobody can hold another seat; leave 'Other seats' empty.")
-        game = get_games(request).begin(
-            env_id, said.get("split") or "train", int(episodes), arguments, opponents=others, options=options
+        game = _games(request).begin(
+            env_id=env_id,
+            split=said.get("split") or "train",
+            episodes=int(episodes),
+            arguments=arguments,
+            opponents=others,
+            options=options,
         )
     except UserError as error:
         return _render_start(request, said, str(error))
@@ -108,7 +91,7 @@ def show_game(request: Request) -> Response:
     game = _find_game(request)
     switches = {name: request.query_params.get(name) == "1" for name in ("oracle", "view")}
     if switches["oracle"] and not game.asked_oracle and game.now.get("kind") == "turn":
-        get_games(request).answer(game, game.count, {"oracle": True})
+        _games(request).answer(game, game.count, {"oracle": True})
     covered = bool(game.now.get("hot")) and request.query_params.get("shown") != str(game.count)
     before = game.now.get("before") or {}
     return render(
@@ -126,7 +109,7 @@ async def answer(request: Request) -> Response:
 
 
 def _answer(request: Request, said: dict[str, str]) -> Response:
-    game, games = _find_game(request), get_games(request)
+    game, games = _find_game(request), _games(request)
     count = int(said["count"]) if said.get("count", "").isdigit() and len(said["count"]) < 9 else -1
     action = said.get("action", "")
     if said.get("next"):
@@ -141,7 +124,7 @@ def _answer(request: Request, said: dict[str, str]) -> Response:
 
 def end(request: Request) -> Response:
     """End a game; what was finished is kept."""
-    get_games(request).close(_find_game(request))
+    _games(request).close(_find_game(request))
     return RedirectResponse("/play", 303)
 
 
@@ -179,15 +162,27 @@ def _list_messages(now: Mapping[str, Any]) -> list[tuple[str, list[Mapping[str, 
 
 
 def _find_game(request: Request) -> Game:
-    game = get_games(request).open.get(str(request.path_params["game"]))
+    game = _games(request).open.get(str(request.path_params["game"]))
     if game is None:
         raise HTTPException(404, "There is no such game any more. What was finished stands in the list of episodes.")
     return game
 
 
+def _games(request: Request) -> Games:
+    games: Games = request.app.state.games
+    return games
+
+
 async def _read_form(request: Request) -> dict[str, str]:
     body = (await request.body()).decode("utf-8", "replace")
-    try:
-        return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=MOST_FIELDS))
-    except ValueError:
-        raise HTTPException(400, "That form has too many fields.") from None
+    return dict(parse_qsl(body, keep_blank_values=True))
+
+
+ROUTES = [
+    Route("/play", show_start, methods=["GET"]),
+    Route("/play", begin, methods=["POST"]),
+    Route("/play/{game}", show_game, methods=["GET"]),
+    Route("/play/{game}", answer, methods=["POST"]),
+    Route("/play/{game}/end", end, methods=["POST"]),
+    Route("/play/{game}/picture/{count:int}/{number:int}", show_picture, methods=["GET"]),
+]

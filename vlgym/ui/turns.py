@@ -11,7 +11,7 @@ from typing import Any
 from ..checksums import FIELD, unseal
 from ..trajectory import METADATA
 from .files import open_inside
-from .heat import Token, read_tokens
+from .heat import read_tokens
 from .index import Episode
 from .lines import as_name, as_number, as_text, read_row
 
@@ -22,19 +22,6 @@ _KINDS = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
 
 
 @dataclass(frozen=True)
-class Part:
-    """A part of a message: a text, or the number of a picture of the turn.
-
-    Attributes:
-        text: the text; else empty.
-        picture: its place in `Turn.pictures`; `None` for a text.
-    """
-
-    text: str = ""
-    picture: int | None = None
-
-
-@dataclass(frozen=True)
 class Turn:
     """One turn.
 
@@ -42,7 +29,7 @@ class Turn:
         folder: of its records.
         number: its place in the episode, from 0.
         picture: number of the turn's own picture in `pictures`; `None` where it has none.
-        messages: role and parts of each message of the prompt, as it was sent.
+        messages: role and parts of each message of the prompt, as it was sent: a `text`, or the number of a `picture`.
         pictures: names of the files of all pictures, as the record says.
         reply: pieces of the reply; the marked one is what was read as the action.
         after: what the model wrote after its reply was over.
@@ -56,13 +43,13 @@ class Turn:
     folder: Path
     number: int
     picture: int | None = None
-    messages: list[tuple[str, list[Part]]] = field(default_factory=list)
+    messages: list[tuple[str, list[dict[str, Any]]]] = field(default_factory=list)
     pictures: list[str] = field(default_factory=list)
     reply: list[tuple[str, bool]] = field(default_factory=list)
     after: str = ""
     actions: list[str] = field(default_factory=list)
     facts: list[tuple[str, str]] = field(default_factory=list)
-    tokens: list[Token] = field(default_factory=list)
+    tokens: list[tuple[str, str, int]] = field(default_factory=list)
     value: float | None = None
     advantage: float | None = None
     damage: str = ""
@@ -131,7 +118,7 @@ def shorten(text: str) -> str:
     return f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"
 
 
-def _read_messages(said: Any, pictures: list[str]) -> Iterator[tuple[str, list[Part]]]:
+def _read_messages(said: Any, pictures: list[str]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """The prompt, which a record holds as JSON in a text."""
     try:
         messages = json.loads(as_text(said))
@@ -139,7 +126,7 @@ def _read_messages(said: Any, pictures: list[str]) -> Iterator[tuple[str, list[P
         return
     count = 0
     for message in _list(messages):
-        parts = []
+        parts: list[dict[str, Any]] = []
         content = message.get("content") if isinstance(message, Mapping) else None
         for part in [{"type": "text", "text": content}] if isinstance(content, str) else _list(content):
             count += 1
@@ -148,9 +135,9 @@ def _read_messages(said: Any, pictures: list[str]) -> Iterator[tuple[str, list[P
             if part.get("type") == "image":
                 number = _number_picture(part.get("file_name"), pictures)
                 if number is not None:
-                    parts.append(Part(picture=number))
+                    parts.append({"picture": number})
             else:
-                parts.append(Part(shorten(as_text(part.get("text")))))
+                parts.append({"text": shorten(as_text(part.get("text")))})
         if isinstance(message, Mapping):
             yield as_name(message.get("role")) or "?", parts
 
