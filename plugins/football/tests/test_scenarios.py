@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import runpy
 from pathlib import Path
 
 import numpy as np
 import pytest
-from vlgym_football.lanes import METRES, lane_clearance, open_lanes
+from vlgym_football.lanes import METRES, lane_clearance
 from vlgym_football.names import MAGEBENCH, MAGEBENCH_MINI, PACKAGE, TEAM
 from vlgym_football.scenario import FOLDER, Scenario, get_scenario, parse_scenarios, read_file
 
@@ -26,6 +25,17 @@ CELLS_X, CELLS_Y = ((-1, -0.33), (-0.33, 0.33), (0.33, 1)), ((-0.42, -0.14), (-0
 def places(scenario: Scenario, side: str) -> np.ndarray:
     """Return the places of a team, `[n, 2]`."""
     return np.array([[p.x, p.y] for p in getattr(scenario, side)])
+
+
+def count_open_lanes(ball: np.ndarray, mates: np.ndarray, opponents: np.ndarray) -> int:
+    """Return to how many of `mates` one can pass: 6 to 40 m off, at most 3 m behind, lane and receiver 3 m free."""
+    count = 0
+    for mate in mates:
+        way = (mate - ball) * METRES
+        marker = np.hypot(*((opponents - mate) * METRES).T).min()
+        reached = 6 <= np.hypot(*way) <= 40 and way[0] >= -3
+        count += reached and marker >= 3 and lane_clearance(ball, mate, opponents) >= 3
+    return count
 
 
 def test_there_are_108_situations_and_19_of_the_package() -> None:
@@ -49,18 +59,11 @@ def test_a_situation_fits_its_region_and_category() -> None:
         carrier = int(np.argmin(np.hypot(*((left - ball) * METRES).T)))
         assert np.hypot(*((left[carrier] - ball) * METRES)) < 1, name
         assert np.hypot(*((right - ball) * METRES).T).min() > 3, name
-        lanes = open_lanes(ball, np.delete(left, [0, carrier], axis=0), right[1:])
-        assert {"P": len(lanes) == 0, "T": len(lanes) >= 2, "R": True}[letter], name
+        lanes = count_open_lanes(ball, np.delete(left, [0, carrier], axis=0), right[1:])
+        assert {"P": lanes == 0, "T": lanes >= 2, "R": True}[letter], name
         assert (scenario.duration, scenario.left_difficulty, scenario.right_difficulty) == (400, 1.0, 0.0), name
         ends = (scenario.end_on_score, scenario.end_on_out_of_play, scenario.end_on_possession_change)
         assert (*ends, scenario.offsides) == (True, True, True, False), name
-
-
-def test_the_situations_are_what_the_script_writes(tmp_path: Path) -> None:
-    script = runpy.run_path(str(Path(__file__).parents[1] / "scripts" / "make_scenarios.py"))
-    script["write"](tmp_path)
-    for path in tmp_path.iterdir():
-        assert path.read_text() == (FOLDER / path.name).read_text()
 
 
 @pytest.mark.parametrize("name", PACKAGE)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -112,18 +110,6 @@ def test_a_board_alone_is_a_level_and_what_lies_outside_becomes_wall() -> None:
 def test_bad_files_are_refused_with_file_line_and_fix(text: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         read_levels(text, "mine.xsb")
-
-
-def test_the_script_makes_exactly_the_shipped_files() -> None:
-    name = "small-v0"
-    path = Path(__file__).parents[1] / "scripts" / "make_levels.py"
-    spec = importlib.util.spec_from_file_location("make_levels", path)
-    assert spec is not None
-    assert spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    shipped = resources.files("vlgym_sokoban").joinpath("levels", f"{name}.xsb").read_text(encoding="utf-8")
-    assert script.write_group(GROUPS[name]) == shipped
 
 
 def test_the_command_writes_the_levels_that_the_episodes_of_the_split_draw(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ placed. So no two splits share a room, and no drawn level is a benchmark level.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
@@ -63,15 +63,13 @@ class LevelGenerator:
 
     Args:
         size: what to generate.
-        solver_nodes: a level whose shortest solution takes the solver more nodes is replaced by another.
 
     Raises:
         UserError: gym-sokoban is not installed as needed.
     """
 
-    def __init__(self, size: RoomSize, solver_nodes: int = SOLVER_NODES) -> None:
+    def __init__(self, size: RoomSize) -> None:
         self.size = size
-        self.solver_nodes = solver_nodes
         self._module = load_generator()
         self._module.reverse_playing = reverse_play  # type: ignore[attr-defined]
         self._dig = self._module.room_topology_generation
@@ -95,18 +93,9 @@ class LevelGenerator:
             level = self._make(seed)
             if level is None:
                 continue
-            solution = solve(level, max_steps=size.max_solution, max_nodes=self.solver_nodes)
+            solution = solve(level, max_steps=size.max_solution, max_nodes=SOLVER_NODES)
             if solution.status == SOLVED and size.min_solution <= len(solution.moves) <= size.max_solution:
-                return Level(
-                    level.rows,
-                    level.columns,
-                    level.walls,
-                    level.targets,
-                    level.boxes,
-                    level.player,
-                    f"seed-{seed}",
-                    solution.moves,
-                )
+                return replace(level, title=f"seed-{seed}", solution=solution.moves)
         raise UserError(
             f"No room of {size.rows} x {size.columns} cells with {size.boxes} boxes and a shortest solution "
             f"of {size.min_solution} to {size.max_solution} steps turned up in {MAX_TRIES} tries. Choose a larger "
