@@ -7,7 +7,7 @@ code runs elsewhere (`vlgym.env_groups`); only the parser works here, because it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -22,22 +22,6 @@ from .types import Parser
 Step = tuple[dict[str, Any], float, bool, bool, dict[str, Any]]
 
 
-class Caller(Protocol):
-    """What carries requests to an environment; see `vlgym.env_groups.workers`."""
-
-    def open(self) -> int:
-        """Find a place for an environment, and return its number."""
-
-    def post(self, number: int, do: str, **said: Any) -> Any:
-        """Send a request, and return a ticket for its answer."""
-
-    def wait(self, ticket: Any) -> Any:
-        """Return the answer to a request; raises what the environment raised."""
-
-    def drop(self, number: int) -> None:
-        """Close the environment."""
-
-
 class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
     """One environment elsewhere. At most one reset or step is on its way: `send_reset` and `send_step` begin it, and
     `reset` and `step` with the same arguments wait for it; so a batch of environments works at the same time.
@@ -45,12 +29,12 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
     It is made when it is first needed; what its constructor raises is raised then.
 
     Args:
-        caller: carries the requests.
+        caller: carries the requests; a `vlgym.env_groups.workers.WorkerGroup`.
         env_id: id of the environment.
         arguments: of its constructor.
     """
 
-    def __init__(self, caller: Caller, env_id: str, arguments: Mapping[str, Any]) -> None:
+    def __init__(self, caller: Any, env_id: str, arguments: Mapping[str, Any]) -> None:
         self.env_id, self._caller = env_id, caller
         self._facts: dict[str, Any] | None = None
         self._sent: tuple[Any, Any] | None = None
@@ -166,22 +150,18 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
 
     # ---- private ---------------------------------------------------------------------------------------------------
 
-    def _send(self, key: Any, **said: Any) -> None:
+    def _send(self, key: Any, **said: Any) -> Any:
         _ = self.facts  # what its constructor raised comes first
-        if self._sent is not None and self._sent[0] == key:
-            return
-        if self._sent is not None:
+        if self._sent is None:
+            self._sent = (key, self._caller.post(self._number, key[0], **said))
+        if self._sent[0] != key:
             raise RuntimeError(f"{self.env_id}: {self._sent[0][0]} is still under way; wait for it first.")
-        self._sent = (key, self._caller.post(self._number, key[0], **said))
+        return self._sent[1]
 
     def _take(self, key: Any, **said: Any) -> dict[str, Any]:
         """Wait for the answer to what was sent, or send it now."""
-        if self._sent is None:
-            self._send(key, **said)
-        held, self._sent = self._sent, None
-        if held is None or held[0] != key:
-            raise RuntimeError(f"{self.env_id}: another {key[0]} was sent ahead.")
-        answer = self._caller.wait(held[1])
+        ticket, self._sent = self._send(key, **said), None
+        answer = self._caller.wait(ticket)
         self._legal, self._system = tuple(answer["info"]["vlgym"]["legal_actions"]), answer["system"]
         return answer
 

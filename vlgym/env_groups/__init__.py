@@ -16,7 +16,7 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from ..errors import UserError, check_number
 from ..making import make
@@ -27,20 +27,6 @@ LOCAL_NAME = "local"
 MOST_WORKERS = 4096
 
 _FORM = re.compile(r"(?P<kind>local|processes|ray)(?P<address>:auto|://[^\s/:]+:\d{1,5})?(?::(?P<workers>\d{1,6}))?")
-
-
-class EnvGroup(Protocol):
-    """Where environments live."""
-
-    def make(self, env_id: str, **arguments: Any) -> Any:
-        """Make an environment.
-
-        Raises:
-            UserError: as `vlgym.make`; where it lives elsewhere, when it is first used.
-        """
-
-    def close(self) -> None:
-        """Close what the group has opened beside the environments."""
 
 
 class LocalGroup:
@@ -55,6 +41,8 @@ class LocalGroup:
 
 
 LOCAL = LocalGroup()
+EnvGroup = LocalGroup | WorkerGroup
+"""Where environments live."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +86,7 @@ def open_group(
     envs: int | None = None,
     limit: float = LIMIT,
     tell: Callable[[str], object] = lambda line: None,
-) -> LocalGroup | WorkerGroup:
+) -> EnvGroup:
     """Open a group.
 
     Args:

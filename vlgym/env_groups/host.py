@@ -13,7 +13,7 @@ from ..making import make
 from ..prompts import PromptBuilder
 from ..trajectory import describe_env
 from ..versions import list_versions
-from .wire import Buffer, pack
+from .wire import pack
 
 
 class Host:
@@ -35,7 +35,7 @@ class Host:
         except Exception as error:
             return {**head, "error": describe_error(error)}
 
-    def write_answer(self, request: Mapping[str, Any]) -> list[Buffer]:
+    def write_answer(self, request: Mapping[str, Any]) -> bytes:
         """Do what is asked, and return the answer as a frame; one that cannot be sent is an error, too."""
         answer = self.answer(request)
         try:
@@ -65,13 +65,13 @@ class Host:
     def _do_reset(self, request: Mapping[str, Any]) -> dict[str, Any]:
         env = self._envs[request["env"]]
         observation, info = env.reset(seed=request["seed"], options=request["options"])
-        return self._position(request, env, observation, info)
+        return _position(env, observation, info)
 
     def _do_step(self, request: Mapping[str, Any]) -> dict[str, Any]:
         env = self._envs[request["env"]]
         observation, reward, terminated, truncated, info = env.step(request["text"])
         more = {"reward": reward, "terminated": terminated, "truncated": truncated}
-        return self._position(request, env, observation, info) | more
+        return _position(env, observation, info) | more
 
     def _do_solve(self, request: Mapping[str, Any]) -> str | None:
         return self._envs[request["env"]].solve()
@@ -88,12 +88,10 @@ class Host:
         if env is not None:
             env.close()
 
-    def _position(
-        self, request: Mapping[str, Any], env: VLEnv, observation: Mapping[str, Any], info: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """An observation and what belongs to it; without the picture where the learner has it already."""
-        shown = {name: item for name, item in observation.items() if name != "image" or not request.get("again")}
-        return {"observation": shown, "info": info, "system": env.system_text}
+
+def _position(env: VLEnv, observation: Mapping[str, Any], info: Mapping[str, Any]) -> dict[str, Any]:
+    """An observation and what belongs to it."""
+    return {"observation": dict(observation), "info": info, "system": env.system_text}
 
 
 @functools.cache

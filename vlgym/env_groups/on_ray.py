@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
-
-import numpy as np
 
 from ..errors import NotInstalledError, UserError, plain_line
 from ..installing import how_to_install
 from .host import Host
-from .wire import Buffer, NonsenseError, join, split
+from .wire import unpack
 from .workers import LostError
 
 
@@ -27,9 +24,9 @@ class Actor:
     def __init__(self) -> None:
         self.host = Host()
 
-    def answer(self, frames: bytes) -> Any:
-        """Answer several requests, in their order; frames in a row, as `[bytes] uint8`, which Ray does not copy."""
-        return np.frombuffer(join([self.host.write_answer(request) for request in split(frames)]), np.uint8)
+    def answer(self, frames: list[bytes]) -> list[bytes]:
+        """Answer several requests, in their order."""
+        return [self.host.write_answer(unpack(frame)) for frame in frames]
 
     def close(self) -> None:
         """Close all environments."""
@@ -50,31 +47,32 @@ class RayLink:
         options = {"num_cpus": 1, "max_restarts": 0, "max_task_retries": 0}
         self.actor = ray.remote(**options)(Actor).remote()
         self.name = f"worker {index} (Ray actor {self.actor._actor_id.hex()[:8]})"
-        self._answers: deque[Any] = deque()
+        self._unsent: list[bytes] = []
         self._calls: deque[tuple[Any, int]] = deque()
+        self._answers: deque[bytes] = deque()
 
-    def send(self, frames: Sequence[Sequence[Buffer]]) -> None:
+    def send(self, frame: bytes) -> None:
         """See `Link`."""
-        if frames:
-            self._calls.append((self.actor.answer.remote(join(frames)), len(frames)))
+        self._unsent.append(frame)
+
+    def flush(self) -> None:
+        """See `Link`: a call takes as long for many requests as for one."""
+        if self._unsent:
+            self._calls.append((self.actor.answer.remote(self._unsent), len(self._unsent)))
+            self._unsent = []
 
     def receive(self, limit: float) -> Any:
         """See `Link`; a call with several requests has as many times the limit."""
-        ray = self._ray
-        while not self._answers:
-            if not self._calls:
-                raise LostError("it was asked nothing")
-            call, count = self._calls.popleft()
-            try:
-                ready, _ = ray.wait([call], timeout=limit * count)
-                if not ready:
-                    raise LostError(f"it did not answer within {limit * count:g} s")
-                self._answers.extend(split(memoryview(ray.get(call))))
-            except NonsenseError as error:
-                raise LostError(f"it wrote something that is no answer: {error}") from None
-            except ray.exceptions.RayError as error:
-                raise LostError(plain_line(str(error), 200)) from None
-        return self._answers.popleft()
+        self.flush()
+        try:
+            if not self._answers:
+                call, count = self._calls.popleft()
+                self._answers.extend(self._ray.get(call, timeout=limit * count))
+        except self._ray.exceptions.GetTimeoutError:
+            raise LostError(f"it did not answer within {limit * count:g} s") from None
+        except self._ray.exceptions.RayError as error:
+            raise LostError(plain_line(str(error), 200)) from None
+        return unpack(bytearray(self._answers.popleft()))
 
     def finish(self) -> None:
         """See `Link`."""

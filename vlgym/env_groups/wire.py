@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import math
+import socket
 import struct
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,84 +26,78 @@ _KINDS = frozenset("biuf")
 _TAG = "~"
 _DEEPEST = 64
 
-Buffer = bytes | bytearray | memoryview
-
 
 class NonsenseError(ValueError):
     """What arrived is no frame."""
 
 
-def pack(data: Any) -> list[Buffer]:
-    """Return a frame as parts that are sent one after the other; arrays are not copied where they are contiguous.
+def pack(data: Any) -> bytes:
+    """Return a frame.
 
     Raises:
         UserError: something in it is neither plain data nor a NumPy array.
     """
-    arrays: list[Buffer] = []
-    text = json.dumps(_encode(data, arrays, 0), separators=(",", ":")).encode("ascii")
-    return [PREFIX.pack(len(text), sum(len(part) for part in arrays)), text, *arrays]
+    arrays: list[Any] = []
+    text = _write(data, arrays)
+    return b"".join([PREFIX.pack(len(text), sum(len(part) for part in arrays)), text, *arrays])
 
 
-def unpack(text: Buffer, arrays: Buffer) -> Any:
-    """Return what `pack` was given, from a frame without its prefix; arrays share the memory of `arrays`.
+def unpack(frame: bytes | bytearray) -> Any:
+    """Return what `pack` was given; arrays share the memory of the frame.
 
     Raises:
         NonsenseError: it is no frame.
     """
     try:
-        place = [0]
-        data = _decode(json.loads(bytes(text)), memoryview(arrays), place)
-        if place[0] != len(arrays):
+        text, arrays = PREFIX.unpack_from(frame)
+        if PREFIX.size + text + arrays != len(frame):
+            raise NonsenseError("it is cut off")
+        place, end = [0], PREFIX.size + text
+        data = _decode(json.loads(frame[PREFIX.size : end]), memoryview(frame)[end:], place)
+        if place[0] != arrays:
             raise NonsenseError("it has bytes that belong to nothing")
         return data
     except NonsenseError:
         raise
-    except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError, struct.error) as error:
         raise NonsenseError(f"{type(error).__name__}: {error}") from None
 
 
-def read_prefix(prefix: Buffer) -> tuple[int, int]:
-    """Return the lengths of text and arrays.
+def receive(connection: socket.socket) -> Any:
+    """Read a frame and return what it holds.
 
     Raises:
-        NonsenseError: they are longer than a frame may be.
+        NonsenseError: it is no frame, or longer than one may be.
+        EOFError: the other side has closed the connection.
+        OSError: it does not answer within the socket's time limit, or has ended.
     """
-    text, arrays = PREFIX.unpack(prefix)
-    if text + arrays > MOST_BYTES:
-        raise NonsenseError(f"a frame of {text + arrays} bytes is longer than {MOST_BYTES}")
-    return text, arrays
+    prefix = _read(connection, PREFIX.size)
+    size = sum(PREFIX.unpack(prefix))
+    if size > MOST_BYTES:
+        raise NonsenseError(f"a frame of {size} bytes is longer than {MOST_BYTES}")
+    return unpack(prefix + _read(connection, size))
 
 
-def split(frames: Buffer) -> list[Any]:
-    """Return what several frames in a row hold; their arrays are copies.
-
-    Raises:
-        NonsenseError: they are no frames.
-    """
-    found, at, view = [], 0, memoryview(frames)
-    while at < len(view):
-        if len(view) - at < PREFIX.size:
-            raise NonsenseError("a frame is cut off")
-        text, arrays = read_prefix(view[at : at + PREFIX.size])
-        start = at + PREFIX.size
-        at = start + text + arrays
-        if at > len(view):
-            raise NonsenseError("a frame is cut off")
-        found.append(unpack(view[start : start + text], bytearray(view[start + text : at])))
-    return found
-
-
-def join(frames: Sequence[Sequence[Buffer]]) -> bytes:
-    """Return several frames as one string of bytes."""
-    return b"".join(part for frame in frames for part in frame)
+def _read(connection: socket.socket, size: int) -> bytearray:
+    held, got = bytearray(size), 0
+    while got < size:
+        count = connection.recv_into(memoryview(held)[got:])
+        if count == 0:
+            raise EOFError
+        got += count
+    return held
 
 
 def same(a: Any, b: Any) -> bool:
     """Whether two pieces of plain data are packed alike; arrays count by type and shape."""
-    return pack(a)[1] == pack(b)[1]
+    return _write(a, []) == _write(b, [])
 
 
-def _encode(value: Any, arrays: list[Buffer], depth: int) -> Any:
+def _write(data: Any, arrays: list[Any]) -> bytes:
+    return json.dumps(_encode(data, arrays, 0), separators=(",", ":")).encode("ascii")
+
+
+def _encode(value: Any, arrays: list[Any], depth: int) -> Any:
     kind = type(value)
     if value is None or kind in (bool, int, float, str):
         return value

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from ..errors import FailedError, UserError, plain_line
 from ..remote import RemoteEnv
 from .host import own_version
-from .wire import Buffer, pack, same
+from .wire import NonsenseError, pack, same
 
 LIMIT = 120.0
 """Seconds for an answer: an engine or a browser may have to start."""
@@ -48,8 +48,12 @@ class Link(Protocol):
 
     name: str
 
-    def send(self, frames: Sequence[Sequence[Buffer]]) -> None:
-        """Send requests without waiting for the worker. One that has ended is noticed by `receive`."""
+    def send(self, frame: bytes) -> None:
+        """Send a request without waiting for the worker, at the latest with `flush`. A worker that has ended is noticed
+        by `receive`."""
+
+    def flush(self) -> None:
+        """Send what was held back."""
 
     def receive(self, limit: float) -> Any:
         """Return the next answer; `LostError` where there is none within `limit` seconds, or none will come."""
@@ -66,18 +70,14 @@ class Ticket:
     """A request that is under way or answered.
 
     Attributes:
-        number: of the request.
-        env: the environment's number.
         said: the request.
         frame: the same as it is sent.
         lost: workers that were lost over it.
         answer: the answer, once it is there.
     """
 
-    number: int
-    env: int
     said: dict[str, Any]
-    frame: Sequence[Buffer] = ()
+    frame: bytes
     lost: int = 0
     answer: dict[str, Any] | None = None
 
@@ -103,14 +103,13 @@ class _Place:
 
 @dataclass(eq=False)
 class _Worker:
-    """A worker, and what it was asked and has not answered yet, in order; `unsent` is the end of that."""
+    """A worker, and what it was asked and has not answered yet, in order."""
 
     index: int
-    link: Link | None = None
+    link: Link
     pid: int | None = None
     heard: bool = False
     waiting: deque[Ticket] = field(default_factory=deque)
-    unsent: list[Ticket] = field(default_factory=list)
     places: list[_Place] = field(default_factory=list)
 
 
@@ -119,7 +118,7 @@ class WorkerGroup:
 
     Args:
         start: starts worker `index` and returns the way to it; called again where it was lost.
-        workers: most workers; they are started when they are needed.
+        workers: most workers; each is started when an environment needs it.
         limit: seconds for an answer.
         tell: called with a line for each worker that is given up.
 
@@ -135,14 +134,14 @@ class WorkerGroup:
         limit: float = LIMIT,
         tell: Callable[[str], object] = lambda line: None,
     ) -> None:
-        self._start, self.limit, self.tell, self.lost = start, limit, tell, 0
-        self._workers = [_Worker(index) for index in range(workers)]
+        self._start, self.workers, self.limit, self.tell, self.lost = start, workers, limit, tell, 0
+        self._workers: list[_Worker] = []
         self._places: dict[int, _Place] = {}
         self._numbers, self._names = itertools.count(1), itertools.count(1)
         self._closed = False
 
-    def make(self, env_id: str, **arguments: Any) -> RemoteEnv:
-        """Make an environment in a worker; it is there when it is first used."""
+    def make(self, env_id: str, **arguments: Any) -> Any:
+        """Make a `RemoteEnv` in a worker; it is there when it is first used."""
         return RemoteEnv(self, env_id, arguments)
 
     @property
@@ -153,36 +152,32 @@ class WorkerGroup:
     def close(self) -> None:
         """Close all environments and end all workers."""
         self._closed = True
-        links = [worker.link for worker in self._workers if worker.link is not None]
         for worker in self._workers:
-            worker.link = None
-            worker.waiting.clear()
-            worker.unsent.clear()
-        for link in links:
-            link.finish()
-        for link in links:
-            link.end()
+            worker.link.finish()
+        for worker in self._workers:
+            worker.link.end()
 
     # ---- what a RemoteEnv asks for ---------------------------------------------------------------------------------
 
     def open(self) -> int:
         """Find a place for an environment, and return its number."""
-        worker = min(self._workers, key=lambda each: len(each.places))
+        worker = min(self._workers, key=lambda each: len(each.places), default=None)
+        if worker is None or (worker.places and len(self._workers) < self.workers):
+            worker = _Worker(len(self._workers), self._start(len(self._workers)))
+            self._workers.append(worker)
         place = _Place(next(self._names), worker)
         worker.places.append(place)
         self._places[place.number] = place
         return place.number
 
     def post(self, number: int, do: str, **said: Any) -> Ticket:
-        """Queue a request for an environment; it is sent when anybody waits."""
+        """Send a request for an environment."""
         if self._closed:
             raise UserError("The workers of these environments were closed.")
-        place = self._places[number]
-        count = next(self._numbers)
-        ticket = Ticket(count, number, {"n": count, "env": number, "do": do, **said})
-        ticket.frame = pack(ticket.said)  # an argument that cannot be sent is told now
-        place.worker.waiting.append(ticket)
-        place.worker.unsent.append(ticket)
+        worker, request = self._places[number].worker, {"n": next(self._numbers), "env": number, "do": do, **said}
+        ticket = Ticket(request, pack(request))
+        worker.waiting.append(ticket)
+        worker.link.send(ticket.frame)
         return ticket
 
     def wait(self, ticket: Ticket) -> Any:
@@ -193,11 +188,11 @@ class WorkerGroup:
             FailedError: worker after worker was lost over the request.
         """
         for worker in self._workers:
-            self._flush(worker)
-        worker = self._places[ticket.env].worker
+            worker.link.flush()
+        worker = self._places[ticket.said["env"]].worker
         while ticket.answer is None:
             try:
-                self._settle(worker, self._receive(worker))
+                self._settle(worker, self._receive(worker, worker.waiting[0].said))
             except LostError as loss:
                 self._replace(worker, str(loss))
         if "error" in ticket.answer:
@@ -216,40 +211,35 @@ class WorkerGroup:
 
     # ---- private ---------------------------------------------------------------------------------------------------
 
-    def _flush(self, worker: _Worker) -> None:
-        if worker.unsent:
-            if worker.link is None:
-                worker.link = self._start(worker.index)
-            worker.link.send([ticket.frame for ticket in worker.unsent])
-            worker.unsent.clear()
+    def _receive(self, worker: _Worker, said: dict[str, Any]) -> dict[str, Any]:
+        """Return the next answer, which must be that to a request.
 
-    def _receive(self, worker: _Worker) -> dict[str, Any]:
-        if worker.link is None:
-            raise LostError("it was not started")
-        answer = worker.link.receive(self.limit if worker.heard else max(self.limit, START))
+        Raises:
+            LostError: there is none.
+        """
+        try:
+            answer = worker.link.receive(self.limit if worker.heard else max(self.limit, START))
+        except NonsenseError as error:
+            raise LostError(f"it wrote something that is no answer: {error}") from None
         worker.heard = True
-        if isinstance(answer, dict) and isinstance(answer.get("value"), dict) and "pid" in answer["value"]:
-            worker.pid = int(answer["value"]["pid"])
-        if not isinstance(answer, dict) or not ({"value"} < answer.keys() or {"error"} < answer.keys()):
-            raise LostError("it wrote something that is no answer")
+        if not isinstance(answer, dict) or (answer.get("n"), answer.get("env")) != (said["n"], said["env"]):
+            raise LostError("it answered another request than it was asked")
+        if said["do"] == "make" and "value" in answer:
+            worker.pid = answer["value"]["pid"]
         return answer
 
     def _settle(self, worker: _Worker, answer: dict[str, Any]) -> None:
         """Give the next answer to the request that it belongs to."""
-        ticket = worker.waiting[0]
-        if (answer.get("n"), answer.get("env")) != (ticket.number, ticket.env):
-            raise LostError("it answered another request than it was asked")
-        _check(ticket.said["do"], answer)
-        worker.waiting.popleft()
+        ticket = worker.waiting.popleft()
         ticket.answer = answer
-        place, do = self._places[ticket.env], ticket.said["do"]
+        place, do = self._places[ticket.said["env"]], ticket.said["do"]
         if "error" in answer:
             if do in ("make", "reset", "step"):
                 place.start, place.last = None, None  # it is broken, and will be closed
         elif do == "make":
             if answer["value"]["vlgym"] != (own := own_version()):
                 raise UserError(
-                    f"The worker {worker.link.name if worker.link else ''} has vlgym {answer['value']['vlgym']}, and "
+                    f"The worker {worker.link.name} has vlgym {answer['value']['vlgym']}, and "
                     f"this process {own}; install the same version there."
                 )
             place.made = ticket.said
@@ -263,14 +253,11 @@ class WorkerGroup:
         """Put a new worker in the place of a lost one, with everything that it held."""
         while True:
             self.lost += 1
-            head = worker.waiting[0]
+            head, name = worker.waiting[0], worker.link.name
             head.lost += 1
-            name = worker.link.name if worker.link is not None else f"worker {worker.index}"
-            if worker.link is not None:
-                worker.link.end()
-                worker.link, worker.pid, worker.heard = None, None, False
+            worker.link.end()
             if head.lost > PATIENCE:
-                asked = self._places[head.env].made or head.said
+                asked = self._places[head.said["env"]].made or head.said
                 self.close()
                 raise FailedError(
                     f"{head.lost} workers in a row were lost over one request to {asked.get('id')} "
@@ -282,7 +269,7 @@ class WorkerGroup:
                 "they stood."
             )
             try:
-                worker.link = self._start(worker.index)
+                worker.link, worker.pid, worker.heard = self._start(worker.index), None, False
                 self._restore(worker)
                 return
             except LostError as loss:
@@ -297,35 +284,31 @@ class WorkerGroup:
         for ticket in [each for each in worker.waiting if each.said["do"] == "close"]:
             worker.waiting.remove(ticket)
             ticket.answer = {"value": None}
-            self._places[ticket.env].made = self._places[ticket.env].start = None
-        if (link := worker.link) is None:
-            raise LostError("it was not started")
+            place = self._places[ticket.said["env"]]
+            place.made = place.start = None
         requests: list[dict[str, Any]] = []
         for place in worker.places:
             told = [] if place.made is None else [place.made]
             if place.start is not None:
                 told += [place.start, *({"do": "step", "text": text} for text in place.steps)]
-            requests += [{**said, "env": place.number, "again": True} for said in told]
+            requests += [{**said, "env": place.number} for said in told]
         for count, request in enumerate(requests, 1):
             request["n"] = -count
-        link.send([pack(request) for request in requests])
+            worker.link.send(pack(request))
         answers: dict[int, list[dict[str, Any]]] = {}
         for request in requests:
-            answer = self._receive(worker)
-            if (answer.get("n"), answer.get("env")) != (request["n"], request["env"]):
-                raise LostError("it answered another request than it was asked")
-            answers.setdefault(request["env"], []).append(answer)
+            answers.setdefault(request["env"], []).append(self._receive(worker, request))
         for place in worker.places:
             if place.start is not None and not _came_out(place, answers[place.number]):
                 self._spoil(worker, place)
-        worker.unsent.clear()
-        link.send([ticket.frame for ticket in worker.waiting])
+        for ticket in worker.waiting:
+            worker.link.send(ticket.frame)
 
     def _spoil(self, worker: _Worker, place: _Place) -> None:
         """Let the open requests of an episode fail that cannot be gone on with."""
         place.start, place.last = None, None
         line = "the episode came out otherwise when it was played again after its worker was lost"
-        for ticket in [each for each in worker.waiting if each.env == place.number]:
+        for ticket in [each for each in worker.waiting if each.said["env"] == place.number]:
             worker.waiting.remove(ticket)
             ticket.answer = {"error": {"type": "EnvError", "user": False, "line": line}}
 
@@ -335,29 +318,6 @@ def _came_out(place: _Place, answers: Sequence[dict[str, Any]]) -> bool:
     if any("error" in answer for answer in answers) or place.last is None:
         return False
     return same(_without_picture(answers[-1]["value"]), place.last)
-
-
-def _check(do: str, answer: dict[str, Any]) -> None:
-    """Check that an answer has what its reader takes from it.
-
-    Raises:
-        LostError: it has not.
-    """
-    value: Any = answer.get("value")
-    fine = True
-    if "error" in answer:
-        error = answer["error"]
-        fine = isinstance(error, dict) and isinstance(error.get("type"), str) and isinstance(error.get("line"), str)
-    elif do in ("reset", "step"):
-        wanted = {"observation", "info", "system"} | ({"reward", "terminated", "truncated"} if do == "step" else set())
-        fine = isinstance(value, dict) and wanted <= value.keys()
-        fine = fine and isinstance(value["observation"], dict) and {"image", "text"} <= value["observation"].keys()
-        fine = fine and isinstance(value["info"], dict) and isinstance(value["info"].get("vlgym"), dict)
-        fine = fine and isinstance(value["info"]["vlgym"].get("legal_actions"), list)
-    elif do == "make":
-        fine = isinstance(value, dict) and {"spec", "parser", "image_size", "vlgym", "pid"} <= value.keys()
-    if not fine:
-        raise LostError("it wrote something that is no answer")
 
 
 def _without_picture(value: dict[str, Any]) -> dict[str, Any]:
