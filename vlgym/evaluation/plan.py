@@ -20,7 +20,7 @@ SHOWN, GREY, SHUFFLED = "shown", "grey", "shuffled"
 PICTURES = (SHOWN, GREY, SHUFFLED)
 
 QUICK = (
-    "vlgym/NumberLine-v1", "vlgym/OneRoomS6Fast-v1", "vlgym/Sokoban-v0", "vlgym/ALFWorld-v0", "vlgym/WebShop-v0",
+    "vlgym/NumberLine-v1", "vlgym/OneRoomS6Fast-v1", "vlgym/Sokoban-v0", "vlgym/ALFWorld-v1", "vlgym/WebShop-v1",
     "vlgym/WebUI-v1", "vlgym/Football-v1",
 )  # fmt: skip
 """One environment of each family."""
