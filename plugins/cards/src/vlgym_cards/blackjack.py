@@ -94,7 +94,6 @@ class Blackjack(VLEnv):
         self._table: Canvas | None = None
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Deal two cards to each, or those of the options."""
         self.dealer = [self._draw(rng), self._draw(rng)]
         self.player = [self._draw(rng), self._draw(rng)]
         self.reward = None
@@ -102,7 +101,6 @@ class Blackjack(VLEnv):
         self.player = list(options.get("player", self.player))
 
     def act(self, action: str) -> Outcome:
-        """Take a card, or stand and let the dealer play."""
         if action == "hit":
             self.player.append(self._draw(self.np_random))
             if not self.player_hand.bust:
@@ -115,7 +113,6 @@ class Blackjack(VLEnv):
         return Outcome(float(self.reward), terminated=True, feedback=("draw", "win", "loss")[self.reward])
 
     def image(self) -> NDArray[np.uint8]:
-        """Draw both hands: a fresh `[H, W, 3] uint8` array."""
         if self._table is None:
             self._table = Canvas(self.image_size, FELT)
             dealer, player, size = ((5, 5), (5, 130), 16) if self.compat else ((5, 3), (5, 128), 18)
@@ -129,7 +126,6 @@ class Blackjack(VLEnv):
         return canvas.finish()
 
     def task(self) -> str:
-        """The goal in words."""
         return (
             "The picture shows the dealer's cards above (one is face down) and your cards below. "
             "Number cards count their number, J, Q and K count 10, A counts 11 or 1. "
@@ -138,25 +134,20 @@ class Blackjack(VLEnv):
         )
 
     def legal_actions(self) -> list[str]:
-        """Both, always."""
         return list(ACTIONS)
 
     def oracle(self) -> str:
-        """The action that wins most often."""
         return "stand" if self.player_hand.bust else best(self.player_hand, self.dealer[0].value())[0]
 
     def think(self, action: str) -> str:
-        """Both totals, and the choice."""
         hand, open_card = self.player_hand, self.dealer[0]
         shown = "A" if open_card.rank == 1 else str(open_card.value())
         return f"player {'soft ' if hand.soft else ''}{hand.total} dealer {shown}; {action}"
 
     def success(self) -> bool:
-        """Whether the game is won."""
         return self.reward == 1
 
     def extra_info(self) -> dict[str, Any]:
-        """Visible cards, the player's total, and both measures of success."""
         return {
             "player": names(self.player),
             "dealer": names(self.dealer if self.reward is not None else self.dealer[:1]),

@@ -28,7 +28,6 @@ class NumberLineScript(BlindPlayer):
         self._turn = -1
 
     def choose(self, text: str, legal: tuple[str, ...]) -> str:
-        """Return the next of the moves, again from the first after the last."""
         self._turn += 1
         return self.moves[self._turn % len(self.moves)]
 
@@ -44,7 +43,6 @@ class FormulaPlayer(BlindPlayer):
         self._tried = ""
 
     def choose(self, text: str, legal: tuple[str, ...]) -> str:
-        """Return the next token."""
         found = _FORMULA.search(text)
         written = found[1].split() if found and found[1] != "(empty)" else []
         if self._tried and not (written and written[-1] == self._tried):

@@ -92,7 +92,6 @@ class EZPoints(FormulaGame):
         return (second, first) if rng.random() < 0.5 else (first, second)
 
     def lay(self, canvas: Canvas) -> None:
-        """Two cards side by side, and what does not change below them."""
         top, height = (55, 189) if self.compat else (10, 178)
         for card, x in zip(self.cards, (5, 153) if self.compat else (9, 156), strict=True):
             canvas.card(card, x, top, 135, height)
@@ -100,14 +99,12 @@ class EZPoints(FormulaGame):
             canvas.text("Formula:", 10, 192, 20)
 
     def write(self, canvas: Canvas) -> None:
-        """The formula under the cards."""
         if self.compat:
             canvas.text(f"Formula: {' '.join(self.formula)}", 10, 258, 20)
         else:
             canvas.wrapped(self.formula, 10, 218, 282, 80, (52, 44, 36, 30, 24))
 
     def task(self) -> str:
-        """The goal in words."""
         return (
             "You are playing EZPoints. The picture shows two cards and a formula. "
             "Each turn your action is appended to the formula. "

@@ -97,7 +97,6 @@ class FormulaGame(VLEnv):
     # ---- VLEnv -----------------------------------------------------------------------------------------------------
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Deal, or lay out the cards of the options."""
         dealt = self.deal(rng)
         self.cards = options.get("cards", dealt)
         self.numbers = tuple(card.value(faces_as_ten=self.faces_as_ten) for card in self.cards)
@@ -107,7 +106,6 @@ class FormulaGame(VLEnv):
         self._table = None
 
     def act(self, action: str) -> Outcome:
-        """Append a token, or finish with `=`."""
         full = len(self.formula) >= self.longest
         # The published games look at the length first, so that even a `=` comes too late.
         if full and (self.compat or action != "="):
@@ -126,7 +124,6 @@ class FormulaGame(VLEnv):
         return Outcome(0.0, feedback="added")
 
     def image(self) -> NDArray[np.uint8]:
-        """Draw cards and formula: a fresh `[H, W, 3] uint8` array."""
         if self._table is None:
             self._table = Canvas(self.image_size, FELT)
             self.lay(self._table)
@@ -172,7 +169,6 @@ class FormulaGame(VLEnv):
         return f"formula {so_far}; it is incomplete; {whole} = {self.target}; next {action}"
 
     def success(self) -> bool:
-        """Whether a right formula was finished."""
         return self.solved
 
     def extra_info(self) -> dict[str, Any]:

@@ -99,7 +99,6 @@ class NumberLine(VLEnv):
         self.later: list[int] = []
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Draw start and target, or take them from the options."""
         self.current, self.target = (int(n) for n in rng.integers(0, self.max_position + 1, size=2))
         if self.current == self.target:
             self.target = (self.target + 1) % self.max_position
@@ -111,7 +110,6 @@ class NumberLine(VLEnv):
             self.later.append((before + int(rng.integers(1, self.max_position + 1))) % (self.max_position + 1))
 
     def act(self, action: str) -> Outcome:
-        """Move one step."""
         before = abs(self.target - self.current)
         self.current = min(max(self.current + (1 if action == "+" else -1), 0), self.max_position)
         if self.current == self.target:
@@ -124,11 +122,9 @@ class NumberLine(VLEnv):
         return Outcome(0.0, feedback="nearer")
 
     def image(self) -> NDArray[np.uint8]:
-        """Draw both numbers: a fresh `[H, W, 3] uint8` array."""
         return _draw(self.target, self.current, self.image_size, self.compat is not None).copy()
 
     def task(self) -> str:
-        """The goal in words."""
         return (
             f"The picture shows a target number and your current number, both from 0 to {self.max_position}. "
             "The action + adds one to the current number, the action - subtracts one. "
@@ -137,15 +133,12 @@ class NumberLine(VLEnv):
         )
 
     def legal_actions(self) -> list[str]:
-        """Both moves, always."""
         return list(ACTIONS)
 
     def oracle(self) -> str:
-        """The move towards the target."""
         return "+" if self.target > self.current else "-"
 
     def think(self, action: str) -> str:
-        """Both numbers, as read from the picture; with the published parser under the published keys."""
         thoughts = f"target {self.target} current {self.current}"
         if not isinstance(self.parser, NumberLineParser):
             return thoughts
@@ -156,7 +149,6 @@ class NumberLine(VLEnv):
         return self.episode_return > self.targets - 1
 
     def extra_info(self) -> dict[str, Any]:
-        """Numbers and both measures of success."""
         return {
             "target": self.target,
             "current": self.current,

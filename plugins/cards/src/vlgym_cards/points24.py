@@ -85,7 +85,6 @@ class Points24(FormulaGame):
                 return hand
 
     def lay(self, canvas: Canvas) -> None:
-        """Four cards in a row, and the word below them."""
         if self.compat:
             for card, x in zip(self.cards, (5, 78, 152, 226), strict=True):
                 canvas.card(card, x, 103, 67, 93)
@@ -96,14 +95,12 @@ class Points24(FormulaGame):
         canvas.text("Formula:", 8, 148, 18)
 
     def write(self, canvas: Canvas) -> None:
-        """The formula under the cards, over as many lines as it needs."""
         if self.compat:
             canvas.text(" ".join(self.formula), 10, 240, 16)
         else:
             canvas.wrapped(self.formula, 8, 172, 284, 126, (46, 40, 34, 30, 26, 22, 18))
 
     def task(self) -> str:
-        """The goal in words."""
         faces = "J, Q and K count as 10" if self.faces_as_ten else "J counts as 11, Q as 12, K as 13"
         return (
             "You are playing Points24. The picture shows four cards and a formula. "

@@ -160,7 +160,6 @@ class Football(VLEnv):
         self._reply_frames = 0
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Draw the situation and the engine's seed, and let the ball come into play."""
         names = options.get("scenario", self._names)
         scenario = self._find(names[int(rng.integers(len(names)))])
         seed = int(rng.integers(2**31 - 1))
@@ -173,7 +172,6 @@ class Football(VLEnv):
         self._reply_frames = 0
 
     def act(self, action: str) -> Outcome:
-        """Play until the next decision point."""
         played = self.match.play(action)
         self._tactician.note(action)
         self._reply_frames = played.frames
@@ -183,11 +181,9 @@ class Football(VLEnv):
         )
 
     def natural_size(self) -> tuple[int, int] | None:
-        """The camera's own size with `view="camera"`."""
         return CAMERA_SIZE if self.view == "camera" else None
 
     def image(self) -> NDArray[np.uint8]:
-        """The chosen view: a fresh `[H, W, 3] uint8` array."""
         if self.view == "camera":
             return fit_image(
                 draw_camera(self.match.scenario, self.match.seed, self.match.engine_state()), self.image_size
@@ -196,7 +192,6 @@ class Football(VLEnv):
         return self._painter.draw(self.match.now, frame_limit=self.match.scenario.duration, **held)
 
     def task(self) -> str:
-        """The goal and the actions in words."""
         seen = (
             "The picture shows the pitch from above. Yellow discs are your team, blue discs the opponents, "
             "numbers are jersey numbers, the small white disc is the ball. The red ring marks your player. "
@@ -221,7 +216,6 @@ class Football(VLEnv):
         )
 
     def state_text(self) -> str:
-        """Who has the ball, which sticky commands are on, and the time."""
         now = self.match.now
         held = self._held()
         ball = {
@@ -235,27 +229,21 @@ class Football(VLEnv):
         )
 
     def legal_actions(self) -> list[str]:
-        """All words of the action set, always."""
         return list(self._actions)
 
     def oracle(self) -> str | None:
-        """The scripted attacker's next action."""
         return self._tactician.decide(self.match)
 
     def think(self, action: str) -> str:
-        """What the scripted attacker sees."""
         return self._tactician.explain(self.match.now, action)
 
     def success(self) -> bool:
-        """Whether our team has scored."""
         return self.match.now.score[0] > 0
 
     def score(self) -> float:
-        """MageBench's score of the episode so far."""
         return float(sum(self.match.meter.totals.values()))
 
     def extra_info(self) -> dict[str, Any]:
-        """The situation, the last reply's frames, the ball, and what each term of the reward has paid."""
         now = self.match.now
         return {
             "scenario": self.match.scenario.name,
@@ -270,7 +258,6 @@ class Football(VLEnv):
         }
 
     def save(self) -> dict[str, Any]:
-        """Return the match, engine state included."""
         plan = {"previous": self._tactician.previous, "rest": list(self._tactician.rest)}
         return {"match": self.match.save(), "plan": plan, "reply_frames": self._reply_frames}
 
@@ -287,7 +274,6 @@ class Football(VLEnv):
         self._reply_frames = int(state["reply_frames"])
 
     def close(self) -> None:
-        """Give the engine back to the process."""
         self.match.close()
         super().close()
 

@@ -88,7 +88,6 @@ class FootballTeam(MultiVLEnv):
         self._painter = PitchPainter(*self.image_size)
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Draw the situation, the places and the engine's seed."""
         drawn = TEAM[int(rng.integers(len(TEAM)))]
         name = drawn if self.scenario == "any" else self.scenario
         scenario = for_players(read_file(FOLDER / "team.yaml")[name], self.players).jittered(rng, self.jitter)
@@ -102,15 +101,12 @@ class FootballTeam(MultiVLEnv):
         return self._attackers[seat]
 
     def movers(self) -> tuple[int, ...]:
-        """All, until the attack is over."""
         return () if self.match.ending else tuple(range(self.seats))
 
     def moves(self, seat: int) -> list[str]:
-        """All 19."""
         return list(ACTIONS)
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
-        """Some frames."""
         self._advice = {}
         paid = self.match.play({self.attacker(seat): action for seat, action in moves.items()})
         ending = self.match.ending
@@ -118,17 +114,14 @@ class FootballTeam(MultiVLEnv):
         return Round((paid,) * self.seats, terminated=bool(ending) and not late, truncated=late, feedback=ending)
 
     def idle(self, seat: int) -> str:
-        """Go on as before."""
         return IDLE
 
     def draw(self, seat: int) -> Image:
-        """The pitch from above, the seat's player in a red ring."""
         now, attacker = self.match.now, self.attacker(seat)
         held = {name: self.match.holds(name, attacker) for name in STICKY}
         return self._painter.draw(replace(now, controlled=attacker + 1), frame_limit=DURATION, **held)
 
     def goal(self, seat: int) -> str:
-        """The rules."""
         mates = " and ".join(f"number {other + 2}" for other in range(self.players) if other != self.attacker(seat))
         meanings = "; ".join(f"{name}: {MEANINGS[name]}" for name in ACTIONS if name in MEANINGS)
         return (
@@ -145,7 +138,6 @@ class FootballTeam(MultiVLEnv):
         )
 
     def tell(self, seat: int) -> str:
-        """Who has the ball, what is on, and the time."""
         now, attacker = self.match.now, self.attacker(seat)
         ball = {
             0: "You have the ball." if now.owner == attacker + 1 else f"Your number {now.owner + 1} has the ball.",
@@ -156,15 +148,12 @@ class FootballTeam(MultiVLEnv):
         return f"Frame {max(now.frame, 0)} of {DURATION}. You play number {attacker + 2}. {ball} On: {on}. "
 
     def won(self, seat: int) -> bool:
-        """Whether the team has scored."""
         return self.match.now.score[0] > 0
 
     def points(self, seat: int) -> float | None:
-        """Goals."""
         return float(self.match.now.score[0])
 
     def details(self, seat: int) -> dict[str, Any]:
-        """The situation, the ball, and what is on."""
         now, attacker = self.match.now, self.attacker(seat)
         return {
             "scenario": self.match.scenario.name, "frame": max(now.frame, 0), "ending": self.match.ending,
@@ -180,18 +169,15 @@ class FootballTeam(MultiVLEnv):
         return self._advice[attacker]
 
     def explain(self, seat: int, action: str) -> str:
-        """Who has the ball."""
         now = self.match.now
         if now.owner_team != 0:
             return f"the ball is loose, so {action}"
         return f"{'I have' if now.owner == self.attacker(seat) + 1 else 'a team-mate has'} the ball, so {action}"
 
     def mirror(self) -> None:
-        """Give the seats the attackers in reverse order."""
         self._attackers.reverse()
 
     def close(self) -> None:
-        """Give the engine back to the process."""
         self.match.close()
         super().close()
 

@@ -22,7 +22,6 @@ class Wanderer(BlindPlayer):
         self._plan: list[str] = []
 
     def choose(self, text: str, legal: tuple[str, ...]) -> str:
-        """Return the next move of the present leg."""
         if not self._plan:
             self._plan = self._make_leg(text, legal)
         return self._plan.pop(0)
@@ -53,7 +52,6 @@ class Circler(BlindPlayer):
         self._plan: list[str] = []
 
     def choose(self, text: str, legal: tuple[str, ...]) -> str:
-        """Return the next move of the present leg."""
         if not self._plan:
             degrees, metres = _DEGREES.search(text), _METRES.search(text)
             turn, step = (float(degrees[1]) if degrees else 15.0), (float(metres[1]) if metres else 0.15)

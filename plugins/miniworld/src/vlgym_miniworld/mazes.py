@@ -129,7 +129,6 @@ class Sign(MiniWorldTask):
         self.fixed_color = check_choice("color", color, (None, *self.COLORS))
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Draw shape and colour, then the rest of the world."""
         if self.inner is None:
             self.inner = self.make_inner()
         shape, color = int(rng.integers(len(self.SHAPES))), int(rng.integers(len(self.COLORS)))
@@ -146,7 +145,6 @@ class Sign(MiniWorldTask):
         return f"the {self.SHAPES[self.world._goal]} in the color that the sign names"
 
     def task(self) -> str:
-        """The goal, the danger and the size of the steps."""
         return (
             f"A sign on a wall names a color: blue, red or green. Find the sign, then touch {self.aim()}. "
             f"Touching any other object ends the episode with a penalty. {self.steps_text()}"

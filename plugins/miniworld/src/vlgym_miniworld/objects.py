@@ -33,22 +33,18 @@ class PickupObjects(StatefulTask):
     actions = MOVES_AND_PICK_UP
 
     def aim(self) -> str:
-        """Any of the objects."""
         return "an object"
 
     def task(self) -> str:
-        """The goal and the size of the steps."""
         return (
             f"Pick up all {self.world.num_objs} objects (boxes, balls and keys): "
             f"go close to one, face it, and pick it up. {self.steps_text()}"
         )
 
     def state_text(self) -> str:
-        """How many were picked up."""
         return f"Picked up: {self.world.num_picked_up} of {self.world.num_objs}."
 
     def score(self) -> float:
-        """The share of objects that were picked up."""
         return self.world.num_picked_up / self.world.num_objs
 
     def goal(self) -> Goal | None:
@@ -73,15 +69,12 @@ class PutNext(StatefulTask):
     actions = ALL_ACTIONS
 
     def aim(self) -> str:
-        """The red box, then the yellow one."""
         return "the yellow box" if self.world.agent.carrying is self.world.red_box else "the red box"
 
     def task(self) -> str:
-        """The goal and the size of the steps."""
         return f"Pick up the red box, carry it to the yellow box and drop it next to it. {self.steps_text()}"
 
     def state_text(self) -> str:
-        """What the robot carries."""
         boxes = {
             id(entity): f"the {entity.color} box" for entity in self.world.entities if entity is not self.world.agent
         }
@@ -127,27 +120,22 @@ class CollectHealth(StatefulTask):
         self._kits: KitPlanner | None = None
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Begin an episode at full health."""
         super().start(rng, options)
         self._kits = None
 
     def aim(self) -> str:
-        """Any kit."""
         return "a health kit"
 
     def task(self) -> str:
-        """The goal and the size of the steps."""
         return (
             "Stay alive: you lose 2 health with every step, and picking up a health kit restores it to 100. "
             f"Go close to a kit, face it, and pick it up. {self.steps_text()}"
         )
 
     def state_text(self) -> str:
-        """The health."""
         return f"Health: {self.world.health}."
 
     def success(self) -> bool:
-        """Alive after `max_turns` steps of the world."""
         return self.world.health > 0 and self.world.step_count >= self.max_turns
 
     @property
@@ -199,7 +187,6 @@ class FindObject(MiniWorldTask):
         self._target_name, self._target = named[next(fit, keys[0])]
 
     def act(self, action: str) -> Outcome:
-        """Step the world, and pay by MiniWorld's own formula when the target is near."""
         outcome = super().act(action)
         if self.world.near(self._target):
             self.done, self.last_reward = True, float(self.world._reward())
@@ -207,7 +194,6 @@ class FindObject(MiniWorldTask):
         return outcome
 
     def aim(self) -> str:
-        """The thing to find."""
         return f"the {self._target_name}"
 
     def goal(self) -> Goal:
@@ -275,7 +261,6 @@ class RoomObjects(FindObject):
         return found
 
     def state_text(self) -> str:
-        """What the robot carries."""
         return self.carrying_text({id(entity): f"the {name}" for name, entity in self.name_things().values()})
 
     def oracle(self) -> str | None:

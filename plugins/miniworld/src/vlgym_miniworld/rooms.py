@@ -97,14 +97,12 @@ class Sidewalk(MiniWorldTask):
     world_name = "Sidewalk"
 
     def task(self) -> str:
-        """The goal, the danger and the size of the steps."""
         return (
             "You stand on a sidewalk with a wall on one side and a street with cones on the other. "
             f"Go to {self.aim()} without stepping into the street, which ends the episode. {self.steps_text()}"
         )
 
     def goal(self) -> Goal:
-        """The box, by way of the sidewalk."""
         street = self.world.street
 
         def in_street(x: float, z: float) -> bool:

@@ -87,7 +87,6 @@ class MiniWorldTask(GymAdapter):
         return reach(self.world, self.world.box)
 
     def task(self) -> str:
-        """The goal in words and the size of the steps."""
         return f"Go to {self.aim()}. {self.steps_text()}"
 
     def world_arguments(self) -> dict[str, Any]:
@@ -98,7 +97,6 @@ class MiniWorldTask(GymAdapter):
     # -----------------------------------------------------------------------------------------------------
 
     def make_inner(self) -> Any:
-        """Open the MiniWorld environment."""
         world = engine.open_world(
             self.world_name, self.image_size, domain_rand=self.domain_rand, **self.world_arguments()
         )
@@ -115,7 +113,6 @@ class MiniWorldTask(GymAdapter):
         self._see(*self.world.reset())
 
     def act(self, action: str) -> Outcome:
-        """Step the world."""
         outcome = super().act(action)
         self._see(self.inner_obs, self.inner_info)
         ended = outcome.terminated or outcome.truncated or self.turn + 1 >= self.max_turns
@@ -124,12 +121,10 @@ class MiniWorldTask(GymAdapter):
         return outcome
 
     def oracle(self) -> str | None:
-        """The next action of the plan."""
         goal = self.goal()
         return None if goal is None else self.pilot.next(goal)
 
     def think(self, action: str) -> str:
-        """One line that says why: where the way leads."""
         aim = self.aim()
         lines = {
             "turn left": f"The way to {aim} leads to the left.",

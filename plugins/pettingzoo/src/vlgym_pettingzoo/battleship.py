@@ -57,14 +57,12 @@ class Battleship(SpielGame):
     )
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Let chance place all ships."""
         super().deal(rng, options)
         self.noise = int(rng.integers(2**31))
         for _ in range(2 * len(SHIPS)):
             self.state.apply_action(int(rng.choice(self.state.legal_actions())))
 
     def name_action(self, action: int) -> str:
-        """The square: column, then row from the top."""
         row, column = divmod(action, SIDE)
         return f"{'abcdef'[column]}{row + 1}"
 
@@ -92,7 +90,6 @@ class Battleship(SpielGame):
         return ships, shots
 
     def goal(self, seat: int) -> str:
-        """The rules."""
         return (
             "Each player has three ships of 2, 3 and 4 squares, across or down, on a sea of 6 x 6 squares that the "
             "other does not see. In turn each shoots at one square of the other's sea and learns whether it hit; "
@@ -101,7 +98,6 @@ class Battleship(SpielGame):
         )
 
     def advise(self, seat: int) -> str | None:
-        """Shoot where most fitting placements lie."""
         hidden = {cell for ship in self.ships_of(1 - seat) for cell in ship}
         tried = self.shots_of(seat)
         hits = {cell for cell in tried if cell in hidden}
@@ -121,7 +117,6 @@ class Battleship(SpielGame):
         return f"{'abcdef'[column]}{row + 1}"
 
     def explain(self, seat: int, action: str) -> str:
-        """What was weighed."""
         return f"most ways in which the ships may lie cover {action}"
 
     def redeal(self, seat: int, rng: np.random.Generator) -> bool:
@@ -142,7 +137,6 @@ class Battleship(SpielGame):
         return False
 
     def draw(self, seat: int) -> Image:
-        """The other's sea at the left, the own one at the right."""
         canvas = Canvas(self.image_size)
         canvas.text("Other's sea: your shots", 150, 18, 17, INK, bold=0.4)
         canvas.text("Your sea", 323, 48, 15, INK, bold=0.4)

@@ -44,12 +44,10 @@ class Breakthrough(SpielGame):
     )
 
     def name_action(self, action: int) -> str:
-        """From square to square; `x` where it captures."""
         told = self.state.action_to_string(self.state.current_player(), action)
         return f"{told[:2]}{'x' if told.endswith('*') else '-'}{told[2:4]}"
 
     def goal(self, seat: int) -> str:
-        """The rules, and the seat's colour."""
         player = self.player_of(seat)
         return (
             f"You play {NAMES[player]} and move {('down', 'up')[player]} the board. In each turn one piece moves one "
@@ -59,7 +57,6 @@ class Breakthrough(SpielGame):
         )
 
     def draw(self, seat: int) -> Image:
-        """The board; the same for both seats but for the line above it."""
         canvas = Canvas(self.image_size)
         grid = Grid(canvas, 6, 6, (42, 32, 52))
         lines = str(self.state).splitlines()
@@ -79,17 +76,13 @@ class Breakthrough(SpielGame):
         return canvas.finish()
 
     def tell(self, seat: int) -> str:
-        """Which colour is the seat's."""
         return f"You play {NAMES[self.player_of(seat)]}. "
 
     def advise(self, seat: int) -> str | None:
-        """A move found by tree search."""
         return self.name_action(search(self.state, STRONG))
 
     def search(self, seat: int) -> str | None:
-        """A move found by less search."""
         return self.name_action(search(self.state, MODEST))
 
     def explain(self, seat: int, action: str) -> str:
-        """What was done."""
         return f"{action} wins most of the games that I played on in my head"

@@ -66,7 +66,6 @@ class ChessEndings(MultiVLEnv):
             find_stockfish()
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Choose an ending and a position of it."""
         self.first = 0
         self.ending = self.endings[int(rng.integers(len(self.endings)))]
         self.board = draw_position(self.ending, rng)
@@ -78,11 +77,9 @@ class ChessEndings(MultiVLEnv):
         return self.opens if seat == self.first else not self.opens
 
     def movers(self) -> tuple[int, ...]:
-        """The one whose turn it is."""
         return () if self.result else (self.first if self.board.turn == self.opens else 1 - self.first,)
 
     def moves(self, seat: int) -> list[str]:
-        """The legal moves, in the order of the alphabet."""
         return sorted(move.uci() for move in self.board.legal_moves)
 
     def match_move(self, wanted: str, seat: int) -> str | None:
@@ -105,7 +102,6 @@ class ChessEndings(MultiVLEnv):
         return move.uci() if move.uci() in legal else None
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
-        """Move, and see whether that ends the game."""
         ((seat, name),) = moves.items()
         self.board.push_uci(name)
         self.result = judge(self.board)
@@ -115,11 +111,9 @@ class ChessEndings(MultiVLEnv):
         return Round(paid, bool(self.result), feedback=self.result)
 
     def won(self, seat: int) -> bool:
-        """Whether this seat has mated the other."""
         return self.result == "checkmate" and self.board.turn != self.colour_of(seat)
 
     def goal(self, seat: int) -> str:
-        """The rules that do not go without saying, and the seat's colour."""
         colour, way = ("white", "up") if self.colour_of(seat) else ("black", "down")
         return (
             f"You play {colour}; your pawns move {way} the board. It is an ending with few men: mate the other king. "
@@ -129,7 +123,6 @@ class ChessEndings(MultiVLEnv):
         )
 
     def draw(self, seat: int) -> Image:
-        """The board with white at the bottom; the same for both seats but for the line above it."""
         canvas = Canvas(self.image_size)
         grid = Grid(canvas, 8, 8, (36, 27, 41))
         last = self.board.move_stack[-1] if self.board.move_stack else None
@@ -151,7 +144,6 @@ class ChessEndings(MultiVLEnv):
         return canvas.finish()
 
     def tell(self, seat: int) -> str:
-        """Which colour is the seat's."""
         return f"You play {'white' if self.colour_of(seat) else 'black'}. "
 
     def details(self, seat: int) -> dict[str, Any]:
@@ -159,21 +151,17 @@ class ChessEndings(MultiVLEnv):
         return {"ending": self.ending, "result": self.result}
 
     def advise(self, seat: int) -> str | None:
-        """Stockfish's move."""
         return self.ask_player("stockfish-3", seat)
 
     def search(self, seat: int) -> str | None:
-        """The move of the weakest Stockfish."""
         return self.ask_player("stockfish-1", seat)
 
     def ask_player(self, player: str, seat: int) -> str | None:
-        """Stockfish at one of its levels."""
         if player not in LEVELS:
             return super().ask_player(player, seat)
         return STOCKFISH.choose(self, self.board, LEVELS[player]).uci()
 
     def explain(self, seat: int, action: str) -> str:
-        """What stands on the board."""
         men = sorted(
             (not man.color, -man.piece_type, chess.square_name(square), man.symbol().upper())
             for square, man in self.board.piece_map().items()
@@ -188,7 +176,6 @@ class ChessEndings(MultiVLEnv):
         super().close()
 
     def mirror(self) -> None:
-        """Give the first move to the other seat."""
         self.first = 1 - self.first
 
 

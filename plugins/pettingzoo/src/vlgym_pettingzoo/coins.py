@@ -48,7 +48,6 @@ class CoinGame(MultiVLEnv):
     )
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Place players and coin."""
         self.chance_rng = rng
         self.flipped = 0
         cells = rng.permutation(SIDE * SIDE)[:2]
@@ -67,16 +66,13 @@ class CoinGame(MultiVLEnv):
         return seat ^ self.flipped
 
     def movers(self) -> tuple[int, ...]:
-        """Both, always."""
         return (0, 1)
 
     def moves(self, seat: int) -> list[str]:
-        """The steps that stay on the board."""
         row, column = self.places[seat]
         return [word for word, (down, right) in STEPS.items() if 0 <= row + down < SIDE and 0 <= column + right < SIDE]
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
-        """Step, take the coin, pay."""
         for seat in (0, 1):
             down, right = STEPS[moves[seat]]
             self.places[seat] = (self.places[seat][0] + down, self.places[seat][1] + right)
@@ -93,11 +89,9 @@ class CoinGame(MultiVLEnv):
         return Round((rewards[0], rewards[1]))
 
     def idle(self, seat: int) -> str:
-        """Stand still."""
         return "stay"
 
     def goal(self, seat: int) -> str:
-        """The rules, and the seat's colour."""
         mine, its = NAMES[self.colour_of(seat)], NAMES[1 - self.colour_of(seat)]
         return (
             f"You are {mine}, the other is {its}. You both move at once on a board of 4 x 4 squares. Whoever steps "
@@ -107,19 +101,15 @@ class CoinGame(MultiVLEnv):
         )
 
     def won(self, seat: int) -> bool:
-        """Whether both together have earned enough, and neither has lost."""
         return sum(self.earned) >= ENOUGH and min(self.earned) >= 0
 
     def points(self, seat: int) -> float | None:
-        """The sum of both."""
         return sum(self.earned)
 
     def details(self, seat: int) -> dict[str, Any]:
-        """What both have earned."""
         return {"earned": self.earned[seat], "other_earned": self.earned[1 - seat], "coins_taken": self.taken}
 
     def tell(self, seat: int) -> str:
-        """The seat's colour."""
         return f"You are {NAMES[self.colour_of(seat)]}. "
 
     def advise(self, seat: int) -> str | None:
@@ -129,7 +119,6 @@ class CoinGame(MultiVLEnv):
         return "stay"
 
     def search(self, seat: int) -> str | None:
-        """Walk to every coin."""
         return self._walk(seat)
 
     def _walk(self, seat: int) -> str:
@@ -139,16 +128,13 @@ class CoinGame(MultiVLEnv):
         return "right" if to_column > column else "left" if to_column < column else "stay"
 
     def explain(self, seat: int, action: str) -> str:
-        """Whose coin it is."""
         return f"the coin is {NAMES[self.drawn]} and I am {NAMES[self.colour_of(seat)]}"
 
     def mirror(self) -> None:
-        """Exchange the players, colours and all."""
         self.flipped = 1
         self.places.reverse()
 
     def draw(self, seat: int) -> Image:
-        """The board, and what both have earned."""
         canvas = Canvas(self.image_size)
         grid = Grid(canvas, SIDE, SIDE, (52, 44, 70))
         for row in range(SIDE):

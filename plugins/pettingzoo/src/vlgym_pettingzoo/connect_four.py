@@ -43,11 +43,9 @@ class ConnectFour(SpielGame):
     )
 
     def name_action(self, action: int) -> str:
-        """The column, from 1."""
         return f"column {action + 1}"
 
     def goal(self, seat: int) -> str:
-        """The rules, and the seat's colour."""
         return (
             f"You play {NAMES[self.player_of(seat)]}. The players drop discs into the seven columns in turn; yellow "
             "begins. A disc falls to the lowest free place of its column. Four discs of one colour in a row, "
@@ -55,7 +53,6 @@ class ConnectFour(SpielGame):
         )
 
     def draw(self, seat: int) -> Image:
-        """The rack; the same for both seats but for the line above it."""
         canvas = Canvas(self.image_size)
         grid = Grid(canvas, 6, 7, (17, 38, 50))
         canvas.box(13, 34, 358, 308, (38, 72, 156), INK, 3, 10)
@@ -76,17 +73,13 @@ class ConnectFour(SpielGame):
         return canvas.finish()
 
     def tell(self, seat: int) -> str:
-        """Which colour is the seat's."""
         return f"You play {NAMES[self.player_of(seat)]}. "
 
     def advise(self, seat: int) -> str | None:
-        """A move found by tree search."""
         return self.name_action(search(self.state, STRONG))
 
     def search(self, seat: int) -> str | None:
-        """A move found by less search."""
         return self.name_action(search(self.state, MODEST))
 
     def explain(self, seat: int, action: str) -> str:
-        """What was done."""
         return f"{action} wins most of the games that I played on in my head"

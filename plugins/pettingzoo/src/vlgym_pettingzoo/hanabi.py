@@ -63,7 +63,6 @@ class Hanabi(SpielGame):
         super().__init__(**kwargs)
 
     def name_action(self, action: int) -> str:
-        """In words, with places and players from 1."""
         mover = self.state.current_player()
         told = self.state.action_to_string(mover, action).strip("()").split()
         if told[0] == "Reveal":
@@ -83,7 +82,6 @@ class Hanabi(SpielGame):
         return read_view(self.state.observation_string(self.player_of(seat)), self.player_of(seat))
 
     def goal(self, seat: int) -> str:
-        """The rules."""
         number, order, other, others = self.player_of(seat) + 1, "", "the other", "other's"
         if self.seats > 2:
             order = f"You are player {number}; after you it is player {number % self.seats + 1}'s turn. "
@@ -99,19 +97,15 @@ class Hanabi(SpielGame):
         )
 
     def won(self, seat: int) -> bool:
-        """Whether the game is over with enough points."""
         return self.state.is_terminal() and self.state.returns()[0] >= ENOUGH
 
     def points(self, seat: int) -> float | None:
-        """The share of 25 points."""
         return self.state.returns()[0] / 25
 
     def advise(self, seat: int) -> str | None:
-        """What the rules choose."""
         return choose(self.view(seat), self.moves(seat))
 
     def explain(self, seat: int, action: str) -> str:
-        """What was weighed."""
         return f"after looking at the fireworks and at what each of us knows, {action}"
 
     def redeal(self, seat: int, rng: np.random.Generator) -> bool:
@@ -156,7 +150,6 @@ class Hanabi(SpielGame):
         return hands[player]
 
     def draw(self, seat: int) -> Image:
-        """One seat's view of the table."""
         view, canvas = self.view(seat), Canvas(self.image_size, NIGHT)
         canvas.text(f"Lives {view.lives}", 10, 16, 18, WHITE, "lm")
         canvas.text(f"Hints {view.hints}", 140, 16, 18, WHITE, "lm")

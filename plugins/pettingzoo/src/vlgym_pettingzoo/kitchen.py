@@ -57,31 +57,25 @@ class KitchenPair(MultiVLEnv):
         super().__init__(**kwargs)
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Choose the layout and where the cooks begin."""
         drawn = list(LAYOUTS)[int(rng.integers(len(LAYOUTS)))]
         self.kitchen = Kitchen(self.layout or drawn, [(0, 0), (0, 0)], ["down", "down"])
         floor = self.kitchen.find(".")
         self.kitchen.places = [floor[int(place)] for place in rng.permutation(len(floor))[:2]]
 
     def movers(self) -> tuple[int, ...]:
-        """Both, always."""
         return (0, 1)
 
     def moves(self, seat: int) -> list[str]:
-        """All six."""
         return [*STEPS, "use", "stay"]
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
-        """One round of the kitchen."""
         served = float(self.kitchen.play(moves))
         return Round((served, served))
 
     def idle(self, seat: int) -> str:
-        """Stand still."""
         return "stay"
 
     def goal(self, seat: int) -> str:
-        """The rules."""
         return (
             f"You and another cook make onion soup. Bring {ONIONS} onions, one by one, to a pot; then it cooks for "
             f"{COOKING} turns. Take a dish, take the soup with it, and bring it to the hatch (SERVE): each soup "
@@ -92,33 +86,26 @@ class KitchenPair(MultiVLEnv):
         )
 
     def won(self, seat: int) -> bool:
-        """Whether enough soups were served."""
         return self.kitchen.served >= ENOUGH
 
     def points(self, seat: int) -> float | None:
-        """Soups served."""
         return float(self.kitchen.served)
 
     def details(self, seat: int) -> dict[str, Any]:
-        """The layout and the soups."""
         return {"layout": self.kitchen.layout, "soups": self.kitchen.served}
 
     def advise(self, seat: int) -> str | None:
-        """What the greedy cook does."""
         return choose(self.kitchen, seat)
 
     def explain(self, seat: int, action: str) -> str:
-        """What is held."""
         return f"I hold {self.kitchen.held[seat] or 'nothing'}, so {action}"
 
     def mirror(self) -> None:
-        """Exchange the cooks."""
         self.kitchen.places.reverse()
         self.kitchen.facing.reverse()
         self.kitchen.held.reverse()
 
     def draw(self, seat: int) -> Image:
-        """The kitchen from above."""
         kitchen, canvas = self.kitchen, Canvas(self.image_size)
         rows, columns = len(LAYOUTS[kitchen.layout]), len(LAYOUTS[kitchen.layout][0])
         side = min(372 / columns, 330 / rows)

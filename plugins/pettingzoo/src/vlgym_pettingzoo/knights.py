@@ -88,15 +88,12 @@ class KnightsArchersZombies(MultiVLEnv):
             self._run_frame(dict.fromkeys((0, 1), "stay"))
 
     def movers(self) -> tuple[int, ...]:
-        """Who is alive."""
         return () if self.engine.game_over else tuple(seat for seat in (0, 1) if self.bodies[seat].is_alive)
 
     def moves(self, seat: int) -> list[str]:
-        """All six."""
         return list(ACTIONS)
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
-        """The frames of one turn."""
         killed = sum(self._run_frame(moves) for _ in range(self.frame_skip))
         self.killed += killed
         self.rounds += 1
@@ -115,11 +112,9 @@ class KnightsArchersZombies(MultiVLEnv):
         return sum(zombie not in engine.zombie_list for zombie in zombies)
 
     def idle(self, seat: int) -> str:
-        """Stand still."""
         return "stay"
 
     def goal(self, seat: int) -> str:
-        """The rules, and what the seat is."""
         yours = (
             "You are the archer: attack shoots an arrow where you look. It flies on until it hits a zombie. The "
             "bow is made ready by attacking on; that takes about a turn."
@@ -138,28 +133,22 @@ class KnightsArchersZombies(MultiVLEnv):
         )
 
     def tell(self, seat: int) -> str:
-        """What the seat is."""
         return f"You are the {NAMES[seat]}. "
 
     def won(self, seat: int) -> bool:
-        """Whether the line has held."""
         return not self.engine.game_over and self.rounds >= self.max_turns
 
     def points(self, seat: int) -> float | None:
-        """Zombies killed."""
         return float(self.killed)
 
     def details(self, seat: int) -> dict[str, Any]:
-        """The role, who is alive, and the kills."""
         alive = [bool(body.is_alive) for body in self.bodies]
         return {"role": NAMES[seat], "alive": alive[seat], "other_alive": alive[1 - seat], "killed": self.killed}
 
     def advise(self, seat: int) -> str | None:
-        """What the planner does."""
         return choose(self.engine, self.bodies, seat, self.frame_skip)
 
     def explain(self, seat: int, action: str) -> str:
-        """How many zombies there are."""
         return f"I am the {NAMES[seat]} and see {len(self.engine.zombie_list)} zombies, so {action}"
 
     # ---- drawing ---------------------------------------------------------------------------------------------------
@@ -169,7 +158,6 @@ class KnightsArchersZombies(MultiVLEnv):
         return _LEFT + (point[0] - _X0) * _SCALE, _TOP + point[1] * _SCALE
 
     def draw(self, seat: int) -> Image:
-        """The ground from above, and the dial."""
         canvas = Canvas(self.image_size)
         canvas.text(f"zombies killed: {self.killed}", _LEFT, 17, 16, anchor="lm", bold=0.3)
         left = max(0, self.max_turns - self.rounds)

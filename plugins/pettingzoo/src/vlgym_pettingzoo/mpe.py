@@ -66,7 +66,6 @@ class ParticleGame(MultiVLEnv):
         return True
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Deal until it fits."""
         self.rounds = 0
         for _ in range(TRIES):
             self.engine.reset(seed=int(rng.integers(2**31)))
@@ -75,15 +74,12 @@ class ParticleGame(MultiVLEnv):
         raise RuntimeError(f"{type(self).__name__}: {TRIES} deals, and none can be played")
 
     def movers(self) -> tuple[int, ...]:
-        """All, always."""
         return tuple(range(self.seats))
 
     def moves(self, seat: int) -> list[str]:
-        """All five."""
         return list(PUSHES)
 
     def idle(self, seat: int) -> str:
-        """No push."""
         return "stay"
 
     def body_of(self, seat: int) -> Any:

@@ -58,7 +58,6 @@ class MPESpread(ParticleGame):
     frames: ClassVar[int] = 4
 
     def make_engine(self) -> Any:
-        """MPE2's spread."""
         from mpe2 import simple_spread_v3
 
         engine = simple_spread_v3.raw_env(local_ratio=0.0, max_cycles=10**9)
@@ -67,7 +66,6 @@ class MPESpread(ParticleGame):
         return engine
 
     def fits(self) -> bool:
-        """Landmarks apart, and not all covered yet."""
         self.flipped = False
         places = [mark.state.p_pos for mark in self.engine.world.landmarks]
         gaps = [math.dist(places[one], places[two]) for one, two in ((0, 1), (0, 2), (1, 2))]
@@ -88,17 +86,14 @@ class MPESpread(ParticleGame):
         ]
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
-        """The frames of one turn."""
         paid = [self.run_frame(moves) for _ in range(self.frame_skip)]
         self.rounds += 1
         return Round(tuple(np.mean(paid, axis=0).tolist()), terminated=all(self.covered()))
 
     def movers(self) -> tuple[int, ...]:
-        """All, until the landmarks are covered."""
         return () if self.rounds and all(self.covered()) else super().movers()
 
     def goal(self, seat: int) -> str:
-        """The rules."""
         return (
             "Three agents, seen from above, must cover three landmarks: an agent's disc must lie over the middle of "
             "each, so every agent takes another landmark. You cannot speak with the others. up, down, left and right "
@@ -109,15 +104,12 @@ class MPESpread(ParticleGame):
         )
 
     def tell(self, seat: int) -> str:
-        """The seat's number."""
         return f"You are agent {self.number_of(seat)}. "
 
     def won(self, seat: int) -> bool:
-        """Whether all landmarks are covered."""
         return all(self.covered())
 
     def points(self, seat: int) -> float | None:
-        """Landmarks that are covered."""
         return float(sum(self.covered()))
 
     def details(self, seat: int) -> dict[str, Any]:
@@ -149,18 +141,15 @@ class MPESpread(ParticleGame):
         return min(reversed(PUSHES), key=miss)
 
     def explain(self, seat: int, action: str) -> str:
-        """Whose landmark is whose."""
         return f"landmark {'ABC'[self.share()[seat]]} is mine, so {action}"
 
     def mirror(self) -> None:
-        """Exchange the first and the last agent, numbers and all."""
         first, last = self.engine.world.agents[0].state, self.engine.world.agents[-1].state
         first.p_pos, last.p_pos = last.p_pos, first.p_pos
         first.p_vel, last.p_vel = last.p_vel, first.p_vel
         self.flipped = True
 
     def draw(self, seat: int) -> Image:
-        """The field from above."""
         covered = self.covered()
         canvas = self.draw_field(f"covered: {sum(covered)} of 3", 1.0)
         self.draw_scale(canvas, PUSH * DT * DT / DAMPING, "how far one push takes you")

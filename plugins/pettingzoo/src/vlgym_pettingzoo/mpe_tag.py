@@ -62,7 +62,6 @@ class MPETag(ParticleGame):
     frames: ClassVar[int] = 2
 
     def make_engine(self) -> Any:
-        """MPE2's tag."""
         from mpe2 import simple_tag_v3
 
         return simple_tag_v3.raw_env(num_good=1, num_adversaries=2, num_obstacles=2, max_cycles=10**9)
@@ -82,7 +81,6 @@ class MPETag(ParticleGame):
         return min(apart) >= START and min(rocks) > 0.02 and chasers > 0.2 and float(np.max(np.abs(runner))) < 0.85
 
     def movers(self) -> tuple[int, ...]:
-        """All, until the runner is caught."""
         return () if self.caught or self.left else super().movers()
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
@@ -104,7 +102,6 @@ class MPETag(ParticleGame):
         return Round(tuple((paid / SCALE).tolist()), terminated=self.caught or self.left)
 
     def goal(self, seat: int) -> str:
-        """The rules, for the two kinds of seats."""
         yours = (
             "You are the runner, a small disc marked R. Keep away from both chasers, and stay inside the white field, "
             "until the turns are over."
@@ -120,35 +117,28 @@ class MPETag(ParticleGame):
         )
 
     def tell(self, seat: int) -> str:
-        """Which disc is the seat's."""
         return "You are the runner. " if seat == RUNNER else f"You are chaser {seat + 1}. "
 
     def won(self, seat: int) -> bool:
-        """Whether the runner was caught, or lasted."""
         lost = self.caught or self.left
         return not lost and self.rounds >= self.max_turns if seat == RUNNER else lost
 
     def points(self, seat: int) -> float | None:
-        """Turns that the runner has lasted."""
         return float(self.rounds - (self.caught or self.left))
 
     def details(self, seat: int) -> dict[str, Any]:
-        """The role, and how the game stands."""
         return {"role": "runner" if seat == RUNNER else "chaser", "caught": self.caught, "left": self.left}
 
     # ---- players ---------------------------------------------------------------------------------------------------
 
     def advise(self, seat: int) -> str | None:
-        """Flee by looking ahead, or cut the runner off."""
         return self._flee(2) if seat == RUNNER else self._push_to(seat, self._meet(seat))
 
     def search(self, seat: int) -> str | None:
-        """Flee for one turn, or chase the runner where it is now."""
         runner = self.body_of(RUNNER).state
         return self._flee(1) if seat == RUNNER else self._push_to(seat, tuple(runner.p_pos.tolist()))
 
     def explain(self, seat: int, action: str) -> str:
-        """What the role is."""
         return f"I {'flee from the chasers' if seat == RUNNER else 'cut off the runner'}, so {action}"
 
     def _meet(self, seat: int) -> Point:
@@ -217,7 +207,6 @@ class MPETag(ParticleGame):
     reach: ClassVar[float] = 1.15
 
     def draw(self, seat: int) -> Image:
-        """The field from above."""
         headline = "caught!" if self.caught else "out of the field!" if self.left else "chasers 1, 2 hunt R"
         canvas = self.draw_field(headline, FIELD)
         for rock in self.engine.world.landmarks:

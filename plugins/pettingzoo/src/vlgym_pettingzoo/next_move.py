@@ -54,7 +54,6 @@ class NextMove(VLEnv):
         self._said: str | None = None
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Play some rounds; choose who moves next, and from whose seat one looks."""
         table, rounds = self._table, int(rng.integers(DEEPEST))
         table.remembers = set()
         table.reset(seed=int(rng.integers(2**31)))
@@ -81,16 +80,13 @@ class NextMove(VLEnv):
         return list(getattr(game, "public_moves", game.moves)(other))
 
     def act(self, action: str) -> Outcome:
-        """Take the answer."""
         self._said = action
         return Outcome(float(self.success()), terminated=True, feedback="right" if self.success() else "wrong")
 
     def image(self) -> Image:
-        """What this seat sees."""
         return self._table.game.draw(self._seats[0])
 
     def task(self) -> str:
-        """The rules as this seat knows them, and what is asked."""
         me, other = self._seats
         who = "the other player" if self._table.game.seats == 2 else f"player {other + 1}"
         return (
@@ -99,26 +95,20 @@ class NextMove(VLEnv):
         )
 
     def state_text(self) -> str:
-        """What the game tells this seat."""
         return self._table.game.tell(self._seats[0])
 
     def legal_actions(self) -> list[str]:
-        """What the other may do."""
         return [] if self._said is not None else self._choices()
 
     def oracle(self) -> str | None:
-        """What the other does."""
         return self._answer
 
     def success(self) -> bool:
-        """Whether the prediction is right."""
         return self._said == self._answer
 
     def extra_info(self) -> dict[str, Any]:
-        """The seats, and what was predicted."""
         return {"seat": self._seats[0], "other": self._seats[1], "answer": self._answer, "given": self._said}
 
     def close(self) -> None:
-        """Close the game."""
         self._table.game.close()
         super().close()

@@ -50,7 +50,6 @@ class PokerMatch(SpielGame):
         super().__init__(**kwargs)
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Begin a match."""
         self.chance_rng = rng
         self.noise = int(rng.integers(2**31))
         self.base, self.hand, self.chips = 0, 0, [0, 0]
@@ -83,11 +82,9 @@ class PokerMatch(SpielGame):
         raise TypeError(f"{type(self).__name__} must define rank()")
 
     def movers(self) -> tuple[int, ...]:
-        """The one whose turn it is."""
         return () if self.hand >= self.hands else super().movers()
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
-        """Execute the action; deal the next hand where this one is over."""
         ((seat, word),) = moves.items()
         dealt = len(self.dealt)
         done = super().make_moves(moves)
@@ -103,15 +100,12 @@ class PokerMatch(SpielGame):
         return Round(done.rewards, self.hand >= self.hands)
 
     def won(self, seat: int) -> bool:
-        """Whether the match is over and this seat has won chips."""
         return self.hand >= self.hands and self.chips[seat] > 0
 
     def details(self, seat: int) -> dict[str, Any]:
-        """Chips won and hands played."""
         return {"chips": self.chips[seat], "hands_played": self.hand}
 
     def mirror(self) -> None:
-        """Exchange the two seats."""
         self.base = 1 - self.base
         self.first = 1 - self.first
 
@@ -144,18 +138,15 @@ class PokerMatch(SpielGame):
         return self.name_action(int(rng.choice(actions, p=weights / weights.sum())))
 
     def explain(self, seat: int, action: str) -> str:
-        """What it rests on."""
         return f"I have a {self.rank(self.card_of(seat))}, and {action}"
 
     def tell(self, seat: int) -> str:
-        """The number of the hand, and who begins it."""
         if self.hand >= self.hands:
             return "The match is over. "
         begins = "You begin" if self.first == seat else "The other begins"
         return f"Hand {self.hand + 1} of {self.hands}. {begins} this hand. "
 
     def draw(self, seat: int) -> Image:
-        """The own card open, the other's face down; pot, chips and what was said in this hand."""
         canvas = Canvas(self.image_size, FELT)
         other, public = 1 - seat, self.dealt[2:]
         canvas.text(f"Hand {min(self.hand + 1, self.hands)} of {self.hands}", 12, 18, 18, anchor="lm")
@@ -244,7 +235,6 @@ class KuhnPoker(PokerMatch):
     )
 
     def name_action(self, action: int) -> str:
-        """Check and bet, or fold and call where the other has bet."""
         faced = bool(self.said) and self.said[-1][1] == "bet"
         return (("check", "bet"), ("fold", "call"))[faced][action]
 
@@ -253,7 +243,6 @@ class KuhnPoker(PokerMatch):
         return RANKS[card]
 
     def goal(self, seat: int) -> str:
-        """The rules."""
         return (
             f"Two players play {self.hands} hands. The pack is J, Q and K; each gets one card, sees it alone and "
             "pays 1 chip. The first player checks or bets 1 chip. After a check the second checks or bets. Whoever "
@@ -296,7 +285,6 @@ class LeducHoldem(PokerMatch):
         super().__init__(hands=hands, **kwargs)
 
     def name_action(self, action: int) -> str:
-        """Fold, check or call, raise."""
         facing = 0 in self.state.legal_actions()
         return ("fold", "call" if facing else "check", "raise")[action]
 
@@ -309,7 +297,6 @@ class LeducHoldem(PokerMatch):
         return 2 if dealt == 2 else 4
 
     def goal(self, seat: int) -> str:
-        """The rules."""
         return (
             f"Two players play {self.hands} hands. The pack has two J, two Q and two K; each gets one card, sees it "
             "alone and pays 1 chip. There are two rounds of bets; before the second one public card is laid open. A "

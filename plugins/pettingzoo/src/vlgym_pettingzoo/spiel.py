@@ -44,7 +44,6 @@ class SpielGame(MultiVLEnv):
         return abs(self.first - player)
 
     def movers(self) -> tuple[int, ...]:
-        """The one whose turn it is."""
         return () if self.state.is_terminal() else (self.seat_of(self.state.current_player()),)
 
     def name_action(self, action: int) -> str:
@@ -52,7 +51,6 @@ class SpielGame(MultiVLEnv):
         raise TypeError(f"{type(self).__name__} must define name_action()")
 
     def moves(self, seat: int) -> list[str]:
-        """The legal actions."""
         return [self.name_action(action) for action in self.state.legal_actions()]
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
@@ -73,11 +71,9 @@ class SpielGame(MultiVLEnv):
             self.state.apply_action(int(self.chance_rng.choice(outcomes, p=np.array(shares) / sum(shares))))
 
     def won(self, seat: int) -> bool:
-        """Whether the game is over and this seat has won."""
         return self.state.is_terminal() and self.state.returns()[self.player_of(seat)] > 0
 
     def mirror(self) -> None:
-        """Put the seats in reverse order."""
         self.first = self.seats - 1 - self.first
 
 

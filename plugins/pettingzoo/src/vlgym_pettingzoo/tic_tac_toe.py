@@ -42,11 +42,9 @@ class TicTacToe(SpielGame):
     )
 
     def name_action(self, action: int) -> str:
-        """The square: column, then row."""
         return COLUMNS[action % 3] + ROWS[action // 3]
 
     def goal(self, seat: int) -> str:
-        """The rules, and the seat's mark."""
         mark = "XO"[self.player_of(seat)]
         return (
             f"You play {mark}. The players put their marks on empty squares in turn; X begins. Three marks of one "
@@ -55,7 +53,6 @@ class TicTacToe(SpielGame):
         )
 
     def draw(self, seat: int) -> Image:
-        """The board; the same for both seats but for the line above it."""
         canvas = Canvas(self.image_size)
         grid = Grid(canvas, 3, 3, (48, 40, 100))
         board = str(self.state).replace("\n", "")
@@ -74,11 +71,9 @@ class TicTacToe(SpielGame):
         return canvas.finish()
 
     def tell(self, seat: int) -> str:
-        """Which mark is the seat's."""
         return f"You play {'XO'[self.player_of(seat)]}. "
 
     def advise(self, seat: int) -> str | None:
-        """An optimal move."""
         player = self.player_of(seat)
         values = {}
         for action in self.state.legal_actions():
@@ -87,7 +82,6 @@ class TicTacToe(SpielGame):
         return self.name_action(max(values, key=lambda action: values[action]))
 
     def explain(self, seat: int, action: str) -> str:
-        """What stands on the board."""
         history = self.state.history()
         seen = [" ".join(self.name_action(cell) for cell in sorted(history[player::2])) or "none" for player in (0, 1)]
         return f"X has {seen[0]}, O has {seen[1]}; I play {action}"

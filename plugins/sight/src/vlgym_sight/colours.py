@@ -42,17 +42,14 @@ class SeeColour(Question):
     skipped = 71
 
     def task(self) -> str:
-        """The question."""
         return "It shows one shape on a grey ground. What colour is the shape?"
 
     def draw_looks(self, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw shape, size and place."""
         x, y = rng.uniform(0.38, 0.62, size=2)
         radius = float(rng.uniform(0.22, 0.34))
         return {"shape": choose(rng, SHAPES), "x": float(x), "y": float(y), "radius": radius}
 
     def image(self) -> NDArray[np.uint8]:
-        """Draw the shape: a fresh `[H, W, 3] uint8` array."""
         canvas = Canvas(self.image_size, GROUND)
         looks = self.looks
         canvas.shape(looks["shape"], looks["x"], looks["y"], looks["radius"], COLOURS[self.answer])
@@ -105,7 +102,6 @@ class SeeHistory(Question):
         self._place = 0
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Draw four colours, which one is asked for, and how the pictures look."""
         rng.random(self.skipped)
         order = rng.permutation(len(self.answers))[: len(self.asked_as)]
         self.shown = tuple(self.answers[int(index)] for index in order)
@@ -114,11 +110,9 @@ class SeeHistory(Question):
         self.looks = self.draw_looks(rng)
 
     def draw_looks(self, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw whether the pictures are plain or show a shape, and which."""
         return {"shape": choose(rng, ("", *SHAPES))}
 
     def act(self, action: str) -> Outcome:
-        """Go on to the next picture, or take the answer."""
         if action == NEXT:
             self._place += 1
             return Outcome(feedback="next picture")
@@ -129,25 +123,21 @@ class SeeHistory(Question):
         return list(self.answers) if self._at_last() else [NEXT]
 
     def oracle(self) -> str:
-        """`next`, and beside the last picture the right colour."""
         return self.answer if self._at_last() else NEXT
 
     def task(self) -> str:
-        """What will happen."""
         return (
             "You see four pictures, one a turn. Each has one colour: all over, or one shape on a grey ground. Look at "
             "each and go on with next. With the fourth you are asked what colour one of them has."
         )
 
     def state_text(self) -> str:
-        """Which picture this is, and beside the last one the question."""
         begun = f"Picture {self._place + 1} of {len(self.shown)}."
         if not self._at_last():
             return begun
         return f"{begun} Question: what colour has the {self.asked_as[self.asked]} of the four pictures?"
 
     def image(self) -> NDArray[np.uint8]:
-        """Draw the picture of this turn: a fresh `[H, W, 3] uint8` array."""
         colour = COLOURS[self.shown[self._place]]
         if not self.looks["shape"]:
             return Canvas(self.image_size, colour).finish()
@@ -156,7 +146,6 @@ class SeeHistory(Question):
         return canvas.finish()
 
     def extra_info(self) -> dict[str, Any]:
-        """Answers, the colours in order, and which is asked for."""
         return {**super().extra_info(), "shown": list(self.shown), "asked": self.asked}
 
     def _at_last(self) -> bool:

@@ -51,16 +51,13 @@ class SeeDigit(Question):
     skipped = 75
 
     def task(self) -> str:
-        """The question."""
         return "It shows one digit. Which digit is it?"
 
     def draw_looks(self, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw place, size and colours."""
         x, y = rng.uniform(0.35, 0.65, size=2)
         return {"x": float(x), "y": float(y), "size": float(rng.uniform(0.55, 0.75)), "inks": choose(rng, _INKS)}
 
     def image(self) -> NDArray[np.uint8]:
-        """Draw the digit: a fresh `[H, W, 3] uint8` array."""
         ink, ground = self.looks["inks"]
         canvas = Canvas(self.image_size, COLOURS[ground])
         canvas.text(self.answer, self.looks["x"], self.looks["y"], self.looks["size"], COLOURS[ink])
@@ -103,17 +100,14 @@ class SeeText(Question):
         self.level = self.levels[0]
 
     def task(self) -> str:
-        """The question."""
         return "It shows one word, in letters of any size. Which word is it?"
 
     def draw_looks(self, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw size, place and colours."""
         self.level = choose(rng, self.levels)
         x, y = rng.uniform(0, 1, size=2)
         return {"x": float(x), "y": float(y), "inks": choose(rng, _INKS)}
 
     def image(self) -> NDArray[np.uint8]:
-        """Draw the word, whole within the picture: a fresh `[H, W, 3] uint8` array."""
         ink, ground = self.looks["inks"]
         canvas = Canvas(self.image_size, COLOURS[ground])
         size = SIZES[self.level]
@@ -124,7 +118,6 @@ class SeeText(Question):
         return canvas.finish()
 
     def extra_info(self) -> dict[str, Any]:
-        """Answers and size."""
         return {**super().extra_info(), "level": self.level}
 
 
@@ -154,16 +147,13 @@ class SeeCard(Question):
     skipped = 175
 
     def task(self) -> str:
-        """The question."""
         return "It shows one playing card. Which card is it?"
 
     def draw_looks(self, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw the place."""
         x, y = rng.uniform(-0.04, 0.04, size=2)
         return {"x": float(x), "y": float(y)}
 
     def image(self) -> NDArray[np.uint8]:
-        """Draw the card: a fresh `[H, W, 3] uint8` array."""
         rank, _, suit = self.answer.split()
         number = RANKS.index(rank) + 1
         sign = str(number) if 2 <= number <= 10 else rank[0].upper()

@@ -43,16 +43,13 @@ class SeeSide(Question):
     skipped = 2
 
     def task(self) -> str:
-        """The question."""
         return "It shows one shape. Is the shape in the left half of the picture or in the right half?"
 
     def draw_looks(self, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw shape, colour, height, and the distance from the near edge."""
         edge, y = float(rng.uniform(0.16, 0.3)), float(rng.uniform(0.2, 0.8))
         return {"shape": choose(rng, SHAPES), "colour": choose(rng, _DARK), "edge": edge, "y": y}
 
     def image(self) -> NDArray[np.uint8]:
-        """Draw the shape: a fresh `[H, W, 3] uint8` array."""
         canvas = Canvas(self.image_size, _PAPER)
         x = self.looks["edge"] if self.answer == "left" else 1 - self.looks["edge"]
         canvas.shape(self.looks["shape"], x, self.looks["y"], 0.13, COLOURS[self.looks["colour"]])
@@ -85,17 +82,14 @@ class SeeCount(Question):
     skipped = 350
 
     def task(self) -> str:
-        """The question."""
         return "It shows discs of one colour. How many discs are there?"
 
     def draw_looks(self, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw the order in which places are taken, where in its place each disc stands, and the colour."""
         order = rng.permutation(_PLACES**2)[: len(self.answers)]
         shifts = rng.uniform(-0.03, 0.03, size=(len(self.answers), 2))
         return {"order": order.tolist(), "shifts": shifts.tolist(), "colour": choose(rng, _DARK)}
 
     def image(self) -> NDArray[np.uint8]:
-        """Draw the discs: a fresh `[H, W, 3] uint8` array."""
         canvas = Canvas(self.image_size, _PAPER)
         for number in range(int(self.answer)):
             row, column = divmod(self.looks["order"][number], _PLACES)
@@ -131,18 +125,15 @@ class SeeCell(Question):
     skipped = 35
 
     def task(self) -> str:
-        """The question."""
         return (
             "It shows a grid: letters over its columns, digits beside its rows. One cell holds a mark. "
             "Which cell is it, column first?"
         )
 
     def draw_looks(self, rng: np.random.Generator) -> dict[str, Any]:
-        """Draw shape and colour of the mark."""
         return {"shape": choose(rng, SHAPES), "colour": choose(rng, _DARK)}
 
     def image(self) -> NDArray[np.uint8]:
-        """Draw grid and mark: a fresh `[H, W, 3] uint8` array."""
         canvas = Canvas(self.image_size, _PAPER)
         far = _GRID_LEFT + 3 * _CELL
         for line in range(4):

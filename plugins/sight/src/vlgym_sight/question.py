@@ -42,7 +42,6 @@ class Question(VLEnv):
         self.looks: dict[str, Any] = {}
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Draw the answer, then how the picture looks."""
         rng.random(self.skipped)
         self.answer = self.answers[int(rng.integers(len(self.answers)))]
         self.given = None
@@ -53,24 +52,19 @@ class Question(VLEnv):
         raise TypeError(f"{type(self).__name__} must define draw_looks()")
 
     def act(self, action: str) -> Outcome:
-        """Take the answer: 1 for the right one, else 0."""
         self.given = action
         return Outcome(float(self.success()), terminated=True, feedback="right" if self.success() else "wrong")
 
     def legal_actions(self) -> list[str]:
-        """Every answer, in the same order always."""
         return list(self.answers)
 
     def oracle(self) -> str:
-        """The right answer."""
         return self.answer
 
     def success(self) -> bool:
-        """Whether the right answer was given."""
         return self.given == self.answer
 
     def extra_info(self) -> dict[str, Any]:
-        """The right answer, and the one that was given."""
         return {"answer": self.answer, "given": self.given}
 
 

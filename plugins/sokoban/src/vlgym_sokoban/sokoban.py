@@ -164,12 +164,10 @@ class Sokoban(VLEnv):
         self._steps, self._total, self._best = 0, 0, 0
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Draw or pick the level of the episode."""
         chosen = options.get("level")
         self._begin_level(chosen or self._source.next_level(rng, self.seed_split or "train"))
 
     def act(self, action: str) -> Outcome:
-        """Play one step."""
         self._steps += 1
         if action == RESTART:
             reward, self._note = -STEP_PENALTY - self.board.on_target, "The level was put back to its start. "
@@ -197,15 +195,12 @@ class Sokoban(VLEnv):
         )
 
     def natural_size(self) -> tuple[int, int]:
-        """That of the largest room at the sprites' own scale."""
         return CELL_PIXELS * self._source.rows, CELL_PIXELS * self._source.columns
 
     def image(self) -> NDArray[np.uint8]:
-        """The room: a fresh `[H, W, 3] uint8` array."""
         return self._painter.picture()
 
     def task(self) -> str:
-        """The goal in words."""
         restart = " The action restart puts the level back to its start." if self.restart else ""
         return (
             "The picture shows a room from above: brick walls, black floor, yellow boxes, targets (red squares with a "
@@ -216,7 +211,6 @@ class Sokoban(VLEnv):
         )
 
     def state_text(self) -> str:
-        """How many boxes are on targets, whether the last move was blocked, and the room in symbols if asked for."""
         text = f"{self._note}Boxes on targets: {self.board.on_target} of {len(self.board.boxes)}."
         if not self.info_text:
             text = "The picture shows the room now."
@@ -226,7 +220,6 @@ class Sokoban(VLEnv):
         return f"{text}\nThe room (# wall, . target, $ box, * box on target, @ player, + player on target):\n{rows}"
 
     def legal_actions(self) -> list[str]:
-        """All actions, always."""
         return list(self._legal)
 
     def oracle(self) -> str | None:
@@ -237,7 +230,6 @@ class Sokoban(VLEnv):
         return RESTART if self.restart and not self.board.solved else None
 
     def think(self, action: str) -> str:
-        """Where the player is, and which box the solution pushes next."""
         push = self._guide.next_push(self.board)
         if push is None:
             return "no solution from here"
@@ -245,15 +237,12 @@ class Sokoban(VLEnv):
         return f"player at {self._place(self.board.player)}, push box at {self._place(box)} {direction}"
 
     def success(self) -> bool:
-        """Whether all boxes are on targets."""
         return self.board.solved
 
     def score(self) -> float:
-        """MageBench's score of the episode so far."""
         return score_of(self._best, self._upper)
 
     def extra_info(self) -> dict[str, Any]:
-        """Counts, both parts of the score, and whether the position is lost."""
         return {
             "level": self.board.level.title,
             "boxes": len(self.board.boxes),
@@ -266,7 +255,6 @@ class Sokoban(VLEnv):
         }
 
     def save(self) -> dict[str, Any]:
-        """Return level, position, counters and plan."""
         level = self.board.level
         return {
             "level": {"rows": level.to_rows(), "title": level.title, "solution": level.solution},
@@ -278,7 +266,6 @@ class Sokoban(VLEnv):
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        """Restore what `save` returned."""
         level = state["level"]
         if (
             not hasattr(self, "board")
