@@ -100,15 +100,14 @@ def test_a_file_system_that_cannot_flush_is_no_error_and_a_full_one_is(
 def test_the_list_of_checksums_is_written_last(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a")
     write_checksums(tmp_path)
-    check_files(tmp_path, strict=True)
-    assert json.loads((tmp_path / "checksums.json").read_text())["files"].keys() == {"a"}
-    (tmp_path / "later").write_text("b")
-    with pytest.raises(ValueError, match=r"later is not in checksums\.json"):
-        check_files(tmp_path, strict=True)
     check_files(tmp_path)
+    assert json.loads((tmp_path / "checksums.json").read_text())["files"].keys() == {"a"}
+    (tmp_path / "a").write_text("b")
+    with pytest.raises(ValueError, match="a holds other bytes than were written"):
+        check_files(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", "null", '{"files": 3}', '{"files": {"a": {}}}', "\x00", "[" * 99_999])
+@pytest.mark.parametrize("text", ["{}", "[]", "null", '{"files": 3}', "\x00", "[" * 99_999])
 def test_a_list_of_checksums_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "checksums.json").write_text(text)
     with pytest.raises(ValueError, match=r"checksums\.json"):

@@ -10,7 +10,6 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,10 @@ FIELD = "crc32"
 """The entry of a JSON object that holds the checksum of the others."""
 CHECKSUMS = "checksums.json"
 """The list of a folder's files."""
-THREADS = 4
 
 
 def seal(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record as JSON has it, with its checksum last. It is of the values, however
-    they are written."""
+    """Return a record as JSON has it, with its checksum last. It is of the values, however they are written."""
     plain = json.loads(json.dumps(record, default=str))
     plain.pop(FIELD, None)
     return {**plain, FIELD: _crc(plain)}
@@ -75,49 +72,32 @@ def write_checksums(folder: Path, without: Collection[str] = ()) -> None:
         folder: which has no other name yet, and is flushed when it gets one.
         without: names of files that may change later.
     """
-    names = [name for name in _list_files(folder) if name not in without]
-    with ThreadPoolExecutor(THREADS) as pool:
-        found = dict(zip(names, pool.map(lambda name: measure_file(folder / name), names), strict=True))
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    found = {name: measure_file(folder / name) for name in sorted(names - {CHECKSUMS, *without})}
     (folder / CHECKSUMS).write_text(json.dumps(seal({"files": found}), indent=1) + "\n", encoding="utf-8")
 
 
-def check_files(folder: Path, *, only: Callable[[int, str], bool] | None = None, strict: bool = False) -> None:
+def check_files(folder: Path, only: Callable[[int, str], bool] = lambda number, name: True) -> None:
     """Compare a folder's files with its `checksums.json`.
 
     Args:
         folder: the folder.
         only: whether to look into a file, by its number in the list and its name; the others have to be there alone.
-        strict: a file that is not in the list is an error, too.
 
     Raises:
         ValueError: a file is missing, or another one than was written; the message begins with its name.
     """
     try:
-        listed = unseal(json.loads((folder / CHECKSUMS).read_bytes()))["files"]
-        expected = {name: (entry["size"], entry["sha256"]) for name, entry in listed.items()}
+        listed = sorted(unseal(json.loads((folder / CHECKSUMS).read_bytes()))["files"].items())
     except FileNotFoundError:
         raise ValueError(f"{CHECKSUMS} is missing") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{CHECKSUMS}: {error}") from None
-    there = _list_files(folder)
-    if missing := sorted(expected.keys() - set(there)):
-        raise ValueError(f"{missing[0]} is missing")
-    if strict and (strange := sorted(set(there) - expected.keys())):
-        raise ValueError(f"{strange[0]} is not in {CHECKSUMS}")
-    names = [name for number, name in enumerate(sorted(expected)) if only is None or only(number, name)]
-    with ThreadPoolExecutor(THREADS) as pool:
-        for name, found in zip(names, pool.map(lambda name: measure_file(folder / name), names), strict=True):
-            size, digest = expected[name]
-            if found["size"] != size:
-                raise ValueError(f"{name} has {found['size']} bytes, not {size}")
-            if found["sha256"] != digest:
-                raise ValueError(f"{name} holds other bytes than were written")
-
-
-def _list_files(folder: Path) -> list[str]:
-    """The files below a folder by their names in it, without the list."""
-    found = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    return sorted(name for name in found if name != CHECKSUMS)
+    for number, (name, expected) in enumerate(listed):
+        if not (folder / name).is_file():
+            raise ValueError(f"{name} is missing")
+        if only(number, name) and measure_file(folder / name) != expected:
+            raise ValueError(f"{name} holds other bytes than were written")
 
 
 def _crc(plain: Mapping[str, Any]) -> str:

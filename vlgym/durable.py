@@ -77,9 +77,7 @@ def old_of(folder: Path) -> Path:
 
 def sync(path: Path) -> None:
     """Flush a file, or the names in a folder, to the disk."""
-    if os.name == "nt" and path.is_dir():  # which cannot be opened there
-        return
-    number = os.open(path, os.O_RDONLY if os.name != "nt" else os.O_RDWR)
+    number = os.open(path, os.O_RDONLY)
     try:
         _sync(number)
     finally:

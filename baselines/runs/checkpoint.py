@@ -115,9 +115,7 @@ def load_checkpoint(
         )
     newest = found[-1]
     try:
-        check_files(
-            newest, strict=True, only=lambda number, name: name in (STATE, TENSORS) or number % size == rank
-        )  # fmt: skip
+        check_files(newest, lambda number, name: name in (STATE, TENSORS) or number % size == rank)
         state = json.loads((newest / STATE).read_bytes())
         if not isinstance(state, dict) or state.get("update") != int(newest.name.removeprefix("update-")):
             raise ValueError(f"{STATE} is not of update {newest.name.removeprefix('update-')}")

@@ -75,30 +75,8 @@ class Conversation:
         return said if isinstance(said, dict) else {}
 
 
-class Person:
-    """Answers a prompt through the page.
-
-    Args:
-        pipe: to the page.
-        env: what is played.
-    """
-
-    name = "human"
-
-    def __init__(self, pipe: Conversation, env: VLEnv) -> None:
-        self.pipe, self.env = pipe, env
-
-    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        """Wait for what the person says to each prompt.
-
-        Raises:
-            EOFError: the page ended the game.
-        """
-        return [Reply(_ask(self.pipe, self.env, turn)) for turn in turns]
-
-
 class HotSeat:
-    """Further people at the same screen, who hold the other seats of a game.
+    """The policy `human`, which answers for further people at the same screen, who hold the other seats of a game.
 
     Args:
         pipe: to the page.
@@ -147,13 +125,8 @@ class Guest:
 
 
 def seat_others(env_id: str, others: str, options: dict[str, Any], people: HotSeat) -> Any:
-    """Return who holds the other seats, as `opponents` of a game takes it.
-
-    Args:
-        env_id: the game.
-        others: `HOT_SEAT`, a player of the game, or a policy as `vlgym eval` names it.
-        options: of the policy.
-        people: who is meant by `HOT_SEAT`.
+    """Return who holds the other seats, as `opponents` of a game takes it: `others` is `HOT_SEAT`, a player of the
+    game, or a policy as `vlgym eval` names it, with its options.
 
     Raises:
         UserError: there is no such policy, or it has no such option.
@@ -174,17 +147,16 @@ def play(pipe: Conversation, settings: dict[str, Any]) -> None:
     if others:
         arguments["opponents"] = seat_others(settings["env_id"], others, settings["options"], people)
     (part,) = plan_ids(
-        [settings["env_id"]], episodes=settings["episodes"], split=settings["split"], arguments=arguments,
-    )  # fmt: skip
+        [settings["env_id"]], episodes=settings["episodes"], split=settings["split"], arguments=arguments
+    )
     session = {"command": "vlgym ui", "started": datetime.now(UTC).isoformat(timespec="seconds")}
     env = part.make()
-    person = Person(pipe, env)
     try:
-        run = describe_evaluation([part], person, builders={}, prices=Prices().to_dict())
+        run = describe_evaluation([part], people, builders={}, prices=Prices().to_dict())
         with EvaluationFolder(Path(settings["out"]), run, session=session, resume=False) as folder:
             for job in list_jobs([part]):
                 people.episode = job.number
-                records, last = _play_episode(person, part, job.number, hot=others == HOT_SEAT)
+                records, last = _play_episode(pipe, env, part, job.number, hot=others == HOT_SEAT)
                 folder.write(records)
                 pipe.say(
                     "episode", episode=job.number, before=last, success=records[-1].success, turns=len(records),
@@ -194,19 +166,20 @@ def play(pipe: Conversation, settings: dict[str, Any]) -> None:
         close_env(env)
 
 
-def _play_episode(person: Person, part: Part, number: int, *, hot: bool) -> tuple[list[StepRecord], dict[str, Any]]:
+def _play_episode(
+    pipe: Conversation, env: VLEnv, part: Part, number: int, *, hot: bool
+) -> tuple[list[StepRecord], dict[str, Any]]:
     """Return the records of an episode, and what the page shows of its last reply."""
-    env = person.env
     runner = Runner([env], split=part.split, first_episode=number, episodes=1, part=part.key)
     records: list[StepRecord] = []
     before: dict[str, Any] = {}
     while not runner.done:
-        turn = runner.turns()[0]
-        person.pipe.say(
+        (turn,) = runner.turns()
+        pipe.say(
             "turn", episode=number, before=before, hot=hot,
             **_describe(env, turn, unwrap(env).state_text(), env.max_turns, getattr(unwrap(env), "seat_now", None)),
         )  # fmt: skip
-        reply, after = end_reply(env.parser, person.reply([turn])[0])
+        reply, after = end_reply(env.parser, Reply(_ask(pipe, env, turn)))
         record = runner.advance([turn], [reply], "human")[0]
         record.after, record.final_messages = after, None
         records.append(record)
