@@ -11,12 +11,9 @@ that one. Searching is `solver`'s business.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-
-_TOKEN = re.compile(r"\s*([0-9]+|[-+*/()])")
 
 
 class FormulaError(ValueError):
@@ -101,23 +98,6 @@ class Partial:
         if token.isascii() and token.isdigit():
             return Partial((*outer, inner.take(Fraction(int(token)))))
         raise FormulaError(f"{token!r} is not a token of a formula")
-
-
-def tokenize(text: str) -> list[str]:
-    """Split a written formula into tokens; white space separates and is dropped.
-
-    Raises:
-        FormulaError: a character belongs to no token.
-    """
-    text = text.strip()
-    tokens, position = [], 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            raise FormulaError(f"{text[position]!r} belongs to no token")
-        tokens.append(match.group(1))
-        position = match.end()
-    return tokens
 
 
 def read(tokens: Iterable[str]) -> Partial:

@@ -41,9 +41,6 @@ class Battleship(SpielGame):
         player may. The opponent `search`, the
         default, shoots beside its hits, and else anywhere.
     References: OpenSpiel 2.0.2, `battleship`. Drawing, texts and the planner are this package's.
-
-    Args:
-        **kwargs: of `MultiVLEnv`.
     """
 
     spiel = (

@@ -32,9 +32,6 @@ class Breakthrough(SpielGame):
     Oracle: a planner, not proved optimal: OpenSpiel's Monte Carlo tree search with 2,000 simulations a move. The
         opponent `search`, the default, is the same player with 100.
     References: OpenSpiel 2.0.2, `breakthrough(rows=6,columns=6)` and `MCTSBot`. Drawing and texts are this package's.
-
-    Args:
-        **kwargs: of `MultiVLEnv`.
     """
 
     spiel = "breakthrough(rows=6,columns=6)"

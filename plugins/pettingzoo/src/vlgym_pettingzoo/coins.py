@@ -37,9 +37,6 @@ class CoinGame(MultiVLEnv):
         every coin. Default opponent: the oracle.
     References: Lerer and Peysakhovich, Maintaining cooperation in complex social dilemmas using deep reinforcement
         learning, 2017, describe such a game. Rules as written here, drawing and texts are this package's.
-
-    Args:
-        **kwargs: of `MultiVLEnv`.
     """
 
     symmetric: ClassVar[bool] = True

@@ -31,9 +31,6 @@ class ConnectFour(SpielGame):
     Oracle: a planner, not proved optimal: OpenSpiel's Monte Carlo tree search with 1,000 simulations a move. The
         opponent `search`, the default, is the same player with 50.
     References: OpenSpiel 2.0.2, `connect_four` and `MCTSBot`. Drawing and texts are this package's.
-
-    Args:
-        **kwargs: of `MultiVLEnv`.
     """
 
     spiel = "connect_four"

@@ -30,9 +30,6 @@ class TicTacToe(SpielGame):
     Oracle: exact: minimax over all states. Of moves that are worth the same it takes the one that wins most often
         against random play.
     References: OpenSpiel 2.0.2, `tic_tac_toe`. Drawing and texts are this package's.
-
-    Args:
-        **kwargs: of `MultiVLEnv`.
     """
 
     spiel = "tic_tac_toe"

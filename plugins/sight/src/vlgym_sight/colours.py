@@ -29,12 +29,7 @@ class SeeColour(Question):
     Info: `answer`, `given`.
     Splits: train, val and test differ by seed only.
     Oracle: exact.
-
-    References:
-        None; it is vlgym's own.
-
-    Args:
-        **kwargs: of `VLEnv`.
+    References: none; it is vlgym's own.
     """
 
     topic = "colours"
@@ -72,12 +67,7 @@ class SeeHistory(Question):
     Info: `answer`, `given`, `shown`: the four colours in order, `asked`: 0 to 3, the place that is asked for.
     Splits: train, val and test differ by seed only.
     Oracle: exact.
-
-    References:
-        None; it is vlgym's own.
-
-    Args:
-        **kwargs: of `VLEnv`.
+    References: none; it is vlgym's own.
 
     Attributes:
         asked_as: of the class: what the text calls each picture.

@@ -38,12 +38,7 @@ class SeeDigit(Question):
     Info: `answer`, `given`.
     Splits: train, val and test differ by seed only.
     Oracle: exact.
-
-    References:
-        None; it is vlgym's own.
-
-    Args:
-        **kwargs: of `VLEnv`.
+    References: none; it is vlgym's own.
     """
 
     topic = "digits"
@@ -78,12 +73,7 @@ class SeeText(Question):
     Info: `answer`, `given`, `level`: `small`, `medium` or `large`.
     Splits: train, val and test differ by seed only.
     Oracle: exact.
-
-    References:
-        None; it is vlgym's own.
-
-    Args:
-        **kwargs: of `VLEnv`.
+    References: none; it is vlgym's own.
 
     Attributes:
         levels: of the class: the sizes, smallest first.
@@ -134,12 +124,7 @@ class SeeCard(Question):
     Info: `answer`, `given`.
     Splits: train, val and test differ by seed only.
     Oracle: exact.
-
-    References:
-        None; it is vlgym's own.
-
-    Args:
-        **kwargs: of `VLEnv`.
+    References: none; it is vlgym's own.
     """
 
     topic = "cards"

@@ -30,12 +30,7 @@ class SeeSide(Question):
     Info: `answer`, `given`.
     Splits: train, val and test differ by seed only.
     Oracle: exact.
-
-    References:
-        None; it is vlgym's own.
-
-    Args:
-        **kwargs: of `VLEnv`.
+    References: none; it is vlgym's own.
     """
 
     topic = "left and right"
@@ -69,12 +64,7 @@ class SeeCount(Question):
     Info: `answer`, `given`.
     Splits: train, val and test differ by seed only.
     Oracle: exact.
-
-    References:
-        None; it is vlgym's own.
-
-    Args:
-        **kwargs: of `VLEnv`.
+    References: none; it is vlgym's own.
     """
 
     topic = "counting"
@@ -112,12 +102,7 @@ class SeeCell(Question):
     Info: `answer`, `given`.
     Splits: train, val and test differ by seed only.
     Oracle: exact.
-
-    References:
-        None; it is vlgym's own.
-
-    Args:
-        **kwargs: of `VLEnv`.
+    References: none; it is vlgym's own.
     """
 
     topic = "cells of a grid"
