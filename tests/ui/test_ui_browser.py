@@ -46,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[str]:
+def server(folder: Path, browser) -> Iterator[str]:
     """The address of a `vlgym ui` that shows the folder."""
     child = subprocess.Popen(
         [sys.executable, "-m", "vlgym", "ui", str(folder), "--port", "0", "--out", str(folder / "human")],
@@ -58,7 +58,8 @@ def server(folder: Path) -> Iterator[str]:
     address = re.search(r"http://\S+", child.stdout.readline())
     guard.cancel()
     assert address is not None
-    yield address[0].rstrip("/")
+    browser.get(address[0])  # its token becomes a cookie
+    yield address[0].partition("/?")[0]
     child.terminate()
     child.wait(timeout=SECONDS)
     child.stdout.close()

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 from starlette.datastructures import Headers
+from starlette.testclient import TestClient
 from ui_records import BASE, ask, play, write
 
 from vlgym.cli.app import main
 from vlgym.errors import UserError
+from vlgym.ui.app import create_app
 from vlgym.ui.guarding import find_refusal
 from vlgym.ui.server import serve
 
@@ -21,6 +23,20 @@ def test_names_of_this_machine_are_answered_and_another_that_points_here_is_refu
     for name in ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "10.0.0.1"):
         answer = ask(base=f"http://{name}:8421").get("/")
         assert (answer.status_code, "localhost" in answer.text) == (403, True)
+
+
+def test_whoever_asks_must_know_the_token_and_a_link_brings_it_once(tmp_path: Path) -> None:
+    client = TestClient(create_app([], tmp_path, "secret"), base_url=BASE)
+    for address in ("/", "/gallery", "/static/keys.js", "/?token=other"):
+        assert client.get(address).status_code == 401
+    assert client.post("/?token=secret", headers={"origin": BASE}).status_code == 401
+    answer = client.get("/gallery?token=secret&family=cards", follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/gallery?family=cards")
+    assert "vlgym_8421=secret; HttpOnly; Path=/; SameSite=strict" in answer.headers["set-cookie"]
+    assert client.get("/gallery").status_code == 200
+    client.cookies.clear()
+    answer = client.get(f"{BASE}//evil.example/?token=secret", follow_redirects=False)
+    assert answer.headers["location"] == "/evil.example/"
 
 
 def test_the_browser_may_load_nothing_from_elsewhere_and_run_no_script_of_the_page(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Who may ask, and what the browser may do with the answer. One piece of middleware around everything.
 
+- Whoever asks must know the token: the printed link carries it once (`?token=`), from then on a cookie does, which no
+  other site can use.
 - The name that was asked for must be loopback's own: a page elsewhere cannot make its own name point here.
 - A request that another site makes is refused, unless it is a person who follows a link. What changes something
   (everything but GET and HEAD) must say that it comes from a page of this server.
@@ -8,12 +10,14 @@
 
 from __future__ import annotations
 
+import hmac
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp
 
 NAMES = ("localhost", "127.0.0.1")
 POLICY = (
@@ -31,15 +35,44 @@ HEADERS = {
 
 
 class Guard(BaseHTTPMiddleware):
-    """Lets through what `find_refusal` finds nothing against."""
+    """Lets through who knows the token, and what `find_refusal` finds nothing against.
+
+    Args:
+        app: everything else.
+        token: empty lets everybody in.
+    """
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        super().__init__(app)
+        self.token = token
 
     async def dispatch(self, request: Request, call_next: RequestResponseEndpoint) -> Response:
         """Answer one request."""
         why = find_refusal(request.method, request.headers)
-        answer = await call_next(request) if why is None else PlainTextResponse(f"Refused: {why}", 403)
+        if why is not None:
+            answer: Response = PlainTextResponse(f"Refused: {why}", 403)
+        else:
+            answer = self._ask_token(request) or await call_next(request)
         answer.headers.update(HEADERS)
         answer.headers.setdefault("cache-control", "no-store")
         return answer
+
+    def _ask_token(self, request: Request) -> Response | None:
+        """Return nothing for who knows the token; who brings it in a link gets the cookie and is sent on."""
+        cookie = f"vlgym_{request.url.port}"  # servers on other ports of the machine share its cookies
+        if not self.token or _same(request.cookies.get(cookie, ""), self.token):
+            return None
+        if request.method == "GET" and _same(request.query_params.get("token", ""), self.token):
+            place = "/" + request.url.path.lstrip("/\\")  # `//elsewhere` would be another server
+            query = request.url.remove_query_params("token").query
+            answer = RedirectResponse(f"{place}?{query}" if query else place, 303)
+            answer.set_cookie(cookie, self.token, httponly=True, samesite="strict")
+            return answer
+        return PlainTextResponse("This page needs the token: open the link that `vlgym ui` printed.", 401)
+
+
+def _same(given: str, token: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "replace"), token.encode())
 
 
 def find_refusal(method: str, headers: Headers) -> str | None:

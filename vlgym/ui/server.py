@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -31,12 +32,13 @@ def serve(paths: Iterable[Path], out: Path, port: int, say: Callable[[str], None
         raise UserError(
             f"--port {port}: {error.strerror or error}. Try another one, or --port 0 for any free one."
         ) from None
-    app = create_app(paths, out)
+    token = secrets.token_urlsafe(24)
+    app = create_app(paths, out, token)
     config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off", ws="none")
     try:
         with listening:
             app.state.index.refresh()  # the first time takes longest
-            say(f"http://{LOOPBACK}:{listening.getsockname()[1]}/")
+            say(f"http://{LOOPBACK}:{listening.getsockname()[1]}/?token={token}")
             uvicorn.Server(config).run(sockets=[listening])
     finally:
         app.state.games.close_all()
