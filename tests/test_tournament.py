@@ -123,7 +123,7 @@ def test_a_tournament_that_was_killed_goes_on_to_the_same_end(tmp_path: Path, af
 
 def test_points_are_of_the_larger_return_and_a_half_of_equal_ones() -> None:
     result = won(0, "b", "a", 1.0, -1.0)
-    assert (result.points("b"), result.points("a"), result.pair) == (1.0, 0.0, ("a", "b"))
+    assert (result.points("b"), result.points("a")) == (1.0, 0.0)
     assert (result.return_of("a"), result.return_of("b")) == (-1.0, 1.0)
     assert won(0, "b", "a", 0.5, 0.5).points("a") == 0.5
 

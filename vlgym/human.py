@@ -14,7 +14,7 @@ from .rendering import encode_png
 from .spaces import match_legal
 from .terminal import measure_width, show_safe
 from .terminal_pictures import choose_protocol, show_picture
-from .types import Reply, Turn
+from .types import Image, Reply, Turn
 
 END = "."
 """The line that ends a reply of several lines, as in mail programs."""
@@ -48,23 +48,22 @@ class HumanPolicy:
         return [self._ask(turn) for turn in turns]
 
     def _ask(self, turn: Turn) -> Reply:
-        files = self._write_pictures(turn)
+        images = [part["image"] for message in turn.messages for part in message["content"] if part["type"] == "image"]
+        files = self._write_pictures(images)
         env = unwrap(turn.env)
         long = takes_lines(env)
         hint = f"\n{HINT}" if long else f"\n{number_choices(env)}"
         _say(
             f"\n--- {turn.part or turn.env_id}, turn {turn.turn + 1} ---\n{write_messages(turn.messages, files)}{hint}"
         )
-        images = [part["image"] for message in turn.messages for part in message["content"] if part["type"] == "image"]
         if images:
             show_picture(images[-1], choose_protocol("auto", sys.stdout), sys.stdout)
         _say("> ", "")
         line = read_line()
         return Reply(complete_reply(env, read_rest(line) if long else line))
 
-    def _write_pictures(self, turn: Turn) -> dict[int, str]:
+    def _write_pictures(self, images: Sequence[Image]) -> dict[int, str]:
         self.pictures.mkdir(parents=True, exist_ok=True)
-        images = [part["image"] for message in turn.messages for part in message["content"] if part["type"] == "image"]
         files = {}
         for index, image in enumerate(images):
             path = self.pictures / f"picture-{index + 1}-of-{len(images)}.png"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from .errors import SpecError, nearest
@@ -68,9 +68,9 @@ class Probe:
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, what has its default left out."""
         plain = {"rule": self.rule, "replies": list(self.replies)}
-        return plain | {
-            name: value for name, value in asdict(self).items() if name not in plain and value != _DEFAULTS[name]
-        }
+        default = Probe(self.rule, self.replies)
+        more = ("options", "kwargs", "split", "index")
+        return plain | {name: getattr(self, name) for name in more if getattr(self, name) != getattr(default, name)}
 
     @classmethod
     def from_dict(cls, data: Any) -> Probe:
@@ -88,6 +88,3 @@ class Probe:
         if "rule" not in data:
             raise SpecError("A probe needs the field rule.")
         return cls(**data)
-
-
-_DEFAULTS: dict[str, Any] = {"options": {}, "kwargs": {}, "split": "train", "index": 0}

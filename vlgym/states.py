@@ -41,10 +41,10 @@ def unseal(state: Any, env_id: str, arguments: Mapping[str, Any]) -> dict[str, A
         UserError: it is no state, damaged, of another form, of another environment or of other arguments.
     """
     fix = f"Take one from get_state() of {env_id}."
-    if not isinstance(state, Mapping) or not {"format", "env", "digest", *CONTENT} <= state.keys():
-        missing = sorted({"format", "env", "digest", *CONTENT} - set(state)) if isinstance(state, Mapping) else []
-        what = f"it lacks {', '.join(missing)}" if missing else f"it is of type {type(state).__name__}"
-        raise UserError(f"This is not a saved state: {what}. {fix}")
+    if not isinstance(state, Mapping):
+        raise UserError(f"This is not a saved state: it is of type {type(state).__name__}. {fix}")
+    if missing := sorted({"format", "env", "digest", *CONTENT} - state.keys()):
+        raise UserError(f"This is not a saved state: it lacks {', '.join(missing)}. {fix}")
     if state["format"] != FORMAT:
         raise UserError(f"The state has the form {state['format']!r:.20}; this vlgym reads form {FORMAT}. {fix}")
     try:

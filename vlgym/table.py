@@ -158,7 +158,7 @@ class Table:
         if self.over:
             raise gymnasium.error.ResetNeeded("The game is over (or none was begun): call reset() first.")
         for seat, reply in replies.items():
-            self.check_seat(seat)
+            check_seat(self.game, seat)
             if not isinstance(reply, str):
                 raise UserError(f"The reply of seat {seat} must be a string, not {type(reply).__name__}: {reply!r:.80}")
         readings = {seat: self.read(seat, replies.get(seat, "")) for seat in self.movers}
@@ -262,14 +262,6 @@ class Table:
         self.game.mirror()
         self._instructions = [self._write_instructions(seat) for seat in range(self.game.seats)]
         self._settle(Round((0.0,) * self.game.seats))
-
-    def check_seat(self, seat: Any, name: str = "seat") -> int:
-        """Return `seat`.
-
-        Raises:
-            UserError: the game has no such seat.
-        """
-        return check_seat(self.game, seat, name)
 
     # ---- saving ----------------------------------------------------------------------------------------------------
 

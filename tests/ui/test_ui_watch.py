@@ -143,7 +143,7 @@ def test_the_recordings_of_a_training_run_are_one_run(tmp_path: Path) -> None:
     client = ask(tmp_path / "runs")
     page = client.get(f"/run/{names['evaluated']}").text
     assert "no log of training" in page
-    assert "<dt>split</dt><dd>test</dd>" in page
+    assert "&#34;split&#34;: &#34;test&#34;" in page
     assert client.get("/run/nothing").status_code == 404
 
 

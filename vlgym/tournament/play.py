@@ -49,12 +49,6 @@ class Result:
     turns: int
     truncated: bool
 
-    @property
-    def pair(self) -> tuple[str, str]:
-        """The two names in order, whoever sat where."""
-        first, second = sorted(self.players)
-        return first, second
-
     def points(self, name: str) -> float:
         """What a player got: 1 for the larger return, 1/2 for equal ones, else 0."""
         own, other = self.returns if self.players[0] == name else self.returns[::-1]
@@ -183,10 +177,10 @@ class Tournament:
             for seat, records in enumerate(episodes):
                 if records:  # what a seat earns while the other moves belongs to its last reply
                     records[-1].reward += table.returns[seat] - before[seat]
-        for records in episodes:
+        for seat, records in enumerate(episodes):
             if records:
                 records[-1].terminated, records[-1].truncated = table.terminated, not table.terminated
-        self._say_who_won(episodes)
+                records[-1].success = bool(table.game.won(seat))
         result = Result(
             number, seed, names, (table.returns[0], table.returns[1]), (table.invalid[0], table.invalid[1]),
             sum(table.turns), not table.terminated,
@@ -216,11 +210,6 @@ class Tournament:
             success=False, span=details["span"], cut=reply.cut, refused=reply.refused, usage=reply.usage,
             part=name_seat(names, seat),
         )  # fmt: skip
-
-    def _say_who_won(self, episodes: list[list[StepRecord]]) -> None:
-        for seat, records in enumerate(episodes):
-            if records:
-                records[-1].success = bool(self.table.game.won(seat))
 
     def _open(self, resume: bool) -> list[Result]:
         held = self.out / RESULTS

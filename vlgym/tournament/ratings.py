@@ -46,12 +46,11 @@ class Rating:
     mean_return: float
 
 
-def rate(results: Sequence[Result], *, seed: int = 0, samples: int = DRAWS) -> list[Rating]:
+def rate(results: Sequence[Result], *, samples: int = DRAWS) -> list[Rating]:
     """Return the ratings, the best first.
 
     Args:
         results: of a tournament.
-        seed: of the bootstrap.
         samples: of the bootstrap.
 
     Raises:
@@ -67,7 +66,7 @@ def rate(results: Sequence[Result], *, seed: int = 0, samples: int = DRAWS) -> l
         points[at, one, other] += won
         points[at, other, one] += 1 - won
     found = fit(points.sum(axis=0))
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     drawn = [fit(points[rng.integers(len(numbers), size=len(numbers))].sum(axis=0)) for _ in range(samples)]
     low, high = np.percentile(drawn, [2.5, 97.5], axis=0)
     ratings = []

@@ -199,10 +199,7 @@ def _ask(pipe: Conversation, env: Any, turn: Turn) -> str:
             solved = OraclePolicy(fallback=True).reply([turn])[0].text if _oracle(env) != "none" else None
             pipe.say("oracle", reply=solved)
         elif isinstance(said.get("action"), int):
-            actions = env.legal_actions()
-            if 0 <= said["action"] < len(actions):
-                return env.parser.format([actions[said["action"]]])
-            pipe.say("refused", line="That action is not legal now.")
+            return env.parser.format([env.legal_actions()[said["action"]]])
         elif isinstance(said.get("reply"), str):
             return complete_reply(env, said["reply"])
 

@@ -37,7 +37,6 @@ class Game:
         settings: what is played, as the process was told.
         now: what the process said last of a turn or an episode's end.
         oracle: what the oracle would write at this turn, where it was asked.
-        notice: a line about what was just refused.
         count: how often the process went on; a form that was made before does not count.
         error: why the game cannot go on; else empty.
         over: all episodes were played.
@@ -50,7 +49,6 @@ class Game:
     now: dict[str, Any] = field(default_factory=dict)
     oracle: str | None = None
     asked_oracle: bool = False
-    notice: str = ""
     count: int = 0
     error: str = ""
     over: bool = False
@@ -146,7 +144,6 @@ class Games:
 
     def _hear(self, game: Game) -> None:
         """Take the process's next answer."""
-        game.notice = ""
         try:
             line = game.answers.get(timeout=self.limit)
             said = json.loads(line) if line else {"kind": "error", "line": "The game's process has ended."}
@@ -157,8 +154,6 @@ class Games:
             return self._fail(game, "The game's process wrote something that is no answer.")
         if kind == "oracle":
             game.oracle, game.asked_oracle = said.get("reply"), True
-        elif kind == "refused":
-            game.notice = str(said.get("line"))
         elif kind == "error":
             self._fail(game, str(said.get("line")))
         elif kind == "over":

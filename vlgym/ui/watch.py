@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from ..trajectory import HEADER
 from .choosing import ORDERS, RESULTS, choose, cut_page, find_neighbours, read_choice
 from .curves import draw_curves
+from .files import open_inside
 from .index import Episode, Index
+from .lines import read_row
 from .pages import render
-from .runs import read_facts
-from .turns import Turn, open_picture, read_turn
+from .turns import Turn, open_picture, read_turn, shorten
 
+LARGEST = 16_000_000  # bytes of a run.json
 SHOWN_CODES = 3  # failure codes of an episode that the list names
 
 
@@ -74,7 +79,7 @@ def show_run(request: Request) -> Response:
     run = get_index(request).runs.get(request.path_params["run"])
     if run is None:
         raise HTTPException(404, "There is no such run in the folders that `vlgym ui` was given.")
-    return render(request, "run.html", run=run, facts=read_facts(run.path), curves=draw_curves(run.path, every=True))
+    return render(request, "run.html", run=run, record=_read_record(run.path), curves=draw_curves(run.path, every=True))
 
 
 def find_turn(index: Index, folder: str, order: int, number: int) -> tuple[Episode, Turn]:
@@ -87,6 +92,15 @@ def find_turn(index: Index, folder: str, order: int, number: int) -> tuple[Episo
     if episode is None or number >= episode.turns:
         raise HTTPException(404, "There is no such turn in the folders that `vlgym ui` was given.")
     return episode, read_turn(index.folders[folder].path, episode, number)
+
+
+def _read_record(folder: Path) -> str:
+    """What a run says of itself in its run.json; empty where that cannot be read."""
+    try:
+        with open_inside(folder, HEADER) as file:
+            return shorten(json.dumps(read_row(file.read(LARGEST)), indent=2))
+    except (OSError, ValueError, RecursionError):
+        return ""
 
 
 ROUTES = [
