@@ -65,12 +65,6 @@ def test_actions_move_and_turn_a_player_for_three_frames() -> None:
     move(table, "backward", "turn right")
     assert archer.rect.center == (x, y)
     assert tuple(knight.direction) == pytest.approx((0, -1), abs=1e-4)
-    slow = begin(frame_skip=1)
-    put(slow)
-    move(slow, "turn right", "stay")
-    assert tuple(slow.game.bodies[0].direction) == pytest.approx(
-        (np.sin(np.radians(10)), -np.cos(np.radians(10))), abs=1e-4
-    )
 
 
 @pytest.mark.parametrize(("seat", "above"), [(0, 200), (1, 60)])

@@ -109,28 +109,24 @@ class Grid:
         x, y = self.left + column * self.side, self.top + row * self.side
         self.canvas.box(x, y, self.side, self.side, colour, edge, line)
 
-    def name(self, columns: Sequence[str], rows: Sequence[str], size: float = 17, colour: Colour = INK) -> None:
+    def name(self, columns: Sequence[str], rows: Sequence[str], size: float) -> None:
         """Write the names of the columns below and of the rows at the left."""
         for column, word in enumerate(columns):
-            self.canvas.text(
-                word, self.middle(0, column)[0], self.top + self.rows * self.side + size * 0.75, size, colour
-            )
+            self.canvas.text(word, self.middle(0, column)[0], self.top + self.rows * self.side + size * 0.75, size)
         for row, word in enumerate(rows):
-            self.canvas.text(word, self.left - size * 0.8, self.middle(row, 0)[1], size, colour)
+            self.canvas.text(word, self.left - size * 0.8, self.middle(row, 0)[1], size)
 
 
-def draw_card(
-    canvas: Canvas, label: str | None, x: float, y: float, width: float = 70, colour: Colour = INK, height: float = 0
-) -> None:
+def draw_card(canvas: Canvas, label: str | None, x: float, y: float, width: float) -> None:
     """A playing card with its top left corner at (x, y), units; `None` lies face down."""
-    height = height or width * 1.4
+    height = width * 1.4
     canvas.box(x, y, width, height, WHITE if label is not None else (52, 76, 140), INK, 2, 6)
     if label is None:
         canvas.box(x + 6, y + 6, width - 12, height - 12, None, (190, 200, 230), 2, 4)
         canvas.line([(x + 12, y + 12), (x + width - 12, y + height - 12)], (190, 200, 230), 2)
         canvas.line([(x + width - 12, y + 12), (x + 12, y + height - 12)], (190, 200, 230), 2)
     else:
-        canvas.text(label, x + width / 2, y + height / 2, min(width * 0.66, height * 0.6), colour, bold=1)
+        canvas.text(label, x + width / 2, y + height / 2, width * 0.66, bold=1)
 
 
 @lru_cache(maxsize=4096)
@@ -138,12 +134,7 @@ def _write(text: str, size: int, anchor: str, stroke: int) -> tuple[Image.Image,
     """Return a text as a mask, and where its top left corner lies from its anchor. Writing is slow, so it is kept."""
     font = _font(size)
     box = ImageDraw.Draw(Image.new("L", (1, 1))).textbbox((0, 0), text, font, anchor, stroke_width=stroke)
-    left, top, right, bottom = (
-        int(np.floor(box[0])),
-        int(np.floor(box[1])),
-        int(np.ceil(box[2])),
-        int(np.ceil(box[3])),
-    )
+    left, top, right, bottom = (int(edge) for edge in (*np.floor(box[:2]), *np.ceil(box[2:])))
     mask = Image.new("L", (max(1, right - left), max(1, bottom - top)), 0)
     ImageDraw.Draw(mask).text((-left, -top), text, 255, font, anchor, stroke_width=stroke, stroke_fill=255)
     return mask, (left, top)

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from vlgym.prompts import PromptTemplate
 from vlgym.types import Image
 
 from .art import GOLD, INK, WHITE, Canvas, Grid
-from .spiel import SpielGame, search
-
-STRONG, MODEST = 2000, 100
-"""Simulations of the tree search for a move: of the oracle, and of the opponent `search`."""
-
-NAMES = ("black", "white")
+from .spiel import SearchedGame
 
 
-class Breakthrough(SpielGame):
+class Breakthrough(SearchedGame):
     """Breakthrough on a board of 6 x 6: bring one of your pieces to the row on the other side.
 
     Goal: reach the farthest row, or capture all pieces of the other. Seat 0 plays black, from the top down, and begins;
@@ -35,7 +28,8 @@ class Breakthrough(SpielGame):
     """
 
     spiel = "breakthrough(rows=6,columns=6)"
-    zero_sum: ClassVar[bool] = True
+    marks = ("black", "white")
+    strong, modest = 2000, 100
     prompt = PromptTemplate(
         version=1, instructions="You are playing Breakthrough. {task}\n{format}", turn="{state}Legal actions: {actions}"
     )
@@ -47,8 +41,8 @@ class Breakthrough(SpielGame):
     def goal(self, seat: int) -> str:
         player = self.player_of(seat)
         return (
-            f"You play {NAMES[player]} and move {('down', 'up')[player]} the board. In each turn one piece moves one "
-            "square ahead or diagonally ahead to an empty square, or captures diagonally ahead. Whoever brings a "
+            f"You play {self.marks[player]} and move {('down', 'up')[player]} the board. In each turn one piece moves "
+            "one square ahead or diagonally ahead to an empty square, or captures diagonally ahead. Whoever brings a "
             "piece to the last row wins; so does who captures all pieces. Black begins. A move is written a5-b4, a "
             "capture a5xb4."
         )
@@ -69,17 +63,5 @@ class Breakthrough(SpielGame):
                     canvas.disc(x, y, 19, INK if piece == "b" else WHITE, INK if piece == "w" else WHITE, 3)
         grid.name("abcdef", "654321", 20)
         player = self.player_of(seat)
-        canvas.text(f"You are {NAMES[player]}, moving {('down', 'up')[player]}", 198, 15, 19)
+        canvas.text(f"You are {self.marks[player]}, moving {('down', 'up')[player]}", 198, 15, 19)
         return canvas.finish()
-
-    def tell(self, seat: int) -> str:
-        return f"You play {NAMES[self.player_of(seat)]}. "
-
-    def advise(self, seat: int) -> str | None:
-        return self.name_action(search(self.state, STRONG))
-
-    def search(self, seat: int) -> str | None:
-        return self.name_action(search(self.state, MODEST))
-
-    def explain(self, seat: int, action: str) -> str:
-        return f"{action} wins most of the games that I played on in my head"

@@ -159,7 +159,7 @@ class ChessEndings(MultiVLEnv):
     def ask_player(self, player: str, seat: int) -> str | None:
         if player not in LEVELS:
             return super().ask_player(player, seat)
-        return STOCKFISH.choose(self, self.board, LEVELS[player]).uci()
+        return STOCKFISH.choose(self.board, LEVELS[player]).uci()
 
     def explain(self, seat: int, action: str) -> str:
         men = sorted(
@@ -169,11 +169,6 @@ class ChessEndings(MultiVLEnv):
         sides = [" ".join(name + square for black, _, square, name in men if black == side) for side in (False, True)]
         named = self.board.san(chess.Move.from_uci(action))
         return f"White has {sides[0]}, black has {sides[1]}; {named} is the strongest move I find"
-
-    def close(self) -> None:
-        """Let go of the engine; it ends when no other game uses it."""
-        STOCKFISH.leave(self)
-        super().close()
 
     def mirror(self) -> None:
         self.first = 1 - self.first

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from vlgym.prompts import PromptTemplate
 from vlgym.types import Image
 
 from .art import GOLD, INK, RED, WHITE, Canvas, Grid
-from .spiel import SpielGame, search
-
-STRONG, MODEST = 1000, 50
-"""Simulations of the tree search for a move: of the oracle, and of the opponent `search`."""
-
-NAMES = ("yellow", "red")
+from .spiel import SearchedGame
 
 
-class ConnectFour(SpielGame):
+class ConnectFour(SearchedGame):
     """Connect Four: drop discs, and have four of yours in a row before the other does.
 
     Goal: four own discs in a row: across, up or diagonally. Seat 0 plays yellow and begins; seat 1 plays red.
@@ -34,7 +27,8 @@ class ConnectFour(SpielGame):
     """
 
     spiel = "connect_four"
-    zero_sum: ClassVar[bool] = True
+    marks = ("yellow", "red")
+    strong, modest = 1000, 50
     prompt = PromptTemplate(
         version=1, instructions="You are playing Connect Four. {task}\n{format}", turn="{state}Legal actions: {actions}"
     )
@@ -44,8 +38,8 @@ class ConnectFour(SpielGame):
 
     def goal(self, seat: int) -> str:
         return (
-            f"You play {NAMES[self.player_of(seat)]}. The players drop discs into the seven columns in turn; yellow "
-            "begins. A disc falls to the lowest free place of its column. Four discs of one colour in a row, "
+            f"You play {self.marks[self.player_of(seat)]}. The players drop discs into the seven columns in turn; "
+            "yellow begins. A disc falls to the lowest free place of its column. Four discs of one colour in a row, "
             "across, up or diagonally, win."
         )
 
@@ -66,17 +60,5 @@ class ConnectFour(SpielGame):
         grid.name("1234567", (), 22)
         player = self.player_of(seat)
         canvas.disc(110, 17, 11, (GOLD, RED)[player], INK, 2)
-        canvas.text(f"You are {NAMES[player]}", 128, 17, 21, anchor="lm")
+        canvas.text(f"You are {self.marks[player]}", 128, 17, 21, anchor="lm")
         return canvas.finish()
-
-    def tell(self, seat: int) -> str:
-        return f"You play {NAMES[self.player_of(seat)]}. "
-
-    def advise(self, seat: int) -> str | None:
-        return self.name_action(search(self.state, STRONG))
-
-    def search(self, seat: int) -> str | None:
-        return self.name_action(search(self.state, MODEST))
-
-    def explain(self, seat: int, action: str) -> str:
-        return f"{action} wins most of the games that I played on in my head"

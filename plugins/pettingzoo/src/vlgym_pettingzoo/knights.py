@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from vlgym.errors import check_number
 from vlgym.multi import MultiVLEnv, Round
 from vlgym.prompts import PromptTemplate
 from vlgym.types import Image
@@ -31,6 +30,9 @@ FIRST = 4
 
 TURN = 10
 """Degrees that the engine turns in a frame."""
+
+FRAMES, SPAWN_DELAY = 3, 10
+"""Frames of the engine that one decision holds for, and from one zombie to the next."""
 
 _LEFT, _TOP, _SCALE, _X0 = 8.0, 36.0, 0.307, 40
 _WIDE, _HIGH = 368.0, 221.0
@@ -58,29 +60,18 @@ class KnightsArchersZombies(MultiVLEnv):
     Oracle: a planner: the archer weighs plans of turns, steps and a shot by how likely they hit; the knight looks three
         decisions ahead for a swing that hits. Both keep off zombies. Default opponent: the same.
     References: Terry et al., PettingZoo: Gym for Multi-Agent Reinforcement Learning, NeurIPS 2021. The engine is its
-        `knights_archers_zombies_v11` with one archer and one knight. Ours: held actions (`frame_skip`), a zombie each
+        `knights_archers_zombies_v11` with one archer and one knight. Ours: held actions, a zombie each
         ten frames (the engine: 20), four at the beginning, one reward for both, the end after 60
         turns; drawing, texts and planners.
-
-    Args:
-        frame_skip: frames of the engine that one decision holds for.
-        spawn_delay: frames from one zombie to the next.
-        **kwargs: of `MultiVLEnv`.
     """
 
     prompt = PromptTemplate(
         version=1, instructions="You defend a line. {task}\n{format}", turn="{state}Legal actions: {actions}"
     )
 
-    def __init__(self, *, frame_skip: int = 3, spawn_delay: int = 10, **kwargs: Any) -> None:
-        check_number("frame_skip", frame_skip, least=1, most=20)
-        check_number("spawn_delay", spawn_delay, least=5, most=200)
-        self.frame_skip, self.spawn_delay = frame_skip, spawn_delay
-        super().__init__(**kwargs)
-
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         """Begin with a fresh engine: a reset of it leaves the time to the next zombie as it was."""
-        self.engine = _load_engine()(spawn_delay=self.spawn_delay, num_archers=1, num_knights=1, max_cycles=10**9)
+        self.engine = _load_engine()(spawn_delay=SPAWN_DELAY, num_archers=1, num_knights=1, max_cycles=10**9)
         self.engine.reset(seed=int(rng.integers(2**31)))
         self.bodies = [self.engine.agent_map[f"{name}_0"] for name in NAMES]
         self.rounds = self.killed = 0
@@ -94,7 +85,7 @@ class KnightsArchersZombies(MultiVLEnv):
         return list(ACTIONS)
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
-        killed = sum(self._run_frame(moves) for _ in range(self.frame_skip))
+        killed = sum(self._run_frame(moves) for _ in range(FRAMES))
         self.killed += killed
         self.rounds += 1
         over = bool(self.engine.game_over)
@@ -122,7 +113,7 @@ class KnightsArchersZombies(MultiVLEnv):
             else "You are the knight: attack swings a mace through the space in front of you, then you cannot act for "
             "about two turns. It only reaches what is very close."
         )
-        degrees, pixels = TURN * self.frame_skip, self.bodies[seat].speed * self.frame_skip
+        degrees, pixels = TURN * FRAMES, self.bodies[seat].speed * FRAMES
         return (
             f"{yours} An archer and a knight, seen from above, keep zombies from the red line at the bottom. Zombies "
             "come from the top, walk down and stagger left and right. A zombie that touches a player kills it. All is "
@@ -146,7 +137,7 @@ class KnightsArchersZombies(MultiVLEnv):
         return {"role": NAMES[seat], "alive": alive[seat], "other_alive": alive[1 - seat], "killed": self.killed}
 
     def advise(self, seat: int) -> str | None:
-        return choose(self.engine, self.bodies, seat, self.frame_skip)
+        return choose(self.engine, self.bodies, seat, FRAMES)
 
     def explain(self, seat: int, action: str) -> str:
         return f"I am the {NAMES[seat]} and see {len(self.engine.zombie_list)} zombies, so {action}"

@@ -22,9 +22,11 @@ class SpielGame(MultiVLEnv):
         first: the seat that plays OpenSpiel's player 0: seat 0, or the last one, and then the players sit in reverse
             order.
         last: seat and action of the last move, if there was one.
+        marks: of the class: what OpenSpiel's players 0 and 1 play with, where a text says so.
     """
 
     spiel: str = ""
+    marks: ClassVar[Sequence[str]] = ()
     symmetric: ClassVar[bool] = True
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
@@ -70,11 +72,36 @@ class SpielGame(MultiVLEnv):
             outcomes, shares = zip(*self.state.chance_outcomes(), strict=True)
             self.state.apply_action(int(self.chance_rng.choice(outcomes, p=np.array(shares) / sum(shares))))
 
+    def tell(self, seat: int) -> str:
+        return f"You play {self.marks[self.player_of(seat)]}. " if self.marks else ""
+
     def won(self, seat: int) -> bool:
         return self.state.is_terminal() and self.state.returns()[self.player_of(seat)] > 0
 
     def mirror(self) -> None:
         self.first = self.seats - 1 - self.first
+
+
+class SearchedGame(SpielGame):
+    """A game whose players search.
+
+    Attributes:
+        strong: of the class: simulations of the tree search for a move of the oracle.
+        modest: of the class: simulations for a move of the opponent `search`.
+    """
+
+    zero_sum: ClassVar[bool] = True
+    strong: ClassVar[int]
+    modest: ClassVar[int]
+
+    def advise(self, seat: int) -> str | None:
+        return self.name_action(search(self.state, self.strong))
+
+    def search(self, seat: int) -> str | None:
+        return self.name_action(search(self.state, self.modest))
+
+    def explain(self, seat: int, action: str) -> str:
+        return f"{action} wins most of the games that I played on in my head"
 
 
 @lru_cache(maxsize=32)
@@ -83,16 +110,10 @@ def load_game(name: str) -> Any:
     return pyspiel.load_game(name)
 
 
-def search(state: Any, simulations: int, rollouts: int = 1) -> int:
-    """Return the action of OpenSpiel's Monte Carlo tree search; the same in one state every time.
-
-    Args:
-        state: not terminal, no chance node.
-        simulations: of the tree search.
-        rollouts: random games for each new leaf.
-    """
+def search(state: Any, simulations: int) -> int:
+    """Return the action of OpenSpiel's Monte Carlo tree search; the same in one state every time."""
     seed = zlib.crc32(repr(state.history()).encode()) % 2**31
-    evaluator = pyspiel.RandomRolloutEvaluator(rollouts, seed)
+    evaluator = pyspiel.RandomRolloutEvaluator(1, seed)
     bot = pyspiel.MCTSBot(state.get_game(), evaluator, 1.5, simulations, 100, True, seed, False)
     return int(bot.step(state))
 

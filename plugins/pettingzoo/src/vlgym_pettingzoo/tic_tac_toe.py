@@ -33,6 +33,7 @@ class TicTacToe(SpielGame):
     """
 
     spiel = "tic_tac_toe"
+    marks = "XO"
     zero_sum: ClassVar[bool] = True
     prompt = PromptTemplate(
         version=1, instructions="You are playing tic-tac-toe. {task}\n{format}", turn="{state}Legal actions: {actions}"
@@ -66,9 +67,6 @@ class TicTacToe(SpielGame):
         grid.name(COLUMNS, ROWS, 24)
         canvas.text(f"You are {'XO'[self.player_of(seat)]}", 198, 20, 22, BLUE if self.player_of(seat) == 0 else RED)
         return canvas.finish()
-
-    def tell(self, seat: int) -> str:
-        return f"You play {'XO'[self.player_of(seat)]}. "
 
     def advise(self, seat: int) -> str | None:
         player = self.player_of(seat)
