@@ -276,21 +276,6 @@ def test_an_environment_that_is_closed_is_not_made_again() -> None:
     assert [len(link.host._envs) for link in links] == [2, 1]
 
 
-def test_answers_in_another_order_are_taken_for_nobodys() -> None:
-    class Swapping(PretendLink):
-        def receive(self, limit: float) -> Any:
-            if len(self.requests) > 1 and self.requests[0]["do"] == "step":
-                self.requests.rotate(-1)
-            return super().receive(limit)
-
-    said: list[str] = []
-    group = WorkerGroup(lambda index: Swapping(index), 1, tell=said.append)
-    runner = Runner([group.make("vlgym/Walk-v0") for _ in range(2)])
-    with pytest.raises(FailedError, match="it answered another request than it was asked"):
-        runner.step(RandomPolicy())
-    assert len(said) == 3
-
-
 def test_a_worker_with_another_version_is_refused() -> None:
     class Older(PretendLink):
         def receive(self, limit: float) -> Any:

@@ -28,7 +28,6 @@ from .multi_game import Round
 from .prompts import PastTurn, PromptBuilder
 from .reset_options import plain_options, read_options
 from .spaces import MAX_REPLY, ReplySpace, clean_text
-from .states import seal, unfit, unseal
 from .types import Parsed, Turn
 
 WAIT = "wait"
@@ -269,41 +268,14 @@ class Table:
         """What restores the position, as JSON-able data: seeds and moves."""
         return copy.deepcopy({**self._start, "log": self.log, "fallback": self._fallback.bit_generator.state})
 
-    def load(self, saved: Mapping[str, Any], options: dict[str, Any]) -> None:
-        """Play the moves of `save` again."""
-        self.begin(saved["seeds"], options)
+    def load(self, saved: Mapping[str, Any], options: dict[str, Any] | None = None) -> None:
+        """Play the moves of `save` again; by default with the options of its reset."""
+        self.begin(saved["seeds"], read_options(self.game, saved["options"]) if options is None else options)
         self._start["options"] = copy.deepcopy(saved["options"])
         for entry in saved["log"]:
             self.log.append(copy.deepcopy(entry))
             self._execute(entry)
         self._fallback.bit_generator.state = saved["fallback"]
-
-    def get_state(self) -> dict[str, Any]:
-        """Return the exact state as JSON-able data, with id and arguments.
-
-        Raises:
-            UserError: no game was begun.
-        """
-        if self._rng is None:
-            raise UserError("get_state() needs a game: call reset() first.")
-        rng = self._rng.bit_generator.state
-        content = {"start": {"seed": self.seed}, "events": [], "saved": self.save(), "rng": rng, "counters": []}
-        return seal(content, self.game.title, self.game.arguments)
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Restore what `get_state` returned.
-
-        Raises:
-            UserError: it is damaged, of another game or of other arguments.
-        """
-        content = unseal(state, self.game.title, self.game.arguments)
-        try:
-            self.seed, self._rng = content["start"]["seed"], np_random(0)[0]
-            self._rng.bit_generator.state = content["rng"]
-            self.load(content["saved"], read_options(self.game, content["saved"]["options"]))
-        except Exception as error:
-            self.over = True
-            raise unfit(self.game.title, error) from error
 
     # ---- private ---------------------------------------------------------------------------------------------------
 

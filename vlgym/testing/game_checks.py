@@ -62,7 +62,7 @@ def check_seats(subject: Subject) -> str:
             require(all(math.isfinite(reward) for reward in paid), f"a round paid {paid!r:.80}")
         require(not table.terminated or not table.game.movers(), "the game is over, and yet a seat moves")
         if index < 3:
-            other.set_state(table.get_state())
+            other.load(table.save())
             require(_views(other) == _views(table), "a restored game says something else to a seat")
     return f"{rounds} rounds of random games among {seats} seats"
 
@@ -101,7 +101,7 @@ def find_leaks(subject: Subject, games: int, seconds: float = math.inf) -> str:
         rng = np.random.default_rng(index)
         while True:
             seat = int(rng.integers(table.game.seats))
-            other.set_state(table.get_state())
+            other.load(table.save())
             before = _views(table)
             require(_views(other) == before, "a restored game says something else to a seat")
             states += 1
@@ -135,7 +135,7 @@ def check_at_once(subject: Subject) -> str:
                 before = _views(table)
                 readings = {seat: table.read(seat, replies[seat]) for seat in movers}
                 require(_views(table) == before, "a seat's move shows before all have moved")
-                other.set_state(table.get_state())
+                other.load(table.save())
                 one = table.play(readings)
                 two = other.play(dict(reversed(readings.items())))
                 same = one == two and _views(table) == _views(other)
