@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 from vlgym_football.decisions import RUN_FRAMES, DecisionMaker, can_run_on
 from vlgym_football.engine import Snapshot
-
-from vlgym.errors import UserError
 
 Make = Callable[..., Snapshot]
 
@@ -67,10 +64,3 @@ def test_a_pass_is_repeated_between_running_frames_until_somebody_has_the_ball(
         "builtin_ai",
         "builtin_ai",
     ]
-
-
-def test_the_memory_survives_saving_and_refuses_other_data(started: DecisionMaker) -> None:
-    assert DecisionMaker.from_dict(started.to_dict()) == started
-    for bad in ({"x": 1}, {"direction": "north"}, {"previous_action": "jump"}, {"started": np.float64(1)}):
-        with pytest.raises(UserError, match="malformed"):
-            DecisionMaker.from_dict(bad)

@@ -31,7 +31,6 @@ def test_the_suites_hold_108_situations_and_the_20_published_names() -> None:
     [
         ({"scenario": "R1_P_5"}, "R1_P_"),
         ({"compat": "rl4vlm"}, "magebench"),
-        ({"jitter": 9}, "from 0 to 5"),
         ({"planner": "global"}, "online"),
         ({"scenario_file": "/nowhere.yaml"}, "cannot be read"),
     ],

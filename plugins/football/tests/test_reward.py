@@ -9,8 +9,6 @@ import pytest
 from vlgym_football.engine import Snapshot
 from vlgym_football.reward import RewardMeter, count_passed, rate_pass, rate_shot
 
-from vlgym.errors import UserError
-
 Make = Callable[..., Snapshot]
 
 
@@ -119,11 +117,3 @@ def test_a_ball_lost_during_a_pending_shot_is_no_steal(snapshot: Make) -> None:
     meter = begun(snapshot, ball=(0.8, 0.0))
     meter.pay(snapshot((0.8, 0.0)), "shot")
     assert meter.pay(snapshot((0.8, 0.0), owner_team=1, owner=0, frame=200), "shot")[1] is False
-
-
-def test_a_meter_survives_saving_and_refuses_other_data(snapshot: Make) -> None:
-    meter = begun(snapshot)
-    assert RewardMeter.from_dict(meter.to_dict()) == meter
-    for bad in ({}, {"duration": 1, "totals": {}}, {"duration": 1, "bad": 2}):
-        with pytest.raises(UserError, match="malformed"):
-            RewardMeter.from_dict(bad)

@@ -10,10 +10,7 @@ because the engine is bound to all three.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import fcntl
 import glob
-import hashlib
 import importlib.util
 import os
 import platform
@@ -22,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -118,10 +115,9 @@ def ensure_engine(*, rebuild: bool = False) -> str:
     if not rebuild and find_engine() == f"{ENGINE_VERSION}+{LOCAL_LABEL}" and imports():
         return f"football engine {ENGINE_VERSION}: installed"
     wheel = kept_wheel()
-    with _only_one(wheel.parent):
-        built = rebuild or not _is_whole(wheel)
-        if built:
-            build_wheel(wheel)
+    built = rebuild or not wheel.is_file()
+    if built:
+        build_wheel(wheel)
     install_wheel(wheel)
     if not imports():
         raise UserError(
@@ -139,7 +135,7 @@ def imports() -> bool:
 
 
 def build_wheel(target: Path) -> None:
-    """Compile the released source and keep the wheel at `target`, a hash of it beside it.
+    """Compile the released source and keep the wheel at `target`.
 
     Raises:
         MissingSystemPartError: Debian packages are missing.
@@ -179,7 +175,6 @@ def build_wheel(target: Path) -> None:
         part = target.with_suffix(".part")
         shutil.copyfile(slim, part)
         part.replace(target)
-        target.with_suffix(".sha256").write_text(_hash(target))
 
 
 def install_wheel(wheel: Path) -> None:
@@ -188,16 +183,8 @@ def install_wheel(wheel: Path) -> None:
     Raises:
         UserError: pip is missing or failed.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "install",
-        "--no-deps",
-        "--force-reinstall",
-        str(wheel),
-    ]
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    command = [*pip, "install", "--no-deps", "--force-reinstall", str(wheel)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         detail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-3:])
@@ -251,24 +238,6 @@ def _run(command: Sequence[object], log: Path, purpose: str, environment: dict[s
             f"Could not {purpose} (exit status {status}); the output is in {log}, its last lines:\n{last}\n"
             f"Fix that and run: {COMMAND}"
         )
-
-
-def _is_whole(wheel: Path) -> bool:
-    note = wheel.with_suffix(".sha256")
-    return wheel.is_file() and note.is_file() and note.read_text().strip() == _hash(wheel)
-
-
-def _hash(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-@contextlib.contextmanager
-def _only_one(folder: Path) -> Iterator[None]:
-    """Hold a lock, so that two processes never build at the same time: the second finds the first one's wheel."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 if __name__ == "__main__":

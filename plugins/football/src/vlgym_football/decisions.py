@@ -11,14 +11,11 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from vlgym.errors import UserError
-
-from .actions import BUILTIN_AI, DIRECTIONS, ENGINE_CODES, PASSES, SHOT
+from .actions import BUILTIN_AI, DIRECTIONS, PASSES, SHOT
 from .engine import Snapshot
 
 RUN_FRAMES = 10
@@ -83,29 +80,6 @@ class DecisionMaker:
                 now = yield BUILTIN_AI
             else:
                 return
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> DecisionMaker:
-        """Restore what `to_dict` returned.
-
-        Raises:
-            UserError: the data are not a decision maker's.
-        """
-        try:
-            made = cls(**data)
-        except TypeError:
-            made = cls(direction="")
-        if (
-            made.direction not in DIRECTIONS
-            or made.previous_action not in ("", *ENGINE_CODES)
-            or not isinstance(made.started, bool)
-        ):
-            raise UserError("The saved state's decision memory is malformed; take a state from get_state().")
-        return made
 
 
 def can_run_on(now: Snapshot) -> bool:

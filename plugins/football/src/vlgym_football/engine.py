@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlgym.errors import UserError, VlgymError
+from vlgym.errors import UserError
 
 from .actions import ENGINE_CODES
 from .build import COMMAND, find_engine, require_engine
@@ -84,7 +84,7 @@ class Engine:
         library = load_library()
         kept = _free.setdefault(os.getpid(), [])
         self._game = kept.pop() if kept else start_game(library)
-        self._last: Snapshot | None = None
+        self._last: Snapshot
 
     def begin(self, scenario: Scenario, seed: int, agents: int = 1) -> Snapshot:
         """Start a scenario and let the ball come into play. The same seed gives the same match, bit for bit.
@@ -103,8 +103,7 @@ class Engine:
         if waited == HURRY_AT:
             code = _SHORT_PASS
         elif waited > HURRY_AT:
-            last = self.look()
-            holds = last.owner_team == 0 and last.owner == last.controlled
+            holds = self._last.owner_team == 0 and self._last.owner == self._last.controlled
             code = (_RIGHT if waited < 30 else _LEFT) if holds else _IDLE
         self._game.perform_action(code, True, 0)
         self._game.step()
@@ -123,12 +122,6 @@ class Engine:
     def press(self, code: int, agent: int = 0) -> None:
         """Give an agent's player an engine code without playing a frame: what is held or released from now on."""
         self._game.perform_action(code, True, agent)
-
-    def look(self) -> Snapshot:
-        """Return the present frame."""
-        if self._last is None:
-            raise VlgymError("No scenario was begun.")
-        return self._last
 
     def holds(self, name: str, agent: int = 0) -> bool:
         """Whether a sticky command (`sprint`, `dribble`, a direction) is on for an agent's player."""

@@ -30,7 +30,6 @@ REWARDS = ("magebench", "scoring")
 STARTS = ("published", "with_ball")
 PROTOCOLS = (None, "magebench")
 CAMERA_SIZE = (360, 640)
-MOST_JITTER = 5.0
 
 
 class Football(VLEnv):
@@ -77,8 +76,6 @@ class Football(VLEnv):
         view: `tactical` or `camera`.
         action_set: `16`, `18` or `19`.
         decision_points: whether a reply plays until the next decision point.
-        jitter: players start up to so many metres from their places, drawn by the seed (0 to 5; goalkeepers and the one
-            at the ball do not).
         reward: `magebench` or `scoring`.
         start: `with_ball`: our player takes up the ball before the first reply (default); or `published`: the model
             begins at the engine's first frame, when nobody has it yet (default with `compat="magebench"`).
@@ -118,7 +115,6 @@ class Football(VLEnv):
         view: str = "tactical",
         action_set: str = "16",
         decision_points: bool = True,
-        jitter: float = 0.0,
         reward: str = "magebench",
         start: str | None = None,
         release_direction: bool = False,
@@ -134,8 +130,6 @@ class Football(VLEnv):
         check_choice("reward", reward, REWARDS)
         check_choice("start", start, (None, *STARTS))
         check_choice("compat", compat, (None, "magebench"))
-        if not 0 <= jitter <= MOST_JITTER:
-            raise UserError(f"jitter={jitter!r} must be from 0 to {MOST_JITTER:g} metres.")
         self._actions = get_action_set(action_set)
         self._file = Path(scenario_file) if scenario_file is not None else None
         self._names = self._list_names(scenario)
@@ -146,7 +140,6 @@ class Football(VLEnv):
         require_engine()
         if view == "camera":
             require_camera()
-        self.jitter = float(jitter)
         self.system_turn = protocol is not None if system_turn is None else system_turn
         self.match = Match(
             start=start or ("published" if compat else "with_ball"),
@@ -165,8 +158,6 @@ class Football(VLEnv):
         seed = int(rng.integers(2**31 - 1))
         if scenario.swap_sides and rng.integers(2):
             scenario = scenario.swapped()
-        if self.jitter:
-            scenario = scenario.jittered(rng, self.jitter)
         self.match.begin(scenario, seed)
         self._tactician = Tactician()
         self._reply_frames = 0

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vlgym.errors import UserError, check_choice, check_number
+from vlgym.errors import check_choice, check_number
 from vlgym.multi import MultiVLEnv, Round
 from vlgym.prompts import PromptTemplate
 from vlgym.types import Image
@@ -25,7 +25,9 @@ from .team_script import TeamScript
 DURATION = 120
 """Frames of an attack."""
 
-MOST_JITTER = 3.0
+JITTER = 1.0
+"""All but the keepers and the one at the ball start up to so many metres from their places."""
+
 ACTIONS = get_action_set("19")
 
 
@@ -57,7 +59,6 @@ class FootballTeam(MultiVLEnv):
         players: how many attackers play, each by an agent: 2 to 4. With each further one comes one more opponent.
         scenario: the name of a situation; `any` draws one for each episode.
         frame_skip: frames of a decision, 1 to 20 (ten are a second).
-        jitter: all but the keepers and the one at the ball start up to so many metres from their places, 0 to 3.
         **kwargs: of `MultiVLEnv`.
 
     Raises:
@@ -69,17 +70,12 @@ class FootballTeam(MultiVLEnv):
         version=1, instructions="You are playing football. {task}\n{format}", turn="{state}Legal actions: {actions}"
     )
 
-    def __init__(
-        self, *, players: int = 2, scenario: str = "any", frame_skip: int = 5, jitter: float = 1.0, **kwargs: Any
-    ) -> None:
+    def __init__(self, *, players: int = 2, scenario: str = "any", frame_skip: int = 5, **kwargs: Any) -> None:
         check_number("players", players, 2, MOST_PLAYERS)
         check_choice("scenario", scenario, ("any", *TEAM))
         check_number("frame_skip", frame_skip, 1, 20)
-        if not 0 <= jitter <= MOST_JITTER:
-            raise UserError(f"jitter={jitter!r} must be from 0 to {MOST_JITTER:g} metres.")
         self.players = self.seats = players
         self.scenario = scenario
-        self.jitter = float(jitter)
         if kwargs.get("max_turns") is None:
             kwargs["max_turns"] = math.ceil(DURATION / frame_skip)
         self.match = TeamMatch(frame_skip)
@@ -90,7 +86,7 @@ class FootballTeam(MultiVLEnv):
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         drawn = TEAM[int(rng.integers(len(TEAM)))]
         name = drawn if self.scenario == "any" else self.scenario
-        scenario = for_players(read_file(FOLDER / "team.yaml")[name], self.players).jittered(rng, self.jitter)
+        scenario = for_players(read_file(FOLDER / "team.yaml")[name], self.players).jittered(rng, JITTER)
         self.match.begin(scenario, int(rng.integers(2**31 - 1)))
         self._attackers = list(range(self.players))
         self._advice: dict[int, str] = {}

@@ -10,7 +10,7 @@ import json
 import zlib
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from vlgym.errors import UserError
@@ -26,7 +26,7 @@ SETTLE_FRAMES = 10
 """Most frames at the start in which the ball is taken up."""
 
 _LARGEST_STATE = 1_000_000
-_FIELDS = ("scenario", "seed", "engine", "mark", "ending", "watch", "meter", "decisions", "score", "frames")
+_FIELDS = ("scenario", "seed", "engine", "mark", "ending", "watch", "meter", "decisions")
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,6 @@ class Match:
         self.scenario: Scenario
         self.seed = 0
         self.ending = ""
-        self.score = 0.0
-        self.frames_played = 0
         self._engine: Engine | None = None
 
     def begin(self, scenario: Scenario, seed: int) -> None:
@@ -95,16 +93,15 @@ class Match:
         self._watch = {"mode": -1, "team": -1}
         if self.start == "with_ball":
             self._take_ball()
-        self.ending, self.score, self.frames_played = "", 0.0, 0
+        self.ending = ""
         self.meter = RewardMeter(scenario.duration, scenario.end_on_possession_change)
         self.decisions = DecisionMaker()
 
     def play(self, action: str) -> Played:
         """Play one reply's frames."""
         frames = self.decisions.frames(action, self.now)
-        total, count = 0.0, 0
-        wanted: str | None = next(frames)
-        while wanted is not None:
+        wanted, total, count = next(frames), 0.0, 0
+        while True:
             total += self._frame(wanted)
             count += 1
             if self.ending or not self.decision_points:
@@ -112,16 +109,13 @@ class Match:
             try:
                 wanted = frames.send(self.now)
             except StopIteration:
-                wanted = None
-        self.score += total
-        self.frames_played += count
+                break
         return Played(total, count, self.ending)
 
     def foresee(self, actions: Sequence[str]) -> Foresight:
         """Play replies on a copy of the match and take everything back: what they would lead to. Used by the oracle."""
-        assert_begun(self._engine)
-        kept = (self.now, self.meter, self.decisions, self._watch, self.ending, self.score, self.frames_played)
-        state = self._engine.save()  # type: ignore[union-attr]
+        kept = (self.now, self.meter, self.decisions, self._watch, self.ending)
+        state = self._running.save()
         self.meter, self.decisions, self._watch = deepcopy(self.meter), replace(self.decisions), dict(self._watch)
         reward = 0.0
         for action in actions:
@@ -129,9 +123,15 @@ class Match:
             if self.ending:
                 break
         seen = Foresight(reward, self.ending, self.now)
-        self._engine.restore(state, kept[0])  # type: ignore[union-attr]
-        self.now, self.meter, self.decisions, self._watch, self.ending, self.score, self.frames_played = kept
+        self._running.restore(state, kept[0])
+        self.now, self.meter, self.decisions, self._watch, self.ending = kept
         return seen
+
+    @property
+    def _running(self) -> Engine:
+        if self._engine is None:
+            raise UserError("No episode was begun: call env.reset() first.")
+        return self._engine
 
     def holds(self, name: str) -> bool:
         """Whether a sticky command is on."""
@@ -145,18 +145,15 @@ class Match:
 
     def save(self) -> dict[str, Any]:
         """Return the whole state as JSON-able data, signed by a hash."""
-        assert_begun(self._engine)
         state = {
             "scenario": self.scenario.to_dict(),
             "seed": self.seed,
-            "engine": base64.b64encode(zlib.compress(self._engine.save(), 1)).decode("ascii"),  # type: ignore[union-attr]
+            "engine": base64.b64encode(zlib.compress(self._running.save(), 1)).decode("ascii"),
             "mark": engine_mark(),
             "ending": self.ending,
             "watch": dict(self._watch),
-            "meter": self.meter.to_dict(),
-            "decisions": self.decisions.to_dict(),
-            "score": self.score,
-            "frames": self.frames_played,
+            "meter": asdict(self.meter),
+            "decisions": asdict(self.decisions),
         }
         return state | {"hash": _hash(state)}
 
@@ -169,17 +166,16 @@ class Match:
         """
         data = check_state(state)
         scenario = Scenario.from_dict(state["scenario"])
-        meter, decisions = RewardMeter.from_dict(state["meter"]), DecisionMaker.from_dict(state["decisions"])
+        meter, decisions = RewardMeter(**state["meter"]), DecisionMaker(**state["decisions"])
         self.begin(scenario, state["seed"])
-        self.now = self._engine.restore(data)  # type: ignore[union-attr]
+        self.now = self._running.restore(data)
         self.meter, self.decisions = meter, decisions
         self._watch = dict(state["watch"])
-        self.ending, self.score, self.frames_played = state["ending"], state["score"], state["frames"]
+        self.ending = state["ending"]
 
     def engine_state(self) -> bytes:
         """Return the engine's own state, for the camera."""
-        assert_begun(self._engine)
-        return self._engine.save()  # type: ignore[union-attr]
+        return self._running.save()
 
     def _take_ball(self) -> None:
         """Run to the right until our player has the ball at his feet: at most half a second in the shipped situations.
@@ -187,19 +183,17 @@ class Match:
         At first nobody has it, and the agent is given just any player until somebody does; published programs begin
         there, and with a frame or two of standing still the ball may never be taken up.
         """
-        assert_begun(self._engine)
         for _ in range(SETTLE_FRAMES):
             if self.now.owner != -1 or self.now.mode != 0:
                 break
-            self.now = self._engine.advance(ENGINE_CODES["right"])  # type: ignore[union-attr]
+            self.now = self._running.advance(ENGINE_CODES["right"])
             find_end(self.now, self.scenario, self._watch)
         if self.release_direction:
-            self._engine.press(ENGINE_CODES["release_direction"])  # type: ignore[union-attr]
+            self._running.press(ENGINE_CODES["release_direction"])
 
     def _frame(self, action: str) -> float:
         goals = self.now.score
-        assert_begun(self._engine)
-        self.now = self._engine.advance(engine_code(action, self.action_mix_up))  # type: ignore[union-attr]
+        self.now = self._running.advance(engine_code(action, self.action_mix_up))
         reward, stolen = self.meter.pay(self.now, action)
         self.ending = find_end(self.now, self.scenario, self._watch, stolen)
         if self.reward == "scoring":
@@ -228,16 +222,6 @@ def find_end(now: Snapshot, rules: Scenario, watch: dict[str, int], stolen: bool
     if stolen or (rules.end_on_possession_change and changed):
         return "ball lost"
     return "time" if now.frame >= rules.duration else ""
-
-
-def assert_begun(engine: Engine | None) -> None:
-    """Check that an episode was begun.
-
-    Raises:
-        UserError: none was.
-    """
-    if engine is None:
-        raise UserError("No episode was begun: call env.reset() first.")
 
 
 def check_state(state: Any) -> bytes:

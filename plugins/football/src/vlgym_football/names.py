@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-CATEGORIES = {"P": "personal", "T": "teamwork", "R": "real"}
-"""Letter in a name -> kind of situation: no good passing lane; open passing lanes; a situation of real matches."""
-
-REGIONS = (
-    "left top", "centre top", "right top", "left middle", "centre", "right middle", "left bottom", "centre bottom",
-    "right bottom",
-)  # fmt: skip
-"""Where the ball starts: a 3 x 3 grid of the pitch, row by row; we attack to the right."""
-
 MAGEBENCH = tuple(
-    f"R{region}_{letter}_{number}" for region in range(1, 10) for letter in CATEGORIES for number in range(1, 5)
+    f"R{region}_{letter}_{number}" for region in range(1, 10) for letter in "PTR" for number in range(1, 5)
 )
-"""The 108 names of MageBench."""
+"""The 108 names of MageBench: region (a 3 x 3 grid of the pitch, row by row), category (personal, teamwork, real),
+number."""
 
 MAGEBENCH_MINI = (
     "R1_P_2", "R1_R_4", "R2_T_2", "R2_R_1", "R3_P_3", "R3_R_2", "R3_T_2", "R4_P_3", "R4_R_2", "R4_T_2",

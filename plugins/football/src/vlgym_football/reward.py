@@ -19,13 +19,10 @@ nobody has the ball.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-
-from vlgym.errors import UserError
 
 from .actions import PASSES, SHOT
 from .engine import Snapshot
@@ -102,28 +99,6 @@ class RewardMeter:
         for name, value in parts.items():
             self.totals[name] += SCALE * value
         return SCALE * sum(parts.values()), stolen
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> RewardMeter:
-        """Restore what `to_dict` returned.
-
-        Raises:
-            UserError: the data are not a meter's.
-        """
-        try:
-            meter = cls(**data)
-            sound = set(meter.totals) == set(COMPONENTS) and all(
-                isinstance(v, (int, float)) for v in meter.totals.values()
-            )
-        except (TypeError, AttributeError):
-            sound = False
-        if not sound:
-            raise UserError("The saved state's reward memory is malformed; take a state from get_state().")
-        return meter
 
 
 def count_passed(now: Snapshot) -> int:
