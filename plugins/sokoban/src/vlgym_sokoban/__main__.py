@@ -14,7 +14,7 @@ from vlgym.errors import UserError
 from vlgym.seeding import SPLITS, episode_seed
 
 from .generator import LevelGenerator, RoomSize
-from .groups import GROUPS, LONGEST_SOLUTION, get_group
+from .groups import GROUPS, get_group
 from .xsb import write_levels
 
 
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     try:
         group = get_group(chosen.group)
-        size = RoomSize(group.rows, group.columns, group.boxes, group.gen_steps, max_solution=LONGEST_SOLUTION)
+        size = RoomSize(group.rows, group.columns, group.boxes, group.gen_steps)
         generator = LevelGenerator(size)
         levels = []
         for index in range(chosen.count):

@@ -9,22 +9,17 @@ from __future__ import annotations
 
 import heapq
 
-from .deadlocks import DEAD, Warehouse, to_mask
+from .deadlocks import DEAD, Warehouse, to_cells, to_mask
 
 MAX_NODES = 20_000
+"""Positions seen for one question before it stays open."""
 
 
 class Feasibility:
-    """Answers for one room, remembered for the whole episode.
+    """Answers for one room, remembered for the whole episode."""
 
-    Args:
-        warehouse: the room.
-        max_nodes: positions expanded for one question before it stays open.
-    """
-
-    def __init__(self, warehouse: Warehouse, max_nodes: int = MAX_NODES) -> None:
+    def __init__(self, warehouse: Warehouse) -> None:
         self.house = warehouse
-        self.max_nodes = max_nodes
         self._answers: dict[tuple[int, int], bool] = {}
 
     def is_solvable(self, player: int, boxes: tuple[int, ...]) -> bool | None:
@@ -49,7 +44,7 @@ class Feasibility:
             if boxes_now == house.targets or self._answers.get(node):
                 self._mark(node, came)
                 return True
-            if len(seen) > self.max_nodes:
+            if len(seen) > MAX_NODES:
                 return None
             free = house.floor & ~boxes_now
             for step in (-columns, columns, -1, 1):
@@ -83,9 +78,4 @@ def _pushable(boxes: int, region: int, enter: int, step: int) -> list[int]:
         mask = boxes & (region << step) & (enter >> step)
     else:
         mask = boxes & (region >> -step) & (enter << -step)
-    cells = []
-    while mask:
-        lowest = mask & -mask
-        cells.append(lowest.bit_length() - 1)
-        mask ^= lowest
-    return cells
+    return to_cells(mask)

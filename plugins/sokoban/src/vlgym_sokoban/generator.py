@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from vlgym.errors import UserError
 
+from .groups import LONGEST_SOLUTION
 from .level import Level
 from .package import load_generator, seed_generator
 from .reverse_play import reverse_play
@@ -55,7 +56,7 @@ class RoomSize:
     boxes: int
     gen_steps: int
     min_solution: int = 1
-    max_solution: int = 50
+    max_solution: int = LONGEST_SOLUTION
 
 
 class LevelGenerator:

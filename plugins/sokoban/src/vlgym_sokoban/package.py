@@ -54,15 +54,10 @@ def find_file(path: str) -> Path:
 
 
 def load_generator() -> ModuleType:
-    """Return a fresh private copy of the package's `room_utils` module; call `seed_generator` before using it.
-
-    Raises:
-        UserError: see `find_file`.
-    """
-    location = find_file("envs/room_utils.py")
-    spec = importlib.util.spec_from_file_location("_vlgym_sokoban_room_utils", location)
-    if spec is None or spec.loader is None:
-        raise UserError(f"{location} cannot be loaded. Install gym-sokoban again: {_MEND}")
+    """Return a fresh private copy of the package's `room_utils` module; call `seed_generator` before using it."""
+    spec = importlib.util.spec_from_file_location("_vlgym_sokoban_room_utils", find_file("envs/room_utils.py"))
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -93,9 +88,6 @@ def load_tiles(pixels: int) -> NDArray[np.uint8]:
     """Return the sprites by cell code, `pixels` a side: `[7, pixels, pixels, 3] uint8`, read-only.
 
     Whole multiples of 16 pixels repeat pixels exactly; other sizes are resampled (Lanczos).
-
-    Raises:
-        UserError: see `find_file`.
     """
     method = Image.Resampling.NEAREST if pixels % SPRITE_PIXELS == 0 else Image.Resampling.LANCZOS
     tiles = []

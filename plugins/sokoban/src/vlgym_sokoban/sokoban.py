@@ -20,7 +20,7 @@ from .guide import Guide
 from .level import DIRECTIONS, LETTERS, Level
 from .painter import CELL_PIXELS, Painter
 from .score import score_of, to_tenths, upper_tenths
-from .source import LevelSource, SourceConfig
+from .source import LevelSource
 
 ONLINE_TURNS = 50
 """MageBench's limit on replies of the Online planner."""
@@ -143,9 +143,8 @@ class Sokoban(VLEnv):
             kwargs["parser"] = HeadingPlanParser() if kwargs.get("planner") == "global" else HeadingParser()
         if max_steps is not None and max_steps < 1:
             raise UserError(f"max_steps={max_steps!r} must be >= 1.")
-        self._source = LevelSource(
-            SourceConfig(group, level, level_file, rows, columns, boxes, gen_steps, min_solution, max_solution)
-        )
+        sizes = {"rows": rows, "columns": columns, "boxes": boxes, "gen_steps": gen_steps}
+        self._source = LevelSource(group, level, level_file, sizes, min_solution, max_solution)
         self.max_steps = max_steps or self._source.max_steps
         self.rows, self.columns, self.boxes = self._source.rows, self._source.columns, self._source.boxes
         self.gen_steps = self._source.gen_steps

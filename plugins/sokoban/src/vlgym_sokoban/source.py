@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from vlgym.errors import UserError
 
 from .generator import LevelGenerator, RoomSize
-from .groups import LONGEST_SOLUTION, get_group, load_group
+from .groups import get_group, load_group
 from .level import Level
 from .solver import SOLVED, UNSOLVABLE, solve
 from .xsb import read_levels
@@ -26,23 +26,8 @@ SIZE_LIMITS = {"rows": (5, 20), "columns": (5, 20), "boxes": (1, 6), "gen_steps"
 LONGEST_ALLOWED = 300
 
 
-@dataclass(frozen=True)
-class SourceConfig:
-    """What `Sokoban` was asked for; see there."""
-
-    group: str = "small-v0"
-    level: int | str | None = None
-    level_file: str | None = None
-    rows: int | None = None
-    columns: int | None = None
-    boxes: int | None = None
-    gen_steps: int | None = None
-    min_solution: int = 1
-    max_solution: int = LONGEST_SOLUTION
-
-
 class LevelSource:
-    """Gives the level of each episode.
+    """Gives the level of each episode. The arguments are `Sokoban`'s, `sizes` those named in `SIZE_LIMITS`.
 
     Attributes:
         rows: height of the largest room, in cells.
@@ -55,19 +40,27 @@ class LevelSource:
         UserError: the arguments contradict each other or are out of range, or the level file is bad.
     """
 
-    def __init__(self, config: SourceConfig) -> None:
-        self._config = config
-        group = get_group(config.group)
+    def __init__(
+        self,
+        name: str,
+        level: int | str | None,
+        level_file: str | None,
+        sizes: dict[str, int | None],
+        min_solution: int,
+        max_solution: int,
+    ) -> None:
+        group = get_group(name)
+        self._group, self._level, self._file = name, level, level_file
         self.max_steps = group.max_steps
-        own = {name: getattr(config, name) for name in SIZE_LIMITS if getattr(config, name) is not None}
-        self._check_sizes(own)
+        own = {key: value for key, value in sizes.items() if value is not None}
+        _check_sizes(own, min_solution, max_solution)
         self._levels: Sequence[Level] = ()
         self._generator: LevelGenerator | None = None
         self.gen_steps: int | None = None
-        if config.level_file is not None:
-            self._levels = _read_file(config.level_file)
-        elif config.level is not None:
-            self._levels = load_group(config.group)
+        if level_file is not None:
+            self._levels = _read_file(level_file)
+        elif level is not None:
+            self._levels = load_group(name)
         if self._levels:
             if own:
                 raise UserError(
@@ -76,8 +69,8 @@ class LevelSource:
             self.rows = max(level.rows for level in self._levels)
             self.columns = max(level.columns for level in self._levels)
             self.boxes = max(len(level.boxes) for level in self._levels)
-            if config.level not in (None, ANY):
-                self.pick(config.level)
+            if level not in (None, ANY):
+                self.pick(level)
         else:
             self.rows, self.columns = own.get("rows", group.rows), own.get("columns", group.columns)
             self.boxes = own.get("boxes", group.boxes)
@@ -85,7 +78,7 @@ class LevelSource:
             # The package's default walk for rooms without a group of their own.
             walk = int(1.7 * (self.rows + self.columns)) if resized else group.gen_steps
             self.gen_steps = steps = own.get("gen_steps", walk)
-            size = RoomSize(self.rows, self.columns, self.boxes, steps, config.min_solution, config.max_solution)
+            size = RoomSize(self.rows, self.columns, self.boxes, steps, min_solution, max_solution)
             self._generator = LevelGenerator(size)
 
     def next_level(self, rng: np.random.Generator, split: str) -> Level:
@@ -100,9 +93,9 @@ class LevelSource:
         """
         if self._generator is not None:
             return self._generator.draw(rng, split)
-        if self._config.level in (None, ANY):
+        if self._level in (None, ANY):
             return _with_solution(self._levels[int(rng.integers(len(self._levels)))])
-        return self.pick(self._config.level)
+        return self.pick(self._level)
 
     def pick(self, number: Any) -> Level:
         """Return a shipped level of the group, or one of the file, by its number, with a solution.
@@ -110,26 +103,26 @@ class LevelSource:
         Raises:
             UserError: it does not exist, or cannot be solved.
         """
-        levels = self._levels or load_group(self._config.group)
+        levels = self._levels or load_group(self._group)
         if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or not 0 <= number < len(levels):
-            place = self._config.level_file or f"group {self._config.group}"
+            place = self._file or f"group {self._group}"
             raise UserError(
                 f"level={number!r} does not exist: {place} has levels 0 to {len(levels) - 1}; "
                 f"{ANY!r} lets the seed choose."
             )
         return _with_solution(levels[int(number)])
 
-    def _check_sizes(self, own: dict[str, int]) -> None:
-        for name, value in own.items():
-            low, high = SIZE_LIMITS[name]
-            if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-                raise UserError(f"{name}={value!r} must be an integer from {low} to {high}.")
-        low, high = self._config.min_solution, self._config.max_solution
-        if not (isinstance(low, int) and isinstance(high, int) and 1 <= low <= high <= LONGEST_ALLOWED):
-            raise UserError(
-                f"min_solution={low!r} and max_solution={high!r} must be integers with "
-                f"1 <= min_solution <= max_solution <= {LONGEST_ALLOWED}."
-            )
+
+def _check_sizes(own: dict[str, int], low: int, high: int) -> None:
+    for name, value in own.items():
+        least, most = SIZE_LIMITS[name]
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise UserError(f"{name}={value!r} must be an integer from {least} to {most}.")
+    if not (isinstance(low, int) and isinstance(high, int) and 1 <= low <= high <= LONGEST_ALLOWED):
+        raise UserError(
+            f"min_solution={low!r} and max_solution={high!r} must be integers with "
+            f"1 <= min_solution <= max_solution <= {LONGEST_ALLOWED}."
+        )
 
 
 def _read_file(path: str) -> list[Level]:
