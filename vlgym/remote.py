@@ -10,12 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
-import numpy as np
-from gymnasium import spaces
 
 from .errors import UserError
 from .parsers import get_parser
-from .spaces import MessageSpace, ReplySpace
+from .spaces import ReplySpace
 from .spec import EnvSpec
 from .types import Parser
 
@@ -32,6 +30,9 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
         caller: carries the requests; a `vlgym.env_groups.workers.WorkerGroup`.
         env_id: id of the environment.
         arguments: of its constructor.
+
+    Attributes:
+        system_text: what a system message says of this episode's instructions (see `Game.system_text`).
     """
 
     def __init__(self, caller: Any, env_id: str, arguments: Mapping[str, Any]) -> None:
@@ -41,7 +42,7 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
         self._spec: EnvSpec | None = None
         self._space: ReplySpace | None = None
         self._legal: tuple[str, ...] = ()
-        self._system = ""
+        self.system_text = ""
         self._closed = False
         self._number = caller.open()
         self._made = caller.post(self._number, "make", id=env_id, arguments=dict(arguments))
@@ -50,7 +51,7 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What its worker says of it once it is made: card, parser, sizes and limits."""
+        """What its worker says of it once it is made: its card and its parser."""
         if self._facts is None:
             self._facts = self._caller.wait(self._made)
         return self._facts
@@ -78,27 +79,6 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
             self._space = ReplySpace(_rebuild(self.env_id, self.facts["parser"]))
         self._space.legal = self._legal
         return self._space
-
-    @property
-    def observation_space(self) -> spaces.Dict:  # type: ignore[override]
-        """As the environment's own."""
-        height, width = self.facts["image_size"]
-        return spaces.Dict({"image": spaces.Box(0, 255, (height, width, 3), np.uint8), "text": MessageSpace()})
-
-    @property
-    def planner(self) -> str:
-        """`online` or `global`."""
-        return str(self.facts["planner"])
-
-    @property
-    def max_turns(self) -> int:
-        """Actions until truncation."""
-        return int(self.facts["max_turns"])
-
-    @property
-    def system_text(self) -> str:
-        """What a system message says of this episode's instructions (see `Game.system_text`)."""
-        return self._system
 
     def legal_actions(self) -> list[str]:
         """Legal actions of the last observation."""
@@ -162,7 +142,7 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
         """Wait for the answer to what was sent, or send it now."""
         ticket, self._sent = self._send(key, **said), None
         answer = self._caller.wait(ticket)
-        self._legal, self._system = tuple(answer["info"]["vlgym"]["legal_actions"]), answer["system"]
+        self._legal, self.system_text = tuple(answer["info"]["vlgym"]["legal_actions"]), answer["system"]
         return answer
 
     def _ask(self, do: str, **said: Any) -> Any:

@@ -30,7 +30,7 @@ def test_a_run_with_killed_workers_ends_as_the_undisturbed_one(tmp_path, monkeyp
     def kill(group: Any) -> None:
         longest = max(group._places.values(), key=lambda place: len(place.steps))
         played.append(len(longest.steps))
-        os.kill(longest.worker.pid, signal.SIGKILL)
+        os.kill(longest.worker.link.pid, signal.SIGKILL)
 
     def waiting(self: WorkerGroup, ticket: Any) -> Any:
         waits[0] += 1

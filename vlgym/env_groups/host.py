@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -58,8 +57,7 @@ class Host:
                 "name": parser.name, "version": parser.version, "format": parser.describe(),
                 "place": f"{kind.__module__}:{kind.__qualname__}",
             },
-            "image_size": env.image_size, "planner": env.planner, "max_turns": env.max_turns,
-            "vlgym": own_version(), "pid": os.getpid(),
+            "vlgym": own_version(),
         }  # fmt: skip
 
     def _do_reset(self, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,7 +35,8 @@ class ProcessLink:
                 [*command, str(theirs.fileno())], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL, process_group=0,
             )  # fmt: skip
-        self.name = f"worker {index} (process {self._process.pid})"
+        self.pid = self._process.pid
+        self.name = f"worker {index} (process {self.pid})"
 
     def send(self, frame: bytes) -> None:
         """See `Link`."""
@@ -66,7 +67,7 @@ class ProcessLink:
                 self._process.wait(timeout=_LEAVES_S)
         self._socket.close()
         with suppress(OSError):
-            os.killpg(self._process.pid, signal.SIGKILL)  # with what it started
+            os.killpg(self.pid, signal.SIGKILL)  # with what it started
         self._process.wait()
 
     def _explain_end(self) -> str:

@@ -107,7 +107,6 @@ class _Worker:
 
     index: int
     link: Link
-    pid: int | None = None
     heard: bool = False
     waiting: deque[Ticket] = field(default_factory=deque)
     places: list[_Place] = field(default_factory=list)
@@ -143,11 +142,6 @@ class WorkerGroup:
     def make(self, env_id: str, **arguments: Any) -> Any:
         """Make a `RemoteEnv` in a worker; it is there when it is first used."""
         return RemoteEnv(self, env_id, arguments)
-
-    @property
-    def pids(self) -> list[int]:
-        """Processes of the workers that hold an environment, each on its own machine."""
-        return [worker.pid for worker in self._workers if worker.pid is not None]
 
     def close(self) -> None:
         """Close all environments and end all workers."""
@@ -224,8 +218,6 @@ class WorkerGroup:
         worker.heard = True
         if not isinstance(answer, dict) or (answer.get("n"), answer.get("env")) != (said["n"], said["env"]):
             raise LostError("it answered another request than it was asked")
-        if said["do"] == "make" and "value" in answer:
-            worker.pid = answer["value"]["pid"]
         return answer
 
     def _settle(self, worker: _Worker, answer: dict[str, Any]) -> None:
@@ -269,7 +261,7 @@ class WorkerGroup:
                 "they stood."
             )
             try:
-                worker.link, worker.pid, worker.heard = self._start(worker.index), None, False
+                worker.link, worker.heard = self._start(worker.index), False
                 self._restore(worker)
                 return
             except LostError as loss:
