@@ -32,12 +32,7 @@ _FONT_FILE = "DejaVuSans-Bold-subset.ttf"
 
 
 class Canvas:
-    """A picture in the making, addressed in layout units.
-
-    Args:
-        size: height and width of the finished image in pixels.
-        colour: background, RGB.
-    """
+    """A picture in the making, addressed in layout units."""
 
     def __init__(self, size: tuple[int, int], colour: tuple[int, int, int]) -> None:
         self.size = size
@@ -131,15 +126,7 @@ def card_sprite(card: Card | None, width: int, height: int) -> tuple[Image.Image
 
 
 def fan(count: int, x: float, width: float, card_width: float, gap: float) -> list[float]:
-    """Left edges of `count` cards in a row: side by side while there is room, then overlapping evenly.
-
-    Args:
-        count: number of cards.
-        x: left edge of the row.
-        width: room for the whole row.
-        card_width: width of one card.
-        gap: space between two cards that do not overlap.
-    """
+    """Left edges of `count` cards in a row: side by side while there is room, then overlapping evenly."""
     if count < 2:
         return [x] * count
     step = min(card_width + gap, (width - card_width) / (count - 1))

@@ -158,7 +158,6 @@ class Blackjack(VLEnv):
 
     @property
     def player_hand(self) -> Hand:
-        """What the player holds."""
         return hand_of(card.value() for card in self.player)
 
     @property

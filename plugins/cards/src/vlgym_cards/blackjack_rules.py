@@ -33,7 +33,6 @@ class Hand(NamedTuple):
 
     @property
     def bust(self) -> bool:
-        """Whether the total exceeds 21."""
         return self.total > 21
 
     def add(self, value: int) -> Hand:

@@ -18,12 +18,7 @@ _SYMBOLS = {1: "A", 10: "10", 11: "J", 12: "Q", 13: "K"}
 
 @dataclass(frozen=True)
 class Card:
-    """One card.
-
-    Attributes:
-        rank: 1 (ace) to 13 (king).
-        suit: one of `SUITS`.
-    """
+    """One card: rank 1 (ace) to 13 (king), suit one of `SUITS`."""
 
     rank: int
     suit: str
@@ -46,7 +41,6 @@ class Card:
 
 
 def draw_suit(rng: np.random.Generator) -> str:
-    """Draw a suit uniformly."""
     return SUITS[int(rng.integers(len(SUITS)))]
 
 

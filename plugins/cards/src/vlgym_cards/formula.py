@@ -35,11 +35,6 @@ class Level:
     pending: str | None = "*"
 
     def take(self, factor: Fraction) -> Level:
-        """Read a factor.
-
-        Raises:
-            FormulaError: an operator was due, or the factor is a zero to divide by.
-        """
         if self.pending is None:
             raise FormulaError("an operator is missing between two numbers or brackets")
         if self.pending == "*":
@@ -49,11 +44,6 @@ class Level:
         return Level(self.total, self.term / factor, None)
 
     def operate(self, operator: str) -> Level:
-        """Read `+`, `-`, `*` or `/`.
-
-        Raises:
-            FormulaError: a number was due.
-        """
         if self.pending is not None:
             raise FormulaError(f"{operator!r} stands where a number must stand")
         if operator in "*/":
@@ -62,11 +52,7 @@ class Level:
 
     @property
     def value(self) -> Fraction:
-        """The value of the sum as it stands.
-
-        Raises:
-            FormulaError: a number was due.
-        """
+        """The value of the sum as it stands."""
         if self.pending is not None:
             raise FormulaError("it stops where a number must stand")
         return self.total + self.term
@@ -79,11 +65,6 @@ class Partial:
     levels: tuple[Level, ...] = (Level(),)
 
     def push(self, token: str) -> Partial:
-        """Read one more token.
-
-        Raises:
-            FormulaError: no formula begins like this.
-        """
         *outer, inner = self.levels
         if token == "(":
             if inner.pending is None:
@@ -101,11 +82,6 @@ class Partial:
 
 
 def read(tokens: Iterable[str]) -> Partial:
-    """Read the beginning of a formula.
-
-    Raises:
-        FormulaError: no formula begins like this.
-    """
     partial = Partial()
     for token in tokens:
         partial = partial.push(token)
@@ -113,11 +89,7 @@ def read(tokens: Iterable[str]) -> Partial:
 
 
 def evaluate(tokens: Sequence[str]) -> Fraction:
-    """Return the exact value of a whole formula.
-
-    Raises:
-        FormulaError: the tokens are not a formula of the grammar, or it divides by zero.
-    """
+    """Return the exact value of a whole formula."""
     levels = read(tokens).levels
     if len(levels) > 1:
         raise FormulaError("a bracket is not closed")

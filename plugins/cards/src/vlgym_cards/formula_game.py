@@ -87,11 +87,9 @@ class FormulaGame(VLEnv):
         raise TypeError(f"{type(self).__name__} must define deal()")
 
     def lay(self, canvas: Canvas) -> None:
-        """Draw the cards."""
         raise TypeError(f"{type(self).__name__} must define lay()")
 
     def write(self, canvas: Canvas) -> None:
-        """Draw the formula."""
         raise TypeError(f"{type(self).__name__} must define write()")
 
     # ---- VLEnv -----------------------------------------------------------------------------------------------------
@@ -223,11 +221,7 @@ class FormulaGame(VLEnv):
 
 
 def read_cards(given: Any, count: int | None = None) -> tuple[Card, ...]:
-    """Read cards named suit first, such as `["H5", "S10", "DK"]`.
-
-    Raises:
-        UserError: not a list of card names, or not `count` of them.
-    """
+    """Read cards named suit first, such as `["H5", "S10", "DK"]`."""
     symbols = {Card(rank, "C").symbol: rank for rank in range(1, 14)}
     if not isinstance(given, (list, tuple)) or (count is not None and len(given) != count):
         raise UserError(f"Cards must be a list of {count or 'some'} names such as 'H5', 'S10' or 'DK'; got {given!r}.")

@@ -198,5 +198,4 @@ _OLD = tuple(
 
 @hookimpl
 def vlgym_envs() -> list[EnvSpec]:
-    """Return the family's specs."""
     return [*_OLD, BLACKJACK, NUMBER_LINE_1, EZ_POINTS_1, POINTS_24_1]

@@ -30,9 +30,6 @@ Number = int | float | complex
 def evaluate_published(expression: str) -> Number:
     """Return the value of an expression in the published language.
 
-    Args:
-        expression: the formula's tokens, joined; blanks stand for refused tokens.
-
     Raises:
         FormulaError: malformed (a syntax or type error in Python), division by zero, overflow, or a power
             that is too large.

@@ -63,7 +63,6 @@ class ProjectionParser:
         return json.dumps({**plain, "action": actions[-1] if actions else ""})
 
     def describe(self) -> str:
-        """The reply format in words."""
         shown = "".join(f'"{key}": {value}, ' for key, value in self.keys.items())
         return (
             f'Answer with a JSON object like {{{shown}"action": "ACTION"}}, where ACTION is one of the legal actions.'
@@ -97,11 +96,7 @@ def apply_compat(compat: str | None, arguments: dict[str, Any], parser: str = PA
     """Return the base class's arguments with the published parser and fallback filled in where `compat`
     asks for them.
 
-    What the caller gave explicitly stays.
-
-    Raises:
-        UserError: unknown `compat`.
-    """
+    What the caller gave explicitly stays."""
     if check_choice("compat", compat, COMPAT) is None:
         return arguments
     published = {"parser": parser, "invalid_action": "random"}

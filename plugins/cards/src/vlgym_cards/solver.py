@@ -29,12 +29,7 @@ UNLIMITED = 1_000_000
 
 @dataclass(frozen=True)
 class Rules:
-    """Which tokens the game offers.
-
-    Attributes:
-        operators: some of `+-*/`.
-        brackets: whether there are `(` and `)`.
-    """
+    """Which tokens the game offers."""
 
     operators: str = "+-*/"
     brackets: bool = True
@@ -102,7 +97,6 @@ def complete(
 
 
 def is_solvable(numbers: Sequence[int], target: int, rules: Rules = ALL) -> bool:
-    """Whether some formula uses each number once and is worth `target`."""
     return _is_solvable(tuple(sorted(numbers)), target, rules)
 
 

@@ -73,11 +73,6 @@ MEANINGS: dict[str, str] = {
 
 
 def get_action_set(name: str) -> tuple[str, ...]:
-    """Return the words of an action set.
-
-    Raises:
-        UserError: there is no such set.
-    """
     return ACTION_SETS[check_choice("action_set", name, ACTION_SETS)]
 
 

@@ -70,11 +70,7 @@ def find_engine() -> str | None:
 
 
 def require_engine() -> None:
-    """Check that the engine is installed, without importing it.
-
-    Raises:
-        MissingSystemPartError: it is not; the message names the command that builds it.
-    """
+    """Check that the engine is installed, without importing it."""
     if find_engine() is None:
         raise MissingSystemPartError(
             f"The football engine (gfootball {ENGINE_VERSION}) is not installed in this Python. Build and install "
@@ -106,12 +102,7 @@ def kept_wheel() -> Path:
 
 
 def ensure_engine(*, rebuild: bool = False) -> str:
-    """Install the engine: nothing to do, or from the kept wheel, or after building it. Returns a line that says which.
-
-    Raises:
-        MissingSystemPartError: Debian packages are missing; the message names them.
-        UserError: building or installing failed; the message says where.
-    """
+    """Install the engine where it is not, from the kept wheel or after building it. Return a line that says which."""
     if not rebuild and find_engine() == f"{ENGINE_VERSION}+{LOCAL_LABEL}" and imports():
         return f"football engine {ENGINE_VERSION}: installed"
     wheel = kept_wheel()
@@ -127,7 +118,6 @@ def ensure_engine(*, rebuild: bool = False) -> str:
 
 
 def imports() -> bool:
-    """Whether the engine can be imported, tried in another process."""
     done = subprocess.run(
         [sys.executable, "-c", "import gfootball_engine"], capture_output=True, timeout=120, check=False
     )
@@ -135,12 +125,7 @@ def imports() -> bool:
 
 
 def build_wheel(target: Path) -> None:
-    """Compile the released source and keep the wheel at `target`.
-
-    Raises:
-        MissingSystemPartError: Debian packages are missing.
-        UserError: a step failed; its output is kept beside `target`.
-    """
+    """Compile the released source and keep the wheel at `target`."""
     missing = find_missing_packages()
     if missing:
         raise MissingSystemPartError(
@@ -178,11 +163,6 @@ def build_wheel(target: Path) -> None:
 
 
 def install_wheel(wheel: Path) -> None:
-    """Install the kept wheel into this Python.
-
-    Raises:
-        UserError: pip is missing or failed.
-    """
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     command = [*pip, "install", "--no-deps", "--force-reinstall", str(wheel)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -32,11 +32,7 @@ _renderers: dict[int, _Renderer] = {}
 
 
 def require_camera() -> None:
-    """Check once in this process, by trying in another one, that the camera works.
-
-    Raises:
-        MissingSystemPartError: it does not; the message names the packages.
-    """
+    """Check once in this process, by trying in another one, that the camera works."""
     finding = probe_camera()
     if finding:
         raise MissingSystemPartError(
@@ -104,7 +100,6 @@ class _Renderer:
         self._shown: tuple[Scenario, int] | None = None
 
     def draw(self, scenario: Scenario, seed: int, state: bytes) -> NDArray[np.uint8]:
-        """Show a state and return the frame."""
         self._game.reset(make_config(scenario, seed), False)
         self._game.set_state(state)
         # The first frame after a reset has the camera in a wrong place.

@@ -33,13 +33,7 @@ Frames = Generator[str, Snapshot, None]
 
 @dataclass
 class DecisionMaker:
-    """Turns replies into frames.
-
-    Attributes:
-        previous_action: the last reply's action, none at first.
-        direction: the last direction, `right` at first.
-        started: whether the first reply has been played.
-    """
+    """Turns replies into frames. `started` tells whether the first reply has been played."""
 
     previous_action: str = ""
     direction: str = "right"

@@ -157,12 +157,7 @@ class Engine:
 
 
 def load_library() -> Any:
-    """Import the engine.
-
-    Raises:
-        MissingSystemPartError: it is not installed.
-        UserError: it is installed, but does not load.
-    """
+    """Import the engine."""
     require_engine()
     try:
         return importlib.import_module("gfootball_engine")
@@ -220,7 +215,6 @@ def make_config(scenario: Scenario, seed: int, agents: int = 1) -> Any:
 
 
 def read_snapshot(info: Any) -> Snapshot:
-    """Turn the engine's info into arrays."""
     ball, pace = info.ball_position, info.ball_direction
     left, left_velocity, left_active = _read_team(info.left_team)
     right, right_velocity, right_active = _read_team(info.right_team)

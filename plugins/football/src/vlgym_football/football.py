@@ -253,11 +253,7 @@ class Football(VLEnv):
         return {"match": self.match.save(), "plan": plan, "reply_frames": self._reply_frames}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Restore what `save` returned.
-
-        Raises:
-            UserError: the state is damaged, or from another build of the engine.
-        """
+        """Restore what `save` returned."""
         if not isinstance(state, dict) or set(state) != {"match", "plan", "reply_frames"}:
             raise UserError("This is not a saved state of football; take one from get_state().")
         self.match.load(state["match"])
@@ -278,7 +274,6 @@ class Football(VLEnv):
         return (get_scenario(str(scenario)).name,)
 
     def _held(self) -> list[str]:
-        """Return the sticky commands that are on: the running direction, sprint, dribble."""
         return [name for name in (*DIRECTIONS, *STICKY) if self.match.holds(name)]
 
     def _find(self, name: str) -> Scenario:

@@ -48,21 +48,11 @@ class Foresight:
 
     @property
     def kept(self) -> bool:
-        """Whether we would still have the ball."""
         return not self.ending and self.now.owner_team == 0
 
 
 class Match:
-    """A scenario being played.
-
-    Args:
-        start: `with_ball`, our player takes up the ball before the first reply; or `published`, the model begins at
-            the engine's first frame, when nobody has it.
-        release_direction: with `with_ball`, whether the run that takes the ball is over then; else `right` stays on.
-        action_mix_up: whether actions are executed as MageBench's program would with a development version.
-        decision_points: whether one reply plays until the next decision point, or one frame only.
-        reward: `magebench`, or `scoring`: +1 for a goal, -1 for one against.
-    """
+    """A scenario being played."""
 
     def __init__(
         self,
@@ -98,7 +88,6 @@ class Match:
         self.decisions = DecisionMaker()
 
     def play(self, action: str) -> Played:
-        """Play one reply's frames."""
         frames = self.decisions.frames(action, self.now)
         wanted, total, count = next(frames), 0.0, 0
         while True:
@@ -134,11 +123,9 @@ class Match:
         return self._engine
 
     def holds(self, name: str) -> bool:
-        """Whether a sticky command is on."""
         return self._engine is not None and self._engine.holds(name)
 
     def close(self) -> None:
-        """Give the engine back."""
         if self._engine is not None:
             self._engine.close()
             self._engine = None
@@ -174,7 +161,6 @@ class Match:
         self.ending = state["ending"]
 
     def engine_state(self) -> bytes:
-        """Return the engine's own state, for the camera."""
         return self._running.save()
 
     def _take_ball(self) -> None:

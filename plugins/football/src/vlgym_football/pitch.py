@@ -33,12 +33,7 @@ _ROOM = 3.0
 
 @functools.lru_cache(maxsize=8)
 class PitchPainter:
-    """Draws snapshots at one image size; painters are shared and hold nothing but pictures made once.
-
-    Args:
-        height: of the image, pixels.
-        width: of the image, pixels.
-    """
+    """Draws snapshots at one image size; painters are shared and hold nothing but pictures made once."""
 
     def __init__(self, height: int, width: int) -> None:
         self.size = (width, height)

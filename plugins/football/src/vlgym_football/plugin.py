@@ -92,7 +92,6 @@ FOOTBALL_TEAM = EnvSpec(
 
 @hookimpl
 def vlgym_envs() -> list[EnvSpec]:
-    """Return the family's specs."""
     return [replace(FOOTBALL, replaced_by=FOOTBALL_1.id), FOOTBALL_1, FOOTBALL_TEAM]
 
 

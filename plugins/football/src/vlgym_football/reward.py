@@ -107,7 +107,6 @@ def count_passed(now: Snapshot) -> int:
 
 
 def rate_pass(now: Snapshot) -> float:
-    """Return `S_pass` at the receiving place."""
     return rate_pass_at(now.ball[:2], now.right)
 
 

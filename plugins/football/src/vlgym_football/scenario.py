@@ -88,11 +88,7 @@ class Scenario:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Scenario:
-        """Build from `to_dict`'s form, with all checks.
-
-        Raises:
-            UserError: the data are not a scenario.
-        """
+        """Build from `to_dict`'s form, with all checks."""
         try:
             text = yaml.safe_dump({"scenarios": {str(data["name"]): {k: v for k, v in data.items() if k != "name"}}})
         except (KeyError, TypeError, yaml.YAMLError) as error:
@@ -126,11 +122,6 @@ def distance(a: Any, b: Any) -> float:
 
 
 def get_scenario(name: str) -> Scenario:
-    """Return a shipped scenario.
-
-    Raises:
-        UserError: there is no such scenario.
-    """
     if name in PACKAGE:
         return read_file(FOLDER / "package.yaml")[name]
     if name in MAGEBENCH:
@@ -145,11 +136,7 @@ def get_scenario(name: str) -> Scenario:
 
 @functools.lru_cache(maxsize=16)
 def read_file(path: Path) -> dict[str, Scenario]:
-    """Return the scenarios of a YAML file by name; shared, so treat as read-only.
-
-    Raises:
-        UserError: the file cannot be read or is malformed; the message names file and line.
-    """
+    """Return the scenarios of a YAML file by name; shared, so treat as read-only."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -158,11 +145,7 @@ def read_file(path: Path) -> dict[str, Scenario]:
 
 
 def parse_scenarios(text: str, source: str) -> dict[str, Scenario]:
-    """Return the scenarios of a YAML text by name, in its order; `source` is named in messages.
-
-    Raises:
-        UserError: the text is malformed; the message names line, finding and fix.
-    """
+    """Return the scenarios of a YAML text by name, in its order; `source` is named in messages."""
     try:
         check_yaml(text, most_characters=500_000)
         root = yaml.compose(text, Loader=_LOADER)

@@ -49,12 +49,7 @@ RUN_SPEED, SPRINT_SPEED, CHASE_SPEED = 5.5, 7.0, 7.5
 
 
 class Tactician:
-    """Decides one action at a time; remembers the last action, and the rest of a play it has begun.
-
-    Attributes:
-        previous: the last action.
-        rest: actions still to come of the play.
-    """
+    """Decides one action at a time; remembers the last action, and the rest of a play it has begun."""
 
     def __init__(self, previous: str = "", rest: Sequence[str] = ()) -> None:
         self.previous = previous
@@ -62,7 +57,6 @@ class Tactician:
         self._offered: list[str] = []
 
     def note(self, action: str) -> None:
-        """Be told what was played; a play goes on only where that was its next action."""
         plan = self._offered or self.rest
         self.rest = plan[1:] if plan and plan[0] == action else []
         self.previous, self._offered = action, []
@@ -117,7 +111,6 @@ class Tactician:
 
 
 def _rate(seen: Foresight) -> float:
-    """Return what a foreseen play is worth: its reward, and the ball's where we keep it."""
     return seen.reward + (KEEPING if seen.kept else 0.0)
 
 
@@ -141,7 +134,6 @@ def find_passes(now: Snapshot, me: Vector, pass_scale: float) -> list[int]:
 
 
 def pass_kind(now: Snapshot, me: Vector, target: int) -> str:
-    """Return the pass for the distance."""
     length = float(np.hypot(*((now.left[target] - me) * METRES)))
     return "short_pass" if length < 22.0 else "long_pass"
 

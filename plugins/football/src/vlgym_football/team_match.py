@@ -18,16 +18,7 @@ MOST_PLAYERS = 4
 
 
 class TeamMatch:
-    """A situation being played. Attackers are numbered from 0 here; the goalkeeper, whom the engine plays, is none.
-
-    Args:
-        frame_skip: frames of a decision (ten are a second).
-
-    Attributes:
-        now: the present frame.
-        scenario: the situation.
-        ending: why it is over (one of `match.ENDS`), or empty.
-    """
+    """A situation being played. Attackers are numbered from 0 here; the goalkeeper, whom the engine plays, is none."""
 
     def __init__(self, frame_skip: int) -> None:
         self.frame_skip = frame_skip
@@ -90,11 +81,9 @@ class TeamMatch:
         return seen
 
     def holds(self, name: str, attacker: int) -> bool:
-        """Whether a sticky command is on for an attacker."""
         return self._engine is not None and self._engine.holds(name, attacker)
 
     def close(self) -> None:
-        """Give the engine back."""
         if self._engine is not None:
             self._engine.close()
             self._engine = None

@@ -44,12 +44,7 @@ LOST, SCORED = -1.0, 2.0
 
 
 class TeamScript:
-    """Decides for all attackers of a match; knows nothing that the match does not hold.
-
-    Args:
-        match: which is being played.
-        passing: whether the player with the ball may pass.
-    """
+    """Decides for all attackers of a match; knows nothing that the match does not hold."""
 
     def __init__(self, match: TeamMatch, passing: bool = True) -> None:
         self.match = match
@@ -167,7 +162,6 @@ def find_mates(now: Snapshot, attacker: int) -> list[int]:
 
 
 def in_range(place: Vector) -> bool:
-    """Whether shots are tried from a place."""
     return float(np.hypot(*((GOAL - place) * METRES))) < SHOT_RANGE
 
 
@@ -177,12 +171,7 @@ def find_fetcher(now: Snapshot) -> int:
 
 
 def rate_place(place: Vector, opponents: Vector) -> float:
-    """Return how good a place is to shoot from, 0 to 1: near the goal, not from the side, with the way free.
-
-    Args:
-        place: `[2]` in pitch coordinates.
-        opponents: `[n, 2]`, the goalkeeper first, who stands in every way.
-    """
+    """Return how good a place is to shoot from, 0 to 1: near the goal, not from the side, with the way free."""
     way = (GOAL - place) * METRES
     far = float(np.hypot(*way))
     angle = abs(float(np.arctan2(way[1], max(way[0], 0.01))))

@@ -98,12 +98,6 @@ class OwnDrawing(MiniWorldEnv):
 def open_world(name: str, image_size: tuple[int, int], *, domain_rand: bool = False, **kwargs: Any) -> Any:
     """Open a MiniWorld environment that draws its own rooms.
 
-    Args:
-        name: class in `miniworld.envs`, for example `OneRoom`.
-        image_size: height and width of the observation in pixels.
-        domain_rand: MiniWorld's randomisation of light, textures, camera and step sizes.
-        **kwargs: further constructor arguments of the class.
-
     Returns:
         A MiniWorld environment that was not reset yet.
 

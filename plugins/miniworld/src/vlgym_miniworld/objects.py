@@ -48,7 +48,6 @@ class PickupObjects(StatefulTask):
         return self.world.num_picked_up / self.world.num_objs
 
     def goal(self) -> Goal | None:
-        """The nearest object that is left."""
         left = [entity for entity in self.world.entities if entity is not self.world.agent]
         return pick_up(self.world, left) if left else None
 
@@ -81,7 +80,6 @@ class PutNext(StatefulTask):
         return self.carrying_text(boxes)
 
     def goal(self) -> Goal:
-        """Fetch the red box from where it can be carried away, then carry it."""
         world, red = self.world, self.world.red_box
         if world.agent.carrying is red:
             return put_next(world, red, world.yellow_box)
@@ -146,7 +144,6 @@ class CollectHealth(StatefulTask):
         return self._kits
 
     def goal(self) -> Goal:
-        """The kit from which the tour goes on best."""
         return pick_up(self.world, self.kits.next_kits())
 
     def oracle(self) -> str | None:
@@ -197,7 +194,6 @@ class FindObject(MiniWorldTask):
         return f"the {self._target_name}"
 
     def goal(self) -> Goal:
-        """The thing to find."""
         return reach(self.world, self._target)
 
     def name_things(self) -> dict[str, tuple[str, Any]]:

@@ -47,11 +47,7 @@ class Goal:
 
 
 class Pilot:
-    """Leads the agent of one episode; keeps walls, field and plan.
-
-    Args:
-        world: a MiniWorld environment that was reset.
-    """
+    """Leads the agent of one episode; keeps walls, field and plan."""
 
     def __init__(self, world: Any) -> None:
         self.world = world
@@ -64,7 +60,6 @@ class Pilot:
         self._at = 0
 
     def ground(self, things: tuple[Circle, ...]) -> Ground:
-        """Return this world's walls with other things."""
         return Ground(self._walls, things)
 
     def can_walk(self, goal: Goal) -> bool:
@@ -108,7 +103,6 @@ class Pilot:
 
 
 def pose_of(world: Any) -> Pose:
-    """Return the agent's pose."""
     return Pose(float(world.agent.pos[0]), float(world.agent.pos[2]), float(world.agent.dir))
 
 
@@ -198,7 +192,6 @@ def put_next(world: Any, carried: Any, target: Any) -> Goal:
 
 
 def circle(entity: Any) -> Circle:
-    """Return an entity's circle on the floor."""
     return float(entity.pos[0]), float(entity.pos[2]), float(entity.radius)
 
 
@@ -260,14 +253,7 @@ class KitPlanner:
 
 
 def start_of_best_tour(first: list[float], legs: list[list[float]], length: int, branches: int) -> int:
-    """Return where the tour of `length` stops begins whose longest leg is shortest; no stop is visited twice.
-
-    Args:
-        first: steps from the agent to each stop.
-        legs: steps between stops.
-        length: stops of a tour.
-        branches: nearest unvisited stops that are tried at each stop.
-    """
+    """Return where the tour of `length` stops begins whose longest leg is shortest; no stop is visited twice."""
     order = [sorted(range(len(row)), key=row.__getitem__) for row in legs]
 
     def longest(stop: int, visited: tuple[int, ...], so_far: float, bound: float) -> float:

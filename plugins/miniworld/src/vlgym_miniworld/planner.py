@@ -37,7 +37,6 @@ class Pose:
     heading: float
 
     def close_to(self, other: Pose, tolerance: float = 1e-6) -> bool:
-        """Whether both are the same up to rounding."""
         return (
             abs(self.x - other.x) < tolerance
             and abs(self.z - other.z) < tolerance
@@ -65,7 +64,6 @@ class Walls:
                     self._buckets.setdefault((i, j), []).append(wall)
 
     def hit(self, x: float, z: float, radius: float) -> bool:
-        """Whether a circle touches a wall."""
         limit = radius * radius
         for ax, az, dx, dz, length2 in self._buckets.get((_bucket(x), _bucket(z)), ()):
             px, pz = x - ax, z - az
@@ -99,27 +97,19 @@ class Body:
 
 @dataclass(frozen=True)
 class Ground:
-    """What a body may not touch.
-
-    Attributes:
-        walls: the walls.
-        things: circles of other things.
-        closed: tells of a place (x, z) whether the agent's centre may not be there although nothing blocks it.
-    """
+    """What a body may not touch."""
 
     walls: Walls
     things: tuple[Circle, ...] = ()
     closed: Callable[[float, float], bool] | None = None
 
     def blocks(self, x: float, z: float, radius: float) -> bool:
-        """Whether a circle touches a wall or a thing."""
         for tx, tz, tr in self.things:
             if (x - tx) ** 2 + (z - tz) ** 2 < (radius + tr) ** 2:
                 return True
         return self.walls.hit(x, z, radius)
 
     def admits(self, x: float, z: float, heading: float, body: Body) -> bool:
-        """Whether a body may be at a pose."""
         if self.closed is not None and self.closed(x, z):
             return False
         if self.blocks(x, z, body.radius):
@@ -132,13 +122,7 @@ class Ground:
 
 class Field:
     """Walking distance, in metres, from any place to the nearest target, on a grid that is grown as it is
-    asked.
-
-    Args:
-        targets: circles to walk to; they do not block.
-        ground: walls and other things.
-        radius: radius of the walker, metres.
-    """
+    asked."""
 
     def __init__(self, targets: Iterable[Circle], ground: Ground, radius: float) -> None:
         self._ground = ground

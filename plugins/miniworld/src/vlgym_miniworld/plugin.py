@@ -137,7 +137,6 @@ sees 30 to each side in a square picture, so the box is not in the first one."""
 
 
 def _looked_for(spec: EnvSpec) -> EnvSpec:
-    """Return the version of a small world in which the box has to be looked for."""
     distance, turns = _FAR_STARTS[spec.title]
     return replace(
         spec,
@@ -160,5 +159,4 @@ _PUBLISHED = tuple(
 
 @hookimpl
 def vlgym_envs() -> list[EnvSpec]:
-    """The 23 MiniWorld environments, and the newer versions of seven."""
     return [*_PUBLISHED, *SPECS_1]

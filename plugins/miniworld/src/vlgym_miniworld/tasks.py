@@ -137,13 +137,11 @@ class MiniWorldTask(GymAdapter):
 
     @property
     def pilot(self) -> Pilot:
-        """The pilot of this episode, built when it is first asked for."""
         if self._pilot is None:
             self._pilot = Pilot(self.world)
         return self._pilot
 
     def steps_text(self) -> str:
-        """How far a turn and a step go, in words."""
         turn, step = (self.world.params.sample(None, name) for name in ("turn_step", "forward_step"))
         about = "about " if self.domain_rand else ""
         return f"A turn rotates you by {about}{turn:g} degrees; a move takes you {about}{step:g} m."

@@ -24,12 +24,7 @@ WHITE: Colour = (255, 255, 255)
 
 
 class Canvas:
-    """A picture in the making, addressed in layout units.
-
-    Args:
-        size: height and width of the finished image in pixels.
-        colour: background, RGB.
-    """
+    """A picture in the making, addressed in layout units."""
 
     def __init__(self, size: tuple[int, int], colour: Colour = PAPER) -> None:
         self.size = size
@@ -42,23 +37,19 @@ class Canvas:
         self, x: float, y: float, width: float, height: float, fill: Colour | None, edge: Colour | None = None,
         line: float = 2, radius: float = 0,
     ) -> None:  # fmt: skip
-        """A rectangle with its top left corner at (x, y)."""
         corners = (*self._point(x, y), *self._point(x + width, y + height))
         self.pen.rounded_rectangle(corners, radius * self.scale, fill, edge, self._width(line))
 
     def disc(
         self, x: float, y: float, radius: float, fill: Colour | None, edge: Colour | None = None, line: float = 2
     ) -> None:
-        """A circle around (x, y)."""
         corners = (*self._point(x - radius, y - radius), *self._point(x + radius, y + radius))
         self.pen.ellipse(corners, fill, edge, self._width(line))
 
     def line(self, points: Sequence[tuple[float, float]], colour: Colour, width: float = 2) -> None:
-        """Straight lines from point to point."""
         self.pen.line([self._point(*point) for point in points], colour, self._width(width))
 
     def shape(self, points: Sequence[tuple[float, float]], fill: Colour, edge: Colour | None = None) -> None:
-        """A filled polygon."""
         self.pen.polygon([self._point(*point) for point in points], fill, edge)
 
     def text(
@@ -105,7 +96,6 @@ class Grid:
         return self.left + (column + 0.5) * self.side, self.top + (row + 0.5) * self.side
 
     def fill(self, row: int, column: int, colour: Colour | None, edge: Colour | None = None, line: float = 2) -> None:
-        """Colour a cell."""
         x, y = self.left + column * self.side, self.top + row * self.side
         self.canvas.box(x, y, self.side, self.side, colour, edge, line)
 

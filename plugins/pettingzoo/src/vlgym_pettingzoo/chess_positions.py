@@ -31,9 +31,6 @@ def read_endings(value: Any) -> tuple[str, ...]:
 
     Args:
         value: names of endings and of `GROUPS`: a text with commas between them, or a list.
-
-    Raises:
-        UserError: it names nothing, or something else.
     """
     names = value.split(",") if isinstance(value, str) else value
     if not isinstance(names, (list, tuple)) or not names or not all(isinstance(name, str) for name in names):

@@ -78,7 +78,6 @@ class Hanabi(SpielGame):
         return [*places, *hints]
 
     def view(self, seat: int) -> View:
-        """What a seat knows."""
         return read_view(self.state.observation_string(self.player_of(seat)), self.player_of(seat))
 
     def goal(self, seat: int) -> str:

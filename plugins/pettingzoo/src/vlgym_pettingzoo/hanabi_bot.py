@@ -62,13 +62,7 @@ class View:
 
 
 def name_hint(what: str, player: int, players: int) -> str:
-    """Name a hint: `hint red`, `hint 3`; among more than two players `hint player 3 red`, `hint player 3 rank 2`.
-
-    Args:
-        what: a colour's name or a rank.
-        player: who is told, from 0.
-        players: how many play.
-    """
+    """Name a hint: `hint red`, `hint 3`; among more than two players `hint player 3 red`, `hint player 3 rank 2`."""
     if players == 2:
         return f"hint {what}"
     return f"hint player {player + 1} {'rank ' if what.isdigit() else ''}{what}"

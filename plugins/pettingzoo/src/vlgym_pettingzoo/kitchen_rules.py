@@ -31,12 +31,10 @@ class Pot:
 
     @property
     def full(self) -> bool:
-        """Whether it takes no more onions."""
         return self.onions == ONIONS
 
     @property
     def ready(self) -> bool:
-        """Whether the soup is done."""
         return self.full and self.cooked >= COOKING
 
 
@@ -74,7 +72,6 @@ class Kitchen:
         return [(r, c) for r, line in enumerate(LAYOUTS[self.layout]) for c, each in enumerate(line) if each == letter]
 
     def ahead(self, cook: int) -> Cell:
-        """The cell that a cook looks at."""
         return step(self.places[cook], self.facing[cook])
 
     def play(self, moves: Mapping[int, str]) -> int:
@@ -124,6 +121,5 @@ class Kitchen:
 
 
 def step(cell: Cell, move: str) -> Cell:
-    """The neighbouring cell."""
     down, right = STEPS[move]
     return cell[0] + down, cell[1] + right

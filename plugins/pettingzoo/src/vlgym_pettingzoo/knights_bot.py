@@ -31,14 +31,7 @@ Point = tuple[float, float]
 
 
 def choose(engine: Any, bodies: list[Any], seat: int, frames: int) -> str:
-    """Return the action of a seat, 0 for the archer and 1 for the knight.
-
-    Args:
-        engine: PettingZoo's environment.
-        bodies: the engine's archer and knight.
-        seat: who asks.
-        frames: frames that a decision holds for.
-    """
+    """Return the action of a seat, 0 for the archer and 1 for the knight."""
     me, mate = bodies[seat], bodies[1 - seat]
     zombies = [_middle(zombie) for zombie in engine.zombie_list]
     place = _middle(me)

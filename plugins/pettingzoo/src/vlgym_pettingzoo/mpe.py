@@ -83,7 +83,6 @@ class ParticleGame(MultiVLEnv):
         return "stay"
 
     def body_of(self, seat: int) -> Any:
-        """The engine's agent at a seat."""
         return self.engine.world.agents[seat]
 
     def run_frame(self, moves: Mapping[int, str]) -> list[float]:
@@ -153,15 +152,7 @@ class ParticleGame(MultiVLEnv):
 
 
 def glide(place: Point, speed: Point, push: Point, frames: int, top: float | None = None) -> tuple[Point, Point]:
-    """Where an agent that touches nothing is after so many frames, and its speed.
-
-    Args:
-        place: in units of the field.
-        speed: in units of the field a second.
-        push: acceleration in each direction, held for all frames.
-        frames: how many.
-        top: the greatest speed, where there is one.
-    """
+    """Where an agent that touches nothing is after so many frames, and its speed."""
     (x, y), (across, up) = place, speed
     for _ in range(frames):
         x, y = x + across * DT, y + up * DT

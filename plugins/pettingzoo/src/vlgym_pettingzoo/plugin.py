@@ -138,7 +138,6 @@ def vlgym_suites() -> list[SuitePart]:
 
 @hookimpl
 def vlgym_envs() -> list[EnvSpec]:
-    """Return the family's specs."""
     return [
         TIC_TAC_TOE, CONNECT_FOUR, BREAKTHROUGH, CHESS, KUHN_POKER, LEDUC_HOLDEM, HANABI, BATTLESHIP, KITCHEN, COINS,
         MPE_SPREAD, MPE_TAG, KNIGHTS, NEXT_MOVE,

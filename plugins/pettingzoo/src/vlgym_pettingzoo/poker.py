@@ -74,7 +74,6 @@ class PokerMatch(SpielGame):
         return cards
 
     def card_of(self, seat: int) -> int:
-        """OpenSpiel's card of a seat."""
         return int(self.state.history()[self.player_of(seat)])
 
     def rank(self, card: int) -> str:
@@ -239,7 +238,6 @@ class KuhnPoker(PokerMatch):
         return (("check", "bet"), ("fold", "call"))[faced][action]
 
     def rank(self, card: int) -> str:
-        """J, Q or K."""
         return RANKS[card]
 
     def goal(self, seat: int) -> str:
@@ -289,11 +287,9 @@ class LeducHoldem(PokerMatch):
         return ("fold", "call" if facing else "check", "raise")[action]
 
     def rank(self, card: int) -> str:
-        """J, Q or K; there are two of each."""
         return RANKS[card // 2]
 
     def raise_by(self, dealt: int) -> int:
-        """2 in the first round, 4 in the second."""
         return 2 if dealt == 2 else 4
 
     def goal(self, seat: int) -> str:

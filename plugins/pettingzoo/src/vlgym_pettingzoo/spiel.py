@@ -42,7 +42,6 @@ class SpielGame(MultiVLEnv):
         return abs(self.first - seat)
 
     def seat_of(self, player: int) -> int:
-        """The seat of OpenSpiel's player."""
         return abs(self.first - player)
 
     def movers(self) -> tuple[int, ...]:
@@ -106,7 +105,6 @@ class SearchedGame(SpielGame):
 
 @lru_cache(maxsize=32)
 def load_game(name: str) -> Any:
-    """Return OpenSpiel's game."""
     return pyspiel.load_game(name)
 
 

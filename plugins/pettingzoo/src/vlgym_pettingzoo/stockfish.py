@@ -26,11 +26,7 @@ PATIENCE = 60.0
 
 
 def find_stockfish() -> str:
-    """Return the program's path. Debian puts it into `/usr/games`, which is not on every PATH.
-
-    Raises:
-        UserError: it is not installed.
-    """
+    """Return the program's path. Debian puts it into `/usr/games`, which is not on every PATH."""
     places = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/games"))
     path = shutil.which("stockfish", path=places)
     if path is None:
@@ -71,7 +67,6 @@ class Engine:
         return chess.Move.from_uci(answer)
 
     def end(self) -> None:
-        """End the program; nothing of it is left."""
         self._program.kill()
         self._program.communicate()
 
@@ -113,21 +108,11 @@ class Stockfish:
         self.search = lru_cache(maxsize=20_000)(self._search)
 
     def choose(self, board: chess.Board, nodes: int) -> chess.Move:
-        """Return the engine's move.
-
-        Args:
-            board: the position and the moves that led to it; somebody can move.
-            nodes: positions to look at, at least 1.
-
-        Raises:
-            UserError: Stockfish is not installed.
-            EngineError: it failed twice.
-        """
+        """Return the engine's move."""
         with self._lock:
             return self.search(board.root().fen(), tuple(move.uci() for move in board.move_stack), nodes)
 
     def end(self) -> None:
-        """End the engine, if it runs; the next question starts another."""
         with self._lock:
             engine, self.engine = self.engine, None
             if engine is not None:
@@ -147,7 +132,6 @@ class Stockfish:
         raise failure
 
     def begin_in_child(self) -> None:
-        """After a fork: the engine is the parent's."""
         self.engine, self._lock = None, threading.RLock()
 
 

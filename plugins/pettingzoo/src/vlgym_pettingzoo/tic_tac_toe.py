@@ -87,7 +87,6 @@ Key = tuple[frozenset[int], frozenset[int]]
 
 
 def _key(history: tuple[int, ...]) -> Key:
-    """The squares of X and of O."""
     return frozenset(history[::2]), frozenset(history[1::2])
 
 

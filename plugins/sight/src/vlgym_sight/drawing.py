@@ -33,12 +33,7 @@ _LARGEST = 2048  # pixels of a side beyond which that would cost too much memory
 
 
 class Canvas:
-    """A picture in the making. The unit is its shorter side; (0, 0) to (1, 1) is the square in its middle.
-
-    Args:
-        size: height and width of the finished image in pixels.
-        ground: colour of the whole picture.
-    """
+    """A picture in the making. The unit is its shorter side; (0, 0) to (1, 1) is the square in its middle."""
 
     def __init__(self, size: tuple[int, int], ground: Colour) -> None:
         self.size = size
@@ -51,15 +46,12 @@ class Canvas:
         self._pen = ImageDraw.Draw(self._picture)
 
     def polygon(self, points: list[tuple[float, float]], colour: Colour) -> None:
-        """Fill a polygon."""
         self._pen.polygon([self._at(x, y) for x, y in points], fill=colour)
 
     def box(self, x: float, y: float, right: float, bottom: float, colour: Colour, radius: float = 0.0) -> None:
-        """Fill a rectangle, its corners rounded."""
         self._pen.rounded_rectangle((*self._at(x, y), *self._at(right, bottom)), radius * self._side, fill=colour)
 
     def disc(self, x: float, y: float, radius: float, colour: Colour) -> None:
-        """Fill a disc round (x, y)."""
         self._pen.ellipse((*self._at(x - radius, y - radius), *self._at(x + radius, y + radius)), fill=colour)
 
     def shape(self, name: str, x: float, y: float, radius: float, colour: Colour) -> None:

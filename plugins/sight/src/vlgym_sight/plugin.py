@@ -53,7 +53,6 @@ PROBES = (SEE_DIGIT, SEE_COLOUR, SEE_SIDE, SEE_COUNT, SEE_TEXT, SEE_CARD, SEE_CE
 
 @hookimpl
 def vlgym_envs() -> list[EnvSpec]:
-    """Return the family's specs."""
     return list(PROBES)
 
 

@@ -69,5 +69,4 @@ class Question(VLEnv):
 
 
 def choose(rng: np.random.Generator, choices: tuple[Any, ...]) -> Any:
-    """Draw one uniformly."""
     return choices[int(rng.integers(len(choices)))]

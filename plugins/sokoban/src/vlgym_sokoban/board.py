@@ -16,14 +16,7 @@ WALL, FLOOR, TARGET, BOX_ON_TARGET, BOX, PLAYER, PLAYER_ON_TARGET = range(7)
 
 @dataclass(frozen=True)
 class Move:
-    """What one action did.
-
-    Attributes:
-        reward: `-0.1`, `+1` if more boxes are on targets than before, `-1` if fewer, `+10` if all are.
-        moved: whether the player moved.
-        pushed: whether a box was pushed.
-        changed: cells that look different now.
-    """
+    """What one action did."""
 
     reward: float
     moved: bool
@@ -32,14 +25,7 @@ class Move:
 
 
 class Board:
-    """The moving parts of a level: player and boxes.
-
-    Attributes:
-        level: the level that was loaded.
-        player: cell of the player.
-        boxes: cells of the boxes.
-        on_target: number of boxes on targets.
-    """
+    """The moving parts of a level: player and boxes."""
 
     def __init__(self, level: Level) -> None:
         self.level = level
@@ -47,18 +33,15 @@ class Board:
         self.restart()
 
     def restart(self) -> None:
-        """Put player and boxes back to the start."""
         self.place(self.level.player, self.level.boxes)
 
     def place(self, player: int, boxes: tuple[int, ...]) -> None:
-        """Put player and boxes on the given cells."""
         self.player = player
         self.boxes = set(boxes)
         self.on_target = len(self.boxes & self._targets)
 
     @property
     def solved(self) -> bool:
-        """Whether every box is on a target."""
         return self.on_target == len(self.boxes)
 
     def move(self, step: int, push: bool = True) -> Move:
@@ -102,7 +85,6 @@ class Board:
         return TARGET if target else FLOOR
 
     def to_level(self) -> Level:
-        """Return the current position as a level."""
         level = self.level
         return Level(
             level.rows, level.columns, level.walls, level.targets, tuple(sorted(self.boxes)), self.player, level.title

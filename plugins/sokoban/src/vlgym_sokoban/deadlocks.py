@@ -83,11 +83,7 @@ class Warehouse:
         return reached
 
     def walk(self, start: int, goal: int, boxes: int) -> list[str]:
-        """Return the direction words of a shortest walk from `start` to `goal` without a push.
-
-        Raises:
-            ValueError: there is no such walk.
-        """
+        """Return the direction words of a shortest walk from `start` to `goal` without a push."""
         free = self.floor & ~boxes
         came: dict[int, tuple[int, str]] = {goal: (-1, "")}
         queue = [goal]
@@ -142,7 +138,6 @@ class Warehouse:
 
 
 def to_mask(cells: Iterable[int]) -> int:
-    """Return the mask of an iterable of cells."""
     mask = 0
     for cell in cells:
         mask |= 1 << cell
@@ -150,7 +145,6 @@ def to_mask(cells: Iterable[int]) -> int:
 
 
 def to_cells(mask: int) -> list[int]:
-    """Return the cells of a mask in increasing order."""
     cells = []
     while mask:
         lowest = mask & -mask

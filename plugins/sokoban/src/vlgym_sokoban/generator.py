@@ -40,16 +40,7 @@ _CODE_TO_SYMBOL = "# .*$@"
 
 @dataclass(frozen=True)
 class RoomSize:
-    """What to generate.
-
-    Attributes:
-        rows: height in cells, rim included.
-        columns: width in cells, rim included.
-        boxes: number of boxes.
-        gen_steps: length of the random walk that digs the room.
-        min_solution: fewest steps that the shortest solution may have.
-        max_solution: most steps that the shortest solution may have.
-    """
+    """What to generate."""
 
     rows: int
     columns: int
@@ -60,14 +51,7 @@ class RoomSize:
 
 
 class LevelGenerator:
-    """Draws solvable levels of one size for one split.
-
-    Args:
-        size: what to generate.
-
-    Raises:
-        UserError: gym-sokoban is not installed as needed.
-    """
+    """Draws solvable levels of one size for one split."""
 
     def __init__(self, size: RoomSize) -> None:
         self.size = size
@@ -78,15 +62,7 @@ class LevelGenerator:
         self._split, self._digs = "train", 0
 
     def draw(self, rng: np.random.Generator, split: str) -> Level:
-        """Return a level with its shortest solution.
-
-        Args:
-            rng: source of all randomness.
-            split: `train`, `val`, `test` or `benchmark`.
-
-        Raises:
-            UserError: no level of the wanted size and solution length was found in `MAX_TRIES` tries.
-        """
+        """Return a level with its shortest solution."""
         self._split, self._digs = split, 0
         size = self.size
         for _ in range(MAX_TRIES):

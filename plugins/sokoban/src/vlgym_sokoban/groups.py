@@ -19,16 +19,7 @@ from .xsb import read_levels
 
 @dataclass(frozen=True)
 class Group:
-    """One group.
-
-    Attributes:
-        name: its name in gym-sokoban and MageBench.
-        rows: height in cells.
-        columns: width in cells.
-        boxes: number of boxes and targets.
-        max_steps: steps after which gym-sokoban ends an episode.
-        gen_steps: length of the generator's random walk that digs the room.
-    """
+    """One group."""
 
     name: str
     rows: int
@@ -57,20 +48,11 @@ LONGEST_SOLUTION = 50
 
 
 def get_group(name: str) -> Group:
-    """Return a group by name.
-
-    Raises:
-        UserError: there is no such group.
-    """
     return GROUPS[check_choice("group", name, GROUPS)]
 
 
 @cache
 def load_group(name: str) -> tuple[Level, ...]:
-    """Return the shipped levels of a group, their checksums verified.
-
-    Raises:
-        UserError: there is no such group, or its file was damaged.
-    """
+    """Return the shipped levels of a group, their checksums verified."""
     source = resources.files(__package__).joinpath("levels", f"{get_group(name).name}.xsb")
     return tuple(read_levels(source.read_text(encoding="utf-8"), source=source.name))

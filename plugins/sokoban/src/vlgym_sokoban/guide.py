@@ -15,14 +15,7 @@ GREED = 5
 
 
 class Guide:
-    """Follows one episode.
-
-    Args:
-        level: the level at its start, with its solution.
-
-    Attributes:
-        unsolvable: whether the current position is proved to have no solution.
-    """
+    """Follows one episode."""
 
     def __init__(self, level: Level) -> None:
         self._level = level
@@ -32,7 +25,6 @@ class Guide:
         self.unsolvable = False
 
     def restart(self) -> None:
-        """The board is back at its start."""
         self._plan, self.unsolvable = self._level.solution, False
 
     def follow(self, board: Board, letter: str, move: Move) -> None:
@@ -64,11 +56,9 @@ class Guide:
         return None
 
     def save(self) -> dict[str, object]:
-        """Return what `load` needs, as JSON-able data."""
         return {"plan": self._plan, "unsolvable": self.unsolvable}
 
     def load(self, plan: str | None, unsolvable: bool) -> None:
-        """Restore what `save` returned."""
         self._plan, self.unsolvable = plan, unsolvable
 
     def _search(self, position: Level) -> str:

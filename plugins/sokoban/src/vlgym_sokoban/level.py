@@ -46,11 +46,7 @@ class Level:
 
     @classmethod
     def from_rows(cls, rows: Sequence[str], title: str = "", solution: str = "") -> Level:
-        """Build a level from XSB rows; whatever lies outside the room becomes wall.
-
-        Raises:
-            UserError: the rows are not a playable room; the message names the row and what to change.
-        """
+        """Build a level from XSB rows; whatever lies outside the room becomes wall."""
         width = max((len(row) for row in rows), default=0)
         for number, row in enumerate(rows, 1):
             strange = set(row) - set(SYMBOLS)
@@ -74,7 +70,6 @@ class Level:
         return level
 
     def to_rows(self) -> list[str]:
-        """Return the XSB rows."""
         symbols = []
         for cell in range(self.rows * self.columns):
             target = cell in self.targets

@@ -32,11 +32,7 @@ _MEND = f'python -m pip install --no-deps "gym-sokoban=={VERSION}"'
 
 
 def find_file(path: str) -> Path:
-    """Return where a file of the installed gym-sokoban lies, for example `envs/room_utils.py`.
-
-    Raises:
-        UserError: the package is missing, of another version, or incomplete.
-    """
+    """Return where a file of the installed gym-sokoban lies, for example `envs/room_utils.py`."""
     try:
         distribution = importlib.metadata.distribution("gym-sokoban")
     except importlib.metadata.PackageNotFoundError:

@@ -20,11 +20,7 @@ SMALLEST_CELL = 8
 
 
 class Painter:
-    """Draws boards into pictures of one size: square cells as large as fit, centred on black.
-
-    Args:
-        size: `(H, W)` in pixels.
-    """
+    """Draws boards into pictures of one size: square cells as large as fit, centred on black."""
 
     def __init__(self, size: tuple[int, int]) -> None:
         self.size = size
@@ -32,11 +28,6 @@ class Painter:
         self._pixels = self._top = self._left = 0
 
     def draw(self, board: Board) -> None:
-        """Draw a whole board.
-
-        Raises:
-            UserError: the picture is too small for the room, or gym-sokoban's sprites are missing.
-        """
         height, width = self.size
         level = board.level
         self._pixels = min(height // level.rows, width // level.columns)
@@ -60,5 +51,4 @@ class Painter:
             self._canvas[top : top + pixels, left : left + pixels] = tiles[board.code(cell)]
 
     def picture(self) -> NDArray[np.uint8]:
-        """Return a fresh copy of the picture: `[H, W, 3] uint8`."""
         return self._canvas.copy()

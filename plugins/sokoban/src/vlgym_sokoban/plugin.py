@@ -45,7 +45,6 @@ SOKOBAN = EnvSpec(
 
 @hookimpl
 def vlgym_envs() -> list[EnvSpec]:
-    """Return the family's spec."""
     return [SOKOBAN]
 
 

@@ -15,7 +15,6 @@ POINTS_PER_REWARD = 5
 
 
 def to_tenths(reward: float) -> int:
-    """Return a reward as a whole number of tenths."""
     return round(10 * reward)
 
 

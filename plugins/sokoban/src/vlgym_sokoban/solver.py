@@ -124,11 +124,7 @@ def solve(
 
 
 def replay(level: Level, moves: str) -> Board:
-    """Play a solution in LURD notation and return the board; letters that are no direction raise.
-
-    Raises:
-        ValueError: a letter is unknown, or an upper-case letter does not push or a lower-case one does.
-    """
+    """Play a solution in LURD notation and return the board; letters that are no direction raise."""
     board = Board(level)
     for index, letter in enumerate(moves):
         if letter.lower() not in LETTERS:

@@ -27,18 +27,7 @@ LONGEST_ALLOWED = 300
 
 
 class LevelSource:
-    """Gives the level of each episode. The arguments are `Sokoban`'s, `sizes` those named in `SIZE_LIMITS`.
-
-    Attributes:
-        rows: height of the largest room, in cells.
-        columns: width of the largest room, in cells.
-        boxes: most boxes in a room.
-        max_steps: the group's step limit.
-        gen_steps: length of the generator's random walk; `None` where levels are not drawn.
-
-    Raises:
-        UserError: the arguments contradict each other or are out of range, or the level file is bad.
-    """
+    """Gives the level of each episode. The arguments are `Sokoban`'s, `sizes` those named in `SIZE_LIMITS`."""
 
     def __init__(
         self,
@@ -82,15 +71,7 @@ class LevelSource:
             self._generator = LevelGenerator(size)
 
     def next_level(self, rng: np.random.Generator, split: str) -> Level:
-        """Return the level of the next episode, with a solution.
-
-        Args:
-            rng: source of all randomness.
-            split: split to draw from.
-
-        Raises:
-            UserError: no level can be drawn or solved.
-        """
+        """Return the level of the next episode, with a solution."""
         if self._generator is not None:
             return self._generator.draw(rng, split)
         if self._level in (None, ANY):
@@ -98,11 +79,7 @@ class LevelSource:
         return self.pick(self._level)
 
     def pick(self, number: Any) -> Level:
-        """Return a shipped level of the group, or one of the file, by its number, with a solution.
-
-        Raises:
-            UserError: it does not exist, or cannot be solved.
-        """
+        """Return a shipped level of the group, or one of the file, by its number, with a solution."""
         levels = self._levels or load_group(self._group)
         if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or not 0 <= number < len(levels):
             place = self._file or f"group {self._group}"

@@ -25,16 +25,7 @@ _FIELDS = ("Title", "Solution", "Checksum")
 
 
 def read_levels(text: str, source: str = "levels") -> list[Level]:
-    """Read all levels of a file.
-
-    Args:
-        text: the file's text.
-        source: the file's name, for messages.
-
-    Raises:
-        UserError: a board is not playable, a line is none of the above, or checksum or solution do not fit; the
-            message names file and line.
-    """
+    """Read all levels of a file."""
     levels: list[Level] = []
     rows: list[str] = []
     fields: dict[str, str] = {}
