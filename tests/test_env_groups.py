@@ -259,22 +259,6 @@ def test_workers_that_are_lost_at_random_moments_change_nothing(seed: int) -> No
     assert "was given up: it was lost" in said[0]
 
 
-def test_an_environment_that_is_closed_is_not_made_again() -> None:
-    fates, links = iter(["", "", "", "", "before"]), []  # two made, two reset, lost in close
-
-    def start(index: int) -> PretendLink:
-        links.append(PretendLink(index, lambda request: next(fates, "")))
-        return links[-1]
-
-    group = WorkerGroup(start, 1)
-    envs = [group.make("vlgym/Walk-v0") for _ in range(2)]
-    for env in envs:
-        env.reset(seed=1)
-    envs[0].close()
-    envs[1].step("<action>left</action>")
-    assert [len(link.host._envs) for link in links] == [2, 1]
-
-
 def test_a_worker_with_another_version_is_refused() -> None:
     class Older(PretendLink):
         def receive(self, limit: float) -> Any:

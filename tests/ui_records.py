@@ -59,26 +59,11 @@ def play(
         ]
         records.append(
             StepRecord(
-                env_id,
-                number,
-                1000 + number if seed is None else seed,
-                turn,
-                prompt,
-                image,
-                "Go.",
-                reply,
-                ("right",) if span else (),
-                code,
-                reward,
-                last and success,
-                last and not success,
-                span is None,
-                last and success,
-                span=span,
-                part=part,
-                learner=(notes or {}).get(turn),
+                env_id, number, 1000 + number if seed is None else seed, turn, prompt, image, "Go.", reply,
+                ("right",) if span else (), code, reward, last and success, last and not success, span is None,
+                last and success, span=span, part=part, learner=(notes or {}).get(turn),
             )
-        )
+        )  # fmt: skip
     return records
 
 

@@ -134,17 +134,6 @@ def test_arrow_keys_walk_through_the_turns_and_the_episodes(browser, server: str
     wait(browser, ".steps", "turn 3 of 3")
 
 
-def test_two_runs_are_compared_and_opened_side_by_side(browser, server: str) -> None:
-    browser.get(f"{server}/compare")
-    for name, run in (("a", "one"), ("b", "two")):
-        options = browser.find_elements(By.CSS_SELECTOR, f"select[name={name}] option")
-        next(each for each in options if each.text == run).click()
-    browser.find_element(By.CSS_SELECTOR, "form.filters button").click()
-    assert "3 shared episode(s) · 1 won by the first alone" in wait(browser, ".count", "shared").text
-    wait(browser, "td a", "#1").click()
-    assert len(wait(browser, ".sides").find_elements(By.CSS_SELECTOR, "img.own")) == 2
-
-
 def test_what_is_recorded_while_the_list_is_open_appears(browser, server: str, folder: Path) -> None:
     browser.get(server)
     wait(browser, ".count", "of 7 episodes")

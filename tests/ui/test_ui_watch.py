@@ -6,14 +6,12 @@ import html
 import os
 import re
 from pathlib import Path
-from urllib.parse import parse_qsl
 
 import pytest
 from ui_records import ask, draw, play, row, write, write_log, write_raw
 
 from vlgym.rendering import decode_png
 from vlgym.types import LearnerNotes
-from vlgym.ui.choosing import Choice, read_choice
 from vlgym.ui.curves import draw_curves
 from vlgym.ui.index import Index
 
@@ -76,13 +74,6 @@ def test_a_long_list_has_pages_and_each_links_the_next(tmp_path: Path) -> None:
     (after,) = re.findall(r'rel="next"[^>]*href="([^"]*)"', first)
     assert numbers(client.get(html.unescape(after)).text) == list(range(50, 100))
     assert numbers(client.get("/?sort=newest&page=99").text) == list(range(100, 120))
-
-
-def test_what_is_written_while_the_page_is_open_appears_in_it(folder: Path) -> None:
-    client = ask(folder)
-    assert len(numbers(client.get("/").text)) == 4
-    write(folder, play(4), play(5))
-    assert numbers(client.get("/").text) == [5, 4, 3, 2, 1, 0]
 
 
 def test_half_of_a_line_waits_until_it_is_whole_and_nothing_is_read_twice(tmp_path: Path) -> None:
@@ -213,11 +204,6 @@ def test_curves_stand_where_their_values_say(tmp_path: Path) -> None:
     (curve,) = draw_curves(write_log(tmp_path, [0.0, 0.25, 1.0]))
     assert curve.points.split() == ["0.00,100.00", "50.00,75.00", "100.00,0.00", "100.00,0.00"]
     assert (curve.start, curve.end, curve.across) == (10.0, 30.0, "environment steps")
-
-
-def test_an_address_says_the_same_when_it_is_read_back() -> None:
-    choice = Choice(run="r", env="a/b&c=d", result="won", code="x y", q="<é>", sort="-return", page=3)
-    assert read_choice(dict(parse_qsl(choice.query[1:]))) == choice
 
 
 def test_the_gallery_shows_an_environment_with_its_first_pictures_and_prompt(tmp_path: Path) -> None:
