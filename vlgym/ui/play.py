@@ -7,7 +7,7 @@ made for, so that one sent twice changes nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -26,7 +26,7 @@ from .games import Game, Games
 from .index import make_key
 from .lines import as_text
 from .pages import render
-from .turns import shorten, split_reply
+from .turns import split_reply
 
 FIELDS = ("env", "split", "episodes", "arguments", "opponents", "options")
 MOST_EPISODES = 1000
@@ -53,13 +53,8 @@ def _render_start(request: Request, said: Mapping[str, str], error: str = "") ->
     )  # fmt: skip
 
 
-async def begin(request: Request) -> Response:
+def begin(request: Request, said: dict[str, str]) -> Response:
     """Begin a game and lead to it."""
-    said = await _read_form(request)
-    return await run_in_threadpool(_begin, request, said)
-
-
-def _begin(request: Request, said: dict[str, str]) -> Response:
     try:
         env_id = said.get("env", "")
         get_registry().get(env_id)
@@ -74,13 +69,9 @@ def _begin(request: Request, said: dict[str, str]) -> Response:
         if others and SKILL not in get_registry().get(env_id).skills:
             raise UserError(f"{env_id} is for one agent, so nobody can hold another seat; leave 'Other seats' empty.")
         game = _games(request).begin(
-            env_id=env_id,
-            split=said.get("split") or "train",
-            episodes=int(episodes),
-            arguments=arguments,
-            opponents=others,
-            options=options,
-        )
+            env_id=env_id, split=said.get("split") or "train", episodes=int(episodes), arguments=arguments,
+            opponents=others, options=options,
+        )  # fmt: skip
     except UserError as error:
         return _render_start(request, said, str(error))
     return RedirectResponse(f"/play/{game.key}", 303)
@@ -96,19 +87,14 @@ def show_game(request: Request) -> Response:
     before = game.now.get("before") or {}
     return render(
         request, "game.html", covered=covered, game=game, now=game.now, before=before, switches=switches,
-        choices=list(name_keys(game.now.get("actions") or ())), messages=list(_list_messages(game.now)),
+        choices=name_keys(game.now.get("actions") or ()),
         pieces=split_reply(as_text(before.get("reply")), before.get("span")), run=make_key(game.folder.resolve()),
         won=sum(each.get("success") is True for each in game.results),
     )  # fmt: skip
 
 
-async def answer(request: Request) -> Response:
+def answer(request: Request, said: dict[str, str]) -> Response:
     """Pass on what the person wrote or clicked, and lead to the next turn."""
-    said = await _read_form(request)
-    return await run_in_threadpool(_answer, request, said)
-
-
-def _answer(request: Request, said: dict[str, str]) -> Response:
     game, games = _find_game(request), _games(request)
     count = int(said["count"]) if said.get("count", "").isdigit() and len(said["count"]) < 9 else -1
     action = said.get("action", "")
@@ -152,15 +138,6 @@ def name_keys(actions: Sequence[Any]) -> list[tuple[int, str, str]]:
     return found
 
 
-def _list_messages(now: Mapping[str, Any]) -> list[tuple[str, list[Mapping[str, Any]]]]:
-    """Role and parts of the prompt, as the model would get it."""
-    return [
-        (as_text(message["role"]), [part if "picture" in part else {"text": shorten(part["text"])} for part in parts])
-        for message in now.get("messages") or ()
-        for parts in [message["parts"]]
-    ]
-
-
 def _find_game(request: Request) -> Game:
     game = _games(request).open.get(str(request.path_params["game"]))
     if game is None:
@@ -173,16 +150,21 @@ def _games(request: Request) -> Games:
     return games
 
 
-async def _read_form(request: Request) -> dict[str, str]:
-    body = (await request.body()).decode("utf-8", "replace")
-    return dict(parse_qsl(body, keep_blank_values=True))
+def _with_form(handle: Callable[[Request, dict[str, str]], Response]) -> Callable[[Request], Awaitable[Response]]:
+    """An endpoint that reads the form which is sent, and answers in a thread: an environment may take long."""
+
+    async def endpoint(request: Request) -> Response:
+        body = (await request.body()).decode("utf-8", "replace")
+        return await run_in_threadpool(handle, request, dict(parse_qsl(body, keep_blank_values=True)))
+
+    return endpoint
 
 
 ROUTES = [
     Route("/play", show_start, methods=["GET"]),
-    Route("/play", begin, methods=["POST"]),
+    Route("/play", _with_form(begin), methods=["POST"]),
     Route("/play/{game}", show_game, methods=["GET"]),
-    Route("/play/{game}", answer, methods=["POST"]),
+    Route("/play/{game}", _with_form(answer), methods=["POST"]),
     Route("/play/{game}/end", end, methods=["POST"]),
     Route("/play/{game}/picture/{count:int}/{number:int}", show_picture, methods=["GET"]),
 ]
