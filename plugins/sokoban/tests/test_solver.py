@@ -11,6 +11,8 @@ from vlgym_sokoban.generator import LevelGenerator, RoomSize
 from vlgym_sokoban.level import DIRECTIONS, Level
 from vlgym_sokoban.solver import SOLVED, UNKNOWN, replay, solve
 
+from vlgym.errors import UserError
+
 Position = tuple[int, frozenset[int]]
 
 
@@ -102,5 +104,5 @@ def test_replay_refuses_letters_that_do_not_do_what_they_say() -> None:
     level = Level.from_rows(["######", "#@ $.#", "######"])
     assert replay(level, "rR").solved
     for moves in ("RR", "rr", "ur", "rx"):
-        with pytest.raises(ValueError, match="letter"):
+        with pytest.raises(UserError, match="letter"):
             replay(level, moves)

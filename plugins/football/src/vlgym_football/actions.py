@@ -6,8 +6,6 @@ sets. This module speaks engine codes only, so no position can be mistaken for a
 
 from __future__ import annotations
 
-from vlgym.errors import check_choice
-
 DIRECTIONS = ("left", "top_left", "top", "top_right", "right", "bottom_right", "bottom", "bottom_left")
 PASSES = ("long_pass", "high_pass", "short_pass")
 SHOT = "shot"
@@ -70,10 +68,6 @@ MEANINGS: dict[str, str] = {
     "release_direction": "stop running",
     IDLE: "change nothing",
 }
-
-
-def get_action_set(name: str) -> tuple[str, ...]:
-    return ACTION_SETS[check_choice("action_set", name, ACTION_SETS)]
 
 
 def engine_code(name: str, mix_up: bool) -> int:

@@ -16,7 +16,7 @@ from vlgym.rendering import fit_image
 from vlgym.reset_options import ResetOption
 from vlgym.types import Outcome
 
-from .actions import DIRECTIONS, MEANINGS, STICKY, get_action_set
+from .actions import ACTION_SETS, DIRECTIONS, MEANINGS, STICKY
 from .build import require_engine
 from .camera import draw_camera, require_camera
 from .match import Match
@@ -130,7 +130,7 @@ class Football(VLEnv):
         check_choice("reward", reward, REWARDS)
         check_choice("start", start, (None, *STARTS))
         check_choice("compat", compat, (None, "magebench"))
-        self._actions = get_action_set(action_set)
+        self._actions = ACTION_SETS[check_choice("action_set", action_set, ACTION_SETS)]
         self._file = Path(scenario_file) if scenario_file is not None else None
         self._names = self._list_names(scenario)
         if kwargs.get("max_turns") is None:

@@ -14,7 +14,7 @@ from vlgym.multi import MultiVLEnv, Round
 from vlgym.prompts import PromptTemplate
 from vlgym.types import Image
 
-from .actions import DIRECTIONS, IDLE, MEANINGS, STICKY, get_action_set
+from .actions import ACTION_SETS, DIRECTIONS, IDLE, MEANINGS, STICKY
 from .build import require_engine
 from .names import TEAM
 from .pitch import PitchPainter
@@ -28,7 +28,7 @@ DURATION = 120
 JITTER = 1.0
 """All but the keepers and the one at the ball start up to so many metres from their places."""
 
-ACTIONS = get_action_set("19")
+ACTIONS = ACTION_SETS["19"]
 
 
 class FootballTeam(MultiVLEnv):

@@ -12,6 +12,8 @@ import heapq
 from dataclasses import dataclass
 from itertools import pairwise
 
+from vlgym.errors import UserError
+
 from .board import Board
 from .deadlocks import DEAD, Warehouse, to_mask
 from .level import LETTERS, Level
@@ -124,14 +126,16 @@ def solve(
 
 
 def replay(level: Level, moves: str) -> Board:
-    """Play a solution in LURD notation and return the board; letters that are no direction raise."""
+    """Play a solution in LURD notation and return the board; a letter that does not do what it says raises."""
     board = Board(level)
     for index, letter in enumerate(moves):
-        if letter.lower() not in LETTERS:
-            raise ValueError(f"letter {index + 1} of the solution is {letter!r}; use u, d, l, r and U, D, L, R")
-        move = board.move(level.step_of(LETTERS[letter.lower()]))
+        name = LETTERS.get(letter.lower())
+        move = board.move(level.step_of(name) if name else 0)
         if not move.moved or move.pushed != letter.isupper():
-            raise ValueError(f"letter {index + 1} of the solution, {letter!r}, does not do what it says")
+            raise UserError(
+                f"letter {index + 1} of the solution, {letter!r}, is no move that can be made there: u, d, l, r walk, "
+                "U, D, L, R push. Fix or remove the Solution line."
+            )
     return board
 
 

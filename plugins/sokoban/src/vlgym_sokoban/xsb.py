@@ -33,7 +33,10 @@ def read_levels(text: str, source: str = "levels") -> list[Level]:
 
     def finish() -> None:
         if rows:
-            levels.append(_build(rows, fields, source, begin))
+            try:
+                levels.append(_build(rows, fields))
+            except UserError as error:
+                raise UserError(f"{source}, board at line {begin}: {error}") from None
         elif fields:
             raise UserError(
                 f"{source}, line {begin}: {next(iter(fields))} stands without a board; put the board before it."
@@ -83,26 +86,14 @@ def write_levels(levels: Iterable[Level], comment: str = "") -> str:
     return "\n".join(parts)
 
 
-def _build(rows: list[str], fields: dict[str, str], source: str, line: int) -> Level:
-    try:
-        level = Level.from_rows(rows, title=fields.get("Title", ""))
-    except UserError as error:
-        raise UserError(f"{source}, board at line {line}: {error}") from None
-    wanted = fields.get("Checksum")
+def _build(rows: list[str], fields: dict[str, str]) -> Level:
+    level = Level.from_rows(rows, title=fields.get("Title", ""))
+    wanted, solution = fields.get("Checksum"), fields.get("Solution", "")
     if wanted and wanted != level.checksum():
         raise UserError(
-            f"{source}, board at line {line}: the checksum is {wanted}, but the board's is {level.checksum()}. "
+            f"the checksum is {wanted}, but the board's is {level.checksum()}. "
             "Restore the board, or write the new checksum if you changed it on purpose."
         )
-    solution = fields.get("Solution", "")
-    if solution:
-        try:
-            solved = replay(level, solution).solved
-        except ValueError as error:
-            raise UserError(f"{source}, board at line {line}: {error}. Fix or remove the Solution line.") from None
-        if not solved:
-            raise UserError(
-                f"{source}, board at line {line}: the solution leaves a box off target. "
-                "Fix or remove the Solution line."
-            )
+    if solution and not replay(level, solution).solved:
+        raise UserError("the solution leaves a box off target. Fix or remove the Solution line.")
     return replace(level, solution=solution)
