@@ -90,14 +90,7 @@ def test_each_seat_is_recorded_with_what_it_saw_and_the_rewards_add_up_to_its_re
         assert episode[-1].success == (told[episode[0].episode, episode[0].part] > 0)
 
 
-def test_two_tournaments_are_the_same(tmp_path: Path) -> None:
-    assert play(tmp_path / "a") == play(tmp_path / "b")
-    one, other = ((tmp_path / name / RECORDS / METADATA).read_text() for name in "ab")
-    assert one == other
-
-
-@pytest.mark.parametrize("after", [1, 4])
-def test_a_tournament_that_was_killed_goes_on_to_the_same_end(tmp_path: Path, after: int) -> None:
+def test_a_tournament_that_was_killed_goes_on_to_the_same_end(tmp_path: Path) -> None:
     class Killed(Exception):
         pass
 
@@ -105,7 +98,7 @@ def test_a_tournament_that_was_killed_goes_on_to_the_same_end(tmp_path: Path, af
 
     def stop(result: Result) -> None:
         left.append(result)
-        if len(left) == after:
+        if len(left) == 4:
             raise Killed
 
     with pytest.raises(Killed):

@@ -121,7 +121,6 @@ class TrajectoryWriter:
                 )
         elif self.folder.exists() and any(self.folder.iterdir()):
             raise TrajectoryError(f"{self.folder} is not empty and holds no run.json; choose another folder.")
-        self._stored: set[str] = set()
         self._names: dict[int, str] = {}  # by `id`, within one episode: a history shows the same arrays again and again
         (self.folder / "images").mkdir(parents=True, exist_ok=True)
         if not header.exists():
@@ -165,13 +164,11 @@ class TrajectoryWriter:
         if id(image) in self._names:
             return self._names[id(image)]
         name = self._names[id(image)] = f"images/{hash_picture(image)}.png"
-        if name not in self._stored:
-            path = self.folder / name
-            if not path.exists():
-                part = path.with_suffix(".part")
-                part.write_bytes(encode_png(image))
-                part.replace(path)  # a file of that name is whole, wherever the program was killed
-            self._stored.add(name)
+        path = self.folder / name
+        if not path.exists():
+            part = path.with_suffix(".part")
+            part.write_bytes(encode_png(image))
+            part.replace(path)  # a file of that name is whole, wherever the program was killed
         return name
 
     def _without_images(self, message: Message) -> dict[str, Any]:

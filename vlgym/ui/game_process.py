@@ -7,7 +7,7 @@ further people at the same screen. It reads one JSON object a line and writes on
     read    {"env_id", "split", "episodes", "arguments", "out", "opponents", "options"}    what to play, first of all
             {"reply": text} or {"action": number of a legal action} or {"oracle": true}
     write   {"kind": "turn", ...}, {"kind": "oracle", "reply": text or null}, {"kind": "episode", ...},
-            {"kind": "over"}, {"kind": "error", "line": text}
+            {"kind": "error", "line": text}
 """
 
 from __future__ import annotations
@@ -252,7 +252,6 @@ def main() -> None:
         pipe = Conversation(sys.stdin, file)
         try:
             play(pipe, pipe.hear())
-            pipe.say("over")
         except EOFError:
             return
         except UserError as error:

@@ -107,7 +107,8 @@ class Games:
         return game
 
     def answer(self, game: Game, count: int, said: Mapping[str, Any]) -> None:
-        """Pass on a reply (`{"reply": text}`, `{"action": number}`) or ask the oracle (`{"oracle": True}`).
+        """Pass on a reply (`{"reply": text}`, `{"action": number}`), ask the oracle (`{"oracle": True}`), or leave the
+        end of an episode for the beginning of the next one (`{"next": True}`).
 
         Args:
             game: from `begin`.
@@ -115,14 +116,11 @@ class Games:
             said: see above.
         """
         with game.lock:
-            if game.error or game.over or count != game.count or game.now.get("kind") != "turn":
+            if game.error or game.over or count != game.count:
                 return
-            self._tell(game, said)
-
-    def go_on(self, game: Game, count: int) -> None:
-        """Leave the end of an episode for the beginning of the next one."""
-        with game.lock:
-            if count == game.count and game.now.get("kind") == "episode" and not (game.error or game.over):
+            if game.now.get("kind") == "turn" and "next" not in said:
+                self._tell(game, said)
+            elif game.now.get("kind") == "episode" and "next" in said:
                 self._hear(game)
 
     def close(self, game: Game) -> None:
@@ -156,8 +154,6 @@ class Games:
             game.oracle, game.asked_oracle = said.get("reply"), True
         elif kind == "error":
             self._fail(game, str(said.get("line")))
-        elif kind == "over":
-            game.over, game.count = True, game.count + 1
         else:
             game.now, game.oracle, game.asked_oracle, game.count = said, None, False, game.count + 1
             if kind == "episode":

@@ -99,7 +99,7 @@ def answer(request: Request, said: dict[str, str]) -> Response:
     count = int(said["count"]) if said.get("count", "").isdigit() and len(said["count"]) < 9 else -1
     action = said.get("action", "")
     if said.get("next"):
-        games.go_on(game, count)
+        games.answer(game, count, {"next": True})
     elif action.isascii() and action.isdigit() and len(action) < 9:
         games.answer(game, count, {"action": int(action)})
     else:
