@@ -10,6 +10,7 @@ ALL := '.[train,eval,ui]'
 DEMO := '.[train,ui]' -e plugins/cards
 PLUGINS := $(foreach plugin,$(wildcard plugins/*/pyproject.toml),-e $(dir $(plugin)))
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
+TESTS := $(shell ls -dr plugins/*/tests) tests --ignore tests/servers  # browsers first: they take longest
 SEED ?= 0
 # PyTorch's own index has CPU builds. For Linux the usual index has CUDA builds, with gigabytes of libraries beside them.
 TORCH_INDEX := https://download.pytorch.org/whl/cpu
@@ -39,10 +40,10 @@ demo: $(VENV)/.demo  ## train the tiny model on NumberLine by VL-DAC and plot it
 	$(BIN)/python -m baselines.vldac --env vlgym/NumberLine-v1 --warm.target 0.25 --kl-coef 0.02 --seed $(SEED) $(if $(UPDATES),--updates $(UPDATES)) $(if $(OUT),--out $(OUT))
 
 test: install system  ## install everything and test every behaviour once
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup tests plugins --ignore tests/servers
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup $(TESTS)
 
 test-all: test servers  ## the sweeps too: every environment with every property, planted faults, mutations (hours)
-	OMP_NUM_THREADS=1 VLGYM_EXAMPLES=2000 $(BIN)/python -m pytest -n 2 --dist loadgroup -m exhaustive tests plugins --ignore tests/servers
+	OMP_NUM_THREADS=1 VLGYM_EXAMPLES=2000 $(BIN)/python -m pytest -n 2 --dist loadgroup -m exhaustive $(TESTS)
 	OMP_NUM_THREADS=1 $(BIN)/python tests/faults/mutations.py --workers 2
 
 servers: $(SERVERS)/.done system  ## test against real model servers on loopback, from an environment of their own
