@@ -9,7 +9,7 @@ import pytest
 from vlgym_sokoban.board import Board
 from vlgym_sokoban.generator import LevelGenerator, RoomSize
 from vlgym_sokoban.level import DIRECTIONS, Level
-from vlgym_sokoban.painter import draw_board
+from vlgym_sokoban.painter import Painter
 
 NAMES = list(DIRECTIONS)
 
@@ -96,7 +96,7 @@ def test_every_reward_of_the_sheet_on_a_hand_made_room() -> None:
 def test_a_move_without_push_stops_at_a_box() -> None:
     board = Board(Level.from_rows(["######", "#@$ .#", "######"]))
     move = board.move(1, push=False)
-    assert (move.moved, move.pushed, move.reward) == (False, False, pytest.approx(-0.1))
+    assert (move.moved, move.pushed, move.changed, move.reward) == (False, False, (), pytest.approx(-0.1))
 
 
 def test_the_picture_is_the_packages_picture_at_16_pixels_a_cell(package_engine: SimpleNamespace) -> None:
@@ -105,11 +105,12 @@ def test_the_picture_is_the_packages_picture_at_16_pixels_a_cell(package_engine:
     shown: set[int] = set()
     for _ in range(6):
         level = generator.draw(rng, "train")
-        board = Board(level)
+        board, painter = Board(level), Painter((112, 112))
+        painter.draw(board)
         fixed = np.array([{0: 0, 2: 2, 3: 2, 6: 2}.get(board.code(cell), 1) for cell in range(49)]).reshape(7, 7)
         moves = [level.step_of(NAMES["udlr".index(letter.lower())]) for letter in level.solution]
         for step in moves:
-            board.move(step)
+            painter.redraw(board, board.move(step).changed)
             shown |= {board.code(cell) for cell in range(49)}
-            assert np.array_equal(draw_board(board, (112, 112)), package_engine.room_to_rgb(codes(board), fixed))
+            assert np.array_equal(painter.picture(), package_engine.room_to_rgb(codes(board), fixed))
     assert shown == set(range(7))

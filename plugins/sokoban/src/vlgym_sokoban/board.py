@@ -16,11 +16,12 @@ WALL, FLOOR, TARGET, BOX_ON_TARGET, BOX, PLAYER, PLAYER_ON_TARGET = range(7)
 
 @dataclass(frozen=True)
 class Move:
-    """What one action did: what it pays, whether the player moved, and whether a box did."""
+    """What one action did."""
 
     reward: float
     moved: bool
     pushed: bool
+    changed: tuple[int, ...]
 
 
 class Board:
@@ -49,26 +50,28 @@ class Board:
         A blocked move changes nothing and still pays the step penalty, as in the package. `step` 0 is the package's
         "no operation".
         """
-        ahead, before = self.player + step, self.on_target
-        moved = pushed = False
+        here, ahead = self.player, self.player + step
+        changed: tuple[int, ...] = ()
+        before = self.on_target
+        pushed = False
         if step and ahead not in self.level.walls:
             if ahead not in self.boxes:
-                moved = True
+                changed = (here, ahead)
             elif push:
                 behind = ahead + step
                 if behind not in self.level.walls and behind not in self.boxes:
                     self.boxes.remove(ahead)
                     self.boxes.add(behind)
                     self.on_target += (behind in self._targets) - (ahead in self._targets)
-                    moved = pushed = True
-        if moved:
+                    changed, pushed = (here, ahead, behind), True
+        if changed:
             self.player = ahead
         reward = -STEP_PENALTY
         if self.on_target != before:
             reward += BOX_REWARD if self.on_target > before else -BOX_REWARD
         if self.solved:
             reward += FINISH_REWARD
-        return Move(reward, moved, pushed)
+        return Move(reward, bool(changed), pushed, changed)
 
     def code(self, cell: int) -> int:
         """Return the package's cell code, with 6 for a player on a target."""

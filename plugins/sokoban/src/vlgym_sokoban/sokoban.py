@@ -18,7 +18,7 @@ from .board import STEP_PENALTY, Board
 from .groups import LONGEST_SOLUTION
 from .guide import Guide
 from .level import DIRECTIONS, LETTERS, Level
-from .painter import CELL_PIXELS, draw_board
+from .painter import CELL_PIXELS, Painter
 from .score import score_of, to_tenths, upper_tenths
 from .source import LevelSource
 
@@ -158,6 +158,7 @@ class Sokoban(VLEnv):
         self._actions = ACTION_SETS[action_set]
         self._legal = [*self._actions, *([RESTART] if restart else [])]
         self._words = {direction: word for word, (direction, push) in self._actions.items() if push and direction}
+        self._painter = Painter(self.image_size)
         self._note = ""
         self._steps, self._total, self._best = 0, 0, 0
 
@@ -173,6 +174,7 @@ class Sokoban(VLEnv):
             # Boxes that begin on a target were never paid for.
             reward += self.board.on_target
             self._guide.restart()
+            self._painter.draw(self.board)
         else:
             direction, push = self._actions[action]
             move = self.board.move(self.board.level.step_of(direction) if direction else 0, push)
@@ -180,6 +182,7 @@ class Sokoban(VLEnv):
             self._note = f"The last move, {action}, was blocked. " if blocked else ""
             if direction:
                 self._guide.follow(self.board, direction[0], move)
+            self._painter.redraw(self.board, move.changed)
         self._total += to_tenths(reward)
         self._best = max(self._best, self._total)
         solved = self.board.solved
@@ -194,7 +197,7 @@ class Sokoban(VLEnv):
         return CELL_PIXELS * self._source.rows, CELL_PIXELS * self._source.columns
 
     def image(self) -> NDArray[np.uint8]:
-        return draw_board(self.board, self.image_size)
+        return self._painter.picture()
 
     def task(self) -> str:
         restart = " The action restart puts the level back to its start." if self.restart else ""
@@ -273,6 +276,7 @@ class Sokoban(VLEnv):
         self._steps, self._total, self._best = state["counters"]
         self._note = state["note"]
         self._guide.load(**state["guide"])
+        self._painter.draw(self.board)
 
     def _begin_level(self, level: Level) -> None:
         self.board = Board(level)
@@ -280,6 +284,7 @@ class Sokoban(VLEnv):
         self._steps, self._total, self._best = 0, 0, 0
         self._upper = upper_tenths(level)
         self._note = ""
+        self._painter.draw(self.board)
 
     def _place(self, cell: int) -> str:
         row, column = divmod(cell, self.board.level.columns)
