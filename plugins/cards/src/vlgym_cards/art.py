@@ -41,6 +41,14 @@ class Canvas:
         self.picture = Image.new("RGB", (side, side), colour)
         self.pen = ImageDraw.Draw(self.picture)
 
+    def copy(self) -> Canvas:
+        """A canvas with the same picture; drawing on it leaves this one alone."""
+        other = object.__new__(Canvas)
+        other.size, other.scale = self.size, self.scale
+        other.picture = self.picture.copy()
+        other.pen = ImageDraw.Draw(other.picture)
+        return other
+
     def card(self, card: Card | None, x: float, y: float, width: float, height: float) -> None:
         """Lay a card (`None`: face down) with its top left corner at (x, y); parts outside the canvas are cut off."""
         sprite, mask = card_sprite(card, self._pixels(width), self._pixels(height))

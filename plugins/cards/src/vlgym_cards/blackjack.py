@@ -91,6 +91,7 @@ class Blackjack(VLEnv):
         self.player: list[Card] = []
         self.dealer: list[Card] = []
         self.reward: int | None = None
+        self._table: Canvas | None = None
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         self.dealer = [self._draw(rng), self._draw(rng)]
@@ -112,10 +113,12 @@ class Blackjack(VLEnv):
         return Outcome(float(self.reward), terminated=True, feedback=("draw", "win", "loss")[self.reward])
 
     def image(self) -> NDArray[np.uint8]:
-        canvas = Canvas(self.image_size, FELT)
-        dealer, player, size = ((5, 5), (5, 130), 16) if self.compat else ((5, 3), (5, 128), 18)
-        canvas.text("Dealer", *dealer, size)
-        canvas.text("Player", *player, size)
+        if self._table is None:
+            self._table = Canvas(self.image_size, FELT)
+            dealer, player, size = ((5, 5), (5, 130), 16) if self.compat else ((5, 3), (5, 128), 18)
+            self._table.text("Dealer", *dealer, size)
+            self._table.text("Player", *player, size)
+        canvas = self._table.copy()
         if self.compat:
             self._lay_published(canvas)
         else:

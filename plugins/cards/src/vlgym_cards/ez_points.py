@@ -91,14 +91,17 @@ class EZPoints(FormulaGame):
         second = Card(choices[int(rng.integers(len(choices)))], draw_suit(rng))
         return (second, first) if rng.random() < 0.5 else (first, second)
 
-    def draw(self, canvas: Canvas) -> None:
+    def lay(self, canvas: Canvas) -> None:
         top, height = (55, 189) if self.compat else (10, 178)
         for card, x in zip(self.cards, (5, 153) if self.compat else (9, 156), strict=True):
             canvas.card(card, x, top, 135, height)
+        if not self.compat:
+            canvas.text("Formula:", 10, 192, 20)
+
+    def write(self, canvas: Canvas) -> None:
         if self.compat:
             canvas.text(f"Formula: {' '.join(self.formula)}", 10, 258, 20)
         else:
-            canvas.text("Formula:", 10, 192, 20)
             canvas.wrapped(self.formula, 10, 218, 282, 80, (52, 44, 36, 30, 24))
 
     def task(self) -> str:

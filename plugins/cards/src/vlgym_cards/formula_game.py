@@ -78,6 +78,7 @@ class FormulaGame(VLEnv):
         self.numbers: tuple[int, ...] = ()
         self.formula: list[str] = []
         self.solved = False
+        self._table: Canvas | None = None
 
     # ---- what a game adds ------------------------------------------------------------------------------------------
 
@@ -85,9 +86,11 @@ class FormulaGame(VLEnv):
         """Draw this episode's cards."""
         raise TypeError(f"{type(self).__name__} must define deal()")
 
-    def draw(self, canvas: Canvas) -> None:
-        """Draw cards and formula."""
-        raise TypeError(f"{type(self).__name__} must define draw()")
+    def lay(self, canvas: Canvas) -> None:
+        raise TypeError(f"{type(self).__name__} must define lay()")
+
+    def write(self, canvas: Canvas) -> None:
+        raise TypeError(f"{type(self).__name__} must define write()")
 
     # ---- VLEnv -----------------------------------------------------------------------------------------------------
 
@@ -98,6 +101,7 @@ class FormulaGame(VLEnv):
         self.formula = []
         self.solved = False
         self.refused = 0
+        self._table = None
 
     def act(self, action: str) -> Outcome:
         full = len(self.formula) >= self.longest
@@ -118,8 +122,11 @@ class FormulaGame(VLEnv):
         return Outcome(0.0, feedback="added")
 
     def image(self) -> NDArray[np.uint8]:
-        canvas = Canvas(self.image_size, FELT)
-        self.draw(canvas)
+        if self._table is None:
+            self._table = Canvas(self.image_size, FELT)
+            self.lay(self._table)
+        canvas = self._table.copy()
+        self.write(canvas)
         return canvas.finish()
 
     def state_text(self) -> str:

@@ -84,17 +84,21 @@ class Points24(FormulaGame):
             if not self.solvable_only or is_solvable(values, self.target, self.rules):
                 return hand
 
-    def draw(self, canvas: Canvas) -> None:
+    def lay(self, canvas: Canvas) -> None:
         if self.compat:
             for card, x in zip(self.cards, (5, 78, 152, 226), strict=True):
                 canvas.card(card, x, 103, 67, 93)
             canvas.text("Formula:", 10, 210, 16)
-            canvas.text(" ".join(self.formula), 10, 240, 16)
             return
         for index, card in enumerate(self.cards):
             canvas.card(card, 4 + 74 * index, 8, 70, 134)
         canvas.text("Formula:", 8, 148, 18)
-        canvas.wrapped(self.formula, 8, 172, 284, 126, (46, 40, 34, 30, 26, 22, 18))
+
+    def write(self, canvas: Canvas) -> None:
+        if self.compat:
+            canvas.text(" ".join(self.formula), 10, 240, 16)
+        else:
+            canvas.wrapped(self.formula, 8, 172, 284, 126, (46, 40, 34, 30, 26, 22, 18))
 
     def task(self) -> str:
         faces = "J, Q and K count as 10" if self.faces_as_ten else "J counts as 11, Q as 12, K as 13"
