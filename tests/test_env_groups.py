@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from toys import Coin, Walk, make_spec
 
 from vlgym.env_failures import EnvFailures
-from vlgym.env_groups import LOCAL, GroupOptions, open_group, read_options, wire
+from vlgym.env_groups import LOCAL, open_group, read_options, wire
 from vlgym.env_groups.host import Host
 from vlgym.env_groups.processes import ProcessLink
 from vlgym.env_groups.workers import LostError, WorkerGroup
@@ -435,12 +435,12 @@ def test_frames_that_ask_for_more_than_data_are_refused(text: bytes) -> None:
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        ("local", GroupOptions()), ("processes:4", GroupOptions("processes", "", 4)), ("ray", GroupOptions("ray")),
-        ("ray:2", GroupOptions("ray", "", 2)), ("ray:auto:8", GroupOptions("ray", "auto", 8)),
-        ("ray://head:10001:3", GroupOptions("ray", "ray://head:10001", 3)),
+        ("local", ("local", "", None)), ("processes:4", ("processes", "", 4)), ("ray", ("ray", "", None)),
+        ("ray:2", ("ray", "", 2)), ("ray:auto:8", ("ray", "auto", 8)),
+        ("ray://head:10001:3", ("ray", "ray://head:10001", 3)),
     ],
 )  # fmt: skip
-def test_how_the_option_is_read(said: str, expected: GroupOptions) -> None:
+def test_how_the_option_is_read(said: str, expected: Any) -> None:
     assert read_options(said) == expected
 
 
@@ -449,7 +449,7 @@ def test_how_the_option_is_read(said: str, expected: GroupOptions) -> None:
     ["", "locally", "local:2", "processes:", "processes:0", "processes:auto", "ray://head", "ray:x", "processes:-1"],
 )
 def test_a_wrong_option_says_what_there_is(said: str) -> None:
-    with pytest.raises(UserError, match=r"processes:N, ray|must be >= 1"):
+    with pytest.raises(UserError, match="processes:N, ray"):
         open_group(said)
 
 

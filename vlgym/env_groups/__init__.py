@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from ..errors import UserError, check_number
@@ -24,9 +23,8 @@ from .processes import ProcessLink
 from .workers import LIMIT, WorkerGroup
 
 LOCAL_NAME = "local"
-MOST_WORKERS = 4096
 
-_FORM = re.compile(r"(?P<kind>local|processes|ray)(?P<address>:auto|://[^\s/:]+:\d{1,5})?(?::(?P<workers>\d{1,6}))?")
+_FORM = re.compile(r"local|(?:processes|ray(?P<address>:auto|://[^\s/:]+:\d{1,5})?)(?::(?P<workers>[1-9]\d{0,3}))?")
 
 
 class LocalGroup:
@@ -45,39 +43,25 @@ EnvGroup = LocalGroup | WorkerGroup
 """Where environments live."""
 
 
-@dataclass(frozen=True)
-class GroupOptions:
-    """What `--envs` says.
-
-    Attributes:
-        kind: `local`, `processes` or `ray`.
-        address: of a Ray cluster (`auto`, `ray://host:port`); empty for one that is started here.
-        workers: processes or actors; `None` for as many as there are processors.
-    """
-
-    kind: str = LOCAL_NAME
-    address: str = ""
-    workers: int | None = None
-
-
-def read_options(said: str, name: str = "envs") -> GroupOptions:
+def read_options(said: str, name: str = "envs") -> tuple[str, str, int | None]:
     """Read `local`, `processes[:N]`, `ray[:N]`, `ray:auto[:N]` or `ray://HOST:PORT[:N]`.
+
+    Returns:
+        `local`, `processes` or `ray`; the address of a Ray cluster, empty for one that is started here; and how many
+        workers, `None` for as many as there are processors.
 
     Raises:
         UserError: it is none of these.
     """
     found = _FORM.fullmatch(said)
-    if found is None or (found["kind"] != "ray" and found["address"]) or (found["kind"] == LOCAL_NAME and ":" in said):
-        flag = f"{name} {said}" if name.startswith("-") else f"{name}={said!r}"
+    if found is None:
         raise UserError(
-            f"{flag} is not one of local, processes, processes:N, ray, ray:N, ray:auto, ray://HOST:PORT (each ray with "
-            ":N at its end, too), N workers."
+            f"{name} {said!r} is not one of local, processes, processes:N, ray, ray:N, ray:auto, ray://HOST:PORT "
+            "(each ray with :N at its end, too), N workers."
         )
-    workers = None if found["workers"] is None else int(found["workers"])
-    if workers is not None:
-        check_number(f"{name}: workers", workers, 1, MOST_WORKERS)
-    address = found["address"] or ""
-    return GroupOptions(found["kind"], f"ray{address}" if address.startswith("://") else address[1:], workers)
+    address, workers = found["address"] or "", found["workers"]
+    address = f"ray{address}" if address.startswith("://") else address[1:]
+    return said.partition(":")[0], address, int(workers) if workers else None
 
 
 def open_group(
@@ -98,16 +82,15 @@ def open_group(
     Raises:
         UserError: `said` is wrong, or Ray is not installed or not reached.
     """
-    options = read_options(said)
+    kind, address, workers = read_options(said)
     check_number("limit", limit, above=0)
-    if options.kind == LOCAL_NAME:
+    if kind == LOCAL_NAME:
         return LOCAL
-    most = envs or MOST_WORKERS
-    if options.kind == "ray":
+    if kind == "ray":
         from .on_ray import connect, count_workers, start_actor
 
-        connect(options.address)
-        workers = min(options.workers or count_workers(), most)
-        return WorkerGroup(start_actor, workers, limit=limit, tell=tell)
-    workers = min(options.workers or os.cpu_count() or 1, most)
-    return WorkerGroup(ProcessLink, workers, limit=limit, tell=tell)
+        connect(address)
+        workers = workers or count_workers()
+        return WorkerGroup(start_actor, min(workers, envs or workers), limit=limit, tell=tell)
+    workers = workers or os.cpu_count() or 1
+    return WorkerGroup(ProcessLink, min(workers, envs or workers), limit=limit, tell=tell)
