@@ -68,19 +68,3 @@ def test_the_examples_of_a_page_are_right(path: Path) -> None:
     count, wrong = run(page)
     assert wrong == ""
     assert count == len(PROMPT.findall(path.read_text(encoding="utf-8"))), "an example stands in no code block"
-
-
-def test_the_core_the_learners_a_plugin_and_a_page_have_examples() -> None:
-    assert {path.relative_to(ROOT).parts[0] for path in MODULES} == {"vlgym", "baselines", "plugins"}
-    assert len(MODULES) > 15
-    assert SHOWN
-
-
-def test_a_wrong_example_is_noticed(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("Text.\n\n```python\n>>> 1 + 1\n2\n```\n\n```\n>>> 1 + 2\n4\n```\n")
-    count, wrong = run(read_page(page))
-    assert count == 2
-    assert "Expected:\n    4\nGot:\n    3" in wrong
-    page.write_text("Text.\n")
-    assert run(read_page(page)) == (0, "")
