@@ -9,9 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from vlgym_football.lanes import METRES, lane_clearance
 from vlgym_football.names import MAGEBENCH, MAGEBENCH_MINI, PACKAGE, TEAM
-from vlgym_football.scenario import FOLDER, Scenario, get_scenario, parse_scenarios, read_file
+from vlgym_football.scenario import (
+    FOLDER,
+    METRES,
+    Scenario,
+    get_scenario,
+    lane_clearance,
+    parse_scenarios,
+    read_file,
+)
 
 from vlgym.errors import UserError
 

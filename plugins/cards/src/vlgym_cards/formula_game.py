@@ -80,8 +80,6 @@ class FormulaGame(VLEnv):
         self.solved = False
         self._table: Canvas | None = None
 
-    # ---- what a game adds ------------------------------------------------------------------------------------------
-
     def deal(self, rng: np.random.Generator) -> tuple[Card, ...]:
         """Draw this episode's cards."""
         raise TypeError(f"{type(self).__name__} must define deal()")
@@ -91,8 +89,6 @@ class FormulaGame(VLEnv):
 
     def write(self, canvas: Canvas) -> None:
         raise TypeError(f"{type(self).__name__} must define write()")
-
-    # ---- VLEnv -----------------------------------------------------------------------------------------------------
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         dealt = self.deal(rng)
@@ -193,8 +189,6 @@ class FormulaGame(VLEnv):
             return ""
         times = {1: "first", 2: "second", 3: "third"}.get(self.refusals, f"{self.refusals}th")
         return f" A number that is on no unused card is refused; the {times} refusal ends the game."
-
-    # ---- the formula -----------------------------------------------------------------------------------------------
 
     def unused(self) -> tuple[int, ...]:
         """Numbers of the cards that the formula does not use yet, sorted."""

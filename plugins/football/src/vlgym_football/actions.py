@@ -45,12 +45,8 @@ MAGEBENCH_MIX_UP: dict[str, str] = {
     "release_dribble": "sprint",
     BUILTIN_AI: "dribble",
 }
-"""Asked for -> executed, with `action_mix_up`.
-
-MageBench numbers its actions by gfootball's set `v2` and opens the game with the set `full`. In development versions of
-gfootball the two disagree from number 13 on, as listed. The released gfootball 2.10.2, which MageBench's installation
-script takes, begins `full` with the whole of `v2`; there the numbers agree and nothing is mixed up.
-"""
+"""Asked for -> executed, with `action_mix_up`: MageBench numbers its actions by gfootball's set `v2` and opens the game
+with the set `full`, which disagree in development versions of gfootball (docs/football.md)."""
 
 STICKY = ("sprint", "dribble")
 """Commands that stay on until released; directions stay on as well, until replaced or released."""

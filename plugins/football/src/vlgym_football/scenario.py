@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import yaml
+from numpy.typing import NDArray
 
 from vlgym.errors import UserError, nearest
 from vlgym.limited_yaml import check_yaml
@@ -26,6 +27,8 @@ ROLES = ("GK", "CB", "LB", "RB", "DM", "CM", "LM", "RM", "AM", "CF")
 
 LENGTH_X, LENGTH_Y = 54.4, 83.6
 """Metres per unit of x and of y in the engine."""
+
+METRES = np.array([LENGTH_X, LENGTH_Y])
 
 FOLDER = Path(__file__).parent / "scenarios"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -88,12 +91,9 @@ class Scenario:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Scenario:
-        """Build from `to_dict`'s form, with all checks."""
-        try:
-            text = yaml.safe_dump({"scenarios": {str(data["name"]): {k: v for k, v in data.items() if k != "name"}}})
-        except (KeyError, TypeError, yaml.YAMLError) as error:
-            raise UserError(f"The saved scenario is malformed ({type(error).__name__}: {error}).") from None
-        return next(iter(parse_scenarios(text, "<saved state>").values()))
+        """Build from `to_dict`'s form."""
+        teams = {side: tuple(Player(*player) for player in data[side]) for side in ("left", "right")}
+        return cls(**{**data, **teams, "ball": tuple(data["ball"])})
 
     def swapped(self) -> Scenario:
         """Return the situation with the teams' places exchanged by a half turn of the pitch."""
@@ -119,6 +119,24 @@ class Scenario:
 def distance(a: Any, b: Any) -> float:
     """Return the distance of two places in metres."""
     return float(np.hypot((a[0] - b[0]) * LENGTH_X, (a[1] - b[1]) * LENGTH_Y))
+
+
+def lane_clearance(start: NDArray[np.float64], end: NDArray[np.float64], opponents: NDArray[np.float64]) -> float:
+    """Return the distance in metres of the nearest opponent to the segment `start`-`end` (all in pitch coordinates;
+    opponents `[n, 2]`).
+
+    The first metre is left out: an opponent at the passer's back does not close a lane.
+    """
+    a, b, p = start * METRES, end * METRES, opponents * METRES
+    if len(p) == 0:
+        return float("inf")
+    way = b - a
+    length = float(np.hypot(*way))
+    if length < 1e-6:
+        return float(np.min(np.hypot(*(p - a).T)))
+    along = np.clip((p - a) @ way / length, min(1.0, length), length)
+    nearest = a + along[:, None] * (way / length)
+    return float(np.min(np.hypot(*(p - nearest).T)))
 
 
 def get_scenario(name: str) -> Scenario:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from .actions import DIRECTIONS, SHOT
 from .engine import Snapshot
-from .lanes import METRES, lane_clearance
 from .match import Foresight, Match
 from .reward import PASS, SCALE, rate_pass_at
+from .scenario import METRES, lane_clearance
 
 Vector = NDArray[np.float64]
 

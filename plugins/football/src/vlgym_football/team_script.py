@@ -3,7 +3,7 @@ the match. Good, not optimal.
 
 Who has the ball tries shots, passes to team-mates who then shoot, and runs; he takes the play that leads to a goal
 soonest, else the one that leaves the ball at the best place. The others make themselves free near the goal, and the one
-who gets to a loose ball first fetches it. `passing=False` is the same player with nobody to pass to.
+who gets to a loose ball first fetches it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from .actions import DIRECTIONS, IDLE, SHOT
 from .engine import Snapshot
-from .lanes import METRES, lane_clearance
+from .scenario import METRES, lane_clearance
 from .tactics import GOAL, HEADINGS, Vector, heading_to, nearest_gap, rank_runs
 from .team_match import TeamMatch
 
@@ -46,9 +46,8 @@ LOST, SCORED = -1.0, 2.0
 class TeamScript:
     """Decides for all attackers of a match; knows nothing that the match does not hold."""
 
-    def __init__(self, match: TeamMatch, passing: bool = True) -> None:
+    def __init__(self, match: TeamMatch) -> None:
         self.match = match
-        self.passing = passing
 
     def choose(self, attacker: int) -> str:
         """Return the action of an attacker, numbered from 0."""
@@ -63,11 +62,10 @@ class TeamScript:
             for play in ([SHOT], ["right", SHOT], ["top_right", SHOT], ["bottom_right", SHOT]):
                 if self._scores(attacker, play):
                     return play[0]
-        if self.passing:
-            worth, kick = self._best_pass(now, attacker)
-            gain = MARGIN if nearest_gap(now, me) >= PRESSURE else -1.0
-            if worth > rate_place(me, now.right) + gain:
-                return kick
+        worth, kick = self._best_pass(now, attacker)
+        gain = MARGIN if nearest_gap(now, me) >= PRESSURE else -1.0
+        if worth > rate_place(me, now.right) + gain:
+            return kick
         return rank_runs(now, me, sprinting=False)[0]
 
     def _best_pass(self, now: Snapshot, attacker: int) -> tuple[float, str]:

@@ -40,7 +40,7 @@ class Wanderer(BlindPlayer):
         return leg
 
 
-class Circler(BlindPlayer):
+class Circler(Wanderer):
     """Goes straight on for about 4 m, turns by 45 to 90 degrees, always to the same side, and goes on: it comes round
     more of a room than who turns to either side."""
 
@@ -49,13 +49,10 @@ class Circler(BlindPlayer):
     def __init__(self, rng: random.Random) -> None:
         super().__init__(rng)
         self._side = rng.choice(("turn left", "turn right"))
-        self._plan: list[str] = []
 
-    def choose(self, text: str, legal: tuple[str, ...]) -> str:
-        if not self._plan:
-            degrees, metres = _DEGREES.search(text), _METRES.search(text)
-            turn, step = (float(degrees[1]) if degrees else 15.0), (float(metres[1]) if metres else 0.15)
-            turns = max(1, round(self.rng.uniform(45, 90) / max(1.0, turn)))
-            ahead = max(1, round(self.rng.uniform(3.2, 4.8) / max(0.01, step)))
-            self._plan = [self._side] * turns + ["move forward"] * ahead
-        return self._plan.pop(0)
+    def _make_leg(self, text: str, legal: tuple[str, ...]) -> list[str]:
+        degrees, metres = _DEGREES.search(text), _METRES.search(text)
+        turn, step = (float(degrees[1]) if degrees else 15.0), (float(metres[1]) if metres else 0.15)
+        turns = max(1, round(self.rng.uniform(45, 90) / max(1.0, turn)))
+        ahead = max(1, round(self.rng.uniform(3.2, 4.8) / max(0.01, step)))
+        return [self._side] * turns + ["move forward"] * ahead

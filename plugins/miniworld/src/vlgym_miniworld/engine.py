@@ -21,13 +21,12 @@ import numpy as np
 
 from vlgym.errors import MissingSystemPartError, UserError
 
+from .plugin import PACKAGES
+
 if TYPE_CHECKING:
     from miniworld.miniworld import MiniWorldEnv
 else:  # the class it is mixed into is imported late
     MiniWorldEnv = object
-
-SYSTEM_PACKAGES = ("libegl1", "libegl-mesa0", "libgl1", "libgl1-mesa-dri", "libglu1-mesa")
-"""Debian packages that draw without a screen; `plugin.py` states the same list in its specs."""
 
 SHARED_LIST = 1
 """The one display list that MiniWorld uses for the walls of every environment of a process."""
@@ -159,7 +158,7 @@ def _missing(error: Exception) -> MissingSystemPartError:
     return MissingSystemPartError(
         f"MiniWorld cannot open OpenGL on this machine ({type(error).__name__}: {error}). "
         "It draws without a screen through EGL and Mesa. Install them: "
-        f"sudo apt-get install -y {' '.join(SYSTEM_PACKAGES)}"
+        f"sudo apt-get install -y {' '.join(PACKAGES)}"
     )
 
 

@@ -49,8 +49,8 @@ class MazeS3Fast(Maze):
 
 
 class TMaze(MiniWorldTask):
-    """Two hallways that meet in a T; the red box is in the left arm (TMazeLeft), the right one (TMazeRight) or
-    either (TMaze).
+    """Hallways that meet in a T (TMaze) or a Y (YMaze); the red box is in the left arm (TMazeLeft, YMazeLeft), the
+    right one (TMazeRight, YMazeRight) or either.
 
     Goal: come near the red box (centres closer than 1.15 m).
     Observation: the robot's camera, 60 degrees of vertical view; the robot starts in the stem, looking roughly
@@ -72,19 +72,7 @@ class TMazeRight(TMaze):
     world_name = "TMazeRight"
 
 
-class YMaze(MiniWorldTask):
-    """Three hallways that meet in a Y; the red box is in the left arm (YMazeLeft), the right one (YMazeRight)
-    or either (YMaze).
-
-    Goal: come near the red box (centres closer than 1.15 m).
-    Observation: the robot's camera, 60 degrees of vertical view; the robot starts in the stem, looking roughly
-        at the junction.
-    Actions: turn left, turn right (15 degrees), move forward (0.15 m).
-    Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
-    Endings: terminated on reaching the box; truncated after `max_turns` (280) turns.
-    References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
-    """
-
+class YMaze(TMaze):
     world_name = "YMaze"
 
 

@@ -75,9 +75,6 @@ class MiniWorldTask(GymAdapter):
             raise UserError("The MiniWorld world is not open: call reset() first.")
         return self.inner
 
-    # ---- what an id may change
-    # -------------------------------------------------------------------------------------
-
     def aim(self) -> str:
         """What the agent looks for, in words."""
         return "the red box"
@@ -92,9 +89,6 @@ class MiniWorldTask(GymAdapter):
     def world_arguments(self) -> dict[str, Any]:
         """Further constructor arguments of the MiniWorld class."""
         return {}
-
-    # ---- VLEnv
-    # -----------------------------------------------------------------------------------------------------
 
     def make_inner(self) -> Any:
         world = engine.open_world(

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vlgym.prompts import PromptTemplate
 from vlgym.types import Image
 
 from .art import BLUE, GOLD, GREY, INK, RED, WHITE, Canvas, Grid
+from .prompts import game_prompt
 from .spiel import SpielGame, replay
 
 SIDE = 6
@@ -49,9 +49,7 @@ class Battleship(SpielGame):
     )
     zero_sum: ClassVar[bool] = True
     hidden_information: ClassVar[bool] = True
-    prompt = PromptTemplate(
-        version=1, instructions="You are playing Battleship. {task}\n{format}", turn="{state}Legal actions: {actions}"
-    )
+    prompt = game_prompt("You are playing Battleship.")
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         super().deal(rng, options)

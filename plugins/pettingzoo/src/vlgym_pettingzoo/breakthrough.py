@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from vlgym.prompts import PromptTemplate
 from vlgym.types import Image
 
 from .art import GOLD, INK, WHITE, Canvas, Grid
+from .prompts import game_prompt
 from .spiel import SearchedGame
 
 
@@ -30,9 +30,7 @@ class Breakthrough(SearchedGame):
     spiel = "breakthrough(rows=6,columns=6)"
     marks = ("black", "white")
     strong, modest = 2000, 100
-    prompt = PromptTemplate(
-        version=1, instructions="You are playing Breakthrough. {task}\n{format}", turn="{state}Legal actions: {actions}"
-    )
+    prompt = game_prompt("You are playing Breakthrough.")
 
     def name_action(self, action: int) -> str:
         told = self.state.action_to_string(self.state.current_player(), action)

@@ -9,13 +9,13 @@ import chess
 import numpy as np
 
 from vlgym.multi import PLAYERS, MultiVLEnv, Round
-from vlgym.prompts import PromptTemplate
 from vlgym.spaces import match_legal
 from vlgym.types import Image
 
 from .art import INK, WHITE, Canvas, Grid
 from .chess_men import draw_man
 from .chess_positions import draw_position, read_endings
+from .prompts import game_prompt
 from .stockfish import LEVELS, STOCKFISH, find_stockfish
 
 COLUMNS, ROWS = "abcdefgh", "87654321"
@@ -54,9 +54,7 @@ class ChessEndings(MultiVLEnv):
     zero_sum: ClassVar[bool] = True
     symmetric: ClassVar[bool] = True
     named_players: ClassVar[tuple[str, ...]] = (*PLAYERS, *LEVELS)
-    prompt = PromptTemplate(
-        version=1, instructions="You are playing chess. {task}\n{format}", turn="{state}Legal actions: {actions}"
-    )
+    prompt = game_prompt("You are playing chess.")
 
     def __init__(self, *, endings: str | list[str] = "won", **kwargs: Any) -> None:
         self.endings = read_endings(endings)

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vlgym.multi import MultiVLEnv, Round
-from vlgym.prompts import PromptTemplate
 from vlgym.types import Image
 
 from .art import BLUE, GREY, INK, RED, WHITE, Canvas, Grid
+from .prompts import game_prompt
 
 SIDE = 4
 STEPS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1), "stay": (0, 0)}
@@ -40,9 +40,7 @@ class CoinGame(MultiVLEnv):
     """
 
     symmetric: ClassVar[bool] = True
-    prompt = PromptTemplate(
-        version=1, instructions="You are playing a coin game. {task}\n{format}", turn="{state}Legal actions: {actions}"
-    )
+    prompt = game_prompt("You are playing a coin game.")
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         self.chance_rng = rng

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from vlgym.prompts import PromptTemplate
 from vlgym.types import Image
 
 from .art import GOLD, INK, RED, WHITE, Canvas, Grid
+from .prompts import game_prompt
 from .spiel import SearchedGame
 
 
@@ -29,9 +29,7 @@ class ConnectFour(SearchedGame):
     spiel = "connect_four"
     marks = ("yellow", "red")
     strong, modest = 1000, 50
-    prompt = PromptTemplate(
-        version=1, instructions="You are playing Connect Four. {task}\n{format}", turn="{state}Legal actions: {actions}"
-    )
+    prompt = game_prompt("You are playing Connect Four.")
 
     def name_action(self, action: int) -> str:
         return f"column {action + 1}"

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vlgym.errors import check_number
-from vlgym.prompts import PromptTemplate
 from vlgym.types import Image
 
 from .art import BLUE, GREEN, INK, RED, WHITE, Canvas, Colour
 from .hanabi_bot import COLOURS, NAMES, Held, View, choose, name_hint, read_view
+from .prompts import game_prompt
 from .spiel import SpielGame, replay
 
 TINTS: dict[str, Colour] = {
@@ -51,9 +51,7 @@ class Hanabi(SpielGame):
     """
 
     hidden_information: ClassVar[bool] = True
-    prompt = PromptTemplate(
-        version=1, instructions="You are playing Hanabi. {task}\n{format}", turn="{state}Legal actions: {actions}"
-    )
+    prompt = game_prompt("You are playing Hanabi.")
 
     def __init__(self, *, players: int = 2, **kwargs: Any) -> None:
         check_number("players", players, 2, 5)

@@ -9,12 +9,12 @@ import numpy as np
 
 from vlgym.errors import check_choice
 from vlgym.multi import MultiVLEnv, Round
-from vlgym.prompts import PromptTemplate
 from vlgym.types import Image
 
 from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour
 from .kitchen_cook import choose
 from .kitchen_rules import COOKING, LAYOUTS, ONIONS, STEPS, Kitchen
+from .prompts import game_prompt
 
 ENOUGH = 2
 """Soups of a game that count as success."""
@@ -47,9 +47,7 @@ class KitchenPair(MultiVLEnv):
     """
 
     symmetric: ClassVar[bool] = True
-    prompt = PromptTemplate(
-        version=1, instructions="You are a cook. {task}\n{format}", turn="{state}Legal actions: {actions}"
-    )
+    prompt = game_prompt("You are a cook.")
 
     def __init__(self, *, layout: str | None = None, **kwargs: Any) -> None:
         check_choice("layout", layout, (None, *LAYOUTS))

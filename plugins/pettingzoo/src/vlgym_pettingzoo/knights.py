@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from vlgym.multi import MultiVLEnv, Round
-from vlgym.prompts import PromptTemplate
 from vlgym.types import Image
 
 from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour
 from .knights_bot import choose
+from .prompts import game_prompt
 
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "hide")  # the engine imports pygame, which would print a greeting
 
@@ -65,9 +65,7 @@ class KnightsArchersZombies(MultiVLEnv):
         turns; drawing, texts and planners.
     """
 
-    prompt = PromptTemplate(
-        version=1, instructions="You defend a line. {task}\n{format}", turn="{state}Legal actions: {actions}"
-    )
+    prompt = game_prompt("You defend a line.")
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         """Begin with a fresh engine: a reset of it leaves the time to the next zombie as it was."""
@@ -141,8 +139,6 @@ class KnightsArchersZombies(MultiVLEnv):
 
     def explain(self, seat: int, action: str) -> str:
         return f"I am the {NAMES[seat]} and see {len(self.engine.zombie_list)} zombies, so {action}"
-
-    # ---- drawing ---------------------------------------------------------------------------------------------------
 
     def at(self, point: tuple[float, float]) -> tuple[float, float]:
         """Where a point of the engine's screen lies in the picture, in layout units."""

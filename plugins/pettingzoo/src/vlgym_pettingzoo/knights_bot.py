@@ -47,9 +47,6 @@ def choose(engine: Any, bodies: list[Any], seat: int, frames: int) -> str:
     return _shoot(place, heading, zombies, weights, frames)
 
 
-# ---- the archer ----------------------------------------------------------------------------------------------------
-
-
 def _shoot(place: Point, heading: float, zombies: list[Point], weights: list[float], frames: int) -> str:
     """The first action of the plan (turns, steps, turns back, waits, then a shot) that is worth most."""
     plans = [(0, 0, 0, wait) for wait in (0, 1, 2, 3, 5, 8)]
@@ -91,9 +88,6 @@ def _hope(place: Point, aim: float, zombie: Point, time: int) -> float:
     away = max(0.0, math.hypot(x - across * flight, y - down * flight) - 20)
     spread = 30 + 12 * math.sqrt(time + flight)
     return (30 / spread) ** 0.5 / (1 + (away / spread) ** 2)
-
-
-# ---- the knight ----------------------------------------------------------------------------------------------------
 
 
 def _fight(place: Point, heading: float, zombies: list[Point], frames: int) -> str:
@@ -151,9 +145,6 @@ def _swing_hits(place: Point, heading: float, zombie: Point) -> bool:
         if abs(x) < TOUCH and abs(y) < TOUCH:
             return False
     return False
-
-
-# ---- both ----------------------------------------------------------------------------------------------------------
 
 
 def _middle(thing: Any) -> Point:

@@ -11,9 +11,9 @@ import numpy as np
 
 from vlgym.errors import check_number
 from vlgym.multi import MultiVLEnv
-from vlgym.prompts import PromptTemplate
 
 from .art import BLUE, GREY, INK, WHITE, Canvas, Colour
+from .prompts import game_prompt
 
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "hide")  # mpe2 imports pygame, which would print a greeting
 
@@ -47,9 +47,7 @@ class ParticleGame(MultiVLEnv):
 
     reach: ClassVar[float] = 1.25
     frames: ClassVar[int] = 1
-    prompt = PromptTemplate(
-        version=1, instructions="You move on a field. {task}\n{format}", turn="{state}Legal actions: {actions}"
-    )
+    prompt = game_prompt("You move on a field.")
 
     def __init__(self, *, frame_skip: int | None = None, **kwargs: Any) -> None:
         self.frame_skip = self.frames if frame_skip is None else frame_skip
@@ -90,8 +88,6 @@ class ParticleGame(MultiVLEnv):
         for seat in range(self.seats):
             self.engine.step(_CODES[moves[seat]])
         return [float(self.engine.rewards[name]) for name in self.engine.possible_agents]
-
-    # ---- drawing ---------------------------------------------------------------------------------------------------
 
     def at(self, point: Any) -> Point:
         """Where a point of the field lies in the picture, in layout units."""

@@ -129,8 +129,6 @@ class MPETag(ParticleGame):
     def details(self, seat: int) -> dict[str, Any]:
         return {"role": "runner" if seat == RUNNER else "chaser", "caught": self.caught, "left": self.left}
 
-    # ---- players ---------------------------------------------------------------------------------------------------
-
     def advise(self, seat: int) -> str | None:
         return self._flee(2) if seat == RUNNER else self._push_to(seat, self._meet(seat))
 
@@ -201,8 +199,6 @@ class MPETag(ParticleGame):
             (place[1] - chaser[0][1]) / away * body.accel,
         )
         return glide(chaser[0], chaser[1], push, self.frame_skip, body.max_speed)
-
-    # ---- drawing ---------------------------------------------------------------------------------------------------
 
     reach: ClassVar[float] = 1.15
 

@@ -9,8 +9,9 @@ import numpy as np
 import vlgym
 from vlgym.env import VLEnv
 from vlgym.errors import UserError
-from vlgym.prompts import PromptTemplate
 from vlgym.types import Image, Outcome
+
+from .prompts import game_prompt
 
 DEEPEST = 12
 """Rounds that are played before the question, at most."""
@@ -37,9 +38,7 @@ class NextMove(VLEnv):
         **kwargs: of `VLEnv`.
     """
 
-    prompt = PromptTemplate(
-        version=1, instructions="You are watching a game. {task}\n{format}", turn="{state}Legal actions: {actions}"
-    )
+    prompt = game_prompt("You are watching a game.")
 
     def __init__(self, game: str = "vlgym/Battleship-v0", **kwargs: Any) -> None:
         self.game = game

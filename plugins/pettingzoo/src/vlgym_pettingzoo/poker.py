@@ -10,11 +10,11 @@ import numpy as np
 
 from vlgym.errors import check_number
 from vlgym.multi import Round
-from vlgym.prompts import PromptTemplate
 from vlgym.types import Image
 
 from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, draw_card
 from .equilibrium import find_shares
+from .prompts import game_prompt
 from .spiel import SpielGame, load_game, replay
 
 RANKS = "JQK"
@@ -229,9 +229,7 @@ class KuhnPoker(PokerMatch):
     """
 
     spiel = "kuhn_poker"
-    prompt = PromptTemplate(
-        version=1, instructions="You are playing Kuhn poker. {task}\n{format}", turn="{state}Legal actions: {actions}"
-    )
+    prompt = game_prompt("You are playing Kuhn poker.")
 
     def name_action(self, action: int) -> str:
         faced = bool(self.said) and self.said[-1][1] == "bet"
@@ -273,11 +271,7 @@ class LeducHoldem(PokerMatch):
     """
 
     spiel = "leduc_poker"
-    prompt = PromptTemplate(
-        version=1,
-        instructions="You are playing Leduc hold'em. {task}\n{format}",
-        turn="{state}Legal actions: {actions}",
-    )
+    prompt = game_prompt("You are playing Leduc hold'em.")
 
     def __init__(self, *, hands: int = 5, **kwargs: Any) -> None:
         super().__init__(hands=hands, **kwargs)

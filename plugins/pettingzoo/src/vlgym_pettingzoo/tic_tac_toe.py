@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import ClassVar
 
-from vlgym.prompts import PromptTemplate
 from vlgym.types import Image
 
 from .art import BLUE, GOLD, INK, RED, Canvas, Grid
+from .prompts import game_prompt
 from .spiel import SpielGame
 
 COLUMNS, ROWS = "abc", "321"
@@ -35,9 +35,7 @@ class TicTacToe(SpielGame):
     spiel = "tic_tac_toe"
     marks = "XO"
     zero_sum: ClassVar[bool] = True
-    prompt = PromptTemplate(
-        version=1, instructions="You are playing tic-tac-toe. {task}\n{format}", turn="{state}Legal actions: {actions}"
-    )
+    prompt = game_prompt("You are playing tic-tac-toe.")
 
     def name_action(self, action: int) -> str:
         return COLUMNS[action % 3] + ROWS[action // 3]

@@ -1,0 +1,10 @@
+"""The prompt of a game: a sentence of its own, then the rules, the reply's format, the state and the legal actions."""
+
+from __future__ import annotations
+
+from vlgym.prompts import PromptTemplate
+
+
+def game_prompt(opening: str) -> PromptTemplate:
+    """Return the template that begins with a sentence."""
+    return PromptTemplate(version=1, instructions=opening + " {task}\n{format}", turn="{state}Legal actions: {actions}")
