@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from vlgym_sokoban.board import Board
 from vlgym_sokoban.deadlocks import DEAD, Warehouse, to_mask
-from vlgym_sokoban.feasibility import Feasibility
 from vlgym_sokoban.generator import LevelGenerator, RoomSize
+from vlgym_sokoban.guide import Guide
 from vlgym_sokoban.level import DIRECTIONS, Level
 from vlgym_sokoban.solver import SOLVED, UNKNOWN, replay, solve
 
@@ -71,13 +71,14 @@ def test_solvability_is_exact_in_small_rooms_and_deadlocks_are_never_wrong(rooms
     lost = caught = 0
     for level, _, verdicts in rooms:
         house = Warehouse(level)
-        feasibility = Feasibility(house)
+        guide, board = Guide(level), Board(level)
         rng = np.random.default_rng(1)
         positions = list(verdicts)
         for index in rng.permutation(len(positions))[:300]:
             player, boxes = positions[index]
             solvable = verdicts[positions[index]]
-            assert feasibility.is_solvable(player, tuple(boxes)) is solvable
+            board.place(player, tuple(boxes))
+            assert guide.is_lost(board) is not solvable
             if house.bound(to_mask(boxes)) >= DEAD:
                 assert not solvable
                 caught += 1

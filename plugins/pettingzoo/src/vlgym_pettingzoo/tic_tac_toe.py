@@ -71,7 +71,7 @@ class TicTacToe(SpielGame):
         values = {}
         for action in self.state.legal_actions():
             after = (*self.state.history(), action)
-            values[action] = (_value(_key(after), player), _against_random(_key(after), player))
+            values[action] = _worth(_key(after), player)
         return self.name_action(max(values, key=lambda action: values[action]))
 
     def explain(self, seat: int, action: str) -> str:
@@ -89,29 +89,18 @@ def _key(history: tuple[int, ...]) -> Key:
 
 
 @lru_cache(maxsize=20000)
-def _value(key: Key, player: int) -> float:
-    """What both playing on their best is worth to a player."""
+def _worth(key: Key, player: int) -> tuple[float, float]:
+    """What both playing on their best is worth to a player, and what its best play is worth against random moves."""
     line = _winner(key)
     if line is not None:
-        return 1.0 if line == player else -1.0
-    following = _following(key)
+        return (1.0, 1.0) if line == player else (-1.0, -1.0)
+    following = [_worth(after, player) for after in _following(key)]
     if not following:
-        return 0.0
-    best = max if len(key[0]) - len(key[1]) == player else min
-    return best(_value(after, player) for after in following)
-
-
-@lru_cache(maxsize=20000)
-def _against_random(key: Key, player: int) -> float:
-    """What a player's best play is worth against random moves."""
-    line = _winner(key)
-    if line is not None:
-        return 1.0 if line == player else -1.0
-    following = _following(key)
-    if not following:
-        return 0.0
-    values = [_against_random(after, player) for after in following]
-    return max(values) if len(key[0]) - len(key[1]) == player else sum(values) / len(values)
+        return 0.0, 0.0
+    values, chances = zip(*following, strict=True)
+    if len(key[0]) - len(key[1]) == player:
+        return max(values), max(chances)
+    return min(values), sum(chances) / len(chances)
 
 
 def _following(key: Key) -> list[Key]:

@@ -70,18 +70,6 @@ class Warehouse:
             frozen = rest
         return bool(frozen & ~self.targets)
 
-    def reach(self, player: int, boxes: int) -> int:
-        """Return the mask of cells to which the player can walk without a push."""
-        free = self.floor & ~boxes
-        columns = self.columns
-        reached = frontier = 1 << player
-        while frontier:
-            frontier = (
-                ((frontier << 1) | (frontier >> 1) | (frontier << columns) | (frontier >> columns)) & free & ~reached
-            )
-            reached |= frontier
-        return reached
-
     def walk(self, start: int, goal: int, boxes: int) -> list[str]:
         """Return the direction words of a shortest walk from `start` to `goal` without a push."""
         free = self.floor & ~boxes

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from .board import Board, Move
 from .deadlocks import Warehouse
-from .feasibility import Feasibility
 from .level import LETTERS, Level
-from .solver import SOLVED, solve
+from .solver import SOLVED, UNSOLVABLE, solve
 
 SHORTEST_NODES = 100_000
 """Nodes spent on a shortest solution; beyond that some solution has to do. Rooms of the eight groups rarely need it."""
 
+PROOF_NODES = 20_000
 GREED = 5
 
 
@@ -20,7 +20,6 @@ class Guide:
     def __init__(self, level: Level) -> None:
         self._level = level
         self._house = Warehouse(level)
-        self._feasibility = Feasibility(self._house)
         self._plan: str | None = level.solution
         self.unsolvable = False
 
@@ -37,7 +36,12 @@ class Guide:
         self._plan = None
         # Walking can be undone and nothing fixes a lost position, so only pushes from others need a look.
         if move.pushed and not self.unsolvable:
-            self.unsolvable = self._feasibility.is_solvable(board.player, tuple(board.boxes)) is False
+            self.unsolvable = self.is_lost(board)
+
+    def is_lost(self, board: Board) -> bool:
+        """Whether it is proved that no solution exists from here; a proof that takes too many nodes is left open."""
+        found = solve(board.to_level(), self._house, max_nodes=PROOF_NODES, greed=GREED)
+        return found.status == UNSOLVABLE
 
     def plan(self, board: Board) -> str:
         """Return a solution from here in LURD notation; empty if solved, lost, or too hard for the solver."""

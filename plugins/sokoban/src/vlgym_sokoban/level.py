@@ -106,29 +106,22 @@ class Level:
 
 
 def _fill_outside(rows: Sequence[str], width: int) -> str:
-    """Return the cells row by row, those that are joined to the rim turned into wall."""
-    cells = list("".join(rows))
-    last_row, last_column = len(rows) - 1, width - 1
-    rim = [c for c in range(len(cells)) if c // width in (0, last_row) or c % width in (0, last_column)]
-    queue = [cell for cell in rim if cells[cell] != "#"]
-    seen = set(queue)
+    """Return the cells row by row, those that are joined to the outside turned into wall."""
+    columns = width + 2  # a ring of cells around the rows is the outside
+    ring = " " * columns
+    cells = list(ring + "".join(f" {row} " for row in rows) + ring)
+    queue, seen = [0], {0}
     for cell in queue:
-        row, column = divmod(cell, width)
+        row, column = divmod(cell, columns)
         if cells[cell] != " ":
             raise UserError(
-                f"the room is open: {cells[cell]!r} in row {row + 1}, column {column + 1} can be reached from "
+                f"the room is open: {cells[cell]!r} in row {row}, column {column} can be reached from "
                 "outside; close the wall (#)."
             )
-        for row_step, column_step in DIRECTIONS.values():
-            beside = cell + row_step * width + column_step
-            if (
-                0 <= row + row_step <= last_row
-                and 0 <= column + column_step <= last_column
-                and cells[beside] != "#"
-                and beside not in seen
-            ):
+        for beside in (cell - columns, cell + columns, cell - 1, cell + 1):
+            if 0 <= beside < len(cells) and cells[beside] != "#" and beside not in seen:
                 seen.add(beside)
                 queue.append(beside)
     for cell in seen:
         cells[cell] = "#"
-    return "".join(cells)
+    return "".join("".join(cells[row * columns + 1 :][:width]) for row in range(1, len(rows) + 1))
