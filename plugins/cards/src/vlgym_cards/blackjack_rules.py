@@ -1,12 +1,5 @@
-"""Blackjack's rules and odds: hands, the dealer, and the policy that wins most often. Pure functions.
-
-The deck is endless: every draw is an ace, 2 to 9 with probability 1/13 each, or a ten (10, J, Q, K) with
-4/13. An ace counts 11 while that does not bust the hand (then the hand is *soft*). The dealer draws below
-17 and stands on every 17. All odds are exact sums over these draws by recursion.
-
-References:
-    Sutton and Barto, Reinforcement Learning, 2nd edition, example 5.1 (the rules).
-"""
+"""Blackjack's rules and odds: hands, the dealer, and the policy that wins most often. All odds are exact sums over the
+draws of the endless deck, by recursion."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What EZPoints and Points24 share: build a formula token by token from the cards' numbers.
-
-Dealing and layout are theirs.
-"""
+"""What EZPoints and Points24 share: build a formula token by token from the cards' numbers."""
 
 from __future__ import annotations
 

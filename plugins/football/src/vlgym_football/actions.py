@@ -1,8 +1,5 @@
-"""Action words, the engine's codes for them, and the published benchmark's confusion of the two.
-
-The engine knows 33 commands (`e_BackendAction`); players' programs know them by positions in one of gfootball's action
-sets. This module speaks engine codes only, so no position can be mistaken for a code.
-"""
+"""Action words, the engine's codes for them, and the published benchmark's confusion of the two. This module speaks
+engine codes (`e_BackendAction`) only, not positions in gfootball's action sets."""
 
 from __future__ import annotations
 

@@ -1,12 +1,5 @@
 """Decision points: which frames one reply plays, so that a model is asked only where there is something to decide
-(after MageBench).
-
-- A direction given for the second time in a row runs on, up to 10 frames, until the player would leave the pitch or
-  meet an opponent.
-- A pass or a shot is repeated, with the running direction between, until the ball has left the player; then the engine
-  plays our player until somebody has the ball.
-- Everything else is one frame, and so is the first reply of an episode.
-"""
+(after MageBench). `Football` says which these are."""
 
 from __future__ import annotations
 

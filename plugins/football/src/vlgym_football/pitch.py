@@ -1,9 +1,4 @@
-"""The tactical view: the pitch from above, drawn from the positions. The engine's own camera is in `camera.py`.
-
-Yellow discs are our team, blue ones the opponents, numbers are jersey numbers; a red ring marks the player the model
-plays, a white one the owner of the ball where that is another. Lines in front of the discs show where players run in
-the next half second.
-"""
+"""The tactical view: the pitch from above, drawn from the positions. The engine's own camera is in `camera.py`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Starts from which the red box has to be looked for: the robot stands away from it and does not face it.
-
-MiniWorld draws robot and box anywhere, so in a small room a robot that wanders about often meets the box. Here only
-the robot's place and heading are drawn again; rooms and boxes stay MiniWorld's. Turn limits are the specs' business.
-"""
+"""Starts from which the red box has to be looked for: the robot stands away from it and does not face it."""
 
 from __future__ import annotations
 

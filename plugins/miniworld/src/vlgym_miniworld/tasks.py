@@ -1,7 +1,4 @@
-"""What all MiniWorld tasks share: the world, the picture, the oracle's pilot, and the plain task of reaching a box.
-
-The rooms, physics, rewards and pictures are MiniWorld's. The modules `rooms`, `mazes` and `objects` define the ids.
-"""
+"""What all MiniWorld tasks share: the world, the picture, the oracle's pilot, and the plain task of reaching a box."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class ChessEndings(MultiVLEnv):
     named_players: ClassVar[tuple[str, ...]] = (*PLAYERS, *LEVELS)
     prompt = game_prompt("You are playing chess.")
 
-    def __init__(self, *, endings: str | list[str] = "won", **kwargs: Any) -> None:
+    def __init__(self, *, endings: str = "won", **kwargs: Any) -> None:
         self.endings = read_endings(endings)
         super().__init__(**kwargs)
         others = [player for seat, player in enumerate(self._players) if seat != self.seat]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import chess
 import numpy as np
 from numpy.typing import NDArray
 
-from vlgym.errors import UserError, check_choice
+from vlgym.errors import check_choice
 
 WON = ("KQvK", "KRvK", "KPvK", "KBBvK", "KQvKR")
 """Endings that the side to move should win. With a pawn only won positions are drawn (`solve_pawn_ending`); the others
@@ -26,19 +25,12 @@ TRIES = 100_000
 Squares = NDArray[np.bool_]
 
 
-def read_endings(value: Any) -> tuple[str, ...]:
-    """Return the endings that a value names.
-
-    Args:
-        value: names of endings and of `GROUPS`: a text with commas between them, or a list.
-    """
-    names = value.split(",") if isinstance(value, str) else value
-    if not isinstance(names, (list, tuple)) or not names or not all(isinstance(name, str) for name in names):
-        raise UserError(f"endings={value!r:.80} must be names of endings: {', '.join((*GROUPS, *GROUPS['all']))}.")
+def read_endings(names: str) -> tuple[str, ...]:
+    """Return the endings that a text with commas between names of endings and of `GROUPS` names."""
     found: list[str] = []
-    for name in (name.strip() for name in names):
-        check_choice("endings", name, (*GROUPS, *GROUPS["all"]))
-        found += [each for each in GROUPS.get(name, (name,)) if each not in found]
+    for name in str(names).split(","):
+        check_choice("endings", name.strip(), (*GROUPS, *GROUPS["all"]))
+        found += [each for each in GROUPS.get(name.strip(), (name.strip(),)) if each not in found]
     return tuple(found)
 
 

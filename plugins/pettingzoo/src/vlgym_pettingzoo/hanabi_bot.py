@@ -1,8 +1,5 @@
-"""A player of Hanabi that goes by rules, from what one player may know: it reads OpenSpiel's observation of that
-player.
-
-It has no convention with the other player: a hint says what it says.
-"""
+"""A player of Hanabi that goes by rules, from what one player may know. It has no convention with the others: a hint
+says what it says."""
 
 from __future__ import annotations
 

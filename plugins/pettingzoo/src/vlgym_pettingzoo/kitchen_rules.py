@@ -1,7 +1,4 @@
-"""The rules of the kitchen: two cooks, onions, pots, dishes and a hatch. Pure data; it draws nothing.
-
-In the manner of Overcooked, with rules and layouts of this package's own.
-"""
+"""The rules of the kitchen, in the manner of Overcooked. Pure data; it draws nothing."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The eight groups of MageBench-Sokoban: sizes, boxes, limits, and the levels that ship with this package.
-
-Sizes, box counts and step limits are gym-sokoban's; counts of levels are MageBench's. Its own boards are published
-only as pickled objects, so the 182 levels here are new ones from the same generator;
-`published.py` says in what they agree.
-"""
+"""The eight groups of MageBench-Sokoban: sizes, boxes and limits, which are gym-sokoban's, and the levels that ship."""
 
 from __future__ import annotations
 

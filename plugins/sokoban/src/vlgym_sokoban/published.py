@@ -1,10 +1,5 @@
-"""Numbers published with MageBench that our levels follow: lengths of its stored solutions, and its mini set.
-
-MageBench's boards exist only as pickled objects, which we neither have nor would load. Level `k` of each group here is
-another room, but of the same size, with as many boxes and a solution of the same length as the `k`-th level of that
-group (in the order of its ids). So every level's upper bound, and with it the score of an idle player, is the
-published one.
-"""
+"""Numbers published with MageBench that our levels follow: level `k` of a group has a solution of the same length as
+the `k`-th level of that group, in the order of its ids; and its mini set."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
-"""MageBench's score of a Sokoban episode: 100 + 5 (H - U), in exact tenths.
-
-`H` is the historically best accumulated reward, `max(0, max_t A_t)`; `U` is the accumulated reward of the level's
-solution. Rewards are multiples of 0.1, so both are kept as integers of tenths and a replayed solution scores 100
-exactly.
-"""
+"""MageBench's score of a Sokoban episode, in exact tenths: rewards are multiples of 0.1, so a replayed solution
+scores 100 exactly."""
 
 from __future__ import annotations
 

@@ -1,15 +1,5 @@
-"""Level files: plain-text XSB boards, each followed by lines `Title:`, `Solution:` and `Checksum:`.
-
-    #######
-    #@ $ .#
-    #######
-    Title: my-levels/0
-    Solution: rRR
-    Checksum: 7585893bb474631c
-
-Everything after a semicolon at the start of a line is a comment. All three lines are optional; what is given is
-verified.
-"""
+"""Level files: plain-text XSB boards, each followed by lines `Title:`, `Solution:` and `Checksum:` as far as they are
+known; what is given is verified. A line that begins with a semicolon is a comment."""
 
 from __future__ import annotations
 
