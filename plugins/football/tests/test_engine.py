@@ -35,7 +35,7 @@ def match() -> Iterator[Callable[..., Match]]:
 
     yield begin
     for one in made:
-        one.close()
+        one.engine.close()
 
 
 def digest(now: Snapshot) -> str:
@@ -94,7 +94,7 @@ def test_sprint_and_dribble_stick_until_released(match: Callable[..., Match]) ->
     held = []
     for action in ("sprint", "right", "dribble", "release_sprint", "release_dribble"):
         begun.play(action)
-        held.append((begun.holds("sprint"), begun.holds("dribble"), begun.holds("right")))
+        held.append((begun.engine.holds("sprint"), begun.engine.holds("dribble"), begun.engine.holds("right")))
     assert [h[:2] for h in held] == [(True, False), (True, False), (True, True), (False, True), (False, False)]
     assert held[-1][2]
 

@@ -73,7 +73,7 @@ def test_start_and_mix_up_are_chosen_apart_and_compat_means_both(
     _, info = env.reset(seed=1)
     assert (info["ball_owner"], info["sticky"]) == ("us" if start == "with_ball" else "nobody", on)
     env.step("<action>release_dribble</action>")
-    assert env.match.holds("sprint") is mix_up
+    assert env.match.engine.holds("sprint") is mix_up
     env.close()
 
 

@@ -27,8 +27,6 @@ RESOLUTION = (640, 360)
 PROBE_SECONDS = 300
 PROBE_SCENARIO = "academy_empty_goal_close"
 
-_renderers: dict[int, _Renderer] = {}
-
 
 def require_camera() -> None:
     """Check once in this process, by trying in another one, that the camera works."""
@@ -71,38 +69,30 @@ def probe_here() -> None:
 def draw_camera(scenario: Scenario, seed: int, state: bytes) -> NDArray[np.uint8]:
     """Return the camera's view, `[360, 640, 3] uint8`, of an engine state that was played with this scenario and
     seed."""
-    renderer = _renderers.get(os.getpid())
-    if renderer is None:
-        renderer = _renderers[os.getpid()] = _Renderer()
-    return renderer.draw(scenario, seed, state)
+    game = _start_graphics(os.getpid())
+    game.reset(make_config(scenario, seed), False)
+    game.set_state(state)
+    # The first frame after a reset has the camera in a wrong place.
+    game.render(False)
+    game.render(True)
+    width, height = RESOLUTION
+    return np.frombuffer(game.get_frame(), np.uint8).reshape(height, width, 3)[::-1].copy()
 
 
-class _Renderer:
-    """The process's graphics engine."""
-
-    def __init__(self) -> None:
-        # With DISPLAY the engine would open a window there; without, it draws off the screen.
-        display = os.environ.pop("DISPLAY", None)
-        saved = os.dup(1)
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        try:
-            # The engine says on standard output that there is no display.
-            os.dup2(nowhere, 1)
-            self._game: Any = start_game(load_library(), RESOLUTION)
-        finally:
-            os.dup2(saved, 1)
-            os.close(saved)
-            os.close(nowhere)
-            if display is not None:
-                os.environ["DISPLAY"] = display
-        self._shown: tuple[Scenario, int] | None = None
-
-    def draw(self, scenario: Scenario, seed: int, state: bytes) -> NDArray[np.uint8]:
-        self._game.reset(make_config(scenario, seed), False)
-        self._game.set_state(state)
-        # The first frame after a reset has the camera in a wrong place.
-        self._game.render(False)
-        self._game.render(True)
-        width, height = RESOLUTION
-        frame = np.frombuffer(self._game.get_frame(), np.uint8).reshape(height, width, 3)
-        return frame[::-1].copy()
+@functools.cache
+def _start_graphics(process: int) -> Any:
+    """Return the graphics engine of a process."""
+    # With DISPLAY the engine would open a window there; without, it draws off the screen.
+    display = os.environ.pop("DISPLAY", None)
+    saved = os.dup(1)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        # The engine says on standard output that there is no display.
+        os.dup2(nowhere, 1)
+        return start_game(load_library(), RESOLUTION)
+    finally:
+        os.dup2(saved, 1)
+        os.close(saved)
+        os.close(nowhere)
+        if display is not None:
+            os.environ["DISPLAY"] = display

@@ -78,12 +78,10 @@ class Snapshot:
 
 
 class Engine:
-    """One running engine. Make it, `begin` a scenario, `advance` frame by frame, `close` it for others to use."""
+    """One engine, started by the first `begin`; `advance` plays a frame, `close` keeps it for others."""
 
     def __init__(self) -> None:
-        library = load_library()
-        kept = _free.setdefault(os.getpid(), [])
-        self._game = kept.pop() if kept else start_game(library)
+        self._game: Any = None
         self._last: Snapshot
 
     def begin(self, scenario: Scenario, seed: int, agents: int = 1) -> Snapshot:
@@ -92,6 +90,9 @@ class Engine:
         One agent is always given the player at the ball. As many agents as there are controllable players of ours have
         a player each, the same one all the time.
         """
+        if self._game is None:
+            kept = _free.setdefault(os.getpid(), [])
+            self._game = kept.pop() if kept else start_game(load_library())
         self._game.reset(make_config(scenario, seed, agents), False)
         self._game.waiting_for_game_count = 0
         self._last = self._wait_for_play()
@@ -125,11 +126,13 @@ class Engine:
 
     def holds(self, name: str, agent: int = 0) -> bool:
         """Whether a sticky command (`sprint`, `dribble`, a direction) is on for an agent's player."""
-        return bool(self._game.sticky_action_state(ENGINE_CODES[name], True, agent))
+        return self._game is not None and bool(self._game.sticky_action_state(ENGINE_CODES[name], True, agent))
 
     def save(self) -> bytes:
         """Return the engine's state; `restore` takes it back under the same scenario and the same build of the
         engine."""
+        if self._game is None:
+            raise UserError("No episode was begun: call env.reset() first.")
         return self._game.get_state("")
 
     def restore(self, state: bytes, known: Snapshot | None = None) -> Snapshot:

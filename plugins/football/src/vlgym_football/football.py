@@ -177,9 +177,9 @@ class Football(VLEnv):
     def image(self) -> NDArray[np.uint8]:
         if self.view == "camera":
             return fit_image(
-                draw_camera(self.match.scenario, self.match.seed, self.match.engine_state()), self.image_size
+                draw_camera(self.match.scenario, self.match.seed, self.match.engine.save()), self.image_size
             )
-        held = {name: self.match.holds(name) for name in STICKY}
+        held = {name: self.match.engine.holds(name) for name in STICKY}
         return self._painter.draw(self.match.now, frame_limit=self.match.scenario.duration, **held)
 
     def task(self) -> str:
@@ -261,7 +261,7 @@ class Football(VLEnv):
         self._reply_frames = int(state["reply_frames"])
 
     def close(self) -> None:
-        self.match.close()
+        self.match.engine.close()
         super().close()
 
     def _list_names(self, scenario: Any) -> tuple[str, ...]:
@@ -274,7 +274,7 @@ class Football(VLEnv):
         return (get_scenario(str(scenario)).name,)
 
     def _held(self) -> list[str]:
-        return [name for name in (*DIRECTIONS, *STICKY) if self.match.holds(name)]
+        return [name for name in (*DIRECTIONS, *STICKY) if self.match.engine.holds(name)]
 
     def _find(self, name: str) -> Scenario:
         return read_file(self._file)[name] if self._file is not None else get_scenario(name)

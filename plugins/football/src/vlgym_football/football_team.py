@@ -114,7 +114,7 @@ class FootballTeam(MultiVLEnv):
 
     def draw(self, seat: int) -> Image:
         now, attacker = self.match.now, self.attacker(seat)
-        held = {name: self.match.holds(name, attacker) for name in STICKY}
+        held = {name: self.match.engine.holds(name, attacker) for name in STICKY}
         return self._painter.draw(replace(now, controlled=attacker + 1), frame_limit=DURATION, **held)
 
     def goal(self, seat: int) -> str:
@@ -174,8 +174,8 @@ class FootballTeam(MultiVLEnv):
         self._attackers.reverse()
 
     def close(self) -> None:
-        self.match.close()
+        self.match.engine.close()
         super().close()
 
     def _held(self, attacker: int) -> list[str]:
-        return [name for name in (*DIRECTIONS, *STICKY) if self.match.holds(name, attacker)]
+        return [name for name in (*DIRECTIONS, *STICKY) if self.match.engine.holds(name, attacker)]

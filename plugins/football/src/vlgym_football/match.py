@@ -72,14 +72,12 @@ class Match:
         self.scenario: Scenario
         self.seed = 0
         self.ending = ""
-        self._engine: Engine | None = None
+        self.engine = Engine()
 
     def begin(self, scenario: Scenario, seed: int) -> None:
         """Start a scenario; the engine itself starts at the first call."""
-        if self._engine is None:
-            self._engine = Engine()
         self.scenario, self.seed = scenario, seed
-        self.now = self._engine.begin(scenario, seed)
+        self.now = self.engine.begin(scenario, seed)
         self._watch = {"mode": -1, "team": -1}
         if self.start == "with_ball":
             self._take_ball()
@@ -104,7 +102,7 @@ class Match:
     def foresee(self, actions: Sequence[str]) -> Foresight:
         """Play replies on a copy of the match and take everything back: what they would lead to. Used by the oracle."""
         kept = (self.now, self.meter, self.decisions, self._watch, self.ending)
-        state = self._running.save()
+        state = self.engine.save()
         self.meter, self.decisions, self._watch = deepcopy(self.meter), replace(self.decisions), dict(self._watch)
         reward = 0.0
         for action in actions:
@@ -112,30 +110,17 @@ class Match:
             if self.ending:
                 break
         seen = Foresight(reward, self.ending, self.now)
-        self._running.restore(state, kept[0])
+        self.engine.restore(state, kept[0])
         self.now, self.meter, self.decisions, self._watch, self.ending = kept
         return seen
 
-    @property
-    def _running(self) -> Engine:
-        if self._engine is None:
-            raise UserError("No episode was begun: call env.reset() first.")
-        return self._engine
-
-    def holds(self, name: str) -> bool:
-        return self._engine is not None and self._engine.holds(name)
-
-    def close(self) -> None:
-        if self._engine is not None:
-            self._engine.close()
-            self._engine = None
-
     def save(self) -> dict[str, Any]:
         """Return the whole state as JSON-able data, signed by a hash."""
+        engine = base64.b64encode(zlib.compress(self.engine.save(), 1)).decode("ascii")
         state = {
             "scenario": self.scenario.to_dict(),
             "seed": self.seed,
-            "engine": base64.b64encode(zlib.compress(self._running.save(), 1)).decode("ascii"),
+            "engine": engine,
             "mark": engine_mark(),
             "ending": self.ending,
             "watch": dict(self._watch),
@@ -155,13 +140,10 @@ class Match:
         scenario = Scenario.from_dict(state["scenario"])
         meter, decisions = RewardMeter(**state["meter"]), DecisionMaker(**state["decisions"])
         self.begin(scenario, state["seed"])
-        self.now = self._running.restore(data)
+        self.now = self.engine.restore(data)
         self.meter, self.decisions = meter, decisions
         self._watch = dict(state["watch"])
         self.ending = state["ending"]
-
-    def engine_state(self) -> bytes:
-        return self._running.save()
 
     def _take_ball(self) -> None:
         """Run to the right until our player has the ball at his feet: at most half a second in the shipped situations.
@@ -172,14 +154,14 @@ class Match:
         for _ in range(SETTLE_FRAMES):
             if self.now.owner != -1 or self.now.mode != 0:
                 break
-            self.now = self._running.advance(ENGINE_CODES["right"])
+            self.now = self.engine.advance(ENGINE_CODES["right"])
             find_end(self.now, self.scenario, self._watch)
         if self.release_direction:
-            self._running.press(ENGINE_CODES["release_direction"])
+            self.engine.press(ENGINE_CODES["release_direction"])
 
     def _frame(self, action: str) -> float:
         goals = self.now.score
-        self.now = self._running.advance(engine_code(action, self.action_mix_up))
+        self.now = self.engine.advance(engine_code(action, self.action_mix_up))
         reward, stolen = self.meter.pay(self.now, action)
         self.ending = find_end(self.now, self.scenario, self._watch, stolen)
         if self.reward == "scoring":

@@ -75,7 +75,7 @@ class Tactician:
         if self.rest:
             return self.rest
         gap = nearest_gap(now, me)
-        runs = rank_runs(now, me, match.holds("sprint"))
+        runs = rank_runs(now, me, match.engine.holds("sprint"))
         easy = self._run_on(match, runs[0], gap_ahead(now, me, runs[0]))
         plans = [[SHOT]] if float(np.hypot(*((GOAL - me) * METRES))) < SHOOT_WITHIN or gap < DANGER else []
         for target in find_passes(now, me, match.meter.pass_scale)[:2]:
@@ -93,7 +93,7 @@ class Tactician:
     def _run_on(self, match: Match, run: str, gap: float) -> str:
         if self.previous != run:
             return run
-        if match.holds("sprint"):
+        if match.engine.holds("sprint"):
             # Saying `sprint` again changes nothing but keeps the reply at one frame, where running on would be blind.
             return run if gap > FREE_RUN else "sprint"
         return "sprint" if gap > PRESSURE else run

@@ -25,15 +25,13 @@ class TeamMatch:
         self.now: Snapshot
         self.scenario: Scenario
         self.ending = ""
-        self._engine: Engine | None = None
+        self.engine = Engine()
 
     def begin(self, scenario: Scenario, seed: int) -> None:
         """Start a situation; the attacker at the ball takes it up, and then nobody runs."""
-        if self._engine is None:
-            self._engine = Engine()
         agents = len(scenario.left) - 1
         self.scenario, self.ending = scenario, ""
-        self.now = self._engine.begin(scenario, seed, agents)
+        self.now = self.engine.begin(scenario, seed, agents)
         if self.now.agents != tuple(range(1, agents + 1)):
             raise VlgymError(f"The engine gave the agents the players {self.now.agents}.")
         self._watch = {"mode": -1, "team": -1}
@@ -42,7 +40,7 @@ class TeamMatch:
             if self.now.owner != -1 or self.now.mode != 0:
                 break
             self._frame({taker: "right"})
-        self._engine.press(ENGINE_CODES["release_direction"], taker)
+        self.engine.press(ENGINE_CODES["release_direction"], taker)
 
     def play(self, actions: Mapping[int, str]) -> float:
         """Play one decision: every attacker's action is pressed once, and what is held stays on. Return our goals less
@@ -64,8 +62,7 @@ class TeamMatch:
         Returns:
             Why it ends there, or an empty string; and the last frame.
         """
-        assert self._engine is not None
-        kept, state = (self.now, self._watch), self._engine.save()
+        kept, state = (self.now, self._watch), self.engine.save()
         self._watch = dict(self._watch)
         for count in range(decisions):
             actions = decide(count)
@@ -77,21 +74,12 @@ class TeamMatch:
         seen = (self.ending, self.now)
         self.now, self._watch = kept
         self.ending = ""
-        self._engine.restore(state, self.now)
+        self.engine.restore(state, self.now)
         return seen
 
-    def holds(self, name: str, attacker: int) -> bool:
-        return self._engine is not None and self._engine.holds(name, attacker)
-
-    def close(self) -> None:
-        if self._engine is not None:
-            self._engine.close()
-            self._engine = None
-
     def _frame(self, actions: Mapping[int, str]) -> None:
-        assert self._engine is not None
         codes = [ENGINE_CODES[actions.get(one, IDLE)] for one in range(len(self.scenario.left) - 1)]
-        self.now = self._engine.advance_together(codes)
+        self.now = self.engine.advance_together(codes)
         self.ending = find_end(self.now, self.scenario, self._watch)
 
 

@@ -144,7 +144,7 @@ class TeamScript:
         best = max(options, key=lambda name: worth(options[name]))
         if worth(options[best]) > worth(me) + 0.01:
             return best
-        held = any(self.match.holds(name, attacker) for name in DIRECTIONS)
+        held = any(self.match.engine.holds(name, attacker) for name in DIRECTIONS)
         return "release_direction" if held else IDLE
 
 

@@ -20,43 +20,29 @@ def read_levels(text: str, source: str = "levels") -> list[Level]:
     rows: list[str] = []
     fields: dict[str, str] = {}
     begin = 0
-
-    def finish() -> None:
-        if rows:
-            try:
-                levels.append(_build(rows, fields))
-            except UserError as error:
-                raise UserError(f"{source}, board at line {begin}: {error}") from None
-        elif fields:
-            raise UserError(
-                f"{source}, line {begin}: {next(iter(fields))} stands without a board; put the board before it."
-            )
-        rows.clear()
-        fields.clear()
-
-    for number, raw in enumerate(text.splitlines(), 1):
+    for number, raw in enumerate([*text.splitlines(), ""], 1):
         line = raw.rstrip()
         if line.startswith(";"):
             continue
         name, colon, value = line.partition(":")
-        if colon and name in _FIELDS:
-            if not rows and not fields:
-                begin = number
+        field = colon and name in _FIELDS
+        if (rows or fields) and (not line or (fields and not field)):  # the level is over
+            try:
+                levels.append(_build(rows, fields))
+            except UserError as error:
+                raise UserError(f"{source}, board at line {begin}: {error}") from None
+            rows, fields = [], {}
+        if not rows and not fields:
+            begin = number
+        if field:
             fields[name] = value.strip()
-        elif not line:
-            finish()
         elif line.lstrip()[:1] == "#" or set(line) <= set(SYMBOLS):
-            if fields:
-                finish()
-            if not rows:
-                begin = number
-            rows.append(line)
+            rows += [line] if line else []
         else:
             raise UserError(
                 f"{source}, line {number}: {line!r:.60} is neither a board row (# space . $ * @ +), nor Title:, "
                 "Solution:, Checksum:, nor a comment (;). Fix the line."
             )
-    finish()
     if not levels:
         raise UserError(f"{source} holds no level; write boards with # (wall), . (target), $ (box), @ (player).")
     return levels
@@ -77,6 +63,8 @@ def write_levels(levels: Iterable[Level], comment: str = "") -> str:
 
 
 def _build(rows: list[str], fields: dict[str, str]) -> Level:
+    if not rows:
+        raise UserError(f"{next(iter(fields))} stands without a board; put the board before it.")
     level = Level.from_rows(rows, title=fields.get("Title", ""))
     wanted, solution = fields.get("Checksum"), fields.get("Solution", "")
     if wanted and wanted != level.checksum():
