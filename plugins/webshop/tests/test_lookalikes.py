@@ -107,7 +107,7 @@ def test_no_legal_action_is_a_ready_made_search_or_the_value_of_an_option(env: A
     observation, *_ = do(env, "click[< prev]")
     fixed = ["back to search", "< prev", "description", "features", "reviews", "buy now"]
     assert env.legal_actions() == [f"click[{name}]" for name in fixed]
-    product = env.shop.product(env.page)
+    product = env.shop.catalogue.product(env.page.asin)
     clicks = observation["text"].rpartition("Legal actions:")[2]
     values = [value for values in product.options.values() for value in values]
     assert values

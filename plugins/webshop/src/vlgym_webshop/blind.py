@@ -26,7 +26,7 @@ TRIES = 42
 LONGEST_VALUE = 4
 """Words of the longest value that is tried."""
 
-_FIXED = {"back to search", "< prev", "next >", "description", "features", "reviews", "attributes", "buy now"}
+_FIXED = {"back to search", "< prev", "next >", "description", "features", "reviews", "buy now"}
 
 
 class Shopper(BlindPlayer):

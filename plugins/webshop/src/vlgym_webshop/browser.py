@@ -15,20 +15,17 @@ from collections.abc import Callable
 from functools import lru_cache
 from socket import socket
 from threading import RLock
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from PIL import Image as PILImage
 from selenium.webdriver.remote.webdriver import WebDriver
 
-from vlgym.browser.chromium import BrowserError, BrowserPool, Chromium
+from vlgym.browser.chromium import ATTEMPTS, BrowserError, BrowserPool, Chromium
 from vlgym.types import Image
 
-PAGE_SECONDS = 30.0
-"""Longest time that a page may take to load or to be photographed."""
-
-ATTEMPTS = 3
-"""Browsers tried for one page before it is given up."""
+VIEWPORT = (672, 896)
+"""The window, height and width in pixels: multiples of 28 and 32, so that vision models' patches tile it."""
 
 _REMEMBERED = 24
 _SWITCHES = (
@@ -54,71 +51,56 @@ class Host(Protocol):
         """Serve on a listening socket of a browser's own network; return what stops that."""
 
 
-class Browser:
-    """Photographs pages. Safe for threads; not to be carried over a fork.
+class Browser(BrowserPool["Window"]):
+    """Photographs pages with one Chromium at a time. Safe for threads; not to be carried over a fork.
 
     Args:
         host: returns the only server that it can reach, when a Chromium starts.
-        page_seconds: time limit for each page.
-
-    Attributes:
-        photographs: pages that were really loaded (the rest were remembered).
+        page_seconds: longest time that a page may take to load or to be photographed.
     """
 
-    def __init__(self, host: Callable[[], Host], page_seconds: float = PAGE_SECONDS) -> None:
-        self._pool = BrowserPool(lambda: Window(host(), page_seconds))
-        self._lock = RLock()
+    def __init__(self, host: Callable[[], Host], page_seconds: float = 30.0) -> None:
+        super().__init__(lambda: Window(host(), page_seconds))
+        self._turn = RLock()
         self._remembered = lru_cache(_REMEMBERED)(self._photograph)
-        self.photographs = 0
 
-    @property
-    def restarts(self) -> int:
-        """How often a crashed or hanging Chromium was replaced."""
-        return self._pool.lost
-
-    def photograph(self, url: str, viewport: tuple[int, int], full_page: bool = False) -> Image:
-        """Load a page and return its picture.
+    def photograph(self, url: str) -> Image:
+        """Return the picture of a page, read-only and shared: `[H, W, 3] uint8` of the size `VIEWPORT`.
 
         Args:
             url: complete address; a page is a function of it, so the last 24 pictures are remembered.
-            viewport: height and width of the window in pixels.
-            full_page: the whole page instead of the window's part of it.
-
-        Returns:
-            `[H, W, 3] uint8`, read-only and shared; `H` is the page's height with `full_page`, else the viewport's.
 
         Raises:
             BrowserError: three browsers in a row failed on the page.
             MissingSystemPartError: Chromium or its driver is not installed.
         """
-        with self._lock:
-            return self._remembered(url, viewport, full_page)
+        with self._turn:
+            return self._remembered(url)
 
     def driver(self) -> WebDriver:
         """Return the running Selenium driver, starting Chromium where none runs."""
-        with self._lock, self._pool.borrow() as window:
+        with self._turn, self.borrow() as window:
             return window.driver
 
     def processes(self) -> list[int]:
         """Return the process ids of the driver and of everything it started; empty where no Chromium runs."""
-        with self._lock:
-            return [process for window in self._pool.idle() for process in window.processes()]
+        with self._turn:
+            return [process for window in self.idle() for process in window.processes()]
 
     def close(self) -> None:
         """End Chromium; the next photograph starts it again."""
-        with self._lock:
-            self._pool.close()
+        with self._turn:
+            super().close()
             self._remembered.cache_clear()
 
-    def _photograph(self, url: str, viewport: tuple[int, int], full_page: bool) -> Image:
+    def _photograph(self, url: str) -> Image:
         reason: BrowserError | None = None
         for _ in range(ATTEMPTS):
             try:
-                with self._pool.borrow() as window:
-                    picture = window.photograph(url, viewport, full_page)
+                with self.borrow() as window:
+                    picture = window.photograph(url)
                     if not window.intact:
                         raise BrowserError("a process of Chromium ended while the page was shown")
-                self.photographs += 1
                 return picture
             except BrowserError as error:
                 reason = error
@@ -126,12 +108,7 @@ class Browser:
 
 
 class Window(Chromium):
-    """One running Chromium, with one tab.
-
-    Args:
-        host: the only server that it can reach.
-        page_seconds: time limit for each page.
-    """
+    """One running Chromium, with one tab."""
 
     def __init__(self, host: Host, page_seconds: float) -> None:
         super().__init__("webshop", site=host.port, switches=_SWITCHES, answer_s=int(page_seconds + 5))
@@ -139,7 +116,6 @@ class Window(Chromium):
         self._stops = [host.serve_on(listener) for listener in self.listeners]
         self.driver.set_page_load_timeout(page_seconds)
         self._page_ms = int(page_seconds * 1000)
-        self._viewport: tuple[int, int] | None = None
         self._site = ""
 
     def close(self) -> None:
@@ -150,28 +126,19 @@ class Window(Chromium):
                 stop()
             self._stops = []
 
-    def photograph(self, url: str, viewport: tuple[int, int], full_page: bool) -> Image:
-        """As `Browser.photograph`, without a second try.
+    def photograph(self, url: str) -> Image:
+        """Load a page and return its picture.
 
         Raises:
             BrowserError: the page did not load, or its picture is wrong.
         """
-        if viewport != self._viewport:
-            metrics = {"width": viewport[1], "height": viewport[0], "deviceScaleFactor": 1, "mobile": False}
-            self.cdp("Emulation.setDeviceMetricsOverride", **metrics)
-            self._viewport = viewport
+        height, width = VIEWPORT
         self._load(url)
-        request: dict[str, Any] = {"format": "png", "optimizeForSpeed": True, "captureBeyondViewport": full_page}
-        if full_page:
-            size = self.cdp("Page.getLayoutMetrics")["cssContentSize"]
-            height = max(int(size["height"]), viewport[0])
-            request["clip"] = {"x": 0, "y": 0, "width": viewport[1], "height": height, "scale": 1}
-        data = base64.b64decode(self.cdp("Page.captureScreenshot", **request)["data"])
-        with PILImage.open(io.BytesIO(data)) as shot:
-            picture = np.asarray(shot.convert("RGB")).copy()
-        height, width = picture.shape[:2]
-        if width != viewport[1] or (not full_page and height != viewport[0]):
-            raise BrowserError(f"the picture is {width} x {height}, not {viewport[1]} x {viewport[0]}")
+        shot = self.cdp("Page.captureScreenshot", format="png", optimizeForSpeed=True)
+        with PILImage.open(io.BytesIO(base64.b64decode(shot["data"]))) as opened:
+            picture = np.asarray(opened.convert("RGB")).copy()
+        if picture.shape[:2] != VIEWPORT:
+            raise BrowserError(f"the picture is {picture.shape[1]} x {picture.shape[0]}, not {width} x {height}")
         picture.setflags(write=False)
         return picture
 
@@ -183,6 +150,8 @@ class Window(Chromium):
         """
         site = url.split("/", 3)[2]
         if self._site != site:
+            metrics = {"width": VIEWPORT[1], "height": VIEWPORT[0], "deviceScaleFactor": 1, "mobile": False}
+            self.cdp("Emulation.setDeviceMetricsOverride", **metrics)
             self.driver.get(url)
             self._site = site
             return

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vlgym.env import VLEnv, check_size
+from vlgym.env import VLEnv
 from vlgym.errors import UserError, check_choice
 from vlgym.prompts import PromptTemplate
 from vlgym.rendering import fit_image
@@ -25,9 +25,6 @@ from .services import get_services
 from .session import DONE, ITEM, RESULTS, SEARCH, Page, read_action
 from .shop import Shop, ShopConfig
 from .suggestion import suggest_search
-
-VIEWPORT = (672, 896)
-"""Default window, height and width in pixels: multiples of 28 and 32, so that vision models' patches tile it."""
 
 LONGEST_LIST = 4500
 """Characters of clickable elements that the text lists; the rest of a longer list may be clicked, but is not in it."""
@@ -85,10 +82,7 @@ class WebShop(VLEnv):
         catalogue_seed: another seed, another catalogue.
         data: folder of WebShop's own files; they replace the generated catalogue.
         split: `train`, `val` or `test`, instead of the seed's split.
-        viewport: height and width of the browser's window in pixels. `image_size` scales its picture.
-        full_page: photograph the whole page, not only the window's part of it.
         search_anywhere: accept `search[...]` on every page, as the published text environment does.
-        show_attributes: item pages link to the hidden attributes.
         nouns: noun tagger of the type score: `rules`, `spacy`, or `auto`: the model for WebShop's own files where it is
             installed, else the rule.
         lookalikes: generate groups of twelve products that differ in what only their pages show: price and features.
@@ -131,10 +125,7 @@ class WebShop(VLEnv):
         catalogue_seed: int = 0,
         data: str | None = None,
         split: str | None = None,
-        viewport: tuple[int, int] = VIEWPORT,
-        full_page: bool = False,
         search_anywhere: bool = False,
-        show_attributes: bool = False,
         nouns: str = "auto",
         lookalikes: bool = False,
         suggest: bool = True,
@@ -142,27 +133,19 @@ class WebShop(VLEnv):
         **kwargs: Any,
     ) -> None:
         check_choice("split", split, (None, *SPLITS))
-        self.viewport = check_size("viewport", viewport)
-        if min(self.viewport) < 320:
-            raise UserError(
-                f"viewport={viewport!r}: the shop's pages need at least 320 pixels each way; "
-                "image_size scales the picture down."
-            )
         super().__init__(**kwargs)
         self.config = ShopConfig(
-            CatalogueSource(products, catalogue_seed, data, bool(lookalikes)), nouns, search_anywhere, show_attributes
+            CatalogueSource(products, catalogue_seed, data, bool(lookalikes)), nouns, search_anywhere
         )
         self.suggest, self.options_in_text = bool(suggest), bool(options_in_text)
         if not self.options_in_text:
             self.prompt = _LOOK  # type: ignore[misc]  # of the class elsewhere; here it depends on an argument
         self.split = split
-        self.full_page = full_page
         self.goal_number = -1
         self.page = Page()
         self._number = next(_numbers)
         self._goal: Goal | None = None
         self._score: Score | None = None
-        self._frame: tuple[tuple[int, Page], Image] | None = None
 
     # ---- the contract of VLEnv -------------------------------------------------------------------------------------
 
@@ -188,10 +171,7 @@ class WebShop(VLEnv):
 
     def act(self, action: str) -> Outcome:
         """Search or click; the purchase pays and ends the episode."""
-        read = read_action(action)
-        if read is None:
-            return Outcome(illegal=True, feedback="not a search or click")
-        kind, argument = read
+        kind, argument = read_action(action) or ("click", "")
         rules = self.shop.rules
         if kind == "search":
             self.page = rules.after_search(argument)
@@ -228,11 +208,7 @@ class WebShop(VLEnv):
 
     def image(self) -> Image:
         """Photograph the page: a fresh `[H, W, 3] uint8` array of `image_size`."""
-        key = (self.goal_number, self.page)
-        if self._frame is None or self._frame[0] != key:
-            picture = get_services().photograph(self.config, self.goal_number, self.page, self.viewport, self.full_page)
-            self._frame = (key, fit_image(picture, self.image_size))
-        return self._frame[1].copy()
+        return fit_image(get_services().photograph(self.config, self.goal_number, self.page), self.image_size)
 
     def task(self) -> str:
         """The instruction."""
@@ -263,8 +239,10 @@ class WebShop(VLEnv):
             return f"{argument} fits the instruction."
         if argument == "buy now":
             return "Product and options fit, so I buy."
-        if self.page.kind == ITEM and argument == missing_option(self.shop.product(self.page), self.goal, self.page):
-            return f"The instruction asks for {argument}."
+        if self.page.kind == ITEM:
+            product = self.shop.catalogue.product(self.page.asin)
+            if argument == missing_option(product, self.goal, self.page):
+                return f"The instruction asks for {argument}."
         return "The product is on another page."
 
     def score(self) -> float:
@@ -287,7 +265,6 @@ class WebShop(VLEnv):
 
     def close(self) -> None:
         """Let go of the browser; the last environment of the process ends it."""
-        self._frame = None
         get_services().leave(self._number)
         super().close()
 

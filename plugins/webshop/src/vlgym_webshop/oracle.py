@@ -19,7 +19,7 @@ def plan_action(shop: Shop, goal: Goal, page: Page) -> str | None:
     if page.kind == RESULTS:
         return _turn_pages(shop, goal, page)
     if page.kind == ITEM and page.asin == goal.asin:
-        value = missing_option(shop.product(page), goal, page)
+        value = missing_option(shop.catalogue.product(page.asin), goal, page)
         return f"click[{value or BUY}]"
     if page.kind == DETAIL and page.asin == goal.asin:
         return f"click[{PREVIOUS}]"
@@ -57,8 +57,6 @@ def best_query(shop: Shop, goal: Goal) -> str | None:
 
 def _queries(shop: Shop, goal: Goal) -> Iterator[str]:
     product = shop.catalogue.product(goal.asin)
-    if product is None:
-        return
     yield suggest_search(goal.instruction)  # what a shopper could know; a learner can imitate it
     for text in (product.title, f"{product.title} {' '.join(product.bullets[:1])}", product.document()):
         words = "".join(letter if letter.isalnum() or letter in ".'" else " " for letter in text.lower()).split()

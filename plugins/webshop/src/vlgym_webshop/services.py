@@ -23,6 +23,7 @@ class Services:
 
     Attributes:
         server: `None` while none runs.
+        browser: reaches the server and nothing else; it starts at the first photograph.
     """
 
     def __init__(self) -> None:
@@ -30,7 +31,7 @@ class Services:
         self._users: set[int] = set()
         self._shops: dict[ShopConfig, tuple[str, Shop]] = {}
         self.server: ShopServer | None = None
-        self._browser = Browser(self.serve)
+        self.browser = Browser(self.serve)
 
     def join(self, user: int) -> None:
         """Count an environment (by a number of its own) as a user."""
@@ -59,24 +60,14 @@ class Services:
             server.add(self._shops[config][0], shop)
             return server.url(self._shops[config][0], goal, page)
 
-    def browser(self) -> Browser:
-        """Return the browser, which reaches the server and nothing else; it starts at the first photograph."""
-        return self._browser
-
-    def photograph(
-        self, config: ShopConfig, goal: int, page: Page, viewport: tuple[int, int], full_page: bool
-    ) -> Image:
-        """Return the picture of a page: `[H, W, 3] uint8`, read-only.
-
-        Raises:
-            BrowserError: the browser failed repeatedly.
-        """
-        return self._browser.photograph(self.url(config, goal, page), viewport, full_page)
+    def photograph(self, config: ShopConfig, goal: int, page: Page) -> Image:
+        """Return the picture of a page: `[H, W, 3] uint8`, read-only."""
+        return self.browser.photograph(self.url(config, goal, page))
 
     def close(self) -> None:
         """End browser and server and close the shops; they are made again when they are wanted."""
         with self._lock:
-            self._browser.close()
+            self.browser.close()
             if self.server is not None:
                 self.server.close()
             for _, shop in self._shops.values():

@@ -16,7 +16,7 @@ from .catalogue.records import Product
 from .search import PAGE
 
 SEARCH, RESULTS, ITEM, DETAIL, DONE = "search", "results", "item", "detail", "done"
-DETAILS = ("description", "features", "reviews", "attributes")
+DETAILS = ("description", "features", "reviews")
 BACK, PREVIOUS, NEXT, BUY = "back to search", "< prev", "next >", "buy now"
 LONGEST_QUERY = 300
 """Characters of a query that are read; the rest is cut off."""
@@ -44,13 +44,6 @@ class Page:
     options: tuple[tuple[str, str], ...] = ()
     detail: str = ""
 
-    def to_dict(self) -> dict[str, object]:
-        """Return plain JSON-able data."""
-        return {
-            "kind": self.kind, "query": self.query, "number": self.number, "asin": self.asin,
-            "options": [list(pair) for pair in self.options], "detail": self.detail,
-        }  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Rules:
@@ -58,16 +51,14 @@ class Rules:
 
     Attributes:
         search: returns the article numbers that a query finds, best first.
-        product: returns a product by article number.
+        product: returns a product by article number; raises `KeyError` where there is none.
         search_anywhere: `True` accepts a search on every page, as the published text environment does; else only
             where the search bar is.
-        show_attributes: whether item pages offer the hidden attributes, as WebShop's `show_attrs`.
     """
 
     search: Callable[[str], list[str]]
-    product: Callable[[str], Product | None]
+    product: Callable[[str], Product]
     search_anywhere: bool = False
-    show_attributes: bool = False
 
     def clickables(self, page: Page, *, options: bool = True) -> list[str]:
         """Return what `click[...]` accepts on a page, lower case, in the order of the page; without the values of
@@ -76,16 +67,10 @@ class Rules:
             previous = [PREVIOUS] if page.number > 1 else []
             return [BACK, *previous, NEXT, *(asin.lower() for asin in self.results(page))]
         if page.kind == ITEM:
-            details = [name for name in DETAILS if name != "attributes" or self.show_attributes]
-            product = self._open(page)
+            product = self.product(page.asin)
             values = dict.fromkeys(value for values in product.options.values() for value in values)
-            return [
-                BACK,
-                PREVIOUS,
-                *details,
-                *(value for value in values if options and value not in (BACK, PREVIOUS, BUY, *details)),
-                BUY,
-            ]
+            fixed = (BACK, PREVIOUS, *DETAILS, BUY)
+            return [*fixed[:-1], *(value for value in values if options and value not in fixed), BUY]
         if page.kind == DETAIL:
             return [BACK, PREVIOUS]
         return []
@@ -124,16 +109,10 @@ class Rules:
 
     def _choose(self, page: Page, value: str) -> tuple[tuple[str, str], ...]:
         """Return the options with `value` chosen; under several names the last one has it, as on the published page."""
-        product = self._open(page)
+        product = self.product(page.asin)
         chosen = dict(page.options)
         chosen[[name for name, values in product.options.items() if value in values][-1]] = value
         return tuple((name, chosen[name]) for name in product.options if name in chosen)
-
-    def _open(self, page: Page) -> Product:
-        product = self.product(page.asin)
-        if product is None:
-            raise KeyError(f"no product {page.asin}")
-        return product
 
 
 def read_action(text: str) -> tuple[str, str] | None:

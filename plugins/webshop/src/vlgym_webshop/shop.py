@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from .catalogue.build import CatalogueSource, open_catalogue
-from .catalogue.records import Goal, Product
+from .catalogue.records import Goal
 from .nouns import load_tagger
 from .reward import Score, score_purchase
 from .session import Page, Rules
@@ -22,55 +22,36 @@ class ShopConfig:
         source: which catalogue.
         nouns: see `nouns.load_tagger`.
         search_anywhere: see `session.Rules`.
-        show_attributes: see `session.Rules`.
     """
 
     source: CatalogueSource = field(default_factory=CatalogueSource)
     nouns: str = "auto"
     search_anywhere: bool = False
-    show_attributes: bool = False
 
 
 class Shop:
     """Catalogue, rules and judge. Safe for threads; not to be carried over a fork.
 
     Attributes:
-        config: what it was made from.
         catalogue: products, goals, search.
         rules: pages and clicks.
-        tagger: name of the noun tagger in use: `rules` or `spacy`.
+        search: returns the article numbers that a query finds, best first, at most 50; 256 queries are remembered.
 
     Raises:
         UserError: the catalogue or the tagger cannot be had.
     """
 
     def __init__(self, config: ShopConfig) -> None:
-        self.config = config
-        self.tagger, self._tag = load_tagger(config.nouns, generated=config.source.data is None)
+        _, self._tag = load_tagger(config.nouns, generated=config.source.data is None)
         self.catalogue = open_catalogue(config.source)
-        self.rules = Rules(self.search, self.catalogue.product, config.search_anywhere, config.show_attributes)
         # A list of those with an attribute would tell look-alikes apart without a look at their pages.
         plain = config.source.lookalikes and config.source.data is None
-        self._search = lru_cache(_CACHED)(self.catalogue.search_texts if plain else self.catalogue.search)
-
-    def search(self, query: str) -> list[str]:
-        """Return the article numbers that a query finds, best first, at most 50; 256 queries are remembered."""
-        return self._search(query)
-
-    def product(self, page: Page) -> Product:
-        """Return the product that a page shows.
-
-        Raises:
-            KeyError: there is none of that number.
-        """
-        product = self.catalogue.product(page.asin)
-        if product is None:
-            raise KeyError(f"no product {page.asin!r}")
-        return product
+        self.search = lru_cache(_CACHED)(self.catalogue.search_texts if plain else self.catalogue.search)
+        self.rules = Rules(self.search, self.catalogue.product, config.search_anywhere)
 
     def judge(self, page: Page, goal: Goal) -> Score:
         """Judge the purchase of what a page shows, with its options."""
-        return score_purchase(self.product(page), dict(page.options), goal, self._tag)
+        return score_purchase(self.catalogue.product(page.asin), dict(page.options), goal, self._tag)
 
     def close(self) -> None:
         """Close the catalogue."""

@@ -12,13 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..errors import CatalogueError
+from vlgym.errors import UserError
+
 from .files import find_files, read_goals, read_products
 from .generate import VERSION, generate_products
 from .lookalikes import VERSION as LOOKALIKES_VERSION
 from .lookalikes import generate_lookalike_goals, generate_lookalikes
 from .records import Product
-from .store import FILE, Catalogue, CatalogueWriter
+from .store import FILE, Catalogue, write_goals, write_products
 from .wishes import generate_goals
 
 LAYOUT = 1
@@ -34,7 +35,7 @@ class CatalogueSource:
     `data`.
 
     Raises:
-        CatalogueError: a value is out of its range.
+        UserError: a value is out of its range.
     """
 
     products: int = 1000
@@ -44,11 +45,11 @@ class CatalogueSource:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.products, int) and LEAST_PRODUCTS <= self.products <= MOST_PRODUCTS):
-            raise CatalogueError(
+            raise UserError(
                 f"products={self.products!r} must be an integer from {LEAST_PRODUCTS} to {MOST_PRODUCTS:,}."
             )
         if not (isinstance(self.seed, int) and self.seed >= 0):
-            raise CatalogueError(f"catalogue_seed={self.seed!r} must be an integer >= 0.")
+            raise UserError(f"catalogue_seed={self.seed!r} must be an integer >= 0.")
 
     def name(self) -> str:
         """Return the name of the catalogue's folder in the cache; equal only for equal contents."""
@@ -73,7 +74,7 @@ def open_catalogue(source: CatalogueSource) -> Catalogue:
     """Open a catalogue; make it first where the cache does not hold it.
 
     Raises:
-        CatalogueError: a file is missing, malformed or damaged, or the cache cannot be written.
+        UserError: a file is missing, malformed or damaged, or the cache cannot be written.
     """
     root = cache_folder()
     folder = root / source.name()
@@ -84,7 +85,7 @@ def open_catalogue(source: CatalogueSource) -> Catalogue:
                 if not (folder / FILE).is_file():
                     _make(source, root, folder)
         except OSError as error:
-            raise CatalogueError(
+            raise UserError(
                 f"The catalogue cannot be written to {root}: {error}. Set VLGYM_CACHE to a folder that can be written."
             ) from error
     return Catalogue(folder)
@@ -93,19 +94,17 @@ def open_catalogue(source: CatalogueSource) -> Catalogue:
 def _make(source: CatalogueSource, root: Path, folder: Path) -> None:
     scratch = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=root))
     try:
-        writer = CatalogueWriter(scratch)
         if source.data is None and source.lookalikes:
-            writer.write_products(generate_lookalikes(source.products, source.seed))
-            writer.write_goals(generate_lookalike_goals(source.products, source.seed))
+            write_products(scratch, generate_lookalikes(source.products, source.seed))
+            write_goals(scratch, generate_lookalike_goals(source.products, source.seed))
         elif source.data is None:
-            writer.write_products(generate_products(source.products, source.seed))
-            writer.write_goals(generate_goals(source.products, source.seed))
+            write_products(scratch, generate_products(source.products, source.seed))
+            write_goals(scratch, generate_goals(source.products, source.seed))
         else:
             items, attributes, human = find_files(Path(source.data).expanduser())
             kept: list[Product] = []
-            writer.write_products(_keep_briefs(read_products(items, attributes), kept))
-            writer.write_goals(read_goals(human, iter(kept)))
-        writer.close()
+            write_products(scratch, _keep_briefs(read_products(items, attributes), kept))
+            write_goals(scratch, read_goals(human, iter(kept)))
         if folder.exists():
             shutil.rmtree(folder)
         scratch.rename(folder)

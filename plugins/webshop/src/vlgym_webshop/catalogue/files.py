@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from vlgym.errors import UserError
 from vlgym.spaces import clean_text
 
-from ..errors import CatalogueError
 from ..site.picture_names import name_picture
 from .records import Goal, Product
 from .wishes import NO_LIMIT, price_limit
@@ -40,21 +40,17 @@ def find_files(folder: Path) -> tuple[Path, Path, Path]:
     products.
 
     Raises:
-        CatalogueError: one is missing.
+        UserError: one is missing.
     """
     if not folder.is_dir():
-        raise CatalogueError(
-            f"data={str(folder)!r} is not a folder. It must hold {ITEMS[0]}, {ATTRIBUTES[0]} and {HUMAN}."
-        )
+        raise UserError(f"data={str(folder)!r} is not a folder. It must hold {ITEMS[0]}, {ATTRIBUTES[0]} and {HUMAN}.")
     for items, attributes in zip(ITEMS, ATTRIBUTES, strict=True):
         if (folder / items).is_file():
             for name in (attributes, HUMAN):
                 if not (folder / name).is_file():
-                    raise CatalogueError(
-                        f"{folder} holds {items} but not {name}; both come from WebShop's download script."
-                    )
+                    raise UserError(f"{folder} holds {items} but not {name}; both come from WebShop's download script.")
             return folder / items, folder / attributes, folder / HUMAN
-    raise CatalogueError(f"{folder} holds neither {' nor '.join(ITEMS)}; give data= the folder of WebShop's own files.")
+    raise UserError(f"{folder} holds neither {' nor '.join(ITEMS)}; give data= the folder of WebShop's own files.")
 
 
 def read_products(items: Path, attributes: Path) -> Iterator[Product]:
@@ -62,13 +58,13 @@ def read_products(items: Path, attributes: Path) -> Iterator[Product]:
     as published.
 
     Raises:
-        CatalogueError: a file is not the JSON it should be; the message names file and product.
+        UserError: a file is not the JSON it should be; the message names file and product.
     """
     known = _read_mapping(attributes)
     seen: set[str] = set()
     for number, entry in enumerate(read_array(items)):
         if not isinstance(entry, dict):
-            raise CatalogueError(
+            raise UserError(
                 f"{items}: product {number} is {type(entry).__name__}, not an object. Download the file again."
             )
         asin = entry.get("asin")
@@ -78,7 +74,7 @@ def read_products(items: Path, attributes: Path) -> Iterator[Product]:
         try:
             yield _product(asin, entry, known.get(asin, {}))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise CatalogueError(
+            raise UserError(
                 f"{items}: product {number} ({asin}) is malformed: {type(error).__name__}: {error}. "
                 "Fix or remove that entry."
             ) from error
@@ -88,7 +84,7 @@ def read_goals(human: Path, products: Iterator[Product]) -> list[Goal]:
     """Return the human goals of `products` in the published order (test 0-499, dev 500-1499, train from 1500).
 
     Raises:
-        CatalogueError: the file is malformed, or has no goal for these products.
+        UserError: the file is malformed, or has no goal for these products.
     """
     instructions = _read_mapping(human)
     goals = []
@@ -104,11 +100,11 @@ def read_goals(human: Path, products: Iterator[Product]) -> list[Goal]:
                     _goal(product, number, entry["instruction"], attributes, tuple(_text(text) for text in options))
                 )
             except (KeyError, TypeError, AttributeError) as error:
-                raise CatalogueError(
+                raise UserError(
                     f"{human}: instruction {number} of {product.asin} is malformed: {type(error).__name__}: {error}."
                 ) from error
     if not goals:
-        raise CatalogueError(f"{human} has no instruction for any of the products; the files do not belong together.")
+        raise UserError(f"{human} has no instruction for any of the products; the files do not belong together.")
     random.Random(SHUFFLE_SEED).shuffle(goals)
     return goals
 
@@ -117,7 +113,7 @@ def read_array(path: Path) -> Iterator[Any]:
     """Yield the elements of a JSON array one by one, so that a file of gigabytes needs little memory.
 
     Raises:
-        CatalogueError: the file is not a JSON array, or ends early.
+        UserError: the file is not a JSON array, or ends early.
     """
     decoder = json.JSONDecoder()
     with path.open(encoding="utf-8") as stream:
@@ -125,7 +121,7 @@ def read_array(path: Path) -> Iterator[Any]:
         while buffer[position : position + 1].isspace():
             position += 1
         if buffer[position : position + 1] != "[":
-            raise CatalogueError(f"{path} is not a JSON array of products. Download the file again.")
+            raise UserError(f"{path} is not a JSON array of products. Download the file again.")
         position += 1
         while True:
             while buffer[position : position + 1].isspace() or buffer[position : position + 1] == ",":
@@ -138,7 +134,7 @@ def read_array(path: Path) -> Iterator[Any]:
                     raise ValueError("the element may go on")
             except ValueError as error:
                 if ended:
-                    raise CatalogueError(
+                    raise UserError(
                         f"{path} is damaged near its character {stream.tell()}: {error}. Download the file again."
                     ) from error
                 more = stream.read(max(_CHUNK, len(buffer)))
@@ -153,9 +149,9 @@ def _read_mapping(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text("utf-8"))
     except (ValueError, OSError) as error:
-        raise CatalogueError(f"{path} cannot be read as JSON: {error}. Download the file again.") from error
+        raise UserError(f"{path} cannot be read as JSON: {error}. Download the file again.") from error
     if not isinstance(data, dict):
-        raise CatalogueError(f"{path} must hold an object keyed by article number, found {type(data).__name__}.")
+        raise UserError(f"{path} must hold an object keyed by article number, found {type(data).__name__}.")
     return data
 
 

@@ -1,17 +1,16 @@
-"""The catalogue on disk: one read-only SQLite file and one search index, shared by all processes.
-
-`CatalogueWriter` makes the folder; `Catalogue` reads it. How a folder is found or made is `build`'s business.
-"""
+"""The catalogue on disk: one read-only SQLite file and one search index, shared by all processes."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
 from threading import RLock
 
-from ..errors import CatalogueError
+from vlgym.errors import UserError
+
 from ..search import HITS, SearchIndex
 from .records import Goal, Product
 
@@ -28,41 +27,27 @@ INDEX = "index"
 _CACHED = 512
 
 
-class CatalogueWriter:
-    """Writes a new catalogue into an empty folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._database = sqlite3.connect(folder / FILE)
-        self._database.executescript(SCHEMA)
-
-    def write_products(self, products: Iterable[Product]) -> int:
-        """Store and index products in order; return their number."""
+def write_products(folder: Path, products: Iterable[Product]) -> None:
+    """Begin a catalogue in an empty folder: store and index its products in order."""
+    with closing(sqlite3.connect(folder / FILE)) as database, database:
+        database.executescript(SCHEMA)
 
         def documents() -> Iterator[str]:
             for position, product in enumerate(products):
-                self._database.execute(
-                    "INSERT INTO products VALUES (?, ?, ?, ?, ?)",
-                    (position, product.asin, product.category, product.query, product.to_json()),
-                )
-                self._database.executemany(
-                    "INSERT INTO attributes VALUES (?, ?)", [(position, text) for text in product.attributes]
-                )
+                row = (position, product.asin, product.category, product.query, product.to_json())
+                database.execute("INSERT INTO products VALUES (?, ?, ?, ?, ?)", row)
+                attributes = [(position, text) for text in product.attributes]
+                database.executemany("INSERT INTO attributes VALUES (?, ?)", attributes)
                 yield product.document()
 
-        SearchIndex.build(documents()).save(self._folder / INDEX)
-        return int(self._database.execute("SELECT COUNT(*) FROM products").fetchone()[0])
+        SearchIndex.build(documents()).save(folder / INDEX)
 
-    def write_goals(self, goals: Iterable[Goal]) -> int:
-        """Store goals in order; return their number."""
+
+def write_goals(folder: Path, goals: Iterable[Goal]) -> None:
+    """End a catalogue: store its goals in order."""
+    with closing(sqlite3.connect(folder / FILE)) as database, database:
         rows = ((position, goal.to_json()) for position, goal in enumerate(goals))
-        self._database.executemany("INSERT INTO goals VALUES (?, ?)", rows)
-        return int(self._database.execute("SELECT COUNT(*) FROM goals").fetchone()[0])
-
-    def close(self) -> None:
-        """Finish the file."""
-        self._database.commit()
-        self._database.close()
+        database.executemany("INSERT INTO goals VALUES (?, ?)", rows)
 
 
 class Catalogue:
@@ -74,7 +59,7 @@ class Catalogue:
         goals: number of goals.
 
     Raises:
-        CatalogueError: the folder's files are damaged.
+        UserError: the folder's files are damaged.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -89,7 +74,7 @@ class Catalogue:
             self.goals = int(self._one("SELECT COUNT(*) FROM goals")[0])
             self._index = SearchIndex.open(folder / INDEX)
         except (sqlite3.Error, OSError, ValueError, KeyError) as error:
-            raise CatalogueError(
+            raise UserError(
                 f"The cached catalogue {folder} is damaged ({type(error).__name__}: {error}). "
                 "Delete that folder; it is made again."
             ) from error
@@ -98,14 +83,13 @@ class Catalogue:
         """Return goal `number`."""
         return Goal.from_json(self._one("SELECT body FROM goals WHERE position = ?", number)[0])
 
-    def product(self, asin: str) -> Product | None:
-        """Return a product by its article number (any case), or `None`."""
-        return self._product(asin.upper())
+    def product(self, asin: str) -> Product:
+        """Return a product by its article number (any case).
 
-    def asins(self, positions: Iterable[int]) -> list[str]:
-        """Return the article numbers at positions, in the given order."""
-        with self._lock:
-            return [self._one("SELECT asin FROM products WHERE position = ?", position)[0] for position in positions]
+        Raises:
+            KeyError: there is none of that number.
+        """
+        return self._product(asin.upper())
 
     def search(self, query: str) -> list[str]:
         """Return the article numbers that a query finds, best first, at most 50.
@@ -122,18 +106,22 @@ class Catalogue:
         }
         if first in statements:
             with self._lock:
-                return self.asins(
-                    [row[0] for row in self._database.execute(statements[first], (rest.strip(), HITS)).fetchall()]
-                )
+                return self._asins(row[0] for row in self._database.execute(statements[first], (rest.strip(), HITS)))
         return self.search_texts(query)
 
     def search_texts(self, query: str) -> list[str]:
         """Return the article numbers whose texts the query finds, best first, at most 50; every word is a plain one."""
-        return self.asins(self._index.search(query))
+        return self._asins(self._index.search(query))
 
-    def _read_product(self, asin: str) -> Product | None:
+    def _asins(self, positions: Iterable[int]) -> list[str]:
+        with self._lock:
+            return [self._one("SELECT asin FROM products WHERE position = ?", position)[0] for position in positions]
+
+    def _read_product(self, asin: str) -> Product:
         row = self._one("SELECT body FROM products WHERE asin = ?", asin)
-        return None if row is None else Product.from_json(row[0])
+        if row is None:
+            raise KeyError(f"no product {asin}")
+        return Product.from_json(row[0])
 
     def _one(self, statement: str, *values: object) -> tuple:  # type: ignore[type-arg]
         with self._lock:

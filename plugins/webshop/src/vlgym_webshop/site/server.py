@@ -143,7 +143,7 @@ def render_page(shop: Shop, name: str, number: int, page: Page) -> str:
 def _results(shop: Shop, page: Page, address: Any) -> dict[str, Any]:
     items = []
     for asin in shop.rules.results(page):
-        product = shop.product(Page(asin=asin))
+        product = shop.catalogue.product(asin)
         stars = "★ " + product.rating.split()[0] if product.rating[:1].isdigit() else ""
         items.append(
             {
@@ -159,7 +159,7 @@ def _results(shop: Shop, page: Page, address: Any) -> dict[str, Any]:
 
 
 def _product(shop: Shop, page: Page, goal: Goal, address: Any) -> dict[str, Any]:
-    product = shop.product(page)
+    product = shop.catalogue.product(page.asin)
     context: dict[str, Any] = {"product": product, "picture": _picture(product, dict(page.options))}
     if page.kind == DONE:
         context["score"] = shop.judge(page, goal).reward

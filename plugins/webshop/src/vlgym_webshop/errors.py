@@ -1,9 +1,0 @@
-"""Errors of this plugin that a user can fix."""
-
-from __future__ import annotations
-
-from vlgym.errors import UserError
-
-
-class CatalogueError(UserError):
-    """A catalogue or one of WebShop's files is missing or malformed. Next step: as the message says."""
