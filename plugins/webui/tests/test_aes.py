@@ -201,13 +201,6 @@ def test_of_two_boxes_in_one_place_the_one_with_the_same_contents_is_taken() -> 
     assert match.found is inner  # published: fewer descendants win, so a page need not even match itself
 
 
-def test_hidden_elements_and_specks_are_neither_targets_nor_partners() -> None:
-    hidden = dataclasses.replace(PAGE[2], displayed=False)
-    speck = dataclasses.replace(PAGE[2], box=(0.0, 0.0, 0.3, 0.3))
-    assert select_targets([(hidden, speck)], 0, compat=False) == []
-    assert score_pages([PAGE], [(hidden, speck)]).score == 0
-
-
 @pytest.mark.parametrize(
     ("name", "target", "generated", "published", "corrected"),
     [

@@ -32,14 +32,14 @@ def chromium_of(browser: Browser) -> psutil.Process:
 
 
 def seen(evaluation: Evaluation) -> tuple[float, str | None, tuple[bytes | None, ...]]:
-    return evaluation.report.score, evaluation.failure, evaluation.pictures
+    return evaluation.report.score, evaluation.render.failure, evaluation.render.pictures
 
 
 def test_a_browser_lost_between_two_pages_costs_the_second_one_nothing(studio: Studio) -> None:
     with studio.pool.borrow() as browser:
         chromium_of(browser).kill()
     evaluation = studio.evaluate(PROJECT, PROJECT.code())
-    assert (evaluation.report.score, evaluation.failure) == (pytest.approx(100), None)
+    assert (evaluation.report.score, evaluation.render.failure) == (pytest.approx(100), None)
 
 
 def test_a_driver_lost_while_a_page_is_rendered_changes_nothing(studio: Studio) -> None:
@@ -67,7 +67,7 @@ def test_a_page_that_no_browser_survives_fails_after_three_and_is_not_remembered
     studio.pool = mortal
     try:
         evaluation = studio.evaluate(PROJECT, PROJECT.code())
-        assert (evaluation.report.score, evaluation.failure) == (0, "crash")
+        assert (evaluation.report.score, evaluation.render.failure) == (0, "crash")
         assert (mortal.started, mortal.lost) == (3, 3)
         studio.pool = living
         assert studio.evaluate(PROJECT, PROJECT.code()).report.score == pytest.approx(100)

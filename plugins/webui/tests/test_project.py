@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from vlgym_webui.code_parser import write_action
 from vlgym_webui.project import list_projects, load_project
-from vlgym_webui.shoot import MOST_BYTES, main
+from vlgym_webui.shoot import main
 from vlgym_webui.steps import Interaction, ProjectError, Step
 
 from vlgym.spaces import CHARSET, MAX_REPLY
@@ -70,7 +70,6 @@ def test_at_least_24_projects_ship_and_every_split_has_some() -> None:
 def test_a_shipped_project_is_complete() -> None:
     for project in map(load_project, list_projects()):
         assert len(project.pictures) == 1 + len(project.interactions) >= 2, project.name
-        assert all(path.stat().st_size < MOST_BYTES for path in project.pictures), project.name
         assert set(project.description) <= set(CHARSET), project.name
         assert len(write_action(project.code())) < MAX_REPLY / 2, project.name
         assert "data-" not in project.code()["index.html"].replace("data-count", ""), project.name
@@ -93,7 +92,7 @@ def test_a_folder_of_ones_own_loads(folder: Path) -> None:
 def test_python_actions_are_refused_with_an_explanation_and_never_run(folder: Path) -> None:
     (folder / "project.yaml").unlink()
     (folder / "actions.py").write_text(f"open({str(folder / 'run')!r}, 'w')\nactions = []\n")
-    with pytest.raises(ProjectError, match=r"actions\.py, line 1: .*never run.*project\.yaml.*interactions") as caught:
+    with pytest.raises(ProjectError, match=r"actions\.py: .*never run.*project\.yaml.*interactions") as caught:
         load_project(f"{folder}/")
     assert "click, hover, type" in str(caught.value)
     assert not (folder / "run").exists()
@@ -107,29 +106,25 @@ STEPS = "title: a\ninteractions:\n  - name: b\n    steps:\n      - "
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "words"),
+    ("text", "words"),
     [
-        ("split: train\n", 1, "lacks 'title'"),
-        ("title: a\nsplt: train\n", 2, "unknown key 'splt'.*Nearest: split"),
-        ("title: a\nviewport: [800, ten]\n", 2, "whole number from 200"),
-        ("title: a\ninteractions:\n  - name: b\n", 3, "lacks 'steps'"),
-        (f"{STEPS}clik: .a\n", 5, "unknown key 'clik'.*Nearest: click"),
-        (f"{STEPS}click: '[a'\n", 5, "unpaired"),
-        (f"{STEPS}wait: soon\n", 5, "whole number from 1 to 20000"),
-        (f"{STEPS}{{click: .a, wait: 5}}\n", 5, "2 kinds"),
-        ("title: a\ntitle: b\n", 2, "stands twice"),
-        ("title: [a\n", 2, "not valid YAML"),
-        ("", 1, "empty"),
-        ("title: !!python/object/apply:os.system ['true']\n", 1, "title"),
+        ("split: train\n", "lacks 'title'"),
+        ("title: a\nsplt: train\n", "key='splt' is not one of.*Nearest: split"),
+        ("title: a\nsplit: trian\n", "split='trian'.*Nearest: train"),
+        ("title: a\nviewport: [800, ten]\n", "viewport height is 'ten'; write a whole number from 200"),
+        ("title: a\ninteractions:\n  - name: b\n", "interaction 1 lacks 'steps'"),
+        (f"{STEPS}clik: .a\n", "interaction 1, step 1: key='clik'.*Nearest: click"),
+        (f"{STEPS}click: '[a'\n", "no CSS selector"),
+        (f"{STEPS}wait: soon\n", "whole number from 1 to 20000"),
+        (f"{STEPS}{{click: .a, wait: 5}}\n", "2 kinds"),
+        ("title: [a\n", "not valid YAML.*line 2"),
+        ("", "found None; write 'key: value' pairs"),
+        ("title: !!python/object/apply:os.system ['true']\n", "not valid YAML"),
     ],
 )
-def test_a_mistake_in_the_card_is_named_with_line_and_fix(
-    problem: Callable[..., str], text: str, line: int, words: str
-) -> None:
+def test_a_mistake_in_the_card_is_named_with_place_and_fix(problem: Callable[..., str], text: str, words: str) -> None:
     message = problem("project.yaml", text)
-    assert "project.yaml" in message
-    assert f"line {line}:" in message
-    assert re.search(words, message, re.DOTALL), message
+    assert re.search(rf"project\.yaml.*{words}", message, re.DOTALL), message
 
 
 def test_a_mistake_in_an_annotation_is_named_with_line_and_fix(problem: Callable[..., str]) -> None:

@@ -43,7 +43,7 @@ def test_the_ground_truths_own_code_scores_100_and_every_interaction_shows_somet
     project = load_project(name)
     evaluation = STUDIO.evaluate(project, project.code())
     assert evaluation.report.score == pytest.approx(100, abs=0.01)
-    assert evaluation.blocked == {}
+    assert evaluation.render.blocked == {}
     tables = STUDIO.target(project).tables
     assert all(select_targets(tables, moment, compat=False) for moment in range(len(tables)))
 

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from .style_table import POSITION_WEIGHT, PROPERTIES, NotComparable, compare, expand, filter_value
-from .tables import Element, Table, list_candidates, select_targets
+from .tables import Element, Table, select_targets
 
 AREA_EXPONENT = 0.8987018465995789
 """An element weighs its area to this power."""
@@ -90,11 +90,11 @@ def score_pages(
         wanted = select_targets(targets, moment, compat)
         page = generated[moment] if moment < len(generated) else None
         if page is None:
-            own = match_elements(wanted, list_candidates(targets[moment]), compat)
+            own = match_elements(wanted, targets[moment], compat)
             weights[moment] = sum(match.weight for match in own)
             lost["Act"] += weights[moment]
             continue
-        for match in match_elements(wanted, list_candidates(page), compat):
+        for match in match_elements(wanted, page, compat):
             weights[moment] += match.weight
             seen = 1.0 if agree is None or match.found is None else agree(moment, match.target.box, match.found.box)
             points[moment] += seen * match.score * match.weight

@@ -148,9 +148,8 @@ class Browser(Chromium):
         viewport: tuple[int, int] = (800, 600),
         *,
         annotated: bool = False,
-        pictures: bool = True,
     ) -> Render:
-        """Load a page, do the interactions, and read the element table (and take a picture) before and after each.
+        """Load a page, do the interactions, and read the element table and take a picture before and after each.
 
         Never raises for what the page does; a page that passes a limit ends the browser.
 
@@ -159,7 +158,6 @@ class Browser(Chromium):
             interactions: done in order, without reloading.
             viewport: width and height in pixels.
             annotated: whether annotations and digests of the outer HTML are read (targets only).
-            pictures: whether screenshots are taken.
         """
         moments = 1 + len(interactions)
         tables: list[Table | None] = [None] * moments
@@ -175,12 +173,12 @@ class Browser(Chromium):
                 with self.fresh_tab():
                     try:
                         self._open(viewport)
-                        tables[0], shots[0], views[0] = self._look(files, annotated, pictures)
+                        tables[0], shots[0], views[0] = self._look(files, annotated)
                         for number, interaction in enumerate(interactions):
                             try:
                                 for step in interaction.steps:
                                     self._do(step)
-                                seen = self._look(files, annotated, pictures)
+                                seen = self._look(files, annotated)
                                 tables[number + 1], shots[number + 1], views[number + 1] = seen
                             except StepFailure as problem:
                                 problems[number] = str(problem)
@@ -297,9 +295,7 @@ class Browser(Chromium):
         history = self.cdp("Page.getNavigationHistory")
         return bool(history["currentIndex"] == len(history["entries"]) - 1)
 
-    def _look(
-        self, files: Mapping[str, bytes], annotated: bool, pictures: bool
-    ) -> tuple[Table, bytes | None, tuple[float, float]]:
+    def _look(self, files: Mapping[str, bytes], annotated: bool) -> tuple[Table, bytes, tuple[float, float]]:
         seen = self._ask("read", list(CSS_PROPERTIES), MOST_ELEMENTS, annotated)
         if seen["where"] != ORIGIN:
             raise PageFailure("left_page")
@@ -308,10 +304,8 @@ class Browser(Chromium):
         for row in seen["rows"]:
             for name in ("src", "background-image"):
                 row["styles"][name] = name_contents(row["styles"][name], files)
-        shot = None
-        if pictures:
-            shot = base64.b64decode(self.cdp("Page.captureScreenshot", format="png", optimizeForSpeed=True)["data"])
-        return read_table(seen["rows"]), shot, (float(seen["view"][0]), float(seen["view"][1]))
+        shot = self.cdp("Page.captureScreenshot", format="png", optimizeForSpeed=True)["data"]
+        return read_table(seen["rows"]), base64.b64decode(shot), (float(seen["view"][0]), float(seen["view"][1]))
 
     def _ask(self, function: str, *arguments: Any) -> Any:
         """Call a function of `harness.js` in its own world, which is another one where the page has reloaded itself."""

@@ -18,11 +18,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 from vlgym.errors import UserError, check_choice, nearest
 from vlgym.seeding import SPLITS
 
-from .steps import Interaction, Place, ProjectError, read_interactions, read_yaml
+from .steps import Interaction, ProjectError, read_card, read_interactions, read_list, read_number, read_text
 from .style_table import FILTERS, METHODS
 
 FOLDER = Path(__file__).parent / "projects"
@@ -30,8 +31,8 @@ CODE_FILES = ("index.html", "style.css", "script.js")
 PRIVATE_FILES = ("tasks.md", "plain.md", "project.yaml", "tasks_content.json")
 """Files of a folder that are no part of its page."""
 
-VIEWPORT = (800, 600)
-MAGEBENCH_VIEWPORT = (1920, 1080)
+VIEWPORT = [800, 600]
+MAGEBENCH_VIEWPORT = [1920, 1080]
 MOST_FILE_BYTES = 4_000_000
 
 _KEYS = ("title", "split", "viewport", "interactions")
@@ -93,7 +94,7 @@ def load_project(name: str) -> Project:
 
     Raises:
         UserError: there is no such project.
-        ProjectError: one of its files is malformed.
+        ProjectError: one of its files is malformed, or the interactions exist only as Python code.
     """
     folder = Path(name) if "/" in name or "\\" in name else FOLDER / name
     if not (folder / "index.html").is_file():
@@ -102,38 +103,32 @@ def load_project(name: str) -> Project:
             f"There is no WebUI project {name!r}.{nearest(name, names)} Shipped are {', '.join(names)}; "
             "for one of your own give the path of its folder, with a slash, which must hold an index.html."
         )
-    return read_folder(folder)
+    return read_folder(folder.resolve())
 
 
-def read_folder(folder: Path) -> Project:
-    """Read a project's folder, in this package's form or MageBench's.
+def read_folder(folder: Path, *, described: bool = True) -> Project:
+    """Read a project's folder, in this package's form or MageBench's; without its description where that is not
+    `described` yet.
 
     Raises:
         ProjectError: a file is malformed, or the interactions exist only as Python code.
     """
-    stamp = tuple((path.name, path.stat().st_mtime_ns) for path in sorted(folder.iterdir()))
-    return _read_folder(folder.resolve(), stamp)
-
-
-@lru_cache(maxsize=512)
-def _read_folder(folder: Path, stamp: tuple[tuple[str, int], ...]) -> Project:
     card = folder / "project.yaml"
-    if not card.is_file() and (folder / "actions.py").is_file():
+    own = card.is_file()
+    if not own and (folder / "actions.py").is_file():
         raise ProjectError(
-            f"{folder / 'actions.py'}, line 1: interactions written as Python code are never run. Write them as "
-            f"steps into "
+            f"{folder / 'actions.py'}: interactions written as Python code are never run. Write them as steps into "
             f"{card}: a line 'title: {folder.name}', then 'interactions:' with a name and a list of click, hover, type "
             "and wait for each entry of the list `actions`; see README.md of vlgym-webui."
         )
-    own = card.is_file()
-    fields = read_yaml(_read_text(card), str(card)).fields("project.yaml", _KEYS, ("title",)) if own else {}
-    description, pictures = _read_description(folder)
+    fields = read_card(_read_text(card), str(card), _KEYS) if own else {}
+    description, pictures = _read_description(folder) if described else ("", ())
     project = Project(
         name=folder.name,
-        title=fields["title"].text("title", 80) if own else folder.name,
-        split=_read_split(fields.get("split")),
-        viewport=_read_viewport(fields.get("viewport"), VIEWPORT if own else MAGEBENCH_VIEWPORT),
-        interactions=read_interactions(fields["interactions"]) if "interactions" in fields else (),
+        title=read_text(fields["title"], f"{card}: title", 80) if own else folder.name,
+        split=check_choice(f"{card}: split", fields.get("split", "train"), SPLITS, ProjectError),
+        viewport=_read_viewport(fields.get("viewport", VIEWPORT if own else MAGEBENCH_VIEWPORT), f"{card}: viewport"),
+        interactions=read_interactions(fields.get("interactions", []), str(card)),
         description=description,
         plain=_read_text(folder / "plain.md").strip() if (folder / "plain.md").is_file() else description,
         pictures=pictures,
@@ -143,42 +138,27 @@ def _read_folder(folder: Path, stamp: tuple[tuple[str, int], ...]) -> Project:
     return project
 
 
-def _read_split(place: Place | None) -> str:
-    if place is None:
-        return "train"
-    if place.value not in SPLITS:
-        raise place.fail(
-            f"split is {place.value!r}; write one of {', '.join(SPLITS)}.{nearest(str(place.value), SPLITS)}"
-        )
-    return place.value
-
-
-def _read_viewport(place: Place | None, default: tuple[int, int]) -> tuple[int, int]:
-    if place is None:
-        return default
-    sides = place.items("viewport", 2)
-    if len(sides) != 2:
-        raise place.fail("viewport needs two numbers; write [width, height] in pixels, for example [800, 600].")
-    return sides[0].whole("viewport width", 200, 3840), sides[1].whole("viewport height", 200, 2160)
+def _read_viewport(value: Any, where: str) -> tuple[int, int]:
+    width, height = read_list(value, where, 2, 2)
+    return read_number(width, f"{where} width", 200, 3840), read_number(height, f"{where} height", 200, 2160)
 
 
 def _read_description(folder: Path) -> tuple[str, tuple[Path, ...]]:
     path = folder / "tasks.md"
     if not path.is_file():
         raise ProjectError(
-            f"{path}, line 1: the description is missing; write tasks.md, with ![page](_images/0.png) for a picture."
+            f"{path}: the description is missing; write tasks.md, with ![page](_images/0.png) for a picture."
         )
     text = _read_text(path)
     pictures = []
-    for number, line in enumerate(text.splitlines(), 1):
-        for target in _PICTURE.findall(line):
-            picture = (folder / target).resolve()
-            if not picture.is_relative_to(folder) or not picture.is_file():
-                raise ProjectError(
-                    f"{path}, line {number}: the picture {target!r} is not in the folder; "
-                    f"make it with: python -m vlgym_webui.shoot {folder}"
-                )
-            pictures.append(picture)
+    for target in _PICTURE.findall(text):
+        picture = (folder / target).resolve()
+        if not picture.is_relative_to(folder) or not picture.is_file():
+            raise ProjectError(
+                f"{path}: the picture {target!r} is not in the folder; "
+                f"make it with: python -m vlgym_webui.shoot {folder}"
+            )
+        pictures.append(picture)
     lines = [_PICTURE.sub("", line).rstrip() for line in text.splitlines()]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip(), tuple(pictures)
 
@@ -199,9 +179,8 @@ def _read_files(folder: Path) -> Iterator[tuple[str, bytes]]:
 def _read_text(path: Path) -> str:
     try:
         return path.read_text("utf-8")
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise ProjectError(f"{path}, line {line}: not UTF-8 text; save the file as UTF-8.") from None
+    except UnicodeDecodeError:
+        raise ProjectError(f"{path}: not UTF-8 text; save the file as UTF-8.") from None
 
 
 class _Annotations(HTMLParser):
@@ -224,12 +203,10 @@ def _check_annotations(project: Project, path: Path, *, strict: bool) -> None:
     """
     reader = _Annotations()
     reader.feed(_read_text(path))
-    made_by_script = b"data-filter-by" in project.files.get("script.js", b"") or b"filterBy" in project.files.get(
-        "script.js", b""
-    )
-    if not reader.found and not made_by_script:
+    script = project.files.get("script.js", b"")
+    if not reader.found and b"data-filter-by" not in script and b"filterBy" not in script:
         raise ProjectError(
-            f"{path}, line 1: no element is annotated, so nothing can be scored; "
+            f"{path}: no element is annotated, so nothing can be scored; "
             'add for example data-filter-by="text" data-evalby="text|color|font-size" to the elements that count.'
         )
     for line, filter_by, methods in reader.found if strict else ():
@@ -239,8 +216,4 @@ def _check_annotations(project: Project, path: Path, *, strict: bool) -> None:
                 f'{path}, line {line}: data-evalby is missing; write for example data-evalby="color|width".'
             )
         for method in methods:
-            if method not in METHODS:
-                raise ProjectError(
-                    f"{path}, line {line}: data-evalby holds {method!r}, which is not "
-                    f"evaluated.{nearest(method, METHODS)}"
-                )
+            check_choice(f"{path}, line {line}: data-evalby", method, METHODS, ProjectError)

@@ -44,26 +44,19 @@ class PageServer:
     """Serves the files of one page at a time.
 
     Args:
-        listener: the listening socket, which may belong to another network; by default one on any port of 127.0.0.1.
+        listener: the listening socket, which may belong to another network.
 
     Attributes:
-        port: its TCP port.
         icon_answered: set once the browser has asked for the page's icon and been answered.
     """
 
-    def __init__(self, listener: socket | None = None) -> None:
+    def __init__(self, listener: socket) -> None:
         self._files: dict[str, bytes] = {}
         self.icon_answered = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._make_handler(), bind_and_activate=False)
-        if listener is None:
-            self._server.server_bind()
-            self._server.server_activate()
-        else:
-            self._server.socket.close()
-            self._server.socket = listener
-            self._server.server_address = listener.getsockname()
+        self._server.socket.close()
+        self._server.socket = listener
         self._server.daemon_threads = True
-        self.port = int(self._server.server_address[1])
         thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
         thread.start()
 

@@ -16,11 +16,10 @@ from vlgym.browser.chromium import Limits
 from vlgym.errors import UserError
 
 from .browser import Browser
-from .project import FOLDER, list_folders
-from .steps import ProjectError, read_interactions, read_yaml
+from .project import FOLDER, list_folders, read_folder
+from .steps import ProjectError
 
 COLORS = 128
-MOST_BYTES = 300_000
 
 
 def main(arguments: list[str]) -> int:
@@ -42,32 +41,18 @@ def main(arguments: list[str]) -> int:
 def shoot(folder: Path, browser: Browser) -> list[tuple[Path, int]]:
     """Render a project's ground truth and write its pictures; return each file and its size in bytes.
 
-    The description is not read, since its pictures may not exist yet.
-
     Raises:
-        ProjectError: the page or an interaction fails, or a picture is too large.
+        ProjectError: the page or an interaction fails.
     """
-    card = folder / "project.yaml"
-    if not card.is_file():
-        raise ProjectError(f"{card}: the file is missing; write 'title: ...' and the interactions.")
-    fields = read_yaml(card.read_text("utf-8"), str(card)).value
-    interactions = read_interactions(fields["interactions"]) if "interactions" in fields else ()
-    viewport = [side.value for side in fields["viewport"].value] if "viewport" in fields else (800, 600)
-    files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    render = browser.render(files, interactions, (viewport[0], viewport[1]))
+    project = read_folder(folder, described=False)
+    render = browser.render(project.files, project.interactions, project.viewport)
     if render.failure or render.problems:
-        raise ProjectError(f"{card}: the ground truth fails: {render.failure or render.problems}; fix page or steps.")
+        raise ProjectError(f"{folder}: the ground truth fails: {render.failure or render.problems}; fix page or steps.")
     (folder / "_images").mkdir(exist_ok=True)
     written = []
     for number, picture in enumerate(render.pictures):
-        data = shrink(picture or b"")
         path = folder / "_images" / f"{number}.png"
-        if len(data) > MOST_BYTES:
-            raise ProjectError(
-                f"{path}: {len(data)} bytes, more than {MOST_BYTES}; use a smaller viewport or plainer graphics."
-            )
-        path.write_bytes(data)
-        written.append((path, len(data)))
+        written.append((path, path.write_bytes(shrink(picture or b""))))
     return written
 
 

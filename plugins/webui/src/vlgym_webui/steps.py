@@ -8,19 +8,18 @@
           - type: {into: "#name", text: "Ada"}
           - wait: 500            # milliseconds of the page's own clock
 
-Every mistake is reported with file, line and what to write instead.
+Every mistake is reported with the file, the place in it, and what to write instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
-from vlgym.errors import UserError, nearest
-from vlgym.limited_yaml import TooMuchYaml, check_yaml
+from vlgym.errors import UserError, check_choice
+from vlgym.limited_yaml import read_yaml
 
 KINDS = ("click", "hover", "type", "wait")
 MOST_INTERACTIONS = 8
@@ -30,7 +29,7 @@ MOST_TEXT = 200
 
 
 class ProjectError(UserError):
-    """A project's file is malformed; the message names the file, the line and the fix."""
+    """A project's file is malformed; the message names the file, the place and the fix."""
 
 
 @dataclass(frozen=True)
@@ -58,157 +57,77 @@ class Interaction:
     steps: tuple[Step, ...]
 
 
-@dataclass(frozen=True)
-class Place:
-    """A value of a YAML file, with where it stands."""
-
-    value: Any
-    file: str
-    line: int
-
-    def fail(self, problem: str) -> ProjectError:
-        """Return the error for a problem at this place."""
-        return ProjectError(f"{self.file}, line {self.line}: {problem}")
-
-    def text(self, what: str, longest: int = 400) -> str:
-        """Return the value as a non-empty string.
-
-        Raises:
-            ProjectError: it is not one.
-        """
-        if not isinstance(self.value, str) or not self.value.strip() or len(self.value) > longest:
-            raise self.fail(f"{what} is {_show(self.value)}; write a string in quotes, of 1 to {longest} characters.")
-        return self.value
-
-    def whole(self, what: str, least: int, most: int) -> int:
-        """Return the value as a whole number within bounds.
-
-        Raises:
-            ProjectError: it is not one.
-        """
-        if isinstance(self.value, bool) or not isinstance(self.value, int) or not least <= self.value <= most:
-            raise self.fail(f"{what} is {_show(self.value)}; write a whole number from {least} to {most}.")
-        return self.value
-
-    def items(self, what: str, most: int) -> list[Place]:
-        """Return the value as a list of places.
-
-        Raises:
-            ProjectError: it is not a list, or too long.
-        """
-        if not isinstance(self.value, list) or len(self.value) > most:
-            raise self.fail(
-                f"{what} is {_show(self.value)}; write a list of at most {most} items, each begun with '-'."
-            )
-        return self.value
-
-    def fields(self, what: str, allowed: tuple[str, ...], required: tuple[str, ...] = ()) -> dict[str, Place]:
-        """Return the value as a mapping with known keys.
-
-        Raises:
-            ProjectError: it is not one, or a key is unknown or missing.
-        """
-        if not isinstance(self.value, dict):
-            raise self.fail(f"{what} is {_show(self.value)}; write 'key: value' pairs with {', '.join(allowed)}.")
-        for name, place in self.value.items():
-            if name not in allowed:
-                raise place.fail(
-                    f"{what} has an unknown key {name!r}; there are {', '.join(allowed)}.{nearest(str(name), allowed)}"
-                )
-        for name in required:
-            if name not in self.value:
-                raise self.fail(f"{what} lacks {name!r}; add a line '{name}: ...'.")
-        return self.value
-
-
-def read_yaml(text: str, file: str) -> Place:
-    """Read YAML (or JSON) as nested places, plain values only.
-
-    Raises:
-        ProjectError: the syntax is wrong, the text is beyond the limits of `vlgym.limited_yaml`, a tag asks for an
-            object, or a key stands twice.
-    """
+def read_card(text: str, where: str, keys: tuple[str, ...]) -> dict[str, Any]:
+    """Return the fields of a project's card; there is a `title`. (`where` begins the message of an error, here and
+    below.)"""
     try:
-        check_yaml(text)
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        if node is None:
-            raise ProjectError(f"{file}, line 1: the file is empty; write at least 'title: ...'.")
-        return _place(node, file, yaml.SafeLoader(""))
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else 1
-        raise ProjectError(
-            f"{file}, line {line}: not valid YAML: {error.problem or error}. Check indentation, quotes and colons "
-            f"there."
-        ) from None
-    except TooMuchYaml as error:
-        raise ProjectError(f"{file}: {error}.") from None
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ProjectError(f"{file}: not valid YAML: {error}. Check that it is plain UTF-8 text.") from None
+        return read_fields(read_yaml(text), where, keys, ("title",))
+    except yaml.YAMLError as error:
+        raise ProjectError(f"{where}: not valid YAML: {error}. Check indentation, quotes and colons there.") from None
 
 
-def read_interactions(place: Place) -> tuple[Interaction, ...]:
-    """Read the list below `interactions:`.
-
-    Raises:
-        ProjectError: it is malformed.
-    """
-    return tuple(_read_interaction(item) for item in place.items("interactions", MOST_INTERACTIONS))
-
-
-def _read_interaction(place: Place) -> Interaction:
-    fields = place.fields("an interaction", ("name", "steps"), ("name", "steps"))
-    steps = fields["steps"].items("steps", MOST_STEPS)
-    if not steps:
-        raise fields["steps"].fail(f"steps is empty; add at least one of {', '.join(KINDS)}.")
-    return Interaction(fields["name"].text("name", 80), tuple(_read_step(step) for step in steps))
+def read_fields(value: Any, where: str, allowed: tuple[str, ...], required: tuple[str, ...]) -> dict[str, Any]:
+    """Return a value that must be a mapping with known keys."""
+    if not isinstance(value, dict):
+        raise ProjectError(f"{where}: found {value!r:.60}; write 'key: value' pairs with {', '.join(allowed)}.")
+    for name in value:
+        check_choice(f"{where}: key", name, allowed, ProjectError)
+    for name in required:
+        if name not in value:
+            raise ProjectError(f"{where} lacks {name!r}; add a line '{name}: ...'.")
+    return value
 
 
-def _read_step(place: Place) -> Step:
-    fields = place.fields("a step", KINDS)
+def read_text(value: Any, where: str, longest: int = 400) -> str:
+    """Return a value that must be a non-empty string."""
+    if not isinstance(value, str) or not value.strip() or len(value) > longest:
+        raise ProjectError(f"{where} is {value!r:.60}; write a string in quotes, of 1 to {longest} characters.")
+    return value
+
+
+def read_number(value: Any, where: str, least: int, most: int) -> int:
+    """Return a value that must be a whole number."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ProjectError(f"{where} is {value!r:.60}; write a whole number from {least} to {most}.")
+    return value
+
+
+def read_list(value: Any, where: str, least: int, most: int) -> list[Any]:
+    """Return a value that must be a list."""
+    if not isinstance(value, list) or not least <= len(value) <= most:
+        raise ProjectError(f"{where} is {value!r:.60}; write a list of {least} to {most} items, each begun with '-'.")
+    return value
+
+
+def read_interactions(value: Any, where: str) -> tuple[Interaction, ...]:
+    """Read the list below `interactions:`."""
+    interactions = []
+    for number, item in enumerate(read_list(value, f"{where}: interactions", 0, MOST_INTERACTIONS), 1):
+        place = f"{where}: interaction {number}"
+        fields = read_fields(item, place, ("name", "steps"), ("name", "steps"))
+        steps = enumerate(read_list(fields["steps"], f"{place}: steps", 1, MOST_STEPS), 1)
+        read = tuple(_read_step(step, f"{place}, step {index}") for index, step in steps)
+        interactions.append(Interaction(read_text(fields["name"], f"{place}: name", 80), read))
+    return tuple(interactions)
+
+
+def _read_step(value: Any, where: str) -> Step:
+    fields = read_fields(value, where, KINDS, ())
     if len(fields) != 1:
-        raise place.fail(f"a step has {len(fields)} kinds; write one of {', '.join(KINDS)}, each step begun with '-'.")
-    ((kind, value),) = fields.items()
+        raise ProjectError(f"{where} has {len(fields)} kinds; write one of {', '.join(KINDS)}, each begun with '-'.")
+    ((kind, argument),) = fields.items()
+    where = f"{where}: {kind}"
     if kind == "wait":
-        return Step(kind, wait_ms=value.whole("wait (milliseconds)", 1, MOST_WAIT_MS))
+        return Step(kind, wait_ms=read_number(argument, where, 1, MOST_WAIT_MS))
     if kind == "type":
-        parts = value.fields("type", ("into", "text"), ("into", "text"))
-        return Step(kind, _selector(parts["into"]), parts["text"].text("text", MOST_TEXT))
-    return Step(kind, _selector(value))
+        parts = read_fields(argument, where, ("into", "text"), ("into", "text"))
+        return Step(kind, _selector(parts["into"], where), read_text(parts["text"], where, MOST_TEXT))
+    return Step(kind, _selector(argument, where))
 
 
-def _selector(place: Place) -> str:
-    selector = place.text("a selector").strip()
-    for opening, closing in ("[]", "()"):
-        if selector.count(opening) != selector.count(closing):
-            raise place.fail(
-                f'selector {selector!r} has unpaired {opening}{closing}; write a CSS selector such as ".card".'
-            )
-    if selector.startswith("//") or "{" in selector:
-        raise place.fail(f'{selector!r} is not a CSS selector; write one such as "#menu > .item" (XPath is not read).')
+def _selector(value: Any, where: str) -> str:
+    selector = read_text(value, where).strip()
+    unpaired = any(selector.count(opening) != selector.count(closing) for opening, closing in ("[]", "()"))
+    if unpaired or selector.startswith("//") or "{" in selector:
+        raise ProjectError(f'{where}: {selector!r} is no CSS selector; write one such as "#menu > .item".')
     return selector
-
-
-def _place(node: yaml.Node, file: str, loader: yaml.SafeLoader) -> Place:
-    line = node.start_mark.line + 1
-    if isinstance(node, yaml.MappingNode):
-        return Place(dict(_pairs(node, file, loader)), file, line)
-    if isinstance(node, yaml.SequenceNode):
-        return Place([_place(item, file, loader) for item in node.value], file, line)
-    return Place(loader.construct_object(node), file, line)
-
-
-def _pairs(node: yaml.MappingNode, file: str, loader: yaml.SafeLoader) -> Iterator[tuple[str, Place]]:
-    seen: set[str] = set()
-    for key, value in node.value:
-        name = str(key.value)
-        if name in seen:
-            raise ProjectError(f"{file}, line {key.start_mark.line + 1}: key {name!r} stands twice; remove one.")
-        seen.add(name)
-        yield name, _place(value, file, loader)
-
-
-def _show(value: Any) -> str:
-    if isinstance(value, dict):
-        return f"a mapping with {', '.join(map(str, value)) or 'nothing'}"
-    return "a list" if isinstance(value, list) else "empty" if value is None else repr(value)[:60]

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TypeVar
 
 from vlgym.browser.chromium import ATTEMPTS, BrowserPool
 
@@ -21,26 +20,16 @@ from .photographs import Photographs
 from .project import Project
 from .steps import ProjectError
 
+Key = TypeVar("Key")
 Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What became of some code.
-
-    Attributes:
-        report: AES and losses.
-        failure: `None`, or why the page was not rendered to the end.
-        problems: why interactions failed, by their number from 0.
-        blocked: what the page tried and was refused, counted.
-        pictures: PNG files of the initial page and after each interaction; `None` where there is none.
-    """
+    """What became of some code: AES with its losses, and the render that they are of."""
 
     report: Report
-    failure: str | None
-    problems: dict[int, str]
-    blocked: dict[str, int]
-    pictures: tuple[bytes | None, ...]
+    render: Render
 
 
 class Studio:
@@ -48,8 +37,8 @@ class Studio:
 
     def __init__(self, pool: BrowserPool[Browser] = POOL) -> None:
         self.pool = pool
-        self._targets: _Memory[Render] = _Memory(64)
-        self._evaluations: _Memory[Evaluation] = _Memory(256)
+        self._targets: dict[str, Render] = {}
+        self._evaluations: dict[tuple[str, str, bool], Evaluation] = {}
 
     def evaluate(self, project: Project, code: Mapping[str, str], *, compat: bool = False) -> Evaluation:
         """Render `code` with the project's assets, do the interactions, and score the result against the target.
@@ -67,9 +56,9 @@ class Studio:
         key = (_fingerprint(project), _digest(files), compat)
         known = self._evaluations.get(key)
         if known is None:
-            known, lost = self._evaluate(project, files, compat)
-            if not lost:  # what three browsers in a row did not survive is tried again when it is asked for again
-                self._evaluations.put(key, known)
+            known = self._evaluate(project, files, compat)
+            if not known.render.lost:  # what three browsers did not survive is tried again when it is asked for again
+                _remember(self._evaluations, key, known, 256)
         return known
 
     def target(self, project: Project) -> Render:
@@ -78,7 +67,7 @@ class Studio:
         Raises:
             ProjectError: it fails, so nothing can be compared with it.
         """
-        key = (_fingerprint(project),)
+        key = _fingerprint(project)
         known = self._targets.get(key)
         if known is None:
             render = self._render(project, project.files, annotated=True)
@@ -87,21 +76,20 @@ class Studio:
                     f"{project.name}/index.html, line 1: the ground truth itself cannot be rendered "
                     f"({render.failure}); fix its code."
                 )
-            known = self._targets.put(key, render)
+            known = _remember(self._targets, key, render, 64)
         for number, problem in known.problems.items():
             raise ProjectError(
                 f"{project.name}/project.yaml: interaction {number + 1} ({project.interactions[number].name!r}) "
-                f"fails on the "
-                f"ground truth: {problem}; fix its selector or steps."
+                f"fails on the ground truth: {problem}; fix its selector or steps."
             )
         return known
 
-    def _evaluate(self, project: Project, files: Mapping[str, bytes], compat: bool) -> tuple[Evaluation, bool]:
-        """Return what became of the files, and whether the browsers were lost over them."""
+    def _evaluate(self, project: Project, files: Mapping[str, bytes], compat: bool) -> Evaluation:
         target = self.target(project)
         tables = [table for table in target.tables if table is not None]
         if "index.html" not in files:
-            return Evaluation(lose_all("Ren", len(tables)), "no_html", {}, {}, (None,) * len(tables)), False
+            nothing = (None,) * len(tables)
+            return Evaluation(lose_all("Ren", len(tables)), Render(nothing, nothing, "no_html"))
         render = self._render(project, files)
         report = score_pages(
             tables,
@@ -109,7 +97,7 @@ class Studio:
             compat=compat,
             agree=None if compat else Photographs(target, render).agree,
         )
-        return Evaluation(report, render.failure, render.problems, render.blocked, render.pictures), render.lost
+        return Evaluation(report, render)
 
     def _render(self, project: Project, files: Mapping[str, bytes], *, annotated: bool = False) -> Render:
         """Render a page, with another browser where one is lost; what no browser survives is the page's own fault."""
@@ -121,21 +109,12 @@ class Studio:
         return render
 
 
-class _Memory(Generic[Item]):
-    """The last so many items, by key."""
-
-    def __init__(self, most: int) -> None:
-        self._items: OrderedDict[tuple[Any, ...], Item] = OrderedDict()
-        self._most = most
-
-    def get(self, key: tuple[Any, ...]) -> Item | None:
-        return self._items.get(key)
-
-    def put(self, key: tuple[Any, ...], item: Item) -> Item:
-        self._items[key] = item
-        while len(self._items) > self._most:
-            self._items.popitem(last=False)
-        return item
+def _remember(memory: dict[Key, Item], key: Key, item: Item, most: int) -> Item:
+    """Keep an item among the last `most` ones; return it."""
+    memory[key] = item
+    if len(memory) > most:
+        del memory[next(iter(memory))]
+    return item
 
 
 def _fingerprint(project: Project) -> str:

@@ -156,25 +156,7 @@ def _build_table() -> dict[str, Property]:
 
 PROPERTIES: dict[str, Property] = _build_table()
 POSITION_WEIGHT = 46.0
-IGNORED = frozenset(
-    {
-        "padding", "padding-top", "padding-right", "padding-bottom", "padding-left", "margin", "margin-top",
-        "margin-right",
-        "margin-bottom", "margin-left", "left", "top", "position", "transition", "z-index", "flex-wrap",
-        "justify-content",
-        "text-transform", "transform", "cursor", "align-items", "overflow",
-    }
-)  # fmt: skip
-SHORTHANDS = (
-    "background",
-    "border",
-    "border-radius",
-    "border-top",
-    "border-right",
-    "border-bottom",
-    "border-left",
-    "outline",
-)
+SHORTHANDS = ("background", "border", "border-radius", *(f"border-{side}" for side in _SIDES), "outline")
 METHODS = (*PROPERTIES, *SHORTHANDS)
 """Every name that `data-evalby` may hold."""
 FILTERS = tuple(name for name, row in PROPERTIES.items() if row.passes is not None)
@@ -187,9 +169,7 @@ CSS_PROPERTIES = tuple(
 
 
 def expand(method: str, target: Styles, compat: bool) -> tuple[str, ...]:
-    """Return the table's rows that a name in `data-evalby` stands for; unknown and ignored names stand for none."""
-    if method in IGNORED:
-        return ()
+    """Return the table's rows that a name in `data-evalby` stands for; unknown names stand for none."""
     if method == "background":
         if "linear-gradient" in target.get("background-image", ""):
             return ("background-linear-gradient", "background-color", "background-repeat")

@@ -152,11 +152,12 @@ class WebUI(VLEnv):
         self.code.update(read_action(action) or {})
         self.evaluation = STUDIO.evaluate(self.project, self.code, compat=self.compat)
         self._board = None
-        self.failures.update(self.evaluation.blocked)
-        if self.evaluation.failure:
-            self.failures[self.evaluation.failure] += 1
-        if self.evaluation.problems:
-            self.failures["interaction"] += len(self.evaluation.problems)
+        render = self.evaluation.render
+        self.failures.update(render.blocked)
+        if render.failure:
+            self.failures[render.failure] += 1
+        if render.problems:
+            self.failures["interaction"] += len(render.problems)
         score = self._report().score
         return Outcome((score - before) / 100, terminated=score >= PERFECT, feedback=self._describe_page())
 
@@ -166,7 +167,7 @@ class WebUI(VLEnv):
             targets = [path.read_bytes() for path in self.project.pictures]
             if not targets:
                 targets = [picture for picture in STUDIO.target(self.project).pictures if picture is not None]
-            yours = list(self.evaluation.pictures) if self.evaluation else None
+            yours = list(self.evaluation.render.pictures) if self.evaluation else None
             names = ["initial page", *(interaction.name for interaction in self.project.interactions)]
             names += [f"picture {number}" for number in range(len(names), len(targets))]
             if self.pictures == "first":
@@ -226,17 +227,16 @@ class WebUI(VLEnv):
 
     def extra_info(self) -> dict[str, Any]:
         """See `Info` of the class."""
-        report, evaluation = self._report(), self.evaluation
-        problems = evaluation.problems if evaluation else {}
+        report, render = self._report(), self.evaluation.render if self.evaluation else None
         return {
             "project": self.project.name,
-            "page": "not_written" if evaluation is None else evaluation.failure or "ok",
+            "page": render.failure or "ok" if render else "not_written",
             "interactions": [
-                problems.get(n, "ok" if evaluation else "not_done") for n in range(len(self.project.interactions))
+                render.problems.get(n, "ok") if render else "not_done" for n in range(len(self.project.interactions))
             ],
             "losses": dict(report.losses),
             "pages": list(report.pages),
-            "blocked": dict(evaluation.blocked) if evaluation else {},
+            "blocked": dict(render.blocked) if render else {},
             "failures": dict(self.failures),
         }
 
@@ -248,11 +248,10 @@ class WebUI(VLEnv):
     def _describe_page(self) -> str:
         if self.evaluation is None:
             return ""
-        if self.evaluation.failure:
-            return f"Your page could not be rendered to the end: {self.evaluation.failure}."
-        failed = [
-            f"interaction {number + 1}: {problem}" for number, problem in sorted(self.evaluation.problems.items())
-        ]
+        render = self.evaluation.render
+        if render.failure:
+            return f"Your page could not be rendered to the end: {render.failure}."
+        failed = [f"interaction {number + 1}: {problem}" for number, problem in sorted(render.problems.items())]
         return f"These failed on your page: {'; '.join(failed)}." if failed else "Your page was rendered."
 
 

@@ -103,7 +103,7 @@
       styles.src = string(element.currentSrc, ADDRESS) || string(element.src, ADDRESS);
       styles.type = string(element.type);
       rows.push({
-        node: number(element), tag: element.localName, displayed: true, descendants: inside.get(element) || 0,
+        node: number(element), tag: element.localName, descendants: inside.get(element) || 0,
         box: [box.left + scrollX, box.top + scrollY, box.width, box.height].map((value) => Math.round(value * 1000) / 1000),
         styles, html: annotated ? digest(element.outerHTML) : "",
         filter_by: annotated ? (element.dataset && element.dataset.filterBy || "").trim() : "",
