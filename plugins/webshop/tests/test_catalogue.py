@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from vlgym_webshop.catalogue.build import CatalogueSource, cache_folder, open_catalogue
-from vlgym_webshop.catalogue.generate import generate_product, generate_products
+from vlgym_webshop.catalogue.generate import generate_product
 from vlgym_webshop.catalogue.wishes import COUNTS, NO_LIMIT, price_limit, split_range
 from vlgym_webshop.reward import score_purchase
 from vlgym_webshop.shop import Shop
@@ -19,14 +19,12 @@ from vlgym.errors import UserError
 from vlgym.spaces import CHARSET
 
 
-def test_a_product_is_the_same_in_a_catalogue_of_any_size_and_another_with_another_seed() -> None:
-    small, large = list(generate_products(60)), list(generate_products(200))
-    assert large[:60] == small
+def test_another_seed_makes_another_product() -> None:
     assert generate_product(7, seed=1) != generate_product(7, seed=0)
 
 
 def test_article_numbers_are_unique_and_texts_fit_the_observation_s_alphabet() -> None:
-    products = list(generate_products(1000))
+    products = [generate_product(index) for index in range(1000)]
     assert len({product.asin for product in products}) == 1000
     assert all(re.fullmatch(r"B0[0-9A-Z]{8}", product.asin) for product in products)
     for product in products[:500]:

@@ -21,12 +21,10 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--port", type=int, default=3000, help="TCP port (default 3000; 0 takes a free one)")
     parser.add_argument("--goal", type=int, default=0, help="number of the goal whose instruction is shown")
-    parser.add_argument("--products", type=int, default=1000, help="size of the generated catalogue")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the generated catalogue")
     parser.add_argument("--data", help="folder of WebShop's own files, instead of the generated catalogue")
     chosen = parser.parse_args(arguments)
     try:
-        shop = Shop(ShopConfig(CatalogueSource(chosen.products, chosen.seed, chosen.data)))
+        shop = Shop(ShopConfig(CatalogueSource(data=chosen.data)))
         if not 0 <= chosen.goal < shop.catalogue.goals:
             raise UserError(f"--goal {chosen.goal} must be from 0 to {shop.catalogue.goals - 1}.")
         server = ShopServer(chosen.port)

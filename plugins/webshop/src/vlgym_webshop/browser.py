@@ -13,9 +13,7 @@ import json
 import os
 from collections.abc import Callable
 from functools import lru_cache
-from socket import socket
 from threading import RLock
-from typing import Protocol
 
 import numpy as np
 from PIL import Image as PILImage
@@ -23,6 +21,8 @@ from selenium.webdriver.remote.webdriver import WebDriver
 
 from vlgym.browser.chromium import ATTEMPTS, BrowserError, BrowserPool, Chromium
 from vlgym.types import Image
+
+from .site.server import ShopServer
 
 VIEWPORT = (672, 896)
 """The window, height and width in pixels: multiples of 28 and 32, so that vision models' patches tile it."""
@@ -42,15 +42,6 @@ _FETCH = """fetch(%(url)s, {signal: AbortSignal.timeout(%(limit)d)}).then(answer
 })"""
 
 
-class Host(Protocol):
-    """A server that browsers are shown: `ShopServer` is one."""
-
-    port: int
-
-    def serve_on(self, listener: socket) -> Callable[[], None]:
-        """Serve on a listening socket of a browser's own network; return what stops that."""
-
-
 class Browser(BrowserPool["Window"]):
     """Photographs pages with one Chromium at a time. Safe for threads; not to be carried over a fork.
 
@@ -59,7 +50,7 @@ class Browser(BrowserPool["Window"]):
         page_seconds: longest time that a page may take to load or to be photographed.
     """
 
-    def __init__(self, host: Callable[[], Host], page_seconds: float = 30.0) -> None:
+    def __init__(self, host: Callable[[], ShopServer], page_seconds: float = 30.0) -> None:
         super().__init__(lambda: Window(host(), page_seconds))
         self._turn = RLock()
         self._remembered = lru_cache(_REMEMBERED)(self._photograph)
@@ -110,7 +101,7 @@ class Browser(BrowserPool["Window"]):
 class Window(Chromium):
     """One running Chromium, with one tab."""
 
-    def __init__(self, host: Host, page_seconds: float) -> None:
+    def __init__(self, host: ShopServer, page_seconds: float) -> None:
         super().__init__("webshop", site=host.port, switches=_SWITCHES, answer_s=int(page_seconds + 5))
         # In a network that is not its own, the server is there already.
         self._stops = [host.serve_on(listener) for listener in self.listeners]

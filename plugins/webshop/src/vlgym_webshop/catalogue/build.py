@@ -15,9 +15,9 @@ from pathlib import Path
 from vlgym.errors import UserError
 
 from .files import find_files, read_goals, read_products
-from .generate import VERSION, generate_products
+from .generate import VERSION, generate_product
 from .lookalikes import VERSION as LOOKALIKES_VERSION
-from .lookalikes import generate_lookalike_goals, generate_lookalikes
+from .lookalikes import generate_lookalike, generate_lookalike_goals
 from .records import Product
 from .store import FILE, Catalogue, write_goals, write_products
 from .wishes import generate_goals
@@ -94,12 +94,12 @@ def open_catalogue(source: CatalogueSource) -> Catalogue:
 def _make(source: CatalogueSource, root: Path, folder: Path) -> None:
     scratch = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=root))
     try:
-        if source.data is None and source.lookalikes:
-            write_products(scratch, generate_lookalikes(source.products, source.seed))
-            write_goals(scratch, generate_lookalike_goals(source.products, source.seed))
-        elif source.data is None:
-            write_products(scratch, generate_products(source.products, source.seed))
-            write_goals(scratch, generate_goals(source.products, source.seed))
+        if source.data is None:
+            make, goals = generate_product, generate_goals
+            if source.lookalikes:
+                make, goals = generate_lookalike, generate_lookalike_goals
+            write_products(scratch, (make(index, source.seed) for index in range(source.products)))
+            write_goals(scratch, goals(source.products, source.seed))
         else:
             items, attributes, human = find_files(Path(source.data).expanduser())
             kept: list[Product] = []

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import random
 import string
-from collections.abc import Iterator
 
 from .records import Product, Review
 from .taxonomy import Kind, load_taxonomy
@@ -78,12 +77,6 @@ _REVIEWS = (
 )
 CONTRADICTIONS = (("slim fit", "loose fit"), ("long sleeve", "short sleeve"), ("machine washable", "hand washable"))
 _LETTERS = string.digits + string.ascii_uppercase
-
-
-def generate_products(count: int, seed: int = 0) -> Iterator[Product]:
-    """Yield `count` products; kinds take turns so that each is equally frequent."""
-    for index in range(count):
-        yield generate_product(index, seed)
 
 
 def generate_product(index: int, seed: int = 0) -> Product:

@@ -18,7 +18,7 @@ from itertools import combinations
 from .generate import CONTRADICTIONS, write_product
 from .records import Goal, Product
 from .taxonomy import Kind, load_taxonomy
-from .wishes import COUNTS, split_of_target, write_goal
+from .wishes import draw_targets, split_of_target, write_goal
 
 VERSION = 1
 """Bump it with every change that alters a product or goal of these catalogues."""
@@ -31,12 +31,6 @@ GROUP = 12
 
 STEP = 10
 """Price limits are multiples of so many dollars."""
-
-
-def generate_lookalikes(count: int, seed: int = 0) -> Iterator[Product]:
-    """Yield `count` products, group after group; kinds take turns."""
-    for index in range(count):
-        yield generate_lookalike(index, seed)
 
 
 def generate_lookalike(index: int, seed: int = 0) -> Product:
@@ -68,21 +62,15 @@ def generate_lookalike(index: int, seed: int = 0) -> Product:
 def generate_lookalike_goals(products: int, seed: int = 0) -> Iterator[Goal]:
     """Yield all goals, in the order test, val, train; no two splits want products of one group."""
     kinds = load_taxonomy().kinds
-    for split, count in COUNTS.items():
-        targets = [
-            index
-            for index in range(products)
-            if split_of_target(index // GROUP, len(kinds)) == split
-            and not arrange(index // GROUP, seed)[index % GROUP][1]
-        ]
-        rng = random.Random(f"webshop look-alike goals {seed} {split} {products}")
-        for number in range(count):
-            if number % len(targets) == 0:
-                rng.shuffle(targets)
-            index = targets[number % len(targets)]
-            group = index // GROUP
-            product, limit = generate_lookalike(index, seed), float(limit_of(group, seed))
-            yield write_goal(product, kinds[group % len(kinds)], rng, marks=product.attributes[-2:], limit=limit)
+
+    def split_of(index: int) -> str | None:
+        group, place = divmod(index, GROUP)
+        return None if arrange(group, seed)[place][1] else split_of_target(group, len(kinds))
+
+    for index, rng in draw_targets(f"webshop look-alike goals {seed}", products, split_of):
+        group = index // GROUP
+        product, limit = generate_lookalike(index, seed), float(limit_of(group, seed))
+        yield write_goal(product, kinds[group % len(kinds)], rng, marks=product.attributes[-2:], limit=limit)
 
 
 def share_attributes(kind: Kind) -> tuple[tuple[str, ...], tuple[str, ...]]:

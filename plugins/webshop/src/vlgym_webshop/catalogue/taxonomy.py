@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
+from typing import Any
 
 from vlgym.limited_yaml import read_yaml
 
@@ -57,24 +58,12 @@ def load_taxonomy() -> Taxonomy:
     before, after = data["attributes"]["before"], data["attributes"]["with"]
     kinds = []
     for entry in data["types"]:
-        axes: dict[str, tuple[str, ...]] = {}
-        if entry["colors"]:
-            axes["color"] = tuple(data["colors"][entry["colors"]])
-        for name in entry["options"]:
+        colours, options = entry.pop("colors"), entry.pop("options")
+        axes: dict[str, tuple[str, ...]] = {"color": tuple(data["colors"][colours])} if colours else {}
+        for name in options:
             axes[data["options"][name]["axis"]] = tuple(data["options"][name]["values"])
-        kinds.append(
-            Kind(
-                name=entry["name"],
-                picture=entry["picture"],
-                category=entry["category"],
-                path=entry["path"],
-                query=entry["query"],
-                heads=tuple(entry["heads"]),
-                materials=tuple(entry["materials"]),
-                uses=tuple(entry["uses"]),
-                price=(float(entry["price"][0]), float(entry["price"][1])),
-                attributes=tuple(entry["attributes"]),
-                axes=axes,
-            )
-        )
+        fields: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()
+        }
+        kinds.append(Kind(**fields, axes=axes))
     return Taxonomy(tuple(kinds), {**before, **after}, frozenset(before))

@@ -100,29 +100,29 @@ _OPTION_WORDS = {
 
 def split_range(split: str, total: int) -> tuple[int, int]:
     """Return first and last + 1 number of a split's goals, as published: test 0-499, val 500-1499, train from 1500."""
-    first = {"test": 0, "val": COUNTS["test"], "train": COUNTS["test"] + COUNTS["val"]}[split]
-    last = {"test": COUNTS["test"], "val": COUNTS["test"] + COUNTS["val"], "train": total}[split]
+    first, last = {"test": (0, 500), "val": (500, 1500), "train": (1500, total)}[split]
     return min(first, total), min(last, total)
 
 
-def generate_goals(products: int, seed: int = 0, lookup: Callable[[int], Product] | None = None) -> Iterator[Goal]:
-    """Yield all goals of a generated catalogue of `products` products, in the order test, val, train.
-
-    Args:
-        products: size of the catalogue, at least 30.
-        seed: the catalogue's seed.
-        lookup: returns product `i`; by default it is generated again.
-    """
-    find = lookup or (lambda index: generate_product(index, seed))
+def generate_goals(products: int, seed: int = 0) -> Iterator[Goal]:
+    """Yield all goals of a generated catalogue of `products` products, in the order test, val, train."""
     kinds = load_taxonomy().kinds
+    targets = draw_targets(f"webshop goals {seed}", products, lambda index: split_of_target(index, len(kinds)))
+    for index, rng in targets:
+        yield write_goal(generate_product(index, seed), kinds[index % len(kinds)], rng)
+
+
+def draw_targets(
+    name: str, products: int, split_of: Callable[[int], str | None]
+) -> Iterator[tuple[int, random.Random]]:
+    """Yield for each goal the number of the product that it asks for, and the generator to draw its words from."""
     for split, count in COUNTS.items():
-        targets = [index for index in range(products) if split_of_target(index, len(kinds)) == split]
-        rng = random.Random(f"webshop goals {seed} {split} {products}")
+        targets = [index for index in range(products) if split_of(index) == split]
+        rng = random.Random(f"{name} {split} {products}")
         for number in range(count):
             if number % len(targets) == 0:
                 rng.shuffle(targets)
-            index = targets[number % len(targets)]
-            yield write_goal(find(index), kinds[index % len(kinds)], rng)
+            yield targets[number % len(targets)], rng
 
 
 def write_goal(
