@@ -34,11 +34,11 @@ def test_no_condition_is_met_at_the_start_and_the_sentence_names_the_goal():
     for seed, task in enumerate(TASKS):
         game = draw_game(np.random.default_rng(seed), task)
         running.open(game)
-        assert not any(met_conditions(game.goal, running.world()))
+        assert not any(met_conditions(game.goal, running.world))
         assert not running.won
         assert game.goal.thing.lower() in game.sentence
         assert (game.goal.parent or game.goal.toggle).lower() in game.sentence
-        things = list(running.world().object_kinds.values())
+        things = list(running.world.object_kinds.values())
         assert task != PICK_TWO or things.count(game.goal.thing.lower()) >= 2
         assert task != LOOK or "desklamp" in things
     running.close()
@@ -52,7 +52,7 @@ def test_things_lie_only_where_the_packages_table_allows_and_never_more_than_eig
     }
     for seed in range(6):
         running.open(draw_game(np.random.default_rng(seed), TASKS[seed % 6]))
-        world = running.world()
+        world = running.world
         for thing, place in world.holder.items():
             if world.object_kinds[thing] != "desklamp":
                 assert world.object_kinds[thing] in table[world.receptacle_kinds[place]]

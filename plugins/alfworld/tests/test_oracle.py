@@ -28,11 +28,11 @@ def test_the_oracle_wins_all_games_of_the_six_types(running: TextGame, games: in
             if not running.won:
                 running.command(running.commands[int(rng.integers(len(running.commands)))])
         for length in range(20):
-            assert running.won == all(met_conditions(game.goal, running.world())), game.name
+            assert running.won == all(met_conditions(game.goal, running.world)), game.name
             if running.won:
                 lengths.append(length)
                 break
-            advice = advise(game.goal, running.world(), running.commands)
+            advice = advise(game.goal, running.world, running.commands)
             assert advice is not None, game.name
             assert advice.command in running.commands
             running.command(advice.command)

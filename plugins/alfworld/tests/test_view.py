@@ -23,13 +23,13 @@ def kitchen():
 def draw(
     running: TextGame, size: tuple[int, int] = (448, 448), scene: int = MOST_CROWDED
 ) -> tuple[RoomView, np.ndarray]:
-    made = RoomView(running.ids(), running.world(), load_floor(scene), size)
-    return made, made.draw(running.world())
+    made = RoomView(running.ids, running.world, load_floor(scene), size)
+    return made, made.draw(running.world)
 
 
 def test_what_lies_in_a_closed_receptacle_does_not_show(kitchen: TextGame):
     made, before = draw(kitchen)
-    world = kitchen.world()
+    world = kitchen.world
     hidden = next(thing for thing, place in world.holder.items() if place in world.openable)
     moved = dict(world.holder)
     del moved[hidden]
@@ -37,9 +37,9 @@ def test_what_lies_in_a_closed_receptacle_does_not_show(kitchen: TextGame):
 
     assert np.array_equal(made.draw(dataclasses.replace(world, holder=moved)), before)
     kitchen.command(f"go to {world.holder[hidden]}")
-    assert hidden not in " ".join(view.describe(kitchen.world()))
+    assert hidden not in " ".join(view.describe(kitchen.world))
     kitchen.command(f"open {world.holder[hidden]}")
-    assert hidden in " ".join(view.describe(kitchen.world()))
+    assert hidden in " ".join(view.describe(kitchen.world))
 
 
 def test_a_door_is_brown_when_closed_green_when_open_and_the_frame_is_red_where_the_agent_is(kitchen: TextGame):
@@ -50,7 +50,7 @@ def test_a_door_is_brown_when_closed_green_when_open_and_the_frame_is_red_where_
     assert (closed[bar] == view.CLOSED).all()
     assert (closed[top, left] == view.HERE).all()
     kitchen.command("open fridge 1")
-    assert (made.draw(kitchen.world())[bar] == view.OPEN).all()
+    assert (made.draw(kitchen.world)[bar] == view.OPEN).all()
     kitchen.command("go to microwave 1")
-    assert (made.draw(kitchen.world())[bar] == view.OPEN).all()
-    assert (made.draw(kitchen.world())[top, left] == view.INK).all()
+    assert (made.draw(kitchen.world)[bar] == view.OPEN).all()
+    assert (made.draw(kitchen.world)[top, left] == view.INK).all()

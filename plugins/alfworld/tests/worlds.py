@@ -26,7 +26,6 @@ def make_world(**changes: object) -> World:
         "opened": frozenset(),
         "states": {"clean": frozenset(), "hot": frozenset(), "cool": frozenset(), "sliced": frozenset()},
         "toggled": frozenset(),
-        "treatable": {"clean": frozenset(), "hot": frozenset({"mug 1", "mug 2"}), "cool": frozenset()},
         "takeable": frozenset({"mug 1", "mug 2", "pen 1"}),
         "holds_kinds": {
             "cabinet": frozenset({"mug"}),

@@ -28,10 +28,6 @@ SPLIT_OF_SEEDS = dict(zip(SEED_SPLITS, SPLITS, strict=True))
 
 FOLDER = "json_2.1.1"
 GAME, TRAJECTORY = "game.tw-pddl", "traj_data.json"
-_SOLVABLE = re.compile(rb'"solvable"\s*:\s*(true|false|null)')
-_TAIL = 65536
-"""Bytes at the end of a game file in which the key `solvable` stands as a rule."""
-
 _SENTENCE = re.compile(r"Your task is to: (.*?)\.?(?:\"|\n|$)")
 
 
@@ -131,17 +127,7 @@ def _task_of(folder: Path) -> str:
 def _is_playable(folder: Path, root: Path) -> bool:
     name = str(folder.relative_to(root))
     has_both = (folder / TRAJECTORY).is_file()
-    return "movable" not in name and "Sliced" not in name and has_both and _is_solvable(folder / GAME)
-
-
-def _is_solvable(path: Path) -> bool:
-    with path.open("rb") as file:
-        file.seek(0, 2)
-        file.seek(max(0, file.tell() - _TAIL))
-        found = _SOLVABLE.findall(file.read())
-    # Without the key the file is read whole, so that a damaged one is reported and not left out: that would renumber
-    # the games behind it.
-    return found[-1] == b"true" if found else bool(_read(path).get("solvable"))
+    return "movable" not in name and "Sliced" not in name and has_both and bool(_read(folder / GAME).get("solvable"))
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -63,11 +63,6 @@ def forget_facts() -> None:
             del interned[key]
 
 
-def stock_functions() -> dict[str, Any]:
-    """Return the functions that `fast_engine` replaces, as they are now, by `module.name`; for the tests."""
-    return {f"{owner.__name__}.{name}": vars(owner)[name] for owner, name, _ in replacements()}
-
-
 @lru_cache(maxsize=1)
 def replacements() -> tuple[tuple[Any, str, Any], ...]:
     """Return what `fast_engine` replaces: owner, name, and the function that takes the place; made once."""
@@ -87,7 +82,7 @@ def replacements() -> tuple[tuple[Any, str, Any], ...]:
         (textgen, "_parse_and_convert", _remember(textgen._parse_and_convert, _copy_symbols(textgen.Symbol))),
         (textgen, "copy_context", _copy_context),
         (textgen, "deepcopy", _copy_symbols(textgen.Symbol)),
-        (textgen, "check_flag", _no_flag),
+        (textgen, "check_flag", lambda name: False),  # debugging variables, looked up for every symbol
         (queries.State, "facts", property(_all_facts)),
         (queries, "_parse_and_convert", _remember(queries._parse_and_convert, copy.copy)),
         (logic, "_parse_and_convert", _remember_grammar(logic, textgen)),
@@ -139,11 +134,6 @@ def _remember_grammar(logic: ModuleType, textgen: ModuleType) -> Callable[..., A
         return dict(actions), grammar
 
     return parse
-
-
-def _no_flag(name: str) -> bool:
-    """Stand in for the engine's look at the debugging variables: once for every symbol is too often."""
-    return False
 
 
 def _all_facts(state: Any) -> list[Any]:

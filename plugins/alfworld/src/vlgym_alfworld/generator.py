@@ -8,7 +8,6 @@ are drawn here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
@@ -35,12 +34,8 @@ _ABILITIES = {CLEAN: "Cleanable", HEAT: "Heatable", COOL: "Coolable"}
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """A goal that a room affords, and the receptacle types that may hold its object at the start."""
-
-    goal: Goal
-    sources: tuple[str, ...]
+_Plan = tuple[Goal, tuple[str, ...]]
+"""A goal that a room affords, and the receptacle types that may hold its object at the start."""
 
 
 def draw_game(rng: np.random.Generator, task: str, *, seen: bool = True, scene: int | None = None) -> Game:
@@ -63,24 +58,23 @@ def draw_game(rng: np.random.Generator, task: str, *, seen: bool = True, scene: 
         raise UserError(
             f"Scene {room.scene} ({room.kind}) affords no {task} task; scenes that do: {', '.join(map(str, fitting))}."
         )
-    thing_type = _pick(rng, sorted({plan.goal.thing for plan in plans}))
-    plan = _pick(rng, [plan for plan in plans if plan.goal.thing == thing_type])
-    things = _lay_out(rng, room, plan)
+    thing_type = _pick(rng, sorted({goal.thing for goal, _ in plans}))
+    goal, sources = _pick(rng, [plan for plan in plans if plan[0].thing == thing_type])
+    things = _lay_out(rng, room, goal, sources)
     stand = tuple(int(number) for number in _pick(rng, list(room.floor)))
     start = (stand[0], stand[1], int(rng.integers(4)), 30)
     sentences: list[str] = package.goal_library()[task]["templates"]
-    goal = plan.goal
     sentence = str(_pick(rng, sentences)).format(
         obj=goal.thing.lower(), recep=goal.parent.lower(), toggle=goal.toggle.lower()
     )
     return Game(
-        name=f"{task}-{plan.goal.thing}-None-{plan.goal.parent or plan.goal.toggle}-{room.scene}",
-        goal=plan.goal,
+        name=f"{task}-{goal.thing}-None-{goal.parent or goal.toggle}-{room.scene}",
+        goal=goal,
         scene=room.scene,
         sentence=sentence,
         domain=package.domain_text(),
         grammar=package.grammar_text().replace("UNKNOWN GOAL", sentence),
-        problem=write_problem(room, plan.goal, things, start),
+        problem=write_problem(room, goal, things, start),
     )
 
 
@@ -99,7 +93,7 @@ def _plans(task: str, scene: int) -> tuple[_Plan, ...]:
     if task == LOOK:
         if not room.has_desk_lamp or not _stands(room):
             return ()
-        return tuple(_Plan(Goal(LOOK, thing, toggle=LAMP), _holders(room, thing)) for thing in room.objects)
+        return tuple((Goal(LOOK, thing, toggle=LAMP), _holders(room, thing)) for thing in room.objects)
     needed = TREATMENTS[task][1] if task in TREATMENTS else None
     if needed is not None and needed not in room.kinds:
         return ()
@@ -110,13 +104,12 @@ def _plans(task: str, scene: int) -> tuple[_Plan, ...]:
         for parent in holders:
             sources = tuple(kind for kind in holders if kind != parent)
             if thing in able and sources and parent != needed:
-                plans.append(_Plan(Goal(task, thing, parent=parent), sources))
+                plans.append((Goal(task, thing, parent=parent), sources))
     return tuple(plans)
 
 
-def _lay_out(rng: np.random.Generator, room: Room, plan: _Plan) -> list[Thing]:
+def _lay_out(rng: np.random.Generator, room: Room, goal: Goal, sources: tuple[str, ...]) -> list[Thing]:
     """Draw the objects and the receptacles that they lie in."""
-    goal = plan.goal
     counts = {goal.thing: int(rng.integers(2 if goal.task == PICK_TWO else 1, MOST_OF_A_KIND + 1))}
     wanted = int(rng.integers(FEWEST_THINGS, MOST_THINGS + 1))
     others = [thing for thing in room.objects if thing != goal.thing]
@@ -128,7 +121,7 @@ def _lay_out(rng: np.random.Generator, room: Room, plan: _Plan) -> list[Thing]:
     load: dict[str, int] = {}
     things: list[Thing] = []
     for thing, count in counts.items():
-        kinds = plan.sources if thing == goal.thing else _holders(room, thing)
+        kinds = sources if thing == goal.thing else _holders(room, thing)
         for _ in range(count):
             place = _draw_place(rng, room, kinds, load)
             load[place.id] = load.get(place.id, 0) + 1

@@ -15,13 +15,13 @@ from vlgym.reset_options import ResetOption
 from vlgym.types import Outcome
 
 from . import rl4vlm
-from .backends import Backend, DrawnBackend
 from .benchmark import SPLIT_OF_SEEDS, SPLITS, game_number, list_games, load_game, wants_benchmark
+from .drawn import DrawnGame
 from .game import Game
 from .generator import draw_game
 from .oracle import Advice
 from .rooms import load_room
-from .tasks import TASKS, check_task
+from .tasks import TASKS
 from .templates import TEMPLATES, list_furniture_actions, match_template
 from .thor import ThorBackend
 
@@ -130,7 +130,8 @@ class ALFWorld(VLEnv):
     )
     reset_options: ClassVar = {
         "task": ResetOption(
-            "the task", f"one of {', '.join(TASKS)}", lambda env, value: check_task(value), ("no such task", 1),
+            "the task", f"one of {', '.join(TASKS)}",
+            lambda env, value: check_choice("task type", value, TASKS), ("no such task", 1),
         ),
         "scene": ResetOption(
             "the room, in generated games", "a floor plan number, for example 9",
@@ -156,7 +157,8 @@ class ALFWorld(VLEnv):
         invalid_penalty: float = rl4vlm.ILLEGAL,
         **kwargs: Any,
     ) -> None:
-        self.tasks = tuple(check_task(task) for task in ((tasks,) if isinstance(tasks, str) else tasks or TASKS))
+        chosen = (tasks,) if isinstance(tasks, str) else tasks or TASKS
+        self.tasks = tuple(check_choice("task type", task, TASKS) for task in chosen)
         self.games = check_choice("games", games, GAMES)
         self.split = check_choice("split", split, (None, *SPLITS))
         self.backend = check_choice("backend", backend, BACKENDS)
@@ -171,8 +173,9 @@ class ALFWorld(VLEnv):
             kwargs["parser"] = kwargs.get("parser") or rl4vlm.PARSER
         super().__init__(invalid_penalty=invalid_penalty, **kwargs)
         self.uses_benchmark = self.backend == "thor" or wants_benchmark(self.games, self.split)
-        self._backend: Backend | None = self._make_backend() if self.backend == "thor" else None
-        self._game: Game | None = None
+        self._backend: DrawnGame | ThorBackend = (
+            ThorBackend(self.image_size) if self.backend == "thor" else DrawnGame(self.image_size)
+        )
         self._met: tuple[bool, ...] = ()
         self._ever_met: tuple[bool, ...] = ()
 
@@ -180,21 +183,19 @@ class ALFWorld(VLEnv):
         """Draw or choose a game and open it; the seed also says which split's rooms or games are used."""
         tasks = (options["task"],) if "task" in options else self.tasks
         self._game = self._choose_game(rng, tasks, options)
-        if self._backend is None:
-            self._backend = self._make_backend()
         self._backend.open(self._game, None if self.actions == "listed" else int(rng.integers(2**32)))
         self._met = self._ever_met = self._backend.conditions()
 
     def act(self, action: str) -> Outcome:
         """Execute a command; a door that is as it should be already is refused."""
-        backend = self._running()
+        backend = self._backend
         if action not in backend.commands:
             return Outcome(illegal=True, feedback="refused")
         backend.command(action)
         self._met = backend.conditions()
         first = sum(now and not before for now, before in zip(self._met, self._ever_met, strict=True))
         self._ever_met = tuple(now or before for now, before in zip(self._met, self._ever_met, strict=True))
-        progress = self._rate() if self.compat else SUBGOAL * first
+        progress = self.score() if self.compat else SUBGOAL * first
         return Outcome(rl4vlm.WIN * backend.won + progress, terminated=backend.won, feedback=backend.feedback)
 
     def step(self, action: str) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
@@ -203,8 +204,8 @@ class ALFWorld(VLEnv):
         """
         observation, reward, terminated, truncated, info = super().step(action)
         if self.compat and info["invalid_action"] and not info["vlgym"]["actions"]:
-            reward += self._rate()
-            self.episode_return += self._rate()
+            reward += self.score()
+            self.episode_return += self.score()
         return observation, reward, terminated, truncated, info
 
     def resolve_arguments(self) -> dict[str, Any]:
@@ -221,60 +222,57 @@ class ALFWorld(VLEnv):
 
     def image(self) -> NDArray[np.uint8]:
         """The picture of the room."""
-        return self._running().frame()
+        return self._backend.frame()
 
     def task(self) -> str:
         """The task's sentence."""
-        return self._game.sentence if self._game is not None else ""
+        return self._game.sentence
 
     def state_text(self) -> str:
         """The engine's last answer, or nothing with `text_observation=False`."""
-        return self._running().feedback if self.text_observation else ""
+        return self._backend.feedback if self.text_observation else ""
 
     def legal_actions(self) -> list[str]:
         """The admissible commands, in the engine's order; with templates those that name furniture alone."""
-        commands = self._running().commands
+        commands = self._backend.commands
         return list(commands) if self.actions == "listed" else list_furniture_actions(commands)
 
     def match_action(self, wanted: str) -> str | None:
         """Return the command that a reply means; with templates also one that names what is held or seen."""
         found = super().match_action(wanted)
-        return found or (match_template(wanted, self._running().commands) if self.actions == "templates" else None)
+        return found or (match_template(wanted, self._backend.commands) if self.actions == "templates" else None)
 
     def oracle(self) -> str | None:
         """The oracle's next command."""
         advice = self._advise()
-        return advice.command if advice is not None else None
+        return advice.command if advice else None
 
     def think(self, action: str) -> str:
         """Why the oracle gives that command."""
         advice = self._advise()
-        return f"{advice.reason}." if advice is not None and advice.command == action else ""
+        return f"{advice.reason}." if advice and advice.command == action else ""
 
     def success(self) -> bool:
         """Whether the engine's goal test holds."""
-        return self._running().won
+        return self._backend.won
 
     def score(self) -> float:
         """The fraction of ALFRED's goal conditions that the state meets."""
-        return self._rate()
+        return sum(self._met) / len(self._met) if self._met else 0.0
 
     def extra_info(self) -> dict[str, Any]:
         """Task, game and progress."""
-        game = self._game
         return {
-            "goal_condition_success_rate": self._rate(),
-            "task_type": game.goal.task if game is not None else "",
-            "game": game.name if game is not None else "",
-            "scene": game.scene if game is not None else 0,
+            "goal_condition_success_rate": self.score(),
+            "task_type": self._game.goal.task,
+            "game": self._game.name,
+            "scene": self._game.scene,
             "games": "benchmark" if self.uses_benchmark else "generated",
         }
 
     def close(self) -> None:
         """Free the engine."""
-        if self._backend is not None:
-            self._backend.close()
-            self._backend = None
+        self._backend.close()
 
     def _fail(self, failure: str, executed: list[str], reward: float) -> tuple[list[str], Outcome, str]:
         """With `compat="rl4vlm"` an empty reply plays a random admissible command, as published."""
@@ -287,10 +285,7 @@ class ALFWorld(VLEnv):
             self.invalid_action = before
 
     def _advise(self) -> Advice | None:
-        return self._running().advise(seeking=self.teacher == "seeking")
-
-    def _make_backend(self) -> Backend:
-        return ThorBackend(self.image_size) if self.backend == "thor" else DrawnBackend(self.image_size)
+        return self._backend.advise(seeking=self.teacher == "seeking")
 
     def _choose_game(self, rng: np.random.Generator, tasks: tuple[str, ...], options: dict[str, Any]) -> Game:
         split = self.split or SPLIT_OF_SEEDS[self.seed_split or "train"]
@@ -322,11 +317,3 @@ class ALFWorld(VLEnv):
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise ValueError
         return value
-
-    def _rate(self) -> float:
-        return sum(self._met) / len(self._met) if self._met else 0.0
-
-    def _running(self) -> Backend:
-        if self._backend is None:
-            raise UserError("No game is running: call env.reset() first.")
-        return self._backend

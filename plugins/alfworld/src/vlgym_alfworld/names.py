@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
 _SPELLING = (("|", "_bar_"), ("-", "_minus_"), ("+", "_plus_"), (".", "_dot_"), (",", "_comma_"))
-_NUMBER = re.compile(r"^[+-]?\d+(?:\.\d+)?$")
 
 
 def mangle(name: str) -> str:
@@ -22,21 +19,13 @@ def unmangle(name: str) -> str:
     return name
 
 
-def position_of(name: str) -> tuple[float, float, float] | None:
-    """Return x, height and z in metres from a thing's id in either spelling; `None` where it has none."""
-    parts = unmangle(name).split("|")[1:4]
-    if len(parts) < 3 or not all(_NUMBER.match(part) for part in parts):
-        return None
-    x, y, z = (float(part) for part in parts)
+def position_of(name: str) -> tuple[float, float, float]:
+    """Return x, height and z in metres from a thing's id in either spelling."""
+    x, y, z = (float(part) for part in unmangle(name).split("|")[1:4])
     return x, y, z
 
 
-def pose_of(location: str) -> tuple[int, int, int] | None:
-    """Return grid column, grid row (units of 0.25 m) and quarter turns of a location's id in either spelling; `None`
-    where it has none.
-    """
-    parts = unmangle(location).split("|")
-    if parts[0] != "loc" or len(parts) < 4 or not all(_NUMBER.match(part) for part in parts[1:4]):
-        return None
-    column, row, turns = (round(float(part)) for part in parts[1:4])
+def pose_of(location: str) -> tuple[int, int, int]:
+    """Return grid column, grid row (units of 0.25 m) and quarter turns from a location's id in either spelling."""
+    column, row, turns = (round(float(part)) for part in unmangle(location).split("|")[1:4])
     return column, row, turns % 4

@@ -28,7 +28,10 @@ VARIABLE = "ALFWORLD_DATA"
 DEFAULT_DATA = Path("~/.cache/alfworld")
 """Where `alfworld-download` puts the benchmark when the variable is not set."""
 
-INSTALL = how_to_install("vlgym-alfworld")
+_FIX = (
+    "ALFWorld needs the packages alfworld and textworld, partly built from source: "
+    f"run 'apt-get install gcc g++ make cmake', then '{how_to_install('vlgym-alfworld')}'."
+)
 _LOCK = threading.RLock()
 
 
@@ -48,10 +51,7 @@ def import_quietly(name: str) -> ModuleType:
         try:
             return importlib.import_module(name)
         except ImportError as error:
-            raise MissingSystemPartError(
-                f"{name} cannot be imported ({error}). ALFWorld needs the packages alfworld and textworld, partly "
-                f"built from source: run 'apt-get install gcc g++ make cmake', then '{INSTALL}'."
-            ) from error
+            raise MissingSystemPartError(f"{name} cannot be imported ({error}). {_FIX}") from error
 
 
 @cache
@@ -63,10 +63,7 @@ def package_folder() -> Path:
     """
     found = importlib.util.find_spec("alfworld")
     if found is None or not found.submodule_search_locations:
-        raise MissingSystemPartError(
-            "The package alfworld is not installed. It is partly built from source: "
-            f"run 'apt-get install gcc g++ make cmake', then '{INSTALL}'."
-        )
+        raise MissingSystemPartError(f"The package alfworld is not installed. {_FIX}")
     return Path(found.submodule_search_locations[0])
 
 

@@ -1,9 +1,4 @@
-"""What `compat="rl4vlm"` reproduces of the published code: how it reads a reply, and its reward. Not used by default.
-
-The published reader takes the first admissible command that occurs anywhere in the reply after `"action":`, so "go to
-cabinet 10" is read as "go to cabinet 1" where both are admissible. That is kept, since results were obtained with it.
-The published reward pays the fraction of met goal conditions at every step, so that loitering pays.
-"""
+"""What `compat="rl4vlm"` reproduces of the published code: how it reads a reply, and its reward."""
 
 from __future__ import annotations
 

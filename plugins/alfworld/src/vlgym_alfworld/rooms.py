@@ -21,8 +21,6 @@ from . import package
 GRID = 0.25
 """Distance between two grid points of a room, metres."""
 
-ROOM_KINDS = ("Kitchen", "LivingRoom", "Bedroom", "Bathroom")
-
 
 @dataclass(frozen=True)
 class Place:
@@ -46,7 +44,7 @@ class Room:
 
     Attributes:
         scene: number of the floor plan, 1 to 430.
-        kind: one of `ROOM_KINDS`.
+        kind: `Kitchen`, `LivingRoom`, `Bedroom` or `Bathroom`.
         floor: `[n, 2] int`, the grid points that the agent can reach, column and row in units of 0.25 m.
         places: the receptacles with a known position, in the order of their ids.
         objects: types of the objects that occur in the room and that one of its receptacles can hold, sorted.
@@ -71,7 +69,7 @@ def load_room(scene: int) -> Room:
     """Read a room from the package's layout files.
 
     Raises:
-        UserError: there is no such floor plan, or its files are damaged.
+        UserError: there is no such floor plan.
     """
     numbers = sorted(package.constants().SCENE_NUMBERS)
     if scene not in numbers:
@@ -90,7 +88,7 @@ def load_room(scene: int) -> Room:
     holdable = set().union(*(table[place.kind] for place in places))
     return Room(
         scene=scene,
-        kind=room_kind(scene),
+        kind=next(kind for kind, scenes in package.constants().SCENE_TYPE.items() if scene in scenes),
         floor=load_floor(scene),
         places=places,
         objects=tuple(sorted(listed & holdable)),
@@ -116,11 +114,6 @@ def kind_of(name: str) -> str:
     return parts[-1] if parts[-1].endswith("Basin") else parts[0]
 
 
-def room_kind(scene: int) -> str:
-    """Return the kind of a room from its number."""
-    return next(kind for kind, numbers in package.constants().SCENE_TYPE.items() if scene in numbers)
-
-
 def scene_numbers(seen: bool) -> tuple[int, ...]:
     """Return the official scenes of training (`seen`) or of the unseen test, sorted."""
     tables = package.constants()
@@ -129,10 +122,4 @@ def scene_numbers(seen: bool) -> tuple[int, ...]:
 
 def _read(scene: int, part: str) -> Any:
     path = package.package_folder() / "gen" / "layouts" / f"FloorPlan{scene}-{part}.json"
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"{path} of the alfworld package cannot be read ({error}); "
-            "reinstall it: pip install --force-reinstall alfworld."
-        ) from error
+    return json.loads(path.read_text(encoding="utf-8"))

@@ -22,13 +22,13 @@ class Memory:
 
     def __init__(self) -> None:
         self._places: dict[str, str] = {}
-        self._looked: set[str] = set()
+        self.looked: set[str] = set()
 
     def look(self, world: World) -> None:
         """Remember what can be seen now: the contents of the open furniture where the agent is, and what it holds."""
         for receptacle, things in world.visible().items():
             self._places.update(dict.fromkeys(things, receptacle))
-            self._looked.add(receptacle)
+            self.looked.add(receptacle)
         if world.held is not None:
             self._places.pop(world.held, None)
 
@@ -42,10 +42,6 @@ class Memory:
             states={word: things & known for word, things in world.states.items()},
             toggled=world.toggled & known,
         )
-
-    def has_looked(self, receptacle: str) -> bool:
-        """Whether the contents of this piece of furniture were seen."""
-        return receptacle in self._looked
 
 
 def seek(goal: Goal, world: World, memory: Memory, commands: Sequence[str]) -> Advice | None:
@@ -67,7 +63,7 @@ def seek(goal: Goal, world: World, memory: Memory, commands: Sequence[str]) -> A
 def _explore(goal: Goal, world: World, memory: Memory, commands: Sequence[str]) -> Advice | None:
     """Go to, or open, the furniture where the missing thing is likeliest for the fewest commands."""
     missing = goal.toggle if goal.task == LOOK and world.held is not None else goal.thing
-    places = [place for place in world.receptacle_kinds if not memory.has_looked(place)]
+    places = [place for place in world.receptacle_kinds if place not in memory.looked]
     of_kind = Counter(world.receptacle_kinds.values())
 
     def rank(place: str) -> tuple[bool, bool, int, tuple[str, int]]:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vlgym.errors import check_choice
-
 from .world import World
 
 PICK = "pick_and_place_simple"
@@ -40,15 +38,6 @@ class Goal:
     thing: str
     parent: str = ""
     toggle: str = ""
-
-
-def check_task(task: str) -> str:
-    """Return `task`.
-
-    Raises:
-        UserError: it is not one of `TASKS`.
-    """
-    return check_choice("task type", task, TASKS)
 
 
 def met_conditions(goal: Goal, world: World) -> tuple[bool, ...]:

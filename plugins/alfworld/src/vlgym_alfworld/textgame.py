@@ -15,12 +15,8 @@ from .game import Game
 from .package import import_quietly
 from .world import World, read_world
 
-NOTHING = "Nothing happens."
-
 TAGS = range(10, 100)
 """Numbers that are drawn for objects, where the picture alone shall tell their names."""
-
-TAG_SIGN = "#"
 
 _IDLE: list[Any] = []
 """Idle engines, never unloaded: each holds a copy of a C++ library, and unloading one can crash the others."""
@@ -36,17 +32,19 @@ class TextGame:
         feedback: what the engine said last: at the start the room, then the answer to the last command.
         commands: what can be commanded now, sorted by the engine.
         won: whether the goal is met.
+        world: snapshot of the state.
+        ids: the simulator's id of each named thing.
     """
+
+    feedback: str
+    commands: list[str]
+    won: bool
+    world: World
+    ids: dict[str, str]
 
     def __init__(self, *, fast: bool = True) -> None:
         self._scope = fast_engine if fast else contextlib.nullcontext
         self._env: Any = None
-        self._state: Any = None
-        self._names: dict[str, str] = {}
-        self._world: World | None = None
-        self.feedback = ""
-        self.commands: list[str] = []
-        self.won = False
 
     def open(self, game: Game, tag_seed: int | None = None) -> None:
         """Load a game and start it.
@@ -73,27 +71,18 @@ class TextGame:
                     f"{game.file or f'Game {game.name}'}: TextWorld's engine rejects it "
                     f"({type(error).__name__}: {error}).{fix}"
                 ) from error
-        self._world = None
         self._names = {name: info.name.strip() for name, info in state["_entity_infos"].items()}
-        self._take(state)
-        self.feedback = split_intro(state.feedback)[0]
+        self.ids = {name: key for key, name in self._names.items()}
+        self._take(state, None)
+        parts = [part.strip() for part in state.feedback.split("\n\n")]
+        self.feedback = " ".join(part for part in parts if part and not part.startswith(("-=", "Your task is to:")))
 
-    def command(self, command: str) -> str:
-        """Execute a command and return the engine's answer; one that cannot be executed changes nothing (`NOTHING`)."""
+    def command(self, command: str) -> None:
+        """Execute a command; one that cannot be executed changes nothing."""
         with self._scope():
             state, _, _ = self._env.step(command)
-        self._take(state)
+        self._take(state, self.world)
         self.feedback = state.feedback.strip()
-        return self.feedback
-
-    def world(self) -> World:
-        """Return a snapshot of the state."""
-        self._world = read_world(self._state["_facts"], self._names, self._world)
-        return self._world
-
-    def ids(self) -> dict[str, str]:
-        """Return the simulator's id of each named thing."""
-        return {name: key for key, name in self._names.items()}
 
     def close(self) -> None:
         """Hand the engine back for the next game of this process."""
@@ -101,8 +90,9 @@ class TextGame:
             _IDLE.append(self._env)
             self._env = None
 
-    def _take(self, state: Any) -> None:
-        self._state = state
+    def _take(self, state: Any, before: World | None) -> None:
+        self.facts = state["_facts"]
+        self.world = read_world(self.facts, self._names, before)
         self.commands = list(state["admissible_commands"])
         self.won = bool(state["won"])
 
@@ -116,15 +106,7 @@ def tag_objects(infos: Mapping[str, Any], seed: int) -> None:
     numbers = TAGS if len(objects) <= len(TAGS) else range(100, 100 + 10 * len(objects))
     drawn = random.Random(seed).sample(numbers, len(objects))
     for (name, key), number in zip(objects, drawn, strict=True):
-        infos[key].name = f"{name.strip().rpartition(' ')[0]} {TAG_SIGN}{number}"
-
-
-def split_intro(text: str) -> tuple[str, str]:
-    """Split the engine's first text into the view of the room and the task's sentence, without banner and lead-in."""
-    parts = [part.strip() for part in text.split("\n\n") if part.strip() and not part.strip().startswith("-=")]
-    lead = "Your task is to:"
-    tasks = [part.removeprefix(lead).strip() for part in parts if part.startswith(lead)]
-    return " ".join(part for part in parts if not part.startswith(lead)), (tasks[0] if tasks else "").removesuffix(".")
+        infos[key].name = f"{name.strip().rpartition(' ')[0]} #{number}"
 
 
 def _make_engine() -> Any:

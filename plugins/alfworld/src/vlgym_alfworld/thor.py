@@ -1,4 +1,4 @@
-"""AI2-THOR as the backend: ALFWorld's own first-person frames, where the simulator is installed.
+"""AI2-THOR: ALFWorld's own first-person frames, where the simulator is installed.
 
 It needs what PyPI does not bring: the Unity build of 2019, an X display, and the benchmark's trajectory files.
 `ThorBackend` looks for each part first and names all that are missing. It drives one simulator of `alfworld`'s
@@ -12,7 +12,6 @@ import importlib.util
 import io
 import os
 import random
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,28 +33,20 @@ BUILD = "thor-201909061227-Linux64"
 SCREEN = 300
 """Side of the simulator's frames in the published set-up, pixels."""
 
-_MODULES = {
-    "ai2thor": "ai2thor",
-    "cv2": "opencv-python",
-    "torch": "torch",
-    "torchvision": "torchvision",
-    "pandas": "pandas",
-}
+_MODULES = ("ai2thor", "cv2", "torch", "torchvision", "pandas")
 
 
 def missing_parts() -> list[str]:
     """Return what AI2-THOR lacks here, each with the way to fix it; an empty list where all is there."""
-    lacking = sorted(package for module, package in _MODULES.items() if importlib.util.find_spec(module) is None)
+    lacking = [module for module in _MODULES if importlib.util.find_spec(module) is None]
     parts = []
     if lacking:
-        parts.append(f"Python packages {', '.join(lacking)} (pip install 'alfworld[vis]')")
+        parts.append(f"Python modules {', '.join(lacking)} (pip install 'alfworld[vis]')")
     build = Path("~/.ai2thor/releases").expanduser() / BUILD / BUILD
     if not build.is_file():
         parts.append(f"the Unity build {build} (ai2thor 2.1.0 downloads it at its first start, from its S3 bucket)")
-    if not os.environ.get("DISPLAY") and shutil.which("xvfb-run") is None:
+    if not os.environ.get("DISPLAY"):
         parts.append("an X display with OpenGL (set DISPLAY, or apt-get install xvfb and start under xvfb-run)")
-    elif not os.environ.get("DISPLAY"):
-        parts.append("an X display with OpenGL (set DISPLAY, or start under xvfb-run)")
     if not any((data_folder() / FOLDER).glob(f"*/*/*/{TRAJECTORY}")):
         parts.append(
             f"the benchmark's trajectories in {data_folder() / FOLDER} (alfworld-download, and set {VARIABLE})"
@@ -93,7 +84,7 @@ class ThorBackend:
             if self._simulator is None:
                 self._simulator = _make_simulator()
             self._simulator._done = False
-            self._simulator.reset(str(data_folder() / FOLDER / _find(game) / TRAJECTORY))
+            self._simulator.reset(str(Path(game.file).with_name(TRAJECTORY)))
         self._take()
 
     def command(self, command: str) -> None:
@@ -110,7 +101,7 @@ class ThorBackend:
         """Return the simulator's frame, RGB."""
         return fit_image(np.ascontiguousarray(self._simulator.env.last_event.frame).astype(np.uint8), self._size)
 
-    def advise(self, *, seeking: bool = False) -> Advice | None:
+    def advise(self, *, seeking: bool) -> Advice | None:
         """The simulator has no oracle."""
         return None
 
@@ -138,12 +129,6 @@ class ThorBackend:
         finally:
             self._random.setstate(random.getstate())
             random.setstate(state)
-
-
-def _find(game: Game) -> str:
-    """Return the game's folder inside the data folder: its split is not part of its name."""
-    found = sorted((data_folder() / FOLDER).glob(f"*/{game.name}"))
-    return str(found[0].relative_to(data_folder() / FOLDER)) if found else game.name
 
 
 def _make_simulator() -> Any:

@@ -72,7 +72,7 @@ class RoomView:
         self._label = self._px(next(size for size, most in LABEL_SIZES if len(world.receptacle_kinds) <= most))
         labels = []
         for name in sorted(world.receptacle_kinds, key=number_key):
-            x, height, z = self._position(ids[name], world.receptacle_at.get(name, ""))
+            x, height, z = position_of(ids[name])
             wide = round(_font(self._label).getlength(name)) + 2 * self._px(MARGIN) + self._px(BAR)
             labels.append((name, x, height, z, wide, self._label + self._px(MARGIN) + 1))
         self.plan: Plan = make_plan(tuple(labels), tuple((int(column), int(row)) for column, row in floor), area)
@@ -113,10 +113,7 @@ class RoomView:
         pen.text(centre, name, INK, font=_font(self._label), anchor="mm")
 
     def _draw_agent(self, pen: ImageDraw.ImageDraw, world: World) -> None:
-        pose = pose_of(world.agent_at)
-        if pose is None:
-            return
-        column, row, turns = pose
+        column, row, turns = pose_of(world.agent_at)
         size = self._px(13)
         if (column, row) not in self._spots:
             self._spots[(column, row)] = self.plan.free_spot(column * GRID, row * GRID, size)
@@ -141,14 +138,6 @@ class RoomView:
             if len(lines) * round(size * 1.18) <= height:
                 return lines, size
         return lines, size
-
-    def _position(self, name: str, location: str) -> tuple[float, float, float]:
-        """Return a receptacle's position, or where the agent stands to use it when the id has none."""
-        found = position_of(name)
-        if found is not None:
-            return found
-        pose = pose_of(location)
-        return (pose[0] * GRID, 1.0, pose[1] * GRID) if pose is not None else (0.0, 1.0, 0.0)
 
     def _px(self, length: float) -> int:
         return round(length * self.scale)

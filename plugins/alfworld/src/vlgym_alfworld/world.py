@@ -28,7 +28,6 @@ class World:
         opened: those of them that are open.
         states: for `clean`, `hot`, `cool`, `sliced` the objects in that state.
         toggled: lamps that were switched on.
-        treatable: for `clean`, `hot`, `cool` the objects that can be brought to that state.
         takeable: objects that can be picked up.
         holds_kinds: for each receptacle type the object types that it can hold, lower case.
     """
@@ -43,7 +42,6 @@ class World:
     opened: frozenset[str]
     states: Mapping[str, frozenset[str]]
     toggled: frozenset[str]
-    treatable: Mapping[str, frozenset[str]]
     takeable: frozenset[str]
     holds_kinds: Mapping[str, frozenset[str]] = field(repr=False)
 
@@ -112,7 +110,6 @@ def read_world(facts: Iterable[Any], names: Mapping[str, str], before: World | N
         receptacle_kinds={name: type_word(kind) for name, kind in pairs("receptacletype").items()},
         object_kinds={name: type_word(kind) for name, kind in pairs("objecttype").items()},
         openable=single("openable"),
-        treatable={"clean": single("cleanable"), "hot": single("heatable"), "cool": single("coolable")},
         takeable=single("pickupable"),
         holds_kinds={kind: frozenset(things) for kind, things in holds.items()},
         **changing,
