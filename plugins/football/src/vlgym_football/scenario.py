@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,8 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from vlgym.errors import UserError, nearest
-from vlgym.limited_yaml import check_yaml
+from vlgym.errors import UserError, check_choice, check_number, nearest
+from vlgym.limited_yaml import read_yaml
 
 from .names import MAGEBENCH, PACKAGE
 
@@ -31,7 +30,6 @@ LENGTH_X, LENGTH_Y = 54.4, 83.6
 METRES = np.array([LENGTH_X, LENGTH_Y])
 
 FOLDER = Path(__file__).parent / "scenarios"
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
@@ -165,124 +163,72 @@ def read_file(path: Path) -> dict[str, Scenario]:
 def parse_scenarios(text: str, source: str) -> dict[str, Scenario]:
     """Return the scenarios of a YAML text by name, in its order; `source` is named in messages."""
     try:
-        check_yaml(text, most_characters=500_000)
-        root = yaml.compose(text, Loader=_LOADER)
+        data = read_yaml(text, most_characters=500_000)
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        raise UserError(
-            f"{source}:{mark.line + 1 if mark else 1}: not valid YAML: {getattr(error, 'problem', error)}."
-        ) from None
-    reader = _Reader(source)
-    if root is None:
-        raise UserError(f"{source}:1: the file is empty; it needs a mapping `scenarios:` of names.")
-    top = dict(reader.mapping(root, ("scenarios",), required=("scenarios",)))
-    found = {name: reader.scenario(name, node) for name, node in reader.mapping(top["scenarios"])}
-    if not found:
-        raise reader.error(top["scenarios"], "scenarios is empty", "add at least one")
-    return found
+        raise UserError(f"{source}: not valid YAML: {error}.") from None
+    found = _read_mapping(data, source, ("scenarios",), ("scenarios",))["scenarios"]
+    if not isinstance(found, dict) or not found:
+        raise UserError(f"{source}: scenarios must be a mapping of names to situations.")
+    return {name: _read_scenario(name, value, f"{source}: {name}") for name, value in found.items()}
 
 
-class _Reader:
-    """Turns YAML nodes into scenarios; every complaint names file and line."""
+def _read_mapping(value: Any, where: str, known: tuple[str, ...], required: tuple[str, ...]) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise UserError(f"{where}: found {value!r:.60}; write 'key: value' pairs with {', '.join(known)}.")
+    for key in value:
+        check_choice(f"{where}: key", key, known)
+    missing = [name for name in required if name not in value]
+    if missing:
+        raise UserError(f"{where}: {', '.join(missing)} missing; add it.")
+    return value
 
-    def __init__(self, source: str) -> None:
-        self.source = source
-        self._constructor = yaml.constructor.SafeConstructor()
 
-    def error(self, node: yaml.Node, finding: str, fix: str) -> UserError:
-        return UserError(f"{self.source}:{node.start_mark.line + 1}: {finding}; {fix}.")
-
-    def mapping(
-        self, node: yaml.Node, known: tuple[str, ...] | None = None, required: tuple[str, ...] = ()
-    ) -> Iterator[tuple[str, yaml.Node]]:
-        if not isinstance(node, yaml.MappingNode):
-            raise self.error(node, "a mapping (name: value) is needed here", "see the shipped files for the form")
-        pairs: dict[str, yaml.Node] = {}
-        for key, value in node.value:
-            name = str(key.value)
-            if known is not None and name not in known:
-                raise self.error(
-                    key, f"unknown key {name!r}", f"use {', '.join(known)}.{nearest(name, known)}".rstrip(".")
-                )
-            if name in pairs:
-                raise self.error(key, f"{name!r} occurs twice", "remove one")
-            pairs[name] = value
-        missing = [name for name in required if name not in pairs]
-        if missing:
-            raise self.error(node, f"{', '.join(missing)} missing", "add it")
-        return iter(pairs.items())
-
-    def scenario(self, name: str, node: yaml.Node) -> Scenario:
-        if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,79}", name):
-            raise self.error(node, f"the name {name!r} is not usable", "use letters, digits, _ . and - (80 at most)")
-        known = tuple(item.name for item in fields(Scenario) if item.name != "name")
-        values: dict[str, Any] = {}
-        for key, value in self.mapping(node, known, required=("ball", "left", "right")):
-            values[key] = self._value(key, value)
-        if not any(p.controllable for p in values["left"]):
-            raise self.error(node, f"{name}: no player of ours is controllable", "leave out controllable=false for one")
-        return Scenario(name=name, **values)
-
-    def _value(self, key: str, node: yaml.Node) -> Any:
+def _read_scenario(name: Any, value: Any, where: str) -> Scenario:
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,79}", name):
+        raise UserError(f"{where}: the name is not usable; use letters, digits, _ . and - (80 at most).")
+    known = {item.name: item.default for item in fields(Scenario) if item.name != "name"}
+    values = dict(_read_mapping(value, where, tuple(known), ("ball", "left", "right")))
+    for key, given in values.items():
+        place = f"{where}: {key}"
         if key == "ball":
-            return self._place(self._items(node, 2, 2))
-        if key in ("left", "right"):
-            players = tuple(self._player(item) for item in self._items(node, 1, 11))
-            if [p.role == "GK" for p in players] != [True] + [False] * (len(players) - 1):
-                raise self.error(
-                    node, f"{key} needs one goalkeeper (GK), named first", "begin the list with [GK, x, y]"
-                )
-            return players
-        if key == "title":
-            return self._scalar(node)
-        if key in ("duration", "second_half"):
-            if key == "second_half" and self._plain(node) is None:
-                return None
-            number = self._plain(node)
-            if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= 100_000:
-                raise self.error(node, f"{key} is {number!r}", "give a whole number of frames from 1 to 100000")
-            return number
-        if key.endswith("_difficulty"):
-            return self._number(node, key, 0.0, 1.0)
-        flag = self._plain(node)
-        if not isinstance(flag, bool):
-            raise self.error(node, f"{key} is {flag!r}", "give true or false")
-        return flag
+            values[key] = _read_place(given, place)
+        elif key in ("left", "right"):
+            values[key] = _read_team(given, place)
+        elif key == "title":
+            values[key] = str(given)
+        elif key.endswith("_difficulty"):
+            check_number(place, given, 0, 1)
+            values[key] = float(given)
+        elif isinstance(known[key], bool):
+            if not isinstance(given, bool):
+                raise UserError(f"{place} is {given!r:.60}; give true or false.")
+        elif key == "duration" or given is not None:
+            check_number(place, given, 1, 100_000)
+            if not isinstance(given, int):
+                raise UserError(f"{place} is {given!r}; give a whole number of frames.")
+    if not any(player.controllable for player in values["left"]):
+        raise UserError(f"{where}: no player of ours is controllable; leave out controllable=false for one.")
+    return Scenario(name=name, **values)
 
-    def _player(self, node: yaml.Node) -> Player:
-        items = self._items(node, 3, 5)
-        role = self._scalar(items[0])
-        if role not in ROLES:
-            raise self.error(
-                items[0], f"unknown role {role!r}", f"use {', '.join(ROLES)}.{nearest(role, ROLES)}".rstrip(".")
-            )
-        flags = [self._plain(item) for item in items[3:]]
-        if not all(isinstance(flag, bool) for flag in flags):
-            raise self.error(
-                node, "after role, x and y come lazy and controllable", "give true or false for them, or leave them out"
-            )
-        return Player(role, *self._place(items[1:3]), *flags)
 
-    def _place(self, items: list[yaml.Node]) -> tuple[float, float]:
-        return self._number(items[0], "x", -1.0, 1.0), self._number(items[1], "y", -0.42, 0.42)
+def _read_team(value: Any, where: str) -> tuple[Player, ...]:
+    if not isinstance(value, list) or not 1 <= len(value) <= 11:
+        raise UserError(f"{where}: a list of 1 to 11 players is needed here.")
+    players = tuple(_read_player(player, f"{where}, player {number}") for number, player in enumerate(value, 1))
+    if [player.role == "GK" for player in players] != [True] + [False] * (len(players) - 1):
+        raise UserError(f"{where} needs one goalkeeper (GK), named first; begin the list with [GK, x, y].")
+    return players
 
-    def _items(self, node: yaml.Node, least: int, most: int) -> list[yaml.Node]:
-        if not isinstance(node, yaml.SequenceNode) or not least <= len(node.value) <= most:
-            count = f"{least}" if least == most else f"{least} to {most}"
-            raise self.error(node, f"a list of {count} items is needed here", "ball is [x, y], a player [role, x, y]")
-        return node.value
 
-    def _number(self, node: yaml.Node, name: str, low: float, high: float) -> float:
-        number = self._plain(node)
-        if isinstance(number, bool) or not isinstance(number, (int, float)) or not low <= number <= high:
-            raise self.error(node, f"{name} is {number!r}", f"give a number from {low:g} to {high:g}")
-        return float(number)
+def _read_player(value: Any, where: str) -> Player:
+    if not isinstance(value, list) or not 3 <= len(value) <= 5 or not all(isinstance(flag, bool) for flag in value[3:]):
+        raise UserError(f"{where} is {value!r:.60}; write [role, x, y], and then true or false for lazy, controllable.")
+    return Player(check_choice(f"{where}: role", value[0], ROLES), *_read_place(value[1:3], where), *value[3:])
 
-    def _scalar(self, node: yaml.Node) -> str:
-        if not isinstance(node, yaml.ScalarNode):
-            raise self.error(node, "a single value is needed here", "remove the brackets")
-        return str(node.value)
 
-    def _plain(self, node: yaml.Node) -> Any:
-        self._scalar(node)
-        return self._constructor.construct_object(node)
+def _read_place(value: Any, where: str) -> tuple[float, float]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise UserError(f"{where} is {value!r:.60}; write [x, y].")
+    check_number(f"{where}: x", value[0], -1, 1)
+    check_number(f"{where}: y", value[1], -0.42, 0.42)
+    return float(value[0]), float(value[1])
