@@ -14,10 +14,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from vlgym_football import match as module
 from vlgym_football.actions import ENGINE_CODES
 from vlgym_football.engine import Engine, Snapshot, load_library
-from vlgym_football.match import Match, check_state
+from vlgym_football.match import Match
 from vlgym_football.scenario import ROLES, get_scenario
 
 from vlgym.errors import UserError
@@ -136,19 +135,11 @@ def test_garbage_is_refused_before_it_reaches_the_engine(match: Callable[..., Ma
     begun = match("academy_empty_goal", 1)
     state = begun.save()
     cut = state["engine"][: len(state["engine"]) // 8 * 4]
-    unsigned = ({"engine": encode(b"garbage" * 999)}, {"seed": 5}, {"hash": "0" * 64}, {"hash": None})
-    cases = [(changes, "hash does not fit") for changes in unsigned] + [({"more": 1}, "fields")]
-    signed = [
+    cases = [
         ({"mark": "2.10.1-0123456789abcdef"}, "one build of the engine"), ({"engine": cut}, "cut off"),
         ({"engine": "%%%"}, "no engine state"), ({"engine": encode(b"not compressed")}, "no engine state"),
     ]  # fmt: skip
-    for changes, words in [*cases, *signed]:
-        damaged = {**copy.deepcopy(state), **changes}
-        if (changes, words) in signed:  # a state that somebody signed again after changing it
-            damaged["hash"] = module._hash({key: value for key, value in damaged.items() if key != "hash"})
+    for changes, words in cases:
         with pytest.raises(UserError, match=words):
-            begun.load(damaged)
-    for nothing in (None, 3, "state", [], {}):
-        with pytest.raises(UserError, match="not a saved football match"):
-            check_state(nothing)
+            begun.load({**copy.deepcopy(state), **changes})
     begun.play("right")

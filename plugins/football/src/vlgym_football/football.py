@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlgym.env import VLEnv
-from vlgym.errors import UserError, check_choice
+from vlgym.errors import check_choice
 from vlgym.parsers.headings import HeadingParser
 from vlgym.prompts import PromptTemplate
 from vlgym.rendering import fit_image
@@ -254,8 +254,6 @@ class Football(VLEnv):
 
     def load(self, state: dict[str, Any]) -> None:
         """Restore what `save` returned."""
-        if not isinstance(state, dict) or set(state) != {"match", "plan", "reply_frames"}:
-            raise UserError("This is not a saved state of football; take one from get_state().")
         self.match.load(state["match"])
         self._tactician = Tactician(**state["plan"])
         self._reply_frames = int(state["reply_frames"])

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
-import json
 import zlib
 from collections.abc import Sequence
 from copy import deepcopy
@@ -26,7 +24,6 @@ SETTLE_FRAMES = 10
 """Most frames at the start in which the ball is taken up."""
 
 _LARGEST_STATE = 1_000_000
-_FIELDS = ("scenario", "seed", "engine", "mark", "ending", "watch", "meter", "decisions")
 
 
 @dataclass(frozen=True)
@@ -115,9 +112,9 @@ class Match:
         return seen
 
     def save(self) -> dict[str, Any]:
-        """Return the whole state as JSON-able data, signed by a hash."""
+        """Return the whole state as JSON-able data."""
         engine = base64.b64encode(zlib.compress(self.engine.save(), 1)).decode("ascii")
-        state = {
+        return {
             "scenario": self.scenario.to_dict(),
             "seed": self.seed,
             "engine": engine,
@@ -127,16 +124,20 @@ class Match:
             "meter": asdict(self.meter),
             "decisions": asdict(self.decisions),
         }
-        return state | {"hash": _hash(state)}
 
     def load(self, state: dict[str, Any]) -> None:
         """Restore what `save` returned.
 
         Raises:
-            UserError: the state is not one that `save` wrote with this build of the engine. Nothing of it has reached
-                the engine then, which would end the process on foreign bytes.
+            UserError: another build of the engine saved it, or it holds no engine state. Nothing of it has reached the
+                engine then, which would end the process on foreign bytes.
         """
-        data = check_state(state)
+        if state["mark"] != engine_mark():
+            raise UserError(
+                f"The match was saved by engine {state['mark']}, but this is {engine_mark()}; a state belongs to one "
+                "build of the engine. Restore it where it was saved, or play the episode again from its seed."
+            )
+        data = unpack(state["engine"])
         scenario = Scenario.from_dict(state["scenario"])
         meter, decisions = RewardMeter(**state["meter"]), DecisionMaker(**state["decisions"])
         self.begin(scenario, state["seed"])
@@ -192,35 +193,17 @@ def find_end(now: Snapshot, rules: Scenario, watch: dict[str, int], stolen: bool
     return "time" if now.frame >= rules.duration else ""
 
 
-def check_state(state: Any) -> bytes:
-    """Return the engine's bytes of a saved state after checking that it is whole and of this build.
+def unpack(engine: str) -> bytes:
+    """Return the engine's bytes of a saved state.
 
     Raises:
-        UserError: it is not.
+        UserError: there are none, or too many.
     """
-    fix = "Take a state from get_state() of a football environment."
-    if not isinstance(state, dict) or set(state) != {*_FIELDS, "hash"}:
-        raise UserError(f"This is not a saved football match: its fields are not those of one. {fix}")
-    try:
-        sound = state["hash"] == _hash({key: state[key] for key in _FIELDS})
-    except (TypeError, ValueError):
-        sound = False
-    if not sound:
-        raise UserError(f"The saved football match was changed or damaged: its hash does not fit. {fix}")
-    if state["mark"] != engine_mark():
-        raise UserError(
-            f"The match was saved by engine {state['mark']}, but this is {engine_mark()}; a state belongs to one "
-            "build of the engine. Restore it where it was saved, or play the episode again from its seed."
-        )
     try:
         unpacker = zlib.decompressobj()
-        data = unpacker.decompress(base64.b64decode(state["engine"], validate=True), _LARGEST_STATE)
+        data = unpacker.decompress(base64.b64decode(engine, validate=True), _LARGEST_STATE)
     except (binascii.Error, zlib.error, TypeError, ValueError):
-        raise UserError(f"The saved football match holds no engine state. {fix}") from None
+        raise UserError("The saved football match holds no engine state.") from None
     if not unpacker.eof:
-        raise UserError(f"The saved football match is cut off or too large. {fix}")
+        raise UserError("The saved football match is cut off or too large.")
     return data
-
-
-def _hash(state: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
