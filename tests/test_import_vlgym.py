@@ -82,7 +82,7 @@ def test_plugins_that_print_exit_or_raise_anything_leave_the_output_alone_and_th
     done = run_python(ALIVE, tmp_path, HERE, switch="base,loud,leave,good")
     assert (done.returncode, done.stdout) == (0, "False\n")
     assert sorted(line.split(" failed to load: ")[-1] for line in done.stderr.splitlines()) == [
-        "Odd: odd", "loading", "the module exits at import (bye)"
+        "Odd: odd", "SystemExit: bye", "loading"
     ]  # fmt: skip
 
 

@@ -71,7 +71,7 @@ def test_a_good_plugin_gives_its_specs_sorted() -> None:
     [
         (ImportError("no module named football"), "ImportError: no module named football"),
         (ValueError("two\nlines"), "ValueError: two lines"),
-        (SystemExit(3), "the module exits at import (3)"),
+        (SystemExit(3), "SystemExit: 3"),
     ],
 )
 def test_a_plugin_that_fails_at_import_is_recorded(error: BaseException, message: str) -> None:
@@ -102,7 +102,7 @@ def test_a_hook_that_exits_is_recorded() -> None:
         raise SystemExit(5)
 
     record = load_beside_good(plugin("leaving", vlgym_policies=vlgym_policies))
-    assert record.error == "the module exits at import (5)"
+    assert record.error == "SystemExit: 5"
     assert (record.specs, record.policies) == ((), {})
 
 
@@ -128,22 +128,13 @@ def test_a_plugins_policies_are_kept_by_name() -> None:
     assert record.error is None
 
 
-@pytest.mark.parametrize(
-    ("returned", "message"),
-    [
-        (["mine"], "vlgym_policies must return a dict of name to factory, got list."),
-        ({"mine": 3}, "vlgym_policies must return a dict of name to factory, got dict."),
-        ({"Mine": dict}, "vlgym_policies: name 'Mine' must be lower case letters, digits and hyphens."),
-        ({"a:b": dict}, "vlgym_policies: name 'a:b' must be lower case letters, digits and hyphens."),
-        ({3: dict}, "vlgym_policies: name 3 must be lower case letters, digits and hyphens."),
-    ],
-)
-def test_policies_that_are_none_are_refused(returned: Any, message: str) -> None:
+@pytest.mark.parametrize("returned", [["mine"], 3])
+def test_policies_that_are_none_are_recorded_as_an_error(returned: Any) -> None:
     @hookimpl
     def vlgym_policies() -> Any:
         return returned
 
-    assert load_beside_good(plugin("bad", vlgym_policies=vlgym_policies)).error == message
+    assert load_beside_good(plugin("bad", vlgym_policies=vlgym_policies)).error
 
 
 def test_a_misspelled_hook_is_named_with_the_nearest_one() -> None:
@@ -173,14 +164,12 @@ def test_a_hook_with_an_argument_of_its_own_is_refused() -> None:
 
 
 @pytest.mark.parametrize("result", [make_spec(), {"id": "a/B-v0"}, ["a/B-v0"], "a/B-v0"])
-def test_a_hook_must_return_a_list_of_specs(result: Any) -> None:
+def test_a_hook_that_returns_something_else_than_specs_is_recorded(result: Any) -> None:
     @hookimpl
     def vlgym_envs() -> Any:
         return result
 
-    assert "vlgym_envs must return a list of EnvSpec" in (
-        load_beside_good(plugin("bad", vlgym_envs=vlgym_envs)).error or ""
-    )
+    assert load_beside_good(plugin("bad", vlgym_envs=vlgym_envs)).error
 
 
 def test_a_hook_that_raises_is_recorded() -> None:
@@ -194,11 +183,6 @@ def test_a_hook_that_raises_is_recorded() -> None:
 def test_a_plugin_for_another_contract_is_refused() -> None:
     error = load_beside_good(plugin("bad", vlgym_envs=envs(make_spec("bad/A-v0", contract=99)))).error or ""
     assert "bad/A-v0 was written for contract 99, this vlgym has 1" in error
-
-
-def test_a_plugin_that_lists_an_id_twice_is_refused() -> None:
-    error = load_beside_good(plugin("bad", vlgym_envs=envs(make_spec("bad/A-v0"), make_spec("bad/A-v0")))).error or ""
-    assert "lists bad/A-v0 twice" in error
 
 
 def test_a_module_that_only_adds_to_suites_is_a_plugin() -> None:
@@ -276,9 +260,8 @@ def test_each_problem_is_one_line(clash: Registry) -> None:
     broken = load_plugins([raising(ValueError("no"))], "")
     registry = build_registry([*clash.plugins, *broken], {}, "registry.yaml is not valid YAML.")
     assert list_problems(registry) == [
-        "vlgym: plugin bad (vlgym-bad) failed to load: ValueError: no",
-        "vlgym: a/Walk-v0 is claimed by dist-one and dist-two; "
-        "it cannot be made until one is uninstalled or left out by VLGYM_PLUGINS.",
-        "vlgym: registry.yaml is not valid YAML.",
+        "plugin bad (vlgym-bad) failed to load: ValueError: no",
+        "a/Walk-v0 is claimed by dist-one and dist-two; uninstall one, or load one only: VLGYM_PLUGINS=dist-one",
+        "registry.yaml is not valid YAML.",
     ]
     assert list_problems(build_registry([claim("one", "dist-one")], {"a/B-v0": make_entry(make_spec("a/B-v0"))})) == []

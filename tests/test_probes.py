@@ -36,8 +36,8 @@ def test_the_card_is_the_same_with_other_probes() -> None:
         ({"rule": "r", "index": -1}, "field index"),
         ({"rule": "r", "options": [1]}, "field options"),
         ({"rule": "r", "kwargs": {"a": object()}}, "kwargs must be JSON-able"),
-        ({"rule": "r", "reply": []}, "unknown field 'reply'. Nearest: replies"),
-        ({"replies": []}, "needs the field rule"),
+        ({"rule": "r", "reply": []}, "unexpected keyword argument 'reply'"),
+        ({"replies": []}, "missing 1 required positional argument: 'rule'"),
     ],
 )
 def test_a_probe_that_is_malformed_is_refused(fields: dict[str, Any], message: str) -> None:

@@ -116,8 +116,8 @@ def test_each_distribution_that_claims_what_is_not_its_own_gets_one_line() -> No
     found = registry(claim("evil", JUMP, WALK), claim("worse", WALK))
     lines = [line for line in list_problems(found) if "refused" in line]
     assert [line.split(",")[0] for line in lines] == [
-        "vlgym: evil claims vlgym/Jump-v1",
-        "vlgym: worse claims vlgym/Walk-v0",
+        "evil claims vlgym/Jump-v1",
+        "worse claims vlgym/Walk-v0",
     ]
     assert "take a namespace of their own" in lines[0]
 

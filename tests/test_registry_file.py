@@ -95,7 +95,7 @@ def test_a_malformed_file_is_refused_with_the_place_and_the_command(text: str, m
     [
         ({"fingerprint": ...}, "exactly the keys"),
         ({"spec": 3}, "entry 'vlgym/A-v0'"),
-        ({"spec": {"max_turns": 3}}, r"missing field\(s\) entry_point"),
+        ({"spec": {"max_turns": 3}}, "missing 5 required positional arguments: 'entry_point'"),
         ({"floor": 3}, "entry 'vlgym/A-v0'"),
         ({"ceiling": {"return": 1}}, "ceiling must be null or hold return, se, success, episodes"),
         ({"ceiling": {"return": "1", "se": 0, "success": 1, "episodes": 1}}, "ceiling must be null"),

@@ -11,6 +11,8 @@ import os
 import shutil
 from pathlib import Path
 
+from .errors import UserError
+
 _REFUSED = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 """How a file system says that it cannot flush: then nobody can, and it is no error."""
 
@@ -68,6 +70,26 @@ def put_back(folder: Path) -> None:
     """Undo what a kill left half done between the two steps of `place_folder`."""
     if old_of(folder).exists() and not folder.exists():
         os.replace(old_of(folder), folder)
+
+
+def new_folder(parent: Path, name: str) -> Path:
+    """Make and return the next free `NAME-001`, `NAME-002`, ... in a folder: nothing is written over.
+
+    Raises:
+        UserError: it cannot be made.
+    """
+    reason = "there are too many"
+    for number in range(1, 100_000):
+        folder = parent / f"{name}-{number:03d}"
+        try:
+            folder.mkdir(parents=True)
+            return folder
+        except FileExistsError:
+            continue
+        except OSError as error:
+            reason = error.strerror or str(error)
+            break
+    raise UserError(f"{folder} cannot be made ({reason}); choose another folder with --out.")
 
 
 def old_of(folder: Path) -> Path:

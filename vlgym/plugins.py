@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any
@@ -26,8 +25,6 @@ from .suites import SuitePart
 
 GROUP = "vlgym"
 SWITCH = "VLGYM_PLUGINS"
-
-_POLICY_NAME = re.compile(r"[a-z][a-z0-9-]*")
 
 
 @dataclass
@@ -51,7 +48,7 @@ class PluginRecord:
     version: str
     specs: tuple[EnvSpec, ...] = ()
     suites: tuple[SuitePart, ...] = ()
-    policies: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    policies: dict[str, Callable[..., Any]] = field(default_factory=dict)
     error: str | None = None
     enabled: bool = True
     unfinished: bool = False
@@ -90,18 +87,10 @@ def load_plugins(
                 raise
             except BaseException as error:  # a plugin may fail in any way; it must not take the others with it
                 record.specs, record.suites, record.policies = (), (), {}
-                record.error = _describe_error(error)
+                said = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
+                record.error = plain_line(said).rstrip(": ")
         records.append(record)
     return records
-
-
-def _describe_error(error: BaseException) -> str:
-    """Return one printable line that says what a plugin did."""
-    if isinstance(error, PluginError):
-        return plain_line(str(error))
-    if isinstance(error, SystemExit):
-        return f"the module exits at import ({plain_line(str(error))})"
-    return plain_line(f"{type(error).__name__}: {error}").rstrip(": ")
 
 
 def find_misspelt(records: Iterable[PluginRecord], switch: str | None = None) -> list[str]:
@@ -136,10 +125,18 @@ def _load(record: PluginRecord, point: Any) -> None:
     manager.add_hookspecs(hookspecs)
     manager.register(module)
     _refuse_unknown_hooks(module)
-    specs = _read_specs(manager)
-    record.suites = _read_suites(manager)
-    record.policies = _read_policies(manager)
-    record.specs = specs
+    specs = [spec for found in manager.hook.vlgym_envs() for spec in found]
+    for spec in specs:
+        if spec.contract != CONTRACT:
+            raise PluginError(
+                f"{spec.id} was written for contract {spec.contract}, this vlgym has {CONTRACT}; "
+                "install versions of vlgym and the plugin that belong together."
+            )
+    suites = [part for found in manager.hook.vlgym_suites() for part in found]
+    record.specs = tuple(sorted(specs, key=lambda spec: spec.id))
+    record.suites = tuple(sorted(suites, key=lambda part: (part.suite, part.env_id)))
+    for found in manager.hook.vlgym_policies():
+        record.policies.update(found)
 
 
 def _refuse_unknown_hooks(module: Any) -> None:
@@ -151,42 +148,3 @@ def _refuse_unknown_hooks(module: Any) -> None:
             raise PluginError(f"unknown hook {name!r}; the hooks are {', '.join(known)}.{nearest(name, known)}")
         if name in known and marked is None and callable(getattr(module, name)):
             raise PluginError(f"{name} lacks the @hookimpl decorator (from vlgym.hookspecs import hookimpl).")
-
-
-def _read_specs(manager: pluggy.PluginManager) -> tuple[EnvSpec, ...]:
-    specs: list[EnvSpec] = []
-    for result in manager.hook.vlgym_envs():
-        if not isinstance(result, (list, tuple)) or not all(isinstance(item, EnvSpec) for item in result):
-            raise PluginError(f"vlgym_envs must return a list of EnvSpec, got {type(result).__name__}.")
-        specs.extend(result)
-    for spec in specs:
-        if spec.contract != CONTRACT:
-            raise PluginError(
-                f"{spec.id} was written for contract {spec.contract}, this vlgym has {CONTRACT}; "
-                "install versions of vlgym and the plugin that belong together."
-            )
-    duplicates = sorted({spec.id for spec in specs if sum(other.id == spec.id for other in specs) > 1})
-    if duplicates:
-        raise PluginError(f"the plugin lists {', '.join(duplicates)} twice.")
-    return tuple(sorted(specs, key=lambda spec: spec.id))
-
-
-def _read_suites(manager: pluggy.PluginManager) -> tuple[SuitePart, ...]:
-    parts: list[SuitePart] = []
-    for result in manager.hook.vlgym_suites():
-        if not isinstance(result, (list, tuple)) or not all(isinstance(item, SuitePart) for item in result):
-            raise PluginError(f"vlgym_suites must return a list of SuitePart, got {type(result).__name__}.")
-        parts.extend(result)
-    return tuple(sorted(parts, key=lambda part: (part.suite, part.env_id)))
-
-
-def _read_policies(manager: pluggy.PluginManager) -> dict[str, Callable[..., Any]]:
-    policies: dict[str, Callable[..., Any]] = {}
-    for result in manager.hook.vlgym_policies():
-        if not isinstance(result, Mapping) or not all(callable(factory) for factory in result.values()):
-            raise PluginError(f"vlgym_policies must return a dict of name to factory, got {type(result).__name__}.")
-        for name in result:
-            if not isinstance(name, str) or not _POLICY_NAME.fullmatch(name):
-                raise PluginError(f"vlgym_policies: name {name!r} must be lower case letters, digits and hyphens.")
-        policies.update(result)
-    return policies

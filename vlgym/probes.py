@@ -6,11 +6,10 @@ Plain data in a spec, so that listing environments imports nothing. Playing them
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
-from .errors import SpecError, nearest
+from .errors import SpecError
 from .seeding import SPLITS
 
 ORACLE, TO_THE_END, RAW, LEGAL, EDIT, INTO = "@oracle", "@oracle...", "@raw ", "@legal ", "@edit ", " => "
@@ -79,12 +78,7 @@ class Probe:
         Raises:
             SpecError: a field is unknown, missing or malformed.
         """
-        if not isinstance(data, Mapping):
-            raise SpecError(f"A probe must be a mapping of fields, got {type(data).__name__}.")
-        known = {item.name for item in fields(cls)}
-        for name in data:
-            if name not in known:
-                raise SpecError(f"Probe {data.get('rule', '?')!r}: unknown field {name!r}.{nearest(str(name), known)}")
-        if "rule" not in data:
-            raise SpecError("A probe needs the field rule.")
-        return cls(**data)
+        try:
+            return cls(**data)
+        except TypeError as error:
+            raise SpecError(f"Probe: {error}.") from None

@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 import re
 import sys
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -171,18 +170,6 @@ def normal_name(distribution: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
-def explain_refusals(registry: Registry) -> list[str]:
-    """Return one line for each distribution that claims ids which are not its own."""
-    claimed: dict[str, list[str]] = {}
-    for env_id, distributions in registry.refused.items():
-        for distribution in distributions:
-            claimed.setdefault(distribution, []).append(env_id)
-    return [
-        f"{distribution} claims {', '.join(sorted(env_ids))}, refused: {OWNERSHIP}"
-        for distribution, env_ids in sorted(claimed.items())
-    ]
-
-
 def _list_extras() -> list[str]:
     """The distributions that vlgym's own metadata names as extras: where this project lists its families first."""
     try:
@@ -194,7 +181,7 @@ def _list_extras() -> list[str]:
 
 
 def get_registry() -> Registry:
-    """Load all plugins once per process; problems are one warning each.
+    """Load all plugins once per process; problems are one line each on standard error.
 
     >>> get_registry().get("vlgym/NumberLine-v1").max_turns
     20
@@ -216,37 +203,28 @@ def _load_registry() -> Registry:
     except RegistryFileError as error:
         file_error = str(error)
     registry = build_registry(load_plugins(), known, file_error, _list_extras())
-    _warn(list_problems(registry))
+    for problem in list_problems(registry):
+        sys.stderr.write(f"vlgym: {problem}\n")
     return registry
-
-
-def _warn(problems: list[str]) -> None:
-    """Warn of each problem in one plain line: the place in the code that Python would print beside it helps nobody
-    here."""
-    usual = warnings.formatwarning
-    warnings.formatwarning = lambda message, category, filename, lineno, line=None: f"{message}\n"  # type: ignore[assignment]
-    try:
-        for problem in problems:
-            try:
-                warnings.warn(problem, stacklevel=3)
-            except Warning:  # under `-W error`; what is wrong with one plugin must not end an import
-                sys.stderr.write(f"{problem}\n")
-    finally:
-        warnings.formatwarning = usual
 
 
 def list_problems(registry: Registry) -> list[str]:
     """Return one line for each thing that is wrong with the installation."""
     problems = [
-        f"vlgym: plugin {record.name} ({record.distribution}) failed to load: {record.error}"
+        f"plugin {record.name} ({record.distribution}) failed to load: {record.error}"
         for record in registry.plugins
         if record.error
     ]
     problems += [
-        f"vlgym: {env_id} is claimed by {' and '.join(owners)}; it cannot be made until one is uninstalled or "
-        f"left out by {SWITCH}."
+        f"{env_id} is claimed by {' and '.join(owners)}; uninstall one, or load one only: {SWITCH}={owners[0]}"
         for env_id, owners in registry.clashes.items()
     ]
-    problems += [f"vlgym: {line}" for line in explain_refusals(registry)]
-    problems += [f"vlgym: {line}" for line in find_misspelt(registry.plugins)]
-    return problems + ([f"vlgym: {registry.file_error}"] if registry.file_error else [])
+    claimed: dict[str, list[str]] = {}
+    for env_id, distributions in registry.refused.items():
+        for distribution in distributions:
+            claimed.setdefault(distribution, []).append(env_id)
+    problems += [
+        f"{distribution} claims {', '.join(sorted(env_ids))}, refused: {OWNERSHIP}"
+        for distribution, env_ids in sorted(claimed.items())
+    ]
+    return [*problems, *find_misspelt(registry.plugins), *([registry.file_error] if registry.file_error else [])]

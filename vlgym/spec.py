@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from .argument_types import describe, fits
-from .errors import SpecError, check_choice, is_printable, nearest
+from .errors import SpecError, check_choice, is_printable
 from .probes import Probe
 from .seeding import SPLITS
 
@@ -174,23 +174,10 @@ class EnvSpec:
         Raises:
             SpecError: a field is unknown, missing or malformed; the message names it.
         """
-        if not isinstance(data, Mapping):
-            raise SpecError(f"An EnvSpec must be a mapping of fields, got {type(data).__name__}.")
-        known = {item.name for item in fields(cls)}
-        for name in data:
-            if name not in known:
-                raise SpecError(f"EnvSpec {data.get('id', '?')}: unknown field {name!r}.{nearest(str(name), known)}")
-        missing = [
-            name
-            for name in ("id", "entry_point", "summary", "family", "max_turns", "reward_range", "success_rule")
-            if name not in data
-        ]
-        if missing:
-            raise SpecError(f"EnvSpec {data.get('id', '?')}: missing field(s) {', '.join(missing)}.")
-        values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in data.items()
-        }
-        return cls(**values)
+        try:
+            return cls(**data)
+        except TypeError as error:
+            raise SpecError(f"EnvSpec: {error}.") from None
 
     def digest(self) -> str:
         """Return a hash of the card: 16 hexadecimal digits. Left out is how it is tested (`probes`, `pictures`,

@@ -19,7 +19,7 @@ def list_versions(distributions: Iterable[str] = ()) -> dict[str, str]:
     versions = {"python": platform.python_version()}
     for name in (*CORE, *sorted(set(distributions))):
         for each in (name, *(_list_required(name) if name not in CORE else ())):
-            version = _find_version(each)
+            version = find_version(each)
             if version is not None:
                 versions.setdefault(each, version)
     return versions
@@ -41,7 +41,8 @@ def _list_required(distribution: str) -> list[str]:
     return [match[0] for line in lines if not _EXTRA.search(line) and (match := _NAME.match(line))]
 
 
-def _find_version(distribution: str) -> str | None:
+def find_version(distribution: str) -> str | None:
+    """Return the version of a distribution; `None` where it is not installed."""
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:

@@ -45,20 +45,17 @@ def test_a_misspelt_name_in_the_switch_is_broken(
     assert "VLGYM_PLUGINS names 'toyz', which is no installed plugin (toys)." in capsys.readouterr().out
 
 
-def test_versions_are_named_and_a_missing_package_is_not_an_error_unless_it_is_required(
+def test_versions_are_named_and_a_missing_package_is_no_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     use(build_registry([GOOD], extras=OURS), monkeypatch)
-    monkeypatch.setattr(doctor, "_find_version", lambda package: None if package == "torch" else "1.2.3")
+    monkeypatch.setattr(doctor, "find_version", lambda package: None if package == "torch" else "1.2.3")
     assert main(["doctor"]) == 0
     assert f"the learners need both: {how_to_install('vlgym[train]')}" in capsys.readouterr().out
     assert main(["doctor", "--json"]) == 0
     versions = json.loads(capsys.readouterr().out)["versions"]
     assert (versions["torch"], versions["gymnasium"]) == (None, "1.2.3")
     assert set(versions) == {"python", "vlgym", "gymnasium", "numpy", "pillow", "pluggy", "torch", "transformers"}
-    monkeypatch.setattr(doctor, "_find_version", lambda package: None)
-    assert main(["doctor"]) == 1
-    assert "gymnasium is not installed: pip install gymnasium" in capsys.readouterr().out
 
 
 def test_a_failed_plugin_a_clash_and_a_malformed_file_are_broken(
@@ -69,7 +66,7 @@ def test_a_failed_plugin_a_clash_and_a_malformed_file_are_broken(
     assert main(["doctor", "--json"]) == 1
     problems = json.loads(capsys.readouterr().out)["problems"]
     assert problems == [
-        "plugin bad failed: ImportError: no engine Fix or remove it: pip uninstall vlgym-bad",
+        "plugin bad (vlgym-bad) failed to load: ImportError: no engine",
         "vlgym/Walk-v0 is claimed by vlgym-toys and vlgym-twin; "
         "uninstall one, or load one only: VLGYM_PLUGINS=vlgym-toys",
         "registry.yaml is not valid YAML.",

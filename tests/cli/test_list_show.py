@@ -1,7 +1,6 @@
 """`vlgym list` and `vlgym show`."""
 
 import json
-import sys
 
 import pytest
 from toys import installed, make_entry, make_spec, make_walk
@@ -194,20 +193,19 @@ def test_show_compares_with_the_registry_and_never_gives_its_hashes_as_the_live_
     assert "target: where to go (an integer from -5 to 5)" in texts[0]
 
 
-def test_show_prints_the_class_docstring_from_the_source(
+def test_show_prints_the_class_docstring_and_does_without_where_the_module_exits(
     capsys: pytest.CaptureFixture[str], tmp_path, monkeypatch
 ) -> None:
-    old, ghost = 'class Old:\n    """Boo.\n\n    Goal: [haunt]."""\n', "class Ghost(Old):\n    x = 1\n"
-    (tmp_path / "ghost_town.py").write_text(f"raise SystemExit\n{old}{ghost}")
+    source = 'from toys import Walk\nclass Ghost(Walk):\n    """Boo.\n\n    Goal: [haunt]."""\n'
+    (tmp_path / "ghost_town.py").write_text(source)
+    (tmp_path / "ghost_ship.py").write_text("raise SystemExit\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    spec = make_spec("vlgym/Ghost-v0", "ghost_town:Ghost")
-    with installed(spec, known={spec.id: make_entry(spec)}):
+    spec, sunk = make_spec("vlgym/Ghost-v0", "ghost_town:Ghost"), make_spec("vlgym/Sunk-v0", "ghost_ship:Ghost")
+    with installed(spec, sunk):
         assert main(["show", spec.id]) == 0
-        text = capsys.readouterr().out
-        assert main(["show", spec.id, "--json"]) == 0
-    assert text.endswith("\nBoo.\n\nGoal: [haunt].\n")
-    assert json.loads(capsys.readouterr().out)["docstring"] == "Boo.\n\nGoal: [haunt]."
-    assert "ghost_town" not in sys.modules
+        assert capsys.readouterr().out.endswith("\nBoo.\n\nGoal: [haunt].\n")
+        assert main(["show", sunk.id, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["docstring"] == ""
 
 
 def test_show_tells_how_to_install_a_known_environment(capsys: pytest.CaptureFixture[str]) -> None:

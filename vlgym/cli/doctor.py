@@ -9,20 +9,19 @@ from __future__ import annotations
 import platform
 import shutil
 import subprocess
-from importlib import metadata
 from typing import Annotated, Any
 
 import typer
 
 from ..installing import how_to_install, how_to_install_all
-from ..plugins import SWITCH, PluginRecord, find_misspelt
+from ..plugins import PluginRecord
 from ..recorded import compare_recorded
-from ..registry import Registry, explain_refusals, get_registry
+from ..registry import Registry, get_registry, list_problems
+from ..versions import find_version
 from .console import open_console, print_json
 from .list_cmd import AsJson
 
 PACKAGES = ("vlgym", "gymnasium", "numpy", "pillow", "pluggy", "torch", "transformers")
-REQUIRED = ("vlgym", "gymnasium", "numpy", "pillow", "pluggy")
 
 
 def doctor(
@@ -46,23 +45,8 @@ def doctor(
 def examine(registry: Registry) -> dict[str, Any]:
     """Return versions, plugins, clashes, the state of registry.yaml, system packages, and one line for each problem."""
     versions: dict[str, str | None] = {"python": platform.python_version()}
-    versions.update({package: _find_version(package) for package in PACKAGES})
-    missing_packages = [name for name in REQUIRED if versions[name] is None]
-    remedies = {"vlgym": how_to_install("vlgym")}
-    problems = [f"{name} is not installed: {remedies.get(name, f'pip install {name}')}" for name in missing_packages]
-    for record in registry.plugins:
-        if record.error:
-            problems.append(
-                f"plugin {record.name} failed: {record.error} Fix or remove it: pip uninstall {record.distribution}"
-            )
-    problems += find_misspelt(registry.plugins)
-    problems += explain_refusals(registry)
-    for env_id, owners in registry.clashes.items():
-        problems.append(
-            f"{env_id} is claimed by {' and '.join(owners)}; uninstall one, or load one only: {SWITCH}={owners[0]}"
-        )
-    if registry.file_error:
-        problems.append(f"{registry.file_error}")
+    versions.update({package: find_version(package) for package in PACKAGES})
+    problems = list_problems(registry)
     compared = {env_id: compare_recorded(registry, env_id) for env_id in registry.current() if env_id in registry.known}
     for found in compared.values():
         problems += [f"{line} Install what belongs together, or: vlgym registry write" for line in found.differences]
@@ -98,13 +82,6 @@ def _describe_plugin(registry: Registry, record: PluginRecord) -> dict[str, Any]
             spec.id for spec in record.specs if record.distribution not in registry.refused.get(spec.id, ())
         ],
     }
-
-
-def _find_version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _list_requirements(registry: Registry) -> dict[str, list[str]]:

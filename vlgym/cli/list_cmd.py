@@ -1,17 +1,14 @@
 """`vlgym list` and `vlgym show`: what there is, from the plugins' specs and registry.yaml.
 
 `list` imports no environment code. `show` makes the environment, to say how it stands to registry.yaml; where that
-fails, the card is shown all the same, with the class docstring as it stands in the source. What others wrote (cards,
-names of distributions, docstrings, prompts) is printed safely: a line of the list stays one line, and nothing steers
-the terminal.
+fails, the card is shown all the same. What others wrote (cards, names of distributions, docstrings, prompts) is printed
+safely: a line of the list stays one line, and nothing steers the terminal.
 """
 
 from __future__ import annotations
 
-import ast
-import importlib.util
+import inspect
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,8 +16,11 @@ import typer
 from ..blind_gap import LABELS, NOT_MEASURED, find_blind_share, rate_difficulty
 from ..errors import UserError, check_choice, plain_line
 from ..installing import how_to_install_all
+from ..making import load_class, make
+from ..prompts import PromptBuilder
 from ..recorded import Comparison, compare_recorded
 from ..registry import Registry, get_registry
+from ..spec import EnvSpec
 from ..terminal import show_safe
 from .catalogue import Entry, find_entry, list_entries
 from .console import open_console, plain_messages, print_json, read_arguments, write_messages
@@ -202,25 +202,16 @@ def _describe(registry: Registry, entry: Entry) -> dict[str, Any]:
         "not_made": found.error,
         "registry": measured,
         "differences": list(found.differences),
-        "docstring": _read_docstring(spec.entry_point) if entry.installed else "",
+        "docstring": _read_docstring(spec) if entry.installed else "",
     }
 
 
-def _read_docstring(entry_point: str) -> str:
-    """The docstring of an environment's class; empty where it cannot be found without running the class's module."""
-    module, _, name = entry_point.partition(":")
+def _read_docstring(spec: EnvSpec) -> str:
+    """The docstring of an environment's class; empty where its module cannot be imported."""
     try:
-        found = importlib.util.find_spec(module)
-        tree = ast.parse(Path(found.origin).read_text(encoding="utf-8")) if found and found.origin else None
-    except (ImportError, OSError, SyntaxError, ValueError):
+        return inspect.getdoc(load_class(spec)) or ""
+    except (Exception, SystemExit):  # whatever a plugin does, the card is shown
         return ""
-    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)} if tree else {}
-    while name in classes:
-        docstring = ast.get_docstring(classes[name])
-        if docstring:
-            return docstring
-        name = next((base.id for base in classes.pop(name).bases if isinstance(base, ast.Name)), "")  # inherited
-    return ""
 
 
 def _print_card(card: dict[str, Any]) -> None:
@@ -264,9 +255,6 @@ def _write_value(value: Any) -> str:
 
 
 def _first_prompt(env_id: str, seed: int, arguments: dict[str, Any]) -> list[dict[str, Any]]:
-    from ..making import make
-    from ..prompts import PromptBuilder
-
     env = make(env_id, **arguments)
     try:
         observation, info = env.reset(seed=seed)

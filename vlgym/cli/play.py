@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..durable import new_folder
 from ..env import VLEnv
 from ..errors import UserError, check_choice, nearest
 from ..human import HINT, complete_reply, number_choices, read_rest, takes_lines
@@ -133,7 +134,7 @@ def play(
     env = make(env_id, **arguments)
     try:
         builder = PromptBuilder.for_spec(env.vlgym_spec)
-        game = Game(env, env_id, chosen, _new_folder(out or Path("play") / env_id), builder, protocol)
+        game = Game(env, env_id, chosen, new_folder(out or Path("play") / env_id, "game"), builder, protocol)
         game.begin()
         _say(f"{env_id}, seed {chosen}, reply style {env.parser.name}. Images: {game.folder}")
         if policy == "human":
@@ -227,24 +228,6 @@ def _say_end(game: Game) -> None:
         f"\nEpisode {state} after {game.turn} turn(s): success {success}, return {game.env.episode_return:g}. "
         f"Last image: {last}"
     )
-
-
-def _new_folder(parent: Path) -> Path:
-    """Make and return the next free `game-001`, `game-002`, ... under `parent`: no game overwrites another's images.
-
-    Raises:
-        UserError: the folder cannot be made.
-    """
-    for number in range(1, 100_000):
-        folder = parent / f"game-{number:03d}"
-        try:
-            folder.mkdir(parents=True)
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise UserError(f"{folder} cannot be made ({error.strerror}); choose another folder with --out.") from None
-        return folder
-    raise UserError(f"{parent} cannot hold a game's folder; choose another one with --out.")
 
 
 def _say(text: str) -> None:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ..errors import NotInstalledError, UserError, check_number, check_writable
-from ..installing import how_to_install
+from ..errors import UserError, check_number, check_writable
+from ..installing import import_extra
 from .console import open_console
 
 NEEDED = ("starlette", "jinja2", "uvicorn")
@@ -30,15 +30,10 @@ def ui(
     for folder in folders:
         if not folder.is_dir():
             raise UserError(f"{folder} is no folder. Name one that `vlgym eval` or a training run wrote.")
-    try:
-        from ..ui.server import serve
-    except ModuleNotFoundError as error:
-        name = (error.name or "").partition(".")[0]
-        if name not in NEEDED:
-            raise
-        raise NotInstalledError(
-            f"The web page needs {name}, which is not installed: {how_to_install('vlgym[ui]')}"
-        ) from None
+    for module in NEEDED:
+        import_extra(module, "ui", "The web page")
+    from ..ui.server import serve
+
     console = open_console()
 
     def say(address: str) -> None:

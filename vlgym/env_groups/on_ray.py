@@ -9,13 +9,16 @@ from __future__ import annotations
 import logging
 from collections import deque
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
-from ..errors import NotInstalledError, UserError, plain_line
-from ..installing import how_to_install
+from ..errors import UserError, plain_line
+from ..installing import import_extra
 from .host import Host
 from .wire import unpack
 from .workers import LostError
+
+_load = partial(import_extra, "ray", extra="ray", user="An environment on Ray")
 
 
 class Actor:
@@ -119,13 +122,3 @@ def connect(address: str) -> None:
 def count_workers() -> int:
     """As many actors as the cluster has processors."""
     return max(1, int(_load().cluster_resources().get("CPU", 1)))
-
-
-def _load() -> Any:
-    try:
-        import ray
-    except ModuleNotFoundError as error:
-        if error.name != "ray":
-            raise
-        raise NotInstalledError(f"Environments on Ray need it: {how_to_install('vlgym[ray]')}") from None
-    return ray

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +32,8 @@ Episode = tuple[Path, list[StepRecord]]
 """The folder of the records, and the turns of one episode, whose prompts name their images' files
 (`read_trajectories(images=False)`)."""
 
-
-def need(module: str) -> Any:
-    """Import a module of the extra `export`.
-
-    Raises:
-        NotInstalledError: it is not installed; the message says how to install it.
-    """
-    return import_extra(module, "export", "This export")
+need = partial(import_extra, extra="export", user="This export")
+"""Imports a module of the extra `export`."""
 
 
 def write_turns(episodes: Iterable[Episode], out: Path) -> int:

@@ -7,10 +7,8 @@ from __future__ import annotations
 from ..blind import Searcher
 from ..blind_gap import WARN_ABOVE, find_share
 from ..blind_policies import BlindPolicy, load_players, make_constant
-from ..evaluation import Report, summarize, without_images
+from ..evaluation import Report, summarize
 from ..policies import OraclePolicy, Policy, RandomPolicy
-from ..rollout import Runner, run_episodes
-from ..types import StepRecord
 from .blind_floor import choosing_split, find_best, find_constants
 from .playing import Deadline
 from .subject import FEWEST, MOST, TURN_BUDGET, CheckWarning, Subject
@@ -75,15 +73,4 @@ def _choose_constants(subject: Subject) -> list[Policy]:
 
 
 def _play(subject: Subject, policy: Policy, split: str, fewest: int, most: int, seconds: float) -> Report:
-    """Play up to `most` episodes, fewer where the time is up."""
-    deadline = Deadline(seconds)
-    finished: list[list[StepRecord]] = []
-    runner = Runner([subject.make()], split=split, episodes=most)
-    try:
-        for episode in run_episodes(runner, policy):
-            finished.append([without_images(record) for record in episode])
-            if deadline.over and len(finished) >= fewest:
-                break
-    finally:
-        runner.close()
-    return summarize(subject.spec.id, policy.name, split, finished)
+    return summarize(subject.spec.id, policy.name, split, subject.run(policy, split, most, fewest, seconds))

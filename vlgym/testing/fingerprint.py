@@ -187,12 +187,6 @@ def plain(value: Any) -> Any:
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (np.ndarray, np.generic)):
         return plain(value.tolist())
-    if isinstance(value, (float, np.floating)):
-        return round(float(value), 6) + 0.0
-    if isinstance(value, np.bool_):
-        return bool(value)
-    if isinstance(value, np.integer):
-        return int(value)
-    return value
+    return round(value, 6) + 0.0 if isinstance(value, float) else value

@@ -195,9 +195,9 @@ def _open(subject: Subject) -> Table:
 
 def _games(subject: Subject, table: Table, first: int, games: int = GAMES, seconds: float = SECONDS) -> Iterator[int]:
     """Begin so many games of the train split one after the other."""
-    deadline = Deadline(seconds) if math.isfinite(seconds) else None
+    deadline = Deadline(seconds)
     for index in range(games):
-        if deadline is not None and deadline.over and index >= FEWEST:
+        if deadline.over and index >= FEWEST:
             return
         table.reset(seed=episode_seed(subject.spec.id, "train", first + index))
         yield index

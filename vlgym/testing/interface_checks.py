@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from dataclasses import asdict
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -22,8 +23,7 @@ from ..registry_file import compare_registries
 from ..reset_options import WRONG_FOR_ALL
 from ..seeding import SPLITS, episode_seed, split_of
 from ..spaces import match_legal
-from .fingerprint import scripted_reply
-from .playing import digest_picture
+from .playing import choose_legal, digest_picture, play, seeds_of
 from .subject import CheckFailure, Subject, require
 
 CARD_HEADINGS = ("Goal", "Observation", "Actions", "Reward", "Endings", "References")
@@ -74,16 +74,10 @@ def check_parsers(subject: Subject) -> str:
     actions that do not occur there.
     """
     env = subject.make()
-    seen: set[str] = set()
-    replies = np.random.default_rng(1)
-    for index in range(3):
-        env.reset(seed=episode_seed(subject.spec.id, "train", index))
-        for turn in range(30):
-            seen.update(env.legal_actions())
-            _, _, terminated, truncated, _ = env.step(scripted_reply(env, replies, turn))
-            if terminated or truncated:
-                break
+    choose = choose_legal(1, garbage_every=5)
+    episodes = [play(env, seed, choose, 30) for seed in seeds_of(subject.spec.id, "train", 3)]
     env.close()
+    seen = {action for episode in episodes for step in episode if not step.ended for action in step.legal}
     for style in subject.spec.reply_styles:
         parser = get_parser(style)
         for action in seen:
@@ -103,22 +97,18 @@ def check_prompt(subject: Subject) -> str:
     checked = 0
     for style in subject.spec.reply_styles:
         env = subject.make(parser=style)
-        replies = np.random.default_rng(2)
-        observation, info = env.reset(seed=episode_seed(subject.spec.id, "train", 1))
-        for turn in range(10):
-            require(env.observation_space.contains(observation), "an observation lies outside the observation space")
-            text = observation["text"]
-            absent = [action for action in env.legal_actions() if action not in text]
-            require(not absent, f"the text does not state the legal action(s) {absent[:3]}")
-            require(env.parser.describe() in text, f"the text does not state the reply format of {style}")
-            require(
-                info["vlgym"]["instructions"] in text and info["vlgym"]["turn_text"] in text,
-                "the text is not instructions + turn text",
-            )
-            checked += 1
-            observation, _, terminated, truncated, info = env.step(scripted_reply(env, replies, turn))
-            if terminated or truncated:
+        space: Any = env.observation_space
+        for step in play(env, episode_seed(subject.spec.id, "train", 1), choose_legal(2, garbage_every=5), 10):
+            if step.ended:
                 break
+            require(space["text"].contains(step.text), "a text lies outside the observation space")
+            absent = [action for action in step.legal if action not in step.text]
+            require(not absent, f"the text does not state the legal action(s) {absent[:3]}")
+            require(env.parser.describe() in step.text, f"the text does not state the reply format of {style}")
+            details = step.info["vlgym"]
+            whole = details["instructions"] in step.text and details["turn_text"] in step.text
+            require(whole, "the text is not instructions + turn text")
+            checked += 1
         env.close()
     return f"{checked} texts state all legal actions and the reply format"
 
@@ -181,20 +171,12 @@ def check_vector(subject: Subject) -> str:
     """
     steps = 6
     seeds = [episode_seed(subject.spec.id, "train", index) for index in range(2)]
-    expected = []
-    for seed in seeds:
+    episodes = []
+    for index, seed in enumerate(seeds):
         env = subject.make()
-        observation, _ = env.reset(seed=seed)
-        script, lines, replies = [], [observation["text"]], np.random.default_rng(seed)
-        for turn in range(steps):
-            script.append(scripted_reply(env, replies, turn))
-            observation, reward, terminated, truncated, _ = env.step(script[-1])
-            lines.append((observation["text"], reward, terminated, truncated))
-            if terminated or truncated:
-                break
-        expected.append((script, lines))
+        episodes.append(play(env, seed, choose_legal(index, garbage_every=5), steps))
         env.close()
-    length = min(len(script) for script, _ in expected)
+    length = min(map(len, episodes))
     for mode in ("sync", "async"):
         for autoreset in (gymnasium.vector.AutoresetMode.SAME_STEP, gymnasium.vector.AutoresetMode.DISABLED):
             vector = gymnasium.make_vec(
@@ -206,26 +188,21 @@ def check_vector(subject: Subject) -> str:
             )
             try:
                 observation, _ = vector.reset(seed=seeds)  # type: ignore[arg-type]
-                require(list(observation["text"]) == [lines[0] for _, lines in expected], f"{mode}: reset texts differ")
-                for turn in range(length):
+                starts = [episode[0].text for episode in episodes]
+                require(list(observation["text"]) == starts, f"{mode}: reset texts differ")
+                for turn in range(1, length):
                     observation, reward, terminated, truncated, _ = vector.step(
-                        tuple(script[turn] for script, _ in expected)
+                        tuple(episode[turn].reply for episode in episodes)
                     )
-                    for index, (_, lines) in enumerate(expected):
-                        text, *rest = lines[turn + 1]
-                        got = [float(reward[index]), bool(terminated[index]), bool(truncated[index])]
-                        require(
-                            np.isclose(got[0], rest[0]) and got[1:] == rest[1:],
-                            f"{mode}, {autoreset}: turn {turn} differs",
-                        )
-                        ended = rest[1] or rest[2]
-                        require(
-                            ended or observation["text"][index] == text,
-                            f"{mode}, {autoreset}: text of turn {turn} differs",
-                        )
+                    for index, due in enumerate(episode[turn] for episode in episodes):
+                        flags = bool(terminated[index]), bool(truncated[index])
+                        same = np.isclose(reward[index], due.reward) and flags == (due.terminated, due.truncated)
+                        require(same, f"{mode}, {autoreset}: turn {turn} differs")
+                        told = due.ended or observation["text"][index] == due.text
+                        require(told, f"{mode}, {autoreset}: text of turn {turn} differs")
             finally:
                 vector.close()
-    return f"sync and async agree with single environments over {length} turns, SAME_STEP and DISABLED"
+    return f"sync and async agree with single environments over {length - 1} turns, SAME_STEP and DISABLED"
 
 
 def check_splits(subject: Subject) -> str:

@@ -14,6 +14,7 @@ import gymnasium
 
 from ..errors import UserError
 from ..evaluation import Report
+from ..evaluation.exact_tests import binomial_p
 from ..policies import OraclePolicy, RandomPolicy
 from ..seeding import episode_seed
 from ..states import CONTENT, seal
@@ -240,8 +241,7 @@ def is_unlikely(report: Report, share: float, *, above: bool = False) -> bool:
     """Whether so few successes (with `above`: so many) would be rarer than 1 in 1,000 where the true share is
     `share`."""
     n, won = report.episodes, round(report.success * report.episodes)
-    counts = range(won, n + 1) if above else range(won + 1)
-    return sum(math.comb(n, k) * share**k * (1 - share) ** (n - k) for k in counts) < 1e-3
+    return (binomial_p(won, n, share) if above else binomial_p(n - won, n, 1 - share)) < 1e-3
 
 
 def check_rewards(subject: Subject) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,13 +77,24 @@ class Subject:
         key = (policy.name, split)
         if key not in self._episodes:
             episodes = max(FEWEST[split], min(MOST[split], TURN_BUDGET[split] // self.spec.max_turns))
-            runner = Runner([self.make()], split=split, episodes=episodes)
-            try:
-                played = run_episodes(runner, policy)
-                self._episodes[key] = [[without_images(record) for record in episode] for episode in played]
-            finally:
-                runner.close()
+            self._episodes[key] = self.run(policy, split, episodes)
         return summarize(self.spec.id, policy.name, split, self._episodes[key])
+
+    def run(
+        self, policy: Policy, split: str, most: int, fewest: int = 1, seconds: float = math.inf
+    ) -> list[list[StepRecord]]:
+        """Play up to `most` episodes, fewer where the time is up; return their records, without prompts and images."""
+        deadline = Deadline(seconds)
+        finished: list[list[StepRecord]] = []
+        runner = Runner([self.make()], split=split, episodes=most)
+        try:
+            for episode in run_episodes(runner, policy):
+                finished.append([without_images(record) for record in episode])
+                if deadline.over and len(finished) >= fewest:
+                    break
+        finally:
+            runner.close()
+        return finished
 
     def splits(self) -> list[str]:
         """The splits that policies are judged on: val and test, where the environment has them."""

@@ -6,10 +6,10 @@ A plugin's code runs there alone. A game that hangs, ends or writes nonsense end
 from __future__ import annotations
 
 import base64
-import itertools
 import json
 import os
 import queue
+import re
 import secrets
 import signal
 import subprocess
@@ -21,7 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from ..errors import UserError, plain_line
+from ..durable import new_folder
+from ..errors import plain_line
 
 MODULE = "vlgym.ui.game_process"
 LIMIT = 120.0  # seconds for an answer: an engine or a browser may have to start
@@ -93,7 +94,8 @@ class Games:
         Raises:
             UserError: the folder for records cannot be made.
         """
-        settings["out"] = str(_new_folder(self.out, settings["env_id"]))
+        title = re.sub(r"[^\w-]", "-", settings["env_id"].split("/")[-1])
+        settings["out"] = str(new_folder(self.out, title))
         process = subprocess.Popen(
             self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             start_new_session=True,
@@ -186,22 +188,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     with suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)  # with what it started: a browser, an engine
     process.wait()
-
-
-def _new_folder(parent: Path, env_id: str) -> Path:
-    """Return the next free folder for the records of an environment.
-
-    Raises:
-        UserError: it cannot be made.
-    """
-    title = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in env_id.split("/")[-1])
-    for number in itertools.count(1):
-        folder = parent / f"{title}-{number:03d}"
-        try:
-            folder.mkdir(parents=True)
-            return folder
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise UserError(f"{folder} cannot be made: {error.strerror}. Choose another folder with --out.") from None
-    raise AssertionError
