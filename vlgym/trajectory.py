@@ -11,16 +11,20 @@ run.json and every line hold a checksum, and a picture has its name: what is dam
 from __future__ import annotations
 
 import errno
+import functools
 import hashlib
 import json
+import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .argument_types import describe, fits
 from .arguments import to_plain
 from .checksums import is_cut, seal, unseal
 from .durable import sync, write_whole
@@ -44,6 +48,9 @@ _FIELDS = (
     "invalid", "success", "score",
 )  # fmt: skip
 SYNC_EVERY = 1.0  # seconds
+NO_PICTURE = np.zeros((0, 0, 3), np.uint8)
+MALFORMED = (ValueError, KeyError, TypeError, RecursionError)
+"""What `read_record` raises where a line is not as it was written."""
 _SINCE_FORMAT_3 = ("part", "repeat", "cut", "refused", "after")
 
 
@@ -209,8 +216,8 @@ def read_trajectories(
     known = _Images(folder, read)
     for number, _, row in read_lines(folder, unfinished=unfinished):
         try:
-            record = _read_record(row, known, images)
-        except (ValueError, KeyError, TypeError, OSError, RecursionError) as error:
+            record = read_record(row, known, images)
+        except (*MALFORMED, OSError) as error:
             raise TrajectoryError(f"{path}, line {number}: {type(error).__name__}: {error}") from None
         episode.append(record)
         if record.terminated or record.truncated:
@@ -290,10 +297,20 @@ def _read_image(path: Path) -> Any:
 def _find_image(path: Path) -> Any:
     if not path.is_file():
         raise FileNotFoundError(errno.ENOENT, "No such image", str(path))
-    return np.zeros((0, 0, 3), np.uint8)
+    return NO_PICTURE
 
 
-def _read_record(row: dict[str, Any], known: _Images, images: bool) -> StepRecord:
+def read_record(row: Mapping[str, Any], known: Mapping[str, Any], images: bool = False) -> StepRecord:
+    """Return the record that a line holds, every value of the type that `StepRecord` states and every number finite.
+
+    Args:
+        row: the line.
+        known: name of an image -> the image.
+        images: whether the prompt holds them too, instead of their names.
+
+    Raises:
+        MALFORMED: a value is missing or of another type.
+    """
     image = known[row["file_name"]]
     messages = [_with_images(message, known, images) for message in json.loads(row["prompt"])]
     values = {name: row[name] for name in _FIELDS}
@@ -309,7 +326,38 @@ def _read_record(row: dict[str, Any], known: _Images, images: bool) -> StepRecor
         values["learner"] = LearnerNotes(
             notes["value"], notes["advantage"], tuple(notes["tokens"]), tuple(notes["log_probs"])
         )
+    check_values(values)
+    for each in filter(None, (values.get("usage"), values.get("learner"))):
+        check_values(vars(each), type(each))
     return StepRecord(messages=messages, image=image, **values)
+
+
+def check_values(values: Mapping[str, Any], kind: type = StepRecord) -> None:
+    """Refuse values that have not the type that a record states for their names, and numbers that are not finite.
+
+    Raises:
+        ValueError: there is one; the message names it.
+    """
+    hints = _read_hints(kind)
+    for name, value in values.items():
+        hint = hints[name]
+        if type(value) is hint and hint is not float:
+            continue
+        if not fits(value, hint) or not _is_finite(value):
+            raise ValueError(f"{name} is {value!r:.80}, not {describe(hint)}")
+
+
+def _is_finite(value: Any) -> bool:
+    items = value if isinstance(value, tuple) else (value,)
+    try:
+        return all(math.isfinite(item) for item in items if isinstance(item, (int, float)))
+    except OverflowError:  # a whole number beyond all floats
+        return False
+
+
+@functools.cache
+def _read_hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
 
 
 def describe_env(env: VLEnv, builder: PromptBuilder | None = None) -> dict[str, Any]:
@@ -375,12 +423,14 @@ def _image_path(folder: Path, name: str) -> Path:
     return path
 
 
-def _with_images(message: dict[str, Any], known: _Images, images: bool) -> Message:
+def _with_images(message: dict[str, Any], known: Mapping[str, Any], images: bool) -> Message:
     content = []
     for part in message["content"]:
         if part["type"] == "image":
             image = known[part["file_name"]]
             part = {"type": "image", "image": image} if images else part
+        elif not isinstance(part["text"], str):
+            raise ValueError("a part of the prompt is no text")
         content.append(part)
     return {"role": message["role"], "content": content}
 

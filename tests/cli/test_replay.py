@@ -139,7 +139,6 @@ def rewrite(folder: Path, **values: Any) -> None:
     "values",
     [
         {"env_id": HOSTILE}, {"part": HOSTILE}, {"reply": HOSTILE}, {"parse": HOSTILE}, {"actions": [HOSTILE]},
-        {"seed": HOSTILE}, {"episode": HOSTILE}, {"env_id": {HOSTILE: 1}},
         {"reply": HOSTILE, "span": [0, 9]},
         {"prompt": json.dumps([{"role": HOSTILE, "content": [{"type": "text", "text": HOSTILE}]}])},
     ],
@@ -159,6 +158,7 @@ def test_no_field_of_a_record_steers_the_terminal(
 @pytest.mark.parametrize(
     "values",
     [
+        {"seed": HOSTILE}, {"episode": HOSTILE}, {"env_id": {HOSTILE: 1}},
         {"reward": "x"}, {"reward": 10**400}, {"reward": float("nan")}, {"reply": 3}, {"reply": None},
         {"actions": [1]}, {"parse": [1]}, {"score": "x"}, {"success": 1}, {"span": ["x", 1]}, {"prompt": DEEP},
         {"prompt": json.dumps([{"role": "user", "content": [{"type": "text", "text": 5}]}])},
@@ -176,6 +176,7 @@ def test_a_record_of_wrong_types_is_an_error_of_one_line(
     said = capsys.readouterr().err
     assert said.startswith("vlgym: ")
     assert len(said.splitlines()) == 1
+    assert said.rstrip("\n").isprintable()
 
 
 def test_a_file_that_is_only_called_png_is_not_opened_as_what_it_is(records: Path) -> None:

@@ -22,9 +22,9 @@ from vlgym.errors import NotInstalledError, TrajectoryError
 from vlgym.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
 from vlgym.reports.compute import compute_report
 from vlgym.reports.records import read_episodes, read_run
-from vlgym.reports.showing import choose_episodes, show_episodes, split_reply
+from vlgym.reports.showing import choose_episodes, show_episodes
 from vlgym.reports.text import explain_sight, list_rows
-from vlgym.reports.words import write_money, write_number, write_share
+from vlgym.reports.words import split_reply, write_money, write_number, write_share
 from vlgym.reports.writing import write_report
 from vlgym.types import Reply, Turn
 
@@ -153,7 +153,7 @@ def test_the_part_of_a_reply_that_was_read_as_the_action_is_marked(tmp_path: Pat
 def test_a_span_splits_a_reply_and_a_wrong_one_does_not(
     span: tuple[int, int] | None, pieces: list[tuple[str, bool]]
 ) -> None:
-    assert split_reply("abcdef", span) == pieces
+    assert split_reply("abcdef", span, 99) == pieces
 
 
 def test_the_pictures_on_the_page_are_those_that_the_model_saw(folder: Path) -> None:

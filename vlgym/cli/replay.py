@@ -13,13 +13,13 @@ import os
 import sys
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from PIL.Image import DecompressionBombError
 
-from ..errors import TrajectoryError, UserError
+from ..errors import UserError
 from ..rendering import decode_png
-from ..reports.records import check_values
 from ..terminal import show_safe
 from ..terminal_pictures import show_picture
 from ..trajectory import METADATA, read_trajectories
@@ -27,6 +27,9 @@ from ..types import Message, StepRecord
 
 EPISODES = "episodes"
 """Folder of a training run in which each recording has a folder of its own, named in the order of time."""
+
+read_episodes = partial(read_trajectories, images=False, unfinished=False)
+"""Yields the whole episodes of a folder."""
 
 
 def show_recorded(folder: Path, back: int | None, picture: str) -> None:
@@ -92,17 +95,6 @@ def find_recordings(folder: Path, name: str = "--replay") -> list[Path]:
             "how often it records), or one that `vlgym eval` wrote."
         )
     return found
-
-
-def read_episodes(place: Path) -> Iterator[list[StepRecord]]:
-    """Yield the whole episodes of a folder, all that is shown of them of the right type."""
-    for episode in read_trajectories(place, images=False, unfinished=False):
-        for record in episode:
-            check_values(f"{place / METADATA}: episode {record.episode!r}", record)
-            parts = [part for message in record.messages for part in message["content"]]
-            if not all(isinstance(part.get("file_name" if part["type"] == "image" else "text"), str) for part in parts):
-                raise TrajectoryError(f"{place / METADATA}: episode {record.episode!r} has a prompt of a wrong type.")
-        yield episode
 
 
 def _print_episode(episode: list[StepRecord], place: Path, picture: str, *, first: bool = True) -> None:

@@ -6,12 +6,12 @@ Reads only. What a kill left at the end of the records (a line cut short, an epi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..argument_types import fits
 from ..errors import TrajectoryError
 from ..evaluation import without_images
 from ..evaluation.plan import PICTURES, name_part
@@ -136,22 +136,14 @@ def iterate_episodes(run: Run) -> Iterator[Episode]:
         raise TrajectoryError(f"{run.folder / METADATA} cannot be read: {type(error).__name__}: {error}.") from None
 
 
-def is_number(value: Any) -> bool:
-    """Whether a value of a file is a finite number."""
-    try:
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    except OverflowError:  # a whole number beyond all floats
-        return False
-
-
 def _check_episode(run: Run, episode: Episode) -> None:
     """Refuse records that this run cannot have written: the numbers would not be its own."""
     first = episode[0]
-    part = run.parts.get(first.part) if isinstance(first.part, str) else None
+    part = run.parts.get(first.part)
     if part is None:
         raise TrajectoryError(f"{run.folder / METADATA}: a record is of part {first.part!r}, which run.json lacks.")
     place = f"{run.folder / METADATA}: episode {first.episode!r} of {part.key}"
-    if not _is_count(first.episode) or first.episode >= part.planned:
+    if not 0 <= first.episode < part.planned:
         raise TrajectoryError(f"{place} is not one of the {part.planned} planned.")
     index, repeat = divmod(first.episode, part.repeats)
     index = first.episode if part.entry.get("fresh_seeds") else index
@@ -162,25 +154,6 @@ def _check_episode(run: Run, episode: Episode) -> None:
                 f"{place}: its turn {turn} should have seed {due[-1]}, repeat {repeat} and turn {turn}, but has "
                 f"seed {record.seed!r}, repeat {record.repeat!r} and turn {record.turn!r}."
             )
-        check_values(place, record)
-
-
-def check_values(place: str, record: StepRecord) -> None:
-    """Refuse numbers that are none, and flags and texts of another type.
-
-    Raises:
-        TrajectoryError: there is one; the message begins with `place`.
-    """
-    usage = record.usage
-    numbers = [record.reward, *([] if record.score is None else [record.score])]
-    if usage is not None:
-        numbers += [usage.prompt_tokens, usage.completion_tokens, usage.seconds, usage.attempts]
-    flags = (record.success, record.invalid, record.cut, record.refused, record.terminated, record.truncated)
-    texts = (record.reply, record.parse, record.text, *record.actions)
-    if not all(map(is_number, numbers)):
-        raise TrajectoryError(f"{place}: turn {record.turn} holds a number that is none.")
-    if not all(isinstance(flag, bool) for flag in flags) or not all(isinstance(text, str) for text in texts):
-        raise TrajectoryError(f"{place}: turn {record.turn} holds a value of a wrong type.")
 
 
 def _read_part(key: str, entry: Any) -> Part:
@@ -200,7 +173,7 @@ def _read_part(key: str, entry: Any) -> Part:
 
 def _check_prices(prices: Any) -> None:
     if prices is not None:
-        _require(isinstance(prices, dict) and all(is_number(prices[side]) for side in ("in", "out")), "prices", prices)
+        _require(all(fits(prices[side], float) for side in ("in", "out")), "prices", prices)
 
 
 def _require(condition: bool, name: str, value: Any) -> None:

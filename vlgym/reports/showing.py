@@ -18,6 +18,7 @@ from ..errors import TrajectoryError
 from ..trajectory import METADATA, hash_picture
 from ..types import Message, StepRecord
 from .records import PICTURES, Episode, Run, iterate_episodes
+from .words import shorten, split_reply
 
 EACH = 5  # episodes won, and lost
 FIRST, LAST = 5, 3  # turns of an episode that are shown
@@ -128,21 +129,6 @@ def show_episodes(run: Run, chosen: Iterable[tuple[str, int]]) -> list[ShownEpis
     return [found[index] for index in sorted(found)]
 
 
-def split_reply(reply: str, span: tuple[int, int] | None) -> list[tuple[str, bool]]:
-    """Return the pieces of a reply and whether each is what was read as the action; long pieces are shortened."""
-    start, end = span if span is not None and 0 <= span[0] <= span[1] <= len(reply) else (len(reply), len(reply))
-    pieces = [(reply[:start], False), (reply[start:end], True), (reply[end:], False)]
-    return [(shorten(text), marked) for text, marked in pieces if text]
-
-
-def shorten(text: str) -> str:
-    """Return the text, or its beginning and its end where it is too long for the page."""
-    if len(text) <= LONGEST:
-        return text
-    half = LONGEST // 2
-    return f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"
-
-
 def _show(episode: Episode, pictures: _Pictures) -> ShownEpisode:
     first, last = episode[0], episode[-1]
     whole = len(episode) <= FIRST + LAST
@@ -158,8 +144,10 @@ def _show_turn(record: StepRecord, pictures: _Pictures) -> ShownTurn:
     names = [part["file_name"] for part in current["content"] if part["type"] == "image"]
     texts = [str(part.get("text", "")) for part in current["content"] if part["type"] == "text"]
     counts = (len(earlier), sum(map(_count_images, earlier)))
-    reply = split_reply(record.reply, record.span)
-    return ShownTurn(record.turn, [pictures[name] for name in names], counts, shorten("\n".join(texts)), reply, record)
+    reply = split_reply(record.reply, record.span, LONGEST)
+    return ShownTurn(
+        record.turn, [pictures[name] for name in names], counts, shorten("\n".join(texts), LONGEST), reply, record
+    )
 
 
 def _count_images(message: Message) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 NONE = "–"
@@ -69,3 +69,18 @@ def write_episodes(row: Mapping[str, Any]) -> str:
     """Return how many episodes ended, and of how many where some are missing."""
     ended, planned = row["episodes"], row["planned"]
     return write_count(ended) if ended == planned else f"{write_count(ended)} of {write_count(planned)}"
+
+
+def split_reply(reply: str, span: Sequence[int] | None, longest: int) -> list[tuple[str, bool]]:
+    """Return the pieces of a reply and whether each is what was read as the action; long pieces are shortened."""
+    start, end = span if span is not None and 0 <= span[0] <= span[1] <= len(reply) else (len(reply), len(reply))
+    pieces = [(reply[:start], False), (reply[start:end], True), (reply[end:], False)]
+    return [(shorten(text, longest), marked) for text, marked in pieces if text]
+
+
+def shorten(text: str, longest: int) -> str:
+    """Return the text, or its beginning and its end where it has more characters than a page shows."""
+    if len(text) <= longest:
+        return text
+    half = longest // 2
+    return f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"

@@ -6,15 +6,18 @@ The numbers beside them are text of the page, so that they can be read without t
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..argument_types import fits
 from .files import LOG, open_inside
-from .lines import as_name, as_number, read_row, split_lines
+from .lines import read_row, split_lines
 
 LARGEST = 64_000_000  # bytes of a log that are read
 POINTS = 300  # of a curve
+MOST = sys.float_info.max
 MOST_CURVES = 80
 MAIN = {
     "episode/success": "success",
@@ -94,7 +97,5 @@ def _read_log(folder: Path) -> Iterator[dict[str, float]]:
                 row = read_row(text or b"")
             except ValueError:
                 continue
-            numbers = {
-                as_name(name): as_number(value) for name, value in row.items() if re.fullmatch(r"[\w/.-]+", name)
-            }
-            yield {name: value for name, value in numbers.items() if value is not None}
+            named = {name: value for name, value in row.items() if re.fullmatch(r"[\w/.-]{1,200}", name)}
+            yield {name: float(value) for name, value in named.items() if fits(value, float) and abs(value) <= MOST}

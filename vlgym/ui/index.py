@@ -16,12 +16,19 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import plain_line
-from ..trajectory import METADATA
+from ..trajectory import METADATA, check_values
 from .files import find_records, open_inside
-from .lines import as_count, as_name, as_number, as_text, read_row, split_lines
+from .lines import read_row, split_lines
 
 LOOK_EVERY = 2.0  # seconds between looks for new folders
 SEARCHED = 20_000  # characters of a reply that are searched
+LISTED = (
+    "env_id", "part", "episode", "repeat", "seed", "turn", "reward", "parse", "reply", "terminated", "truncated",
+    "success",
+)  # fmt: skip
+"""What the list shows of a turn."""
+USUAL = {"part": "", "repeat": 0}
+"""What records of format 3 may lack."""
 
 
 @dataclass(slots=True)
@@ -78,11 +85,11 @@ class Episode:
     def add(self, row: Mapping[str, Any], start: int, size: int) -> None:
         """Append a turn, whose line begins at a byte of the file."""
         self.offsets.append((start, size))
-        self.rewards.append(as_number(row.get("reward")) or 0.0)
-        self.codes.append(as_name(row.get("parse")))
-        self.truncated = row.get("truncated") is True
-        self.over, self.success = self.truncated or row.get("terminated") is True, row.get("success") is True
-        said = as_text(row.get("reply"))[:SEARCHED].casefold()
+        self.rewards.append(row["reward"])
+        self.codes.append(row["parse"])
+        self.truncated = row["truncated"]
+        self.over, self.success = self.truncated or row["terminated"], row["success"]
+        said = row["reply"][:SEARCHED].casefold()
         self.searched += f"\n{said}" if self.searched else said
 
 
@@ -205,17 +212,14 @@ class Index:
         try:
             if text is None:
                 raise ValueError("it is too long")
-            row = read_row(text)
+            row = {**USUAL, **read_row(text)}
+            check_values({name: row.get(name) for name in LISTED})
         except ValueError:
             folder.broken += 1
             return
         folder.tail = (start, size, zlib.crc32(text))
-        seed = row.get("seed")
-        shared = (
-            as_name(row.get("env_id")), as_name(row.get("part")), as_count(row.get("episode")),
-            as_count(row.get("repeat")), seed if type(seed) is int else None,
-        )  # fmt: skip
-        if folder.open != shared or as_count(row.get("turn")) == 0:
+        shared = (row["env_id"], row["part"], row["episode"], row["repeat"], row["seed"])
+        if folder.open != shared or row["turn"] == 0:
             self._count += 1
             folder.episodes.append(Episode(folder.key, len(folder.episodes), folder.run, *shared, self._count))
         folder.episodes[-1].add(row, start, size)

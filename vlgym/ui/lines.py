@@ -1,18 +1,12 @@
-"""Lines of records, and the values in them. Nothing that a line holds is believed.
-
-A file of records may come from anywhere, or be cut off in the middle: whatever is of another type than it should be
-becomes its plain value, and a line that cannot be read at all is counted.
-"""
+"""Lines of files that may come from anywhere, or be cut off in the middle; one that cannot be read is counted."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 LONGEST_LINE = 32_000_000  # bytes; a longer one is not read
-LONGEST_NAME = 200
 
 
 def split_lines(file: BinaryIO, start: int) -> Iterator[tuple[int, int, bytes | None]]:
@@ -44,29 +38,3 @@ def read_row(text: bytes) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise ValueError("it is no JSON object")
     return row
-
-
-def as_text(value: Any) -> str:
-    """Return a text; anything else becomes none."""
-    return value if isinstance(value, str) else ""
-
-
-def as_name(value: Any) -> str:
-    """Return a text that names something: short and in one line."""
-    return " ".join(as_text(value)[:LONGEST_NAME].split())
-
-
-def as_count(value: Any) -> int:
-    """Return a whole number; anything else becomes 0."""
-    return value if type(value) is int and abs(value) < 2**63 else 0
-
-
-def as_number(value: Any) -> float | None:
-    """Return a finite number; anything else becomes `None`."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None

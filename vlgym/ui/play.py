@@ -20,13 +20,13 @@ from starlette.routing import Route
 from ..argument_types import read_arguments
 from ..errors import UserError
 from ..registry import get_registry
+from ..reports.words import split_reply
 from ..seeding import SPLITS
 from ..several import SKILL
 from .games import Game, Games
 from .index import make_key
-from .lines import as_text
 from .pages import render
-from .turns import split_reply
+from .turns import LONGEST
 
 FIELDS = ("env", "split", "episodes", "arguments", "opponents", "options")
 MOST_EPISODES = 1000
@@ -88,7 +88,8 @@ def show_game(request: Request) -> Response:
     return render(
         request, "game.html", covered=covered, game=game, now=game.now, before=before, switches=switches,
         choices=name_keys(game.now.get("actions") or ()),
-        pieces=split_reply(as_text(before.get("reply")), before.get("span")), run=make_key(game.folder.resolve()),
+        pieces=split_reply(str(before.get("reply", "")), before.get("span"), LONGEST),
+        run=make_key(game.folder.resolve()),
         won=sum(each.get("success") is True for each in game.results),
     )  # fmt: skip
 
@@ -131,7 +132,7 @@ def name_keys(actions: Sequence[Any]) -> list[tuple[int, str, str]]:
     free = dict(KEYS)
     found = []
     for number, action in enumerate(actions):
-        name = as_text(action)
+        name = str(action)
         key = next((key for key, word in free.items() if word.search(name.lower())), "")
         free.pop(key, None)
         found.append((number, name, key))

@@ -1,22 +1,24 @@
-"""One turn as the page shows it: its line is read again, and each thing in it is taken as what it should be."""
+"""One turn as the page shows it: its line is read again."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..checksums import FIELD, unseal
-from ..trajectory import METADATA
+from ..errors import plain_line
+from ..reports.words import shorten, split_reply
+from ..trajectory import MALFORMED, METADATA, NO_PICTURE, read_record
+from ..types import LearnerNotes, Message, StepRecord
 from .files import open_inside
 from .heat import read_tokens
 from .index import Episode
-from .lines import as_name, as_number, as_text, read_row
+from .lines import read_row
 
 LONGEST = 60_000  # characters of a text in one piece
-MOST_PARTS = 2_000  # parts of a prompt
 LARGEST_PICTURE = 32_000_000  # bytes
 _KINDS = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
 
@@ -68,22 +70,21 @@ def read_turn(folder: Path, episode: Episode, number: int) -> Turn:
         with open_inside(folder, METADATA) as file:
             file.seek(start)
             row = read_row(file.read(size))
-    except (OSError, ValueError) as error:
-        return Turn(folder, number, damage=f"The record cannot be read: {error}")
+        record = read_record(row, defaultdict(lambda: NO_PICTURE))
+        places = _number_pictures(record.messages, {row["file_name"]: 0})
+    except (OSError, *MALFORMED) as error:
+        return Turn(folder, number, damage=f"The record cannot be read: {plain_line(str(error))}")
     damage = ""
     try:
         unseal(row, required=FIELD in row)
     except (ValueError, RecursionError) as error:
         damage = f"This record is not as it was written: {error}"
-    pictures: list[str] = []
-    own = _number_picture(row.get("file_name"), pictures)
-    messages = list(_read_messages(row.get("prompt"), pictures))
-    learner = row["learner"] if isinstance(row.get("learner"), Mapping) else {}
+    messages = [(message["role"], _show_parts(message["content"], places)) for message in record.messages]
+    notes = record.learner or LearnerNotes()
     return Turn(
-        folder, number, own, messages, pictures, split_reply(as_text(row.get("reply")), row.get("span")),
-        shorten(as_text(row.get("after"))), [as_name(each) for each in _list(row.get("actions"))[:100]],
-        list(_list_facts(row)), read_tokens(learner), as_number(learner.get("value")),
-        as_number(learner.get("advantage")), damage,
+        folder, number, 0, messages, list(places), split_reply(record.reply, record.span, LONGEST),
+        shorten(record.after, LONGEST), list(record.actions), list(_list_facts(record)), read_tokens(notes),
+        notes.value, notes.advantage, damage,
     )  # fmt: skip
 
 
@@ -102,69 +103,31 @@ def open_picture(turn: Turn, number: int) -> tuple[bytes, str]:
     raise ValueError("it is no PNG or JPEG picture of a sensible size")
 
 
-def split_reply(reply: str, span: Any) -> list[tuple[str, bool]]:
-    """Return the pieces of a reply and whether each is what was read as the action."""
-    bounds = [each for each in _list(span)[:2] if type(each) is int]
-    start, end = bounds if len(bounds) == 2 and 0 <= bounds[0] <= bounds[1] <= len(reply) else (len(reply),) * 2
-    pieces = [(reply[:start], False), (reply[start:end], True), (reply[end:], False)]
-    return [(shorten(text), marked) for text, marked in pieces if text]
+def _number_pictures(messages: Iterable[Message], places: dict[str, int]) -> dict[str, int]:
+    """Give each picture of a prompt its place in the list of all that the turn names."""
+    for message in messages:
+        for part in message["content"]:
+            if part["type"] == "image":
+                places.setdefault(part["file_name"], len(places))
+    if not all(isinstance(name, str) for name in places):
+        raise TypeError("the name of a picture is no text")
+    return places
 
 
-def shorten(text: str) -> str:
-    """Return the text, or its beginning and its end where it is too long for a page."""
-    if len(text) <= LONGEST:
-        return text
-    half = LONGEST // 2
-    return f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"
+def _show_parts(content: Iterable[Mapping[str, Any]], places: Mapping[str, int]) -> list[dict[str, Any]]:
+    return [
+        {"picture": places[part["file_name"]]} if part["type"] == "image" else {"text": shorten(part["text"], LONGEST)}
+        for part in content
+    ]
 
 
-def _read_messages(said: Any, pictures: list[str]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """The prompt, which a record holds as JSON in a text."""
-    try:
-        messages = json.loads(as_text(said))
-    except (ValueError, RecursionError):
-        return
-    count = 0
-    for message in _list(messages):
-        parts: list[dict[str, Any]] = []
-        content = message.get("content") if isinstance(message, Mapping) else None
-        for part in [{"type": "text", "text": content}] if isinstance(content, str) else _list(content):
-            count += 1
-            if not isinstance(part, Mapping) or count > MOST_PARTS:
-                continue
-            if part.get("type") == "image":
-                number = _number_picture(part.get("file_name"), pictures)
-                if number is not None:
-                    parts.append({"picture": number})
-            else:
-                parts.append({"text": shorten(as_text(part.get("text")))})
-        if isinstance(message, Mapping):
-            yield as_name(message.get("role")) or "?", parts
-
-
-def _number_picture(name: Any, pictures: list[str]) -> int | None:
-    """The place of a picture in the list; each is in it once."""
-    if not as_text(name):
-        return None
-    if name not in pictures:
-        pictures.append(name)
-    return pictures.index(name)
-
-
-def _list_facts(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    if (score := as_number(row.get("score"))) is not None:
-        yield "score", f"{score:g}"
+def _list_facts(record: StepRecord) -> Iterator[tuple[str, str]]:
+    if record.score is not None:
+        yield "score", f"{record.score:g}"
     for name, words in (("cut", "cut by a limit"), ("refused", "the model refused"), ("invalid", "no legal action")):
-        if row.get(name) is True:
+        if getattr(record, name):
             yield "reply", words
-    usage = row.get("usage")
-    if isinstance(usage, Mapping):
-        for name, words in (("prompt_tokens", "prompt tokens"), ("completion_tokens", "reply tokens")):
-            if (number := as_number(usage.get(name))) is not None:
-                yield words, f"{number:g}"
-        if (number := as_number(usage.get("seconds"))) is not None:
-            yield "time", f"{number:.3g} s"
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+    if record.usage is not None:
+        yield "prompt tokens", str(record.usage.prompt_tokens)
+        yield "reply tokens", str(record.usage.completion_tokens)
+        yield "time", f"{record.usage.seconds:.3g} s"

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from ..reports.words import shorten
 from ..trajectory import HEADER
 from .choosing import ORDERS, RESULTS, choose, cut_page, find_neighbours, read_choice
 from .curves import draw_curves
@@ -18,7 +19,7 @@ from .files import open_inside
 from .index import Episode, Index
 from .lines import read_row
 from .pages import render
-from .turns import Turn, open_picture, read_turn, shorten
+from .turns import LONGEST, Turn, open_picture, read_turn
 
 LARGEST = 16_000_000  # bytes of a run.json
 SHOWN_CODES = 3  # failure codes of an episode that the list names
@@ -98,7 +99,7 @@ def _read_record(folder: Path) -> str:
     """What a run says of itself in its run.json; empty where that cannot be read."""
     try:
         with open_inside(folder, HEADER) as file:
-            return shorten(json.dumps(read_row(file.read(LARGEST)), indent=2))
+            return shorten(json.dumps(read_row(file.read(LARGEST)), indent=2), LONGEST)
     except (OSError, ValueError, RecursionError):
         return ""
 
