@@ -118,7 +118,14 @@ def test_other_machines_and_other_servers_of_this_one_are_out_of_reach(services:
 
 def test_the_server_answers_not_found_to_what_is_no_page(services: Services) -> None:
     root = services.url(CONFIG, 0, Page()).split("/shop0")[0]
-    for path in ("/", "/shop0/999999/", "/other/0/", "/shop0/0/item/NOPE?q=x", "/shop0/0/results/1x"):
+    for path in (
+        "/",
+        "/shop0/999999/search",
+        "/other/0/search",
+        "/shop0/0/item?asin=NOPE",
+        "/shop0/0/results?p=1x",
+        "/shop0/0/no",
+    ):
         assert urllib3.request("GET", root + path).status == 404, path
 
 

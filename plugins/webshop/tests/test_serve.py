@@ -19,8 +19,8 @@ def test_the_shop_can_be_served_for_a_person() -> None:
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
-        assert f"http://127.0.0.1:{port}/shop/7/" in line
-        answer = urllib3.request("GET", f"http://127.0.0.1:{port}/shop/7/results/1?q=red+mug")
+        assert f"http://127.0.0.1:{port}/shop/7/search" in line
+        answer = urllib3.request("GET", f"http://127.0.0.1:{port}/shop/7/results?q=red+mug")
         assert answer.status == 200
         assert b"Total results:" in answer.data
         assert main(["--port", str(port)]) == 1  # taken

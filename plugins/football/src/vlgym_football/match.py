@@ -8,7 +8,7 @@ import binascii
 import zlib
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from vlgym.errors import UserError
@@ -48,28 +48,21 @@ class Foresight:
         return not self.ending and self.now.owner_team == 0
 
 
+@dataclass
 class Match:
-    """A scenario being played."""
+    """A scenario being played; the settings are those of `Football`."""
 
-    def __init__(
-        self,
-        *,
-        start: str = "with_ball",
-        release_direction: bool = False,
-        action_mix_up: bool = False,
-        decision_points: bool = True,
-        reward: str = "magebench",
-    ) -> None:
-        self.start = start
-        self.release_direction = release_direction
-        self.action_mix_up = action_mix_up
-        self.decision_points = decision_points
-        self.reward = reward
-        self.now: Snapshot
-        self.scenario: Scenario
-        self.seed = 0
-        self.ending = ""
-        self.engine = Engine()
+    start: str = "with_ball"
+    release_direction: bool = False
+    action_mix_up: bool = False
+    decision_points: bool = True
+    reward: str = "magebench"
+    engine: Engine = field(default_factory=Engine)
+    ending: str = ""
+
+    now: Snapshot = field(init=False)
+    scenario: Scenario = field(init=False)
+    seed: int = field(init=False)
 
     def begin(self, scenario: Scenario, seed: int) -> None:
         """Start a scenario; the engine itself starts at the first call."""

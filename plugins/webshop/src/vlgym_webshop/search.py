@@ -90,13 +90,13 @@ class SearchIndex:
             return np.zeros(int(self._model.scores["num_docs"]), np.float32)
         return self._model.get_scores_from_ids(numbers)
 
-    def search(self, query: str, hits: int = HITS) -> list[int]:
+    def search(self, query: str) -> list[int]:
         """Return the numbers of the best documents, best first; equal scores in document order, as Lucene does."""
         scores = self.scores(query)
-        if len(scores) > hits:
-            least = np.partition(scores, len(scores) - hits)[len(scores) - hits]
+        if len(scores) > HITS:
+            least = np.partition(scores, len(scores) - HITS)[len(scores) - HITS]
             candidates = np.flatnonzero((scores >= least) & (scores > 0))
         else:
             candidates = np.flatnonzero(scores > 0)
         order = np.lexsort((candidates, -scores[candidates]))
-        return [int(number) for number in candidates[order][:hits]]
+        return [int(number) for number in candidates[order][:HITS]]

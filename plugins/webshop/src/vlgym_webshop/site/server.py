@@ -89,21 +89,18 @@ class ShopServer:
     def _make_app(self) -> Flask:
         app = Flask(__package__)
         app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
-        app.add_url_rule("/<shop>/<int:goal>/", "search", self._show, defaults={"kind": SEARCH})
-        app.add_url_rule("/<shop>/<int:goal>/results/<int:number>", "results", self._show, defaults={"kind": RESULTS})
-        app.add_url_rule("/<shop>/<int:goal>/item/<asin>", "item", self._show, defaults={"kind": ITEM})
-        app.add_url_rule("/<shop>/<int:goal>/item/<asin>/<detail>", "detail", self._show, defaults={"kind": DETAIL})
-        app.add_url_rule("/<shop>/<int:goal>/done/<asin>", "done", self._show, defaults={"kind": DONE})
+        kinds = ", ".join((SEARCH, RESULTS, ITEM, DETAIL, DONE))
+        app.add_url_rule(f"/<shop>/<int:goal>/<any({kinds}):kind>", "page", self._show)
         return app
 
-    def _show(self, shop: str, goal: int, kind: str, **parts: Any) -> Response:
+    def _show(self, shop: str, goal: int, kind: str) -> Response:
         place = self._shops.get(shop)
         if place is None or not 0 <= goal < place.catalogue.goals:
             abort(404)
         try:
-            page = read_page(kind, request.args, **parts)
+            page = read_page(kind, request.args)
             text = render_page(place, shop, goal, page)
-        except (ValueError, KeyError):
+        except (ValueError, TypeError, KeyError):
             abort(404)
         return Response(
             text,
