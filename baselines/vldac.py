@@ -179,6 +179,7 @@ class VLDAC:
         rows = self.collector.play(c.rollout_steps)
         batch, metrics = self.collector.pack(rows)
         device = batch.hidden.device
+        self.value.fit(distributed.gather(batch.hidden, world))
         with torch.no_grad():
             values = self.value(batch.hidden).view(len(rows), -1)
             last_values, final_values = self.collector.values_after(rows, self.value)

@@ -22,6 +22,7 @@ from .precision import MasterWeights, masters_of
 MAX_SKIPS = 3  # non-finite gradient steps in a row before giving up
 POLICY_METRICS = (
     "loss/policy", "loss/kl", "loss/clip_fraction", "loss/approx_kl", "loss/ratio_max", "policy/grad_norm",
+    "policy/clipped_steps",
 )  # fmt: skip
 
 
@@ -127,6 +128,7 @@ class Optimizers:
         distributed.sum_gradients(parameters, self.world)
         norm = distributed.clip_gradients(parameters, self.max_grad_norm)
         metrics.add(f"{name}/grad_norm", norm)
+        metrics.add(f"{name}/clipped_steps", float(norm > self.max_grad_norm))
         if distributed.any_of(not (math.isfinite(loss) and math.isfinite(norm)), self.world):
             self.skips += 1
             self.skips_in_a_row += 1

@@ -8,13 +8,12 @@ last turn, and a gain of a move that stood for an unreadable reply is not paid.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from vlgym.env_failures import EnvFailures, close_env
 from vlgym.errors import UserError
@@ -32,6 +31,7 @@ from .losses import step_gae
 from .pool import Past, Pool
 from .recording import EpisodeRecorder
 from .rewards import RewardShaper
+from .value import ValueHead
 
 MODEL = -1
 """Who holds a seat that learns."""
@@ -242,13 +242,13 @@ class SelfPlay:
     # ---- what is learnt from -----------------------------------------------------------------------------------------
 
     def collect(
-        self, update: int, steps: int, value: Callable[[Tensor], Tensor], gamma: float, lam: float
+        self, update: int, steps: int, value: ValueHead, gamma: float, lam: float
     ) -> tuple[Batch, dict[str, float]]:
         """Play, and compute one advantage for each turn, not normalised.
 
         Args:
             update, steps: as of `play`.
-            value: [B, H] states of last prompt tokens -> [B].
+            value: the head, which takes the statistics of this rollout's states.
             gamma, lam: of generalised advantage estimation.
         """
         games = self.play(update, steps)
@@ -263,6 +263,7 @@ class SelfPlay:
             for name in ("terminated", "truncated")
         }
         cut = [at for at, record in enumerate(records) if record.truncated and not record.terminated]
+        value.fit(batch.hidden)
         with torch.no_grad():
             values = value(batch.hidden)[:, None]
             final = torch.zeros_like(values)

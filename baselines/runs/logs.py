@@ -26,6 +26,7 @@ from vlgym.terminal import Advance, counting, is_live, open_console, open_progre
 LOG_FILE = "log.jsonl"
 FAILURES_FILE = "failures.jsonl"  # environments that raised, one line each
 PRINT_EVERY = 5  # updates between lines where the output is not a terminal
+LEAST_EXPLAINED, IDLE_UPDATES = 0.02, 10  # a critic that explains less of the returns' variance for so long is told of
 TRACKERS = ("none", "wandb", "trackio")
 
 
@@ -63,7 +64,7 @@ class RunLog:
         tracker: Any = None,
         quiet: bool = False,
     ) -> None:
-        self.quiet = quiet
+        self.quiet, self.idle = quiet, 0
         if quiet:
             return
         self.path = out / LOG_FILE
@@ -93,12 +94,23 @@ class RunLog:
             self.board.add_scalar(name, value, update)
         if self.tracker is not None:
             self.tracker.log(numbers, step=update)
+        self._watch_critic(row.get("value/explained_variance", math.nan))
         text = summary(row)
         if is_live(self.console):
             completed, total = self._nearest(row)
             self.progress.update(self.task, completed=completed, total=total, note=text)
         elif update % PRINT_EVERY == 0 or update == self.total:
             self.console.print(f"update {update}/{self.total}  {text}", soft_wrap=True)
+
+    def _watch_critic(self, explained: float) -> None:
+        """Warn when the value head has been no better than a constant for `IDLE_UPDATES`; NaN counts for nothing."""
+        if not math.isnan(explained):
+            self.idle = self.idle + 1 if explained < LEAST_EXPLAINED else 0
+        if self.idle == IDLE_UPDATES and not math.isnan(explained):
+            self.say(
+                f"The value head has explained less than {LEAST_EXPLAINED:.0%} of the variance of returns for "
+                f"{IDLE_UPDATES} updates: advantages are compared with a constant. Try a larger --value-lr."
+            )
 
     def _nearest(self, done: Mapping[str, Any]) -> tuple[int, int]:
         """Of the limit that is nearest to its end: how much is done, and of how much."""
@@ -147,7 +159,8 @@ def summary(row: Mapping[str, Any]) -> str:
     shown = [
         ("success", "episode/success", ".2f"), ("return", "episode/return", "+.2f"),
         ("invalid", "rollout/invalid_rate", ".2f"), ("kl", "loss/kl", ".3f"), ("clip", "loss/clip_fraction", ".2f"),
-        ("value", "loss/value", ".3f"), ("steps/s", "speed/env_steps_per_s", ".0f"),
+        ("value", "loss/value", ".3f"), ("ev", "value/explained_variance", "+.2f"),
+        ("steps/s", "speed/env_steps_per_s", ".0f"),
     ]  # fmt: skip
     return "  ".join(
         f"{label} {row[name]:{style}}" for label, name, style in shown if math.isfinite(row.get(name, math.nan))

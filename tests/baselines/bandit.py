@@ -76,6 +76,7 @@ class Bandit(VLEnv):
     Args:
         plain: `+` pays always.
         last: the episode terminates after that many turns.
+        gift: every arm pays a fifth of the number.
 
     Attributes:
         begun: of the class: (split, seed) of every episode so far.
@@ -84,8 +85,8 @@ class Bandit(VLEnv):
     prompt = PromptTemplate(version=1, instructions="{format}", turn="{state} {actions}")
     begun: ClassVar[list[tuple[str | None, int | None]]] = []
 
-    def __init__(self, plain: bool = False, last: int = 1, **kwargs: Any) -> None:
-        self.plain, self.last = plain, last
+    def __init__(self, plain: bool = False, last: int = 1, gift: bool = False, **kwargs: Any) -> None:
+        self.plain, self.last, self.gift = plain, last, gift
         super().__init__(**kwargs)
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
@@ -94,7 +95,8 @@ class Bandit(VLEnv):
 
     def act(self, action: str) -> Outcome:
         self.won = action == self.oracle()
-        return Outcome(float(self.won), terminated=self.turn + 1 >= self.last)
+        paid = self.number / 5 if self.gift else float(self.won)
+        return Outcome(paid, terminated=self.turn + 1 >= self.last)
 
     def image(self) -> np.ndarray:
         return np.full((*self.image_size, 3), 99, np.uint8)
@@ -126,16 +128,17 @@ def spec(name: str, **changes: Any) -> EnvSpec:
     )  # fmt: skip
 
 
-PLAIN, ONE, ENDS, CUT, LONG = (f"test/{name}-v0" for name in ("Plain", "One", "Ends", "Cut", "Long"))
-"""Episodes of one turn, the first of the plain bandit; that terminate after two; that are cut after three; that go on
-beyond every rollout."""
+PLAIN, ONE, GIFT, ENDS, CUT, LONG = (f"test/{name}-v0" for name in ("Plain", "One", "Gift", "Ends", "Cut", "Long"))
+"""Episodes of one turn, the first of the plain bandit and the third of gifts; that terminate after two; that are cut
+after three; that go on beyond every rollout."""
 
 
 @contextmanager
 def bandits() -> Iterator[None]:
     """Register the bandits."""
     specs = [
-        spec("Plain", kwargs={"plain": True}), spec("One"), spec("Ends", kwargs={"last": 2}),
+        spec("Plain", kwargs={"plain": True}), spec("One"), spec("Gift", kwargs={"gift": True}),
+        spec("Ends", kwargs={"last": 2}),
         spec("Cut", kwargs={"last": 99}, max_turns=3), spec("Long", kwargs={"last": 99}),
     ]  # fmt: skip
     with installed(*specs, distribution="test-bandit"):

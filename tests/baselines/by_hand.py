@@ -23,16 +23,15 @@ def arm_of(learner: Any, sample: Any) -> str | None:
 
 
 def watch_rollout(learner: Any) -> SimpleNamespace:
-    """Note the records of a learner's next rollout, and the value of what came after each of its steps.
+    """Note the records of a learner's next rollout, and the state of what came after each of its steps.
 
-    The attributes are there when it was played: `rows` [T][N]; `after` [T][N], 0 where an episode terminated.
+    The attributes are there when it was played: `rows` [T][N]; `after` [T][N], None where an episode terminated.
     """
     seen, play = SimpleNamespace(), learner.collector.play
 
-    def value(messages: Any) -> float:
+    def state(messages: Any) -> Tensor:
         engine = learner.weights.sampler
-        with torch.no_grad():
-            return float(learner.value(engine.last_hidden([engine.family.encode(messages)])))
+        return engine.last_hidden([engine.family.encode(messages)])
 
     def noted(steps: int) -> Any:
         rows = seen.rows = play(steps)
@@ -42,7 +41,7 @@ def watch_rollout(learner: Any) -> SimpleNamespace:
             coming = waiting if t + 1 == len(rows) else [record.messages for record in rows[t + 1]]
             seen.after.append(
                 [
-                    0.0 if r.terminated else value(r.final_messages if r.truncated else coming[n])
+                    None if r.terminated else state(r.final_messages if r.truncated else coming[n])
                     for n, r in enumerate(row)
                 ]
             )
@@ -63,9 +62,11 @@ def advantages_and_returns(learner: Any, seen: Any, *, scale: float, penalty: fl
             record = seen.rows[t][n]
             arm = arm_of(learner, record.extra)
             reward = -penalty if arm is None else scale * (arm == right_arm(int(re.search(r"\d+", record.text)[0])))
+            after = seen.after[t][n]
             with torch.no_grad():
                 values.append(float(learner.value(record.extra.hidden[None])))
-            surprises.append(reward + c.gamma * seen.after[t][n] - values[t])
+                coming = 0.0 if after is None else float(learner.value(after))
+            surprises.append(reward + c.gamma * coming - values[t])
         for t in range(steps):
             total, share = 0.0, 1.0
             for k in range(t, steps):

@@ -50,6 +50,19 @@ class Scripted:
         return [Reply(self.say(turn), replace(sample)) for turn in turns]
 
 
+class Constant:
+    """A value head that says the same of every state."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def fit(self, hidden: torch.Tensor) -> None:
+        pass
+
+    def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
+        return torch.full((len(hidden),), self.value)
+
+
 def make(folder: Path, env: str = "vlgym/Nim-v0", say: Callable[[Turn], str] = lambda turn: ONE, **options: Any) -> Any:
     """Self-play at four tables, with what the model says made up."""
     config = replace(vldac.Config(**SMALL), env=env, self_play=True, pool=PoolOptions(**options)).resolve()
@@ -102,7 +115,7 @@ def test_three_that_move_at_once_are_three_trajectories_and_a_truncated_game_has
     played = made.games.play(1, 5)
     assert {trajectory[0].part for trajectory in played} == {f"itself, seat {seat}" for seat in range(3)}
     assert all(t[-1].truncated and t[-1].final_messages for t in played)
-    batch, _ = made.games.collect(1, 5, lambda hidden: torch.full((len(hidden),), 2.0), 0.5, 0.0)
+    batch, _ = made.games.collect(1, 5, Constant(2.0), 0.5, 0.0)
     ends = [i for i, record in enumerate(r for t in made.games.play(1, 5) for r in t) if record.truncated][:1]
     assert float(batch.advantages[ends[0]]) == pytest.approx(0.5 * 2.0 - 2.0)  # the end is worth its value, not 0
 
@@ -112,7 +125,7 @@ def test_the_advantage_of_a_lost_game_is_negative_in_every_turn_of_the_loser_alo
     state = json.loads(json.dumps(made.games.get_state()))
     played = made.games.play(1, 12)
     made.games.set_state({**state, "pool": made.pool.get_state()})
-    batch, metrics = made.games.collect(2, 12, lambda hidden: torch.zeros(len(hidden)), 1.0, 1.0)
+    batch, metrics = made.games.collect(2, 12, Constant(0.0), 1.0, 1.0)
     ends = [trajectory[-1].reward for trajectory in played for _ in trajectory]
     assert batch.advantages.tolist() == pytest.approx(ends)
     assert batch.returns.tolist() == pytest.approx(ends)
