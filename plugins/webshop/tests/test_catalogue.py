@@ -103,5 +103,5 @@ def test_a_damaged_cached_catalogue_is_named_with_its_fix(tmp_path: Path, monkey
 
 def test_sizes_and_seeds_out_of_range_are_refused() -> None:
     for products, seed in ((99, 0), (1_000_001, 0), (1000, -1)):
-        with pytest.raises(UserError, match="must be an integer"):
+        with pytest.raises(UserError, match="must be >="):
             CatalogueSource(products, seed)

@@ -123,7 +123,7 @@ def test_three_environments_share_one_browser_and_none_sees_another_s_page() -> 
     ("kwargs", "message"),
     [
         ({"split": "dev"}, "split='dev' is not one of train, val, test"),
-        ({"products": 5}, "products=5 must be an integer"),
+        ({"products": 5}, "products=5 must be >= 100"),
         ({"nouns": "spacey", "products": 100}, "Nearest: spacy"),
     ],
 )

@@ -47,7 +47,7 @@ def import_quietly(name: str) -> ModuleType:
     Raises:
         MissingSystemPartError: the package, or one that it needs, is not installed.
     """
-    with _LOCK, _generators_set_aside(), _variable_set_aside():
+    with _LOCK, _process_set_aside():
         try:
             return importlib.import_module(name)
         except ImportError as error:
@@ -93,24 +93,16 @@ def goal_library() -> dict[str, dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def _generators_set_aside() -> Iterator[None]:
+def _process_set_aside() -> Iterator[None]:
     python_state, numpy_state = random.getstate(), np.random.get_state()  # noqa: NPY002
-    try:
-        yield
-    finally:
-        random.setstate(python_state)
-        np.random.set_state(numpy_state)  # noqa: NPY002
-
-
-@contextlib.contextmanager
-def _variable_set_aside() -> Iterator[None]:
-    before = os.environ.get(VARIABLE)
-    wanted = data_folder()
+    before, wanted = os.environ.get(VARIABLE), data_folder()
     try:
         os.environ[VARIABLE] = str(package_folder())
         yield
         _tell_where_data_lies(wanted)
     finally:
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)  # noqa: NPY002
         if before is None:
             os.environ.pop(VARIABLE, None)
         else:

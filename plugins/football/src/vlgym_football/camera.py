@@ -30,8 +30,7 @@ PROBE_SCENARIO = "academy_empty_goal_close"
 
 def require_camera() -> None:
     """Check once in this process, by trying in another one, that the camera works."""
-    finding = probe_camera()
-    if finding:
+    if finding := probe_camera():
         raise MissingSystemPartError(
             f"The engine's camera does not work here ({finding}). It needs EGL and an OpenGL driver: "
             'apt-get install -y libegl1 libegl-mesa0 libgl1-mesa-dri. Or take the drawn view: view="tactical".'

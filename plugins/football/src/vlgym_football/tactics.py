@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .actions import DIRECTIONS, SHOT
 from .engine import Snapshot
-from .match import Foresight, Match
+from .match import Match
 from .reward import PASS, SCALE, rate_pass_at
 from .scenario import METRES, lane_clearance
 
@@ -80,13 +80,15 @@ class Tactician:
         plans = [[SHOT]] if float(np.hypot(*((GOAL - me) * METRES))) < SHOOT_WITHIN or gap < DANGER else []
         for target in find_passes(now, me, match.meter.pass_scale)[:2]:
             turn = heading_to(now.left[target] + 4 * now.left_velocity[target] - me)
-            kick = pass_kind(now, me, target)
+            far = float(np.hypot(*((now.left[target] - me) * METRES)))
+            kick = "short_pass" if far < 22.0 else "long_pass"
             plans.append([kick] if self.previous == turn else [turn, kick])
         if gap < PRESSURE:
             plans += [[run, run] for run in runs[:3]]
         if not plans:
             return [easy]
-        worth = [_rate(match.foresee(plan)) for plan in plans]
+        seen = [match.foresee(plan) for plan in plans]
+        worth = [one.reward + (KEEPING if one.kept else 0.0) for one in seen]
         best = int(np.argmax(worth))
         return plans[best] if worth[best] > (KEEPING + EASY_RUN if gap >= PRESSURE else 0.0) else [easy]
 
@@ -110,10 +112,6 @@ class Tactician:
         )
 
 
-def _rate(seen: Foresight) -> float:
-    return seen.reward + (KEEPING if seen.kept else 0.0)
-
-
 def find_passes(now: Snapshot, me: Vector, pass_scale: float) -> list[int]:
     """Return the team-mates worth passing to, the best first."""
     found = []
@@ -131,11 +129,6 @@ def find_passes(now: Snapshot, me: Vector, pass_scale: float) -> list[int]:
         promised = SCALE * PASS * pass_scale * rate_pass_at(mate, now.right)
         found.append((min(promised, 25.0) + 30.0 * (mate[0] - me[0]) + 0.3 * min(marker, 10.0), int(index)))
     return [index for _, index in sorted(found, reverse=True)]
-
-
-def pass_kind(now: Snapshot, me: Vector, target: int) -> str:
-    length = float(np.hypot(*((now.left[target] - me) * METRES)))
-    return "short_pass" if length < 22.0 else "long_pass"
 
 
 def rank_runs(now: Snapshot, me: Vector, sprinting: bool) -> list[str]:

@@ -97,7 +97,7 @@ def choose(view: View, legal: Iterable[str]) -> str:
     own = [_candidates(held, view, hide=chain(*view.others)) for held in view.own]
     safe = [(_share(cards, lambda card: _playable(card, view)), place) for place, cards in enumerate(own)]
     best, place = max(safe, key=lambda pair: (pair[0], -pair[1]))
-    if best == 1.0 or (view.lives > 1 and best >= RISK and view.hints < 8 and _late(view)):
+    if best == 1.0 or (view.lives > 1 and best >= RISK and view.hints < 8 and view.deck <= 2):
         return f"play {place + 1}"
     if view.hints > 0 and (hint := _playable_hint(view, allowed)):
         return hint
@@ -116,10 +116,6 @@ def choose(view: View, legal: Iterable[str]) -> str:
         order = sorted(range(len(own)), key=lambda place: (round(risk[place], 3), own[place] == [], place))
         return f"discard {order[0] + 1}"
     return _telling_hint(view, allowed) or sorted(allowed)[0]
-
-
-def _late(view: View) -> bool:
-    return view.deck <= 2
 
 
 def _playable_hint(view: View, allowed: set[str]) -> str | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from threading import Lock
 
@@ -35,8 +36,7 @@ _STOP_WORDS = (
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 _WORD = re.compile(r"[a-z0-9]+(?:[.'][a-z0-9]+)*")
-_stem = snowballstemmer.stemmer("porter").stemWord
-_stems: dict[str, str] = {}
+_stemmer = snowballstemmer.stemmer("porter")
 _lock = Lock()
 
 
@@ -46,12 +46,14 @@ def analyse(text: str) -> list[str]:
     for word in _WORD.findall(text.lower().replace("\u2019", "'")):
         word = word.removesuffix("'s")
         if word and word not in STOP_WORDS:
-            stem = _stems.get(word)
-            if stem is None:
-                with _lock:  # the stemmer keeps its word in itself, and server threads search too
-                    stem = _stems[word] = _stem(word)
-            terms.append(stem)
+            terms.append(_stem(word))
     return terms
+
+
+@cache
+def _stem(word: str) -> str:
+    with _lock:  # the stemmer keeps its word in itself, and server threads search too
+        return _stemmer.stemWord(word)
 
 
 class SearchIndex:

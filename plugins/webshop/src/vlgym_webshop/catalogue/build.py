@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from vlgym.errors import UserError
+from vlgym.errors import UserError, check_number
 
 from .files import find_files, read_goals, read_products
 from .generate import VERSION, generate_product
@@ -44,12 +44,8 @@ class CatalogueSource:
     lookalikes: bool = False
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.products, int) and LEAST_PRODUCTS <= self.products <= MOST_PRODUCTS):
-            raise UserError(
-                f"products={self.products!r} must be an integer from {LEAST_PRODUCTS} to {MOST_PRODUCTS:,}."
-            )
-        if not (isinstance(self.seed, int) and self.seed >= 0):
-            raise UserError(f"catalogue_seed={self.seed!r} must be an integer >= 0.")
+        check_number("products", self.products, LEAST_PRODUCTS, MOST_PRODUCTS)
+        check_number("catalogue_seed", self.seed, 0)
 
     def name(self) -> str:
         """Return the name of the catalogue's folder in the cache; equal only for equal contents."""
