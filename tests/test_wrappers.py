@@ -1,4 +1,4 @@
-"""ResizeImage, the fitting of images, and their way through PNG; Gymnasium's own wrappers work unchanged."""
+"""The fitting of images, and their way through PNG; Gymnasium's own wrappers work unchanged."""
 
 import base64
 
@@ -10,28 +10,6 @@ from toys import make_walk
 from vlgym.errors import UserError
 from vlgym.making import unwrap
 from vlgym.rendering import data_url, decode_png, encode_png, fit_image
-from vlgym.wrappers import ResizeImage
-
-
-def test_resize_scales_the_image_and_leaves_the_text() -> None:
-    env = ResizeImage(make_walk(), (33, 44))
-    observation, _ = env.reset(seed=0)
-    assert observation["image"].shape == (33, 44, 3)
-    assert env.observation_space.contains(observation)
-    assert observation["text"] == make_walk().reset(seed=0)[0]["text"]
-    assert env.step(env.action_space.sample())[0]["image"].shape == (33, 44, 3)
-    assert unwrap(env).image_size == (22, 22)
-
-
-@pytest.mark.parametrize("size", [(0, 3), (3,), (1, 2, 3)])
-def test_resize_refuses_a_size_that_is_none(size: tuple[int, ...]) -> None:
-    with pytest.raises(UserError, match="height, width"):
-        ResizeImage(make_walk(), size)  # type: ignore[arg-type]
-
-
-def test_resize_refuses_an_environment_without_an_image() -> None:
-    with pytest.raises(UserError, match="key 'image'"):
-        ResizeImage(gymnasium.make("CartPole-v1"), (8, 8))
 
 
 def test_gymnasiums_statistics_wrapper_counts_an_episode() -> None:

@@ -38,7 +38,7 @@ class BenchmarkScores:
     half_width: float | None
     repeats: int
     instruction_error: str | None
-    best_of: tuple[float, ...]
+    best_of: list[float]
 
 
 def summarize_items(scores: Sequence[Sequence[float]], episodes: Sequence[Sequence[StepRecord]]) -> BenchmarkScores:
@@ -52,7 +52,7 @@ def summarize_items(scores: Sequence[Sequence[float]], episodes: Sequence[Sequen
         raise UserError("Every item needs the same number of repeats, at least one.")
     repeats = counts.pop()
     columns = [sum(row[k] for row in scores) / len(scores) for k in range(repeats)]
-    best = tuple(sum(expect_best(row, n) for row in scores) / len(scores) for n in range(1, repeats + 1))
+    best = [sum(expect_best(row, n) for row in scores) / len(scores) for n in range(1, repeats + 1)]
     return BenchmarkScores(
         sum(columns) / repeats, measure_half_width(columns), repeats, find_instruction_error(episodes), best
     )

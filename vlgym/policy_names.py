@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from .argument_types import fits
 from .best_blind import BestBlind
 from .endpoint import OpenAIPolicy
-from .errors import PluginError, UserError, check_choice, nearest
+from .errors import PluginError, UserError, check_choice, nearest, plain_line
 from .policies import IdlePolicy, OraclePolicy, Policy, RandomPolicy, ReplayPolicy, ScriptedPolicy
 from .registry import get_registry
 from .trajectory import read_trajectories
@@ -78,20 +79,11 @@ def _make_scripted(file: str) -> Policy:
     path = Path(file)
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise UserError(f"--policy scripted:{file} cannot be read: {reason}.") from None
-    if path.suffix == ".json":
-        try:
-            texts = json.loads(text)
-        except ValueError as error:
-            raise UserError(f"--policy scripted:{file} is no JSON: {error}.") from None
-        if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
-            raise UserError(f"--policy scripted:{file} must hold a list of texts, one for each turn.")
-    else:
-        texts = text.splitlines()
-    if not texts:
-        raise UserError(f"--policy scripted:{file} holds no reply.")
+        texts = json.loads(text) if path.suffix == ".json" else text.splitlines()
+    except (OSError, ValueError) as error:
+        raise UserError(f"--policy scripted:{file} cannot be read: {plain_line(str(error))}.") from None
+    if not texts or not fits(texts, list[str]):
+        raise UserError(f"--policy scripted:{file} must hold replies: one a line, or a list of texts as JSON.")
     return ScriptedPolicy(texts)
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 
 from .durable import write_whole
-from .errors import RegistryFileError, SpecError
-from .limited_yaml import TooMuchYaml, read_yaml
+from .errors import RegistryFileError, SpecError, plain_line
+from .limited_yaml import read_yaml
 from .spec import NOT_RECORDED, EnvSpec
 
 BANNER = (
@@ -30,13 +30,11 @@ BLIND = (*FIGURES, "policy", "success_policy")
 _ENTRY_KEYS = {"distribution", "spec", "prompt_hash", "parser_hash", "fingerprint", "pictures", "floor", "ceiling"}
 _LATER = {"blind"}
 """What an entry may lack: it was not measured yet."""
-_BY_HAND = {"human"}
-"""What an entry may hold beside: numbers of a person, put in by hand and kept while the behaviour is the same."""
 
 
 def read_registry(path: Path = PACKAGED) -> dict[str, dict[str, Any]]:
     """Return id -> entry (`distribution`, `spec` as an EnvSpec, hashes, `floor`, `ceiling`, `fingerprint`; `blind`
-    where it was measured; `human` where somebody recorded it).
+    where it was measured).
 
     Raises:
         RegistryFileError: the file is missing, not YAML, or malformed; the message names the place.
@@ -57,16 +55,11 @@ def read_registry(path: Path = PACKAGED) -> dict[str, dict[str, Any]]:
 
 def _check_entry(entry: Any) -> None:
     """Raise `ValueError` or `TypeError` where an entry lacks something, or holds something else."""
-    if set(entry) - _BY_HAND - _LATER != _ENTRY_KEYS:
+    if set(entry) - _LATER != _ENTRY_KEYS:
         raise ValueError(f"it must have exactly the keys {', '.join(sorted(_ENTRY_KEYS))}.")
-    for key in ("distribution", "prompt_hash", "parser_hash", "fingerprint", "pictures"):
-        if not isinstance(entry[key], str):
-            raise ValueError(f"{key} must be a string.")
-    for key, names in (("floor", FIGURES), ("ceiling", FIGURES), ("human", FIGURES), ("blind", BLIND)):
+    for key, names in (("floor", FIGURES), ("ceiling", FIGURES), ("blind", BLIND)):
         figures = entry.get(key)
-        if figures is not None and (
-            set(figures) != set(names) or not all(isinstance(figures[name], (int, float)) for name in FIGURES)
-        ):
+        if figures is not None and set(figures) != set(names):
             raise ValueError(f"{key} must be null or hold {', '.join(names)}.")
 
 
@@ -107,13 +100,6 @@ def write_registry(
         allow_unicode=True,
     )
     write_whole(path, BANNER + body)
-
-
-def keep_by_hand(recorded: dict[str, Any] | None, live: dict[str, Any]) -> dict[str, Any]:
-    """Return what was put into an entry by hand and still holds: the behaviour is what it was."""
-    if recorded is None or recorded["fingerprint"] != live["fingerprint"]:
-        return {}
-    return {name: recorded[name] for name in sorted(_BY_HAND & recorded.keys())}
 
 
 def find_behaviour_changes(recorded: dict[str, dict[str, Any]], live: dict[str, dict[str, Any]]) -> list[str]:
@@ -170,19 +156,11 @@ def compare_registries(recorded: dict[str, dict[str, Any]], live: dict[str, dict
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise RegistryFileError(f"{path} cannot be read ({error.strerror}). Write it: vlgym registry write.") from None
-    except UnicodeDecodeError:
+        data = read_yaml(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise RegistryFileError(
-            f"{path.name} is not a text file in UTF-8. Write it again: vlgym registry write."
+            f"{path} cannot be read: {plain_line(str(error))}. Write it again: vlgym registry write."
         ) from None
-    try:
-        data = read_yaml(text)
-    except yaml.YAMLError as error:
-        where = getattr(error, "problem_mark", None)
-        line = f": {error}" if isinstance(error, TooMuchYaml) else f" at line {where.line + 1}" if where else ""
-        raise RegistryFileError(f"{path.name} is not valid YAML{line}. Write it again: vlgym registry write.") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("environments"), dict):
         raise RegistryFileError(
             f"{path.name} must hold `format: {FORMAT}` and a mapping `environments`. "

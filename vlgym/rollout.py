@@ -67,7 +67,7 @@ class Runner:
         part: part of the evaluation that the episodes belong to, for the records.
 
     Attributes:
-        failures: see above.
+        failures, first_episode: see above.
         seconds: wall time spent in the environments' steps and resets so far.
 
     Raises:
@@ -96,7 +96,7 @@ class Runner:
         self.split, self.repeats, self.remake, self.again, self.part = split, repeats, remake, again, part
         self.stride = len(envs) if stride is None else stride
         self.failures = failures or EnvFailures()
-        self._first = self._next = first_episode
+        self.first_episode = self._next = first_episode
         self._end = None if episodes is None else first_episode + episodes
         self.slots = [
             _Slot(i, env, _name(env), builder or PromptBuilder.for_spec(unwrap(env).vlgym_spec))
@@ -219,14 +219,9 @@ class Runner:
                 slot.env.action_space.np_random.bit_generator.state = saved["samples"]
         self._next = state["next"]
 
-    @property
-    def first_episode(self) -> int:
-        """Number of the first episode."""
-        return self._first
-
     def restart(self, first_episode: int) -> None:
         """Break off every episode and begin new ones, numbered from `first_episode` on as at the beginning."""
-        self._first = self._next = first_episode
+        self.first_episode = self._next = first_episode
         for slot in self.slots:
             slot.episode = -1
             self._reset(slot)
@@ -241,7 +236,7 @@ class Runner:
         """Begin the slot's next episode, if there is one; `_finish` ends what begins elsewhere."""
         if self._end is None:
             slot.active = True
-            episode = self._first + slot.index if slot.episode < 0 else slot.episode + self.stride
+            episode = self.first_episode + slot.index if slot.episode < 0 else slot.episode + self.stride
         else:
             slot.active, episode = self._next < self._end, self._next
             self._next += slot.active

@@ -1,13 +1,10 @@
-"""What every command writes to: consoles of the right width, progress bars that fit, plain letters where there are only
-those.
+"""What every command writes to: consoles of the right width, and progress bars that fit.
 
-The one place that knows of widths, NO_COLOR, pipes and locales. It imports `rich` only when something is opened.
+The one place that knows of widths, NO_COLOR and pipes. It imports `rich` only when something is opened.
 """
 
 from __future__ import annotations
 
-import codecs
-import locale
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -24,27 +21,18 @@ PIPED_WIDTH = 160
 Advance = Callable[..., None]
 """Moves a bar by one; takes any arguments, so that it can be called back with what was finished."""
 
-_IN_ASCII = {
-    "–": "-", "—": "-", "−": "-", "…": "...", "±": "+-", "×": "x", "·": "-", "•": "*", "’": "'", "‘": "'", "“": '"',
-    "”": '"', "→": "->", "≤": "<=", "≥": ">=", "━": "-", "╸": "-", "╺": "-", "─": "-", "│": "|", "┃": "|",
-    "╭": "+", "╮": "+", "╰": "+", "╯": "+", "├": "+", "┤": "+", "┬": "+", "┴": "+", "┼": "+",
-}  # fmt: skip
-
 
 def prepare_output() -> None:
     """Make the process's output fit its terminal; called once, by a program's main function.
 
-    In a locale that cannot show a character (LC_ALL=C), something like it is written instead of an error or of bytes
-    that show as others. With NO_COLOR no escape codes are written, those of moving bars included.
+    What its encoding lacks is written by its number. With NO_COLOR no escape codes are written, those of moving bars
+    included.
     """
     if os.environ.get("NO_COLOR"):
         os.environ["TERM"] = "dumb"  # rich and tyro would still write bold letters
-    codecs.register_error("vlgym_ascii", _write_in_ascii)
-    chosen = os.environ.get("PYTHONIOENCODING") or os.environ.get("PYTHONUTF8")
-    ascii_only = not chosen and codecs.lookup(locale.getencoding()).name == "ascii"  # Python itself would write UTF-8
     for stream in (sys.__stdout__, sys.__stderr__):
         if stream is not None:
-            stream.reconfigure(encoding="ascii" if ascii_only else None, errors="vlgym_ascii")
+            stream.reconfigure(errors="backslashreplace")
 
 
 def open_console(*, stderr: bool = False) -> Console:
@@ -136,11 +124,3 @@ def print_rows(console: Console, headers: Sequence[str], rows: Sequence[Sequence
 def show_safe(text: str) -> str:
     """Return the text with what would steer a terminal written out, for what a model or a file says."""
     return "".join(letter if letter.isprintable() or letter in "\n\t" else repr(letter)[1:-1] for letter in text)
-
-
-def _write_in_ascii(error: UnicodeError) -> tuple[str, int]:
-    """Stand in for characters that an encoding lacks: something like them, or their number."""
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    wrong = error.object[error.start : error.end]
-    return "".join(_IN_ASCII.get(letter, f"\\u{ord(letter):04x}") for letter in wrong), error.end

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL.Image import DecompressionBombError
 
 from .argument_types import describe, fits
 from .arguments import to_plain
@@ -269,8 +270,8 @@ class _Images(dict[str, Any]):
         return self[name]
 
 
-def read_picture(folder: Path, name: str) -> bytes:
-    """Return a picture's PNG.
+def read_picture(folder: Path, name: str) -> tuple[bytes, Image]:
+    """Return a picture's PNG, and the picture.
 
     Args:
         folder: of a `TrajectoryWriter`.
@@ -281,9 +282,8 @@ def read_picture(folder: Path, name: str) -> bytes:
     """
     try:
         path = _image_path(folder, name)
-        _read_image(path)
-        return path.read_bytes()
-    except (ValueError, OSError) as error:
+        return path.read_bytes(), _read_image(path)
+    except (ValueError, OSError, SyntaxError, DecompressionBombError) as error:
         raise TrajectoryError(f"{folder}, {name}: {type(error).__name__}: {error}") from None
 
 

@@ -139,7 +139,7 @@ GOOD = ("--policy", "random", "--env", WALK.id)
     ("words", "message"),
     [
         (("--policy", "randm", "--env", WALK.id), "--policy='randm' is not one of"),
-        (("--policy", "scripted:none.txt", "--env", WALK.id), "cannot be read: No such file"),
+        (("--policy", "scripted:none.txt", "--env", WALK.id), "No such file"),
         (("--policy", "replay:none", "--env", WALK.id), "holds no metadata.jsonl"),
         (("--policy", "random"), "Give --env ID[,ID...] or --suite NAME (suites: all, "),
         (("--policy", "random", "--env", ","), "--env names no environment"),

@@ -198,4 +198,4 @@ def test_a_damaged_picture_is_said_and_the_walk_goes_on(records: Path, monkeypat
     for path in (records / "images").iterdir():
         path.write_bytes(b"no picture")
     shown = show(records, monkeypatch, "--picture", "blocks")
-    assert shown.count("[the image cannot be read: UnidentifiedImageError]") == len(turns(shown)) > 1
+    assert shown.count("UnidentifiedImageError") == len(turns(shown)) > 1

@@ -254,7 +254,7 @@ def test_a_command_plays_the_same_episode_by_hand() -> None:
     episode = {"env_id": WALK, "seed": 7, "arguments": {"level": "a b", "n": 3, "planner": "global", "code": "12"}}
     words = shlex.split(write_play_command(episode))
     assert words[:5] == ["vlgym", "play", WALK, "--seed", "7"]
-    assert words[5:] == ["--arg", "level=a b", "--arg", "n=3", "--arg", "planner=global", "--arg", 'code="12"']
+    assert words[5:] == ["--arg", 'level="a b"', "--arg", "n=3", "--arg", 'planner="global"', "--arg", 'code="12"']
 
 
 def test_the_named_episode_is_the_one_that_was_played(runs: list[Path], tmp_path: Path) -> None:

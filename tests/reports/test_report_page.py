@@ -211,7 +211,7 @@ def test_a_picture_that_is_none_is_one_clear_line_and_nothing_is_written(tmp_pat
     folder = write_run(tmp_path / "a", OraclePolicy(), episodes=1)
     for path in (folder / "images").iterdir():
         path.write_bytes(b"GIF89a")
-    with pytest.raises(TrajectoryError, match=r"picture images/\w+\.png cannot be read \(UnidentifiedImageError\)"):
+    with pytest.raises(TrajectoryError, match=r"images/\w+\.png: UnidentifiedImageError"):
         write_report(folder)
     assert not list(folder.glob("report.*"))
 

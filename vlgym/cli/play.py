@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ from ..env import VLEnv
 from ..errors import UserError, check_choice, nearest
 from ..human import HINT, complete_reply, number_choices, read_rest, takes_lines
 from ..making import make
-from ..policies import OraclePolicy, RandomPolicy
+from ..policies import OraclePolicy, Policy, RandomPolicy
 from ..prompts import PastTurn, PromptBuilder
 from ..registry import get_registry
 from ..rendering import encode_png
@@ -139,7 +140,8 @@ def play(
         _say(f"{env_id}, seed {chosen}, reply style {env.parser.name}. Images: {game.folder}")
         if policy == "human":
             _say(f"{HELP}\n{HINT}" if takes_lines(game.env) else HELP)
-        _play_on(game, {"human": _ask_human, "random": _ask_random, "oracle": _ask_oracle}[policy])
+        asked = {"random": RandomPolicy, "oracle": OraclePolicy}.get(policy)
+        _play_on(game, partial(_ask_policy, asked()) if asked else _ask_human)
         _say_end(game)
     finally:
         env.close()
@@ -193,26 +195,14 @@ def _ask_human(game: Game) -> str | None:
         elif command.startswith(":"):
             _say(f"Unknown command {command!r}.{nearest(command, (':oracle', ':prompt', ':help', ':quit'))}\n{HELP}")
         else:
-            return _complete(game, read_rest(text) if takes_lines(game.env) else text)
+            typed = read_rest(text) if takes_lines(game.env) else text
+            reply = complete_reply(game.env, typed)
+            if reply != typed:
+                _say(f"written as: {reply}")
+            return reply
 
 
-def _complete(game: Game, text: str) -> str:
-    """Return a whole reply, and tell the player where it is not what was typed."""
-    reply = complete_reply(game.env, text)
-    if reply != text:
-        _say(f"written as: {reply}")
-    return reply
-
-
-def _ask_random(game: Game) -> str:
-    return _ask_policy(game, RandomPolicy())
-
-
-def _ask_oracle(game: Game) -> str:
-    return _ask_policy(game, OraclePolicy())
-
-
-def _ask_policy(game: Game, policy: RandomPolicy | OraclePolicy) -> str:
+def _ask_policy(policy: Policy, game: Game) -> str:
     reply = policy.reply([Turn(game.messages(), game.env, game.env_id, game.seed, game.turn)])[0].text
     _say(f"{policy.name} writes: {reply}")
     return reply

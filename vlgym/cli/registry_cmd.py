@@ -17,7 +17,6 @@ from ..registry import FIRST_PARTY, Registry, get_registry, normal_name
 from ..registry_file import (
     compare_registries,
     find_behaviour_changes,
-    keep_by_hand,
     read_registry,
     read_suites,
     write_registry,
@@ -79,8 +78,7 @@ def write(
         figures[env_id]["blind"] = floor
     entries = {env_id: entry for env_id, entry in recorded.items() if ids or (not old and entry["spec"].replaced_by)}
     for env_id, measured in live.items():
-        kept = keep_by_hand(recorded.get(env_id), measured)
-        entries[env_id] = {**measured, **figures[env_id], **kept}
+        entries[env_id] = {**measured, **figures[env_id]}
     differences = compare_registries(recorded, entries)
     write_registry(entries, target, list_suites(registry))
     _print_lines([f"changed: {line}" for line in differences] if recorded else [])

@@ -16,13 +16,10 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from PIL.Image import DecompressionBombError
-
-from ..errors import UserError
-from ..rendering import decode_png
+from ..errors import TrajectoryError, UserError
 from ..terminal import show_safe
 from ..terminal_pictures import show_picture
-from ..trajectory import METADATA, read_trajectories
+from ..trajectory import METADATA, read_picture, read_trajectories
 from ..types import Message, StepRecord
 
 EPISODES = "episodes"
@@ -140,11 +137,9 @@ def _draw_last(messages: list[Message], place: Path, picture: str) -> None:
     if not names:
         return
     try:
-        image = decode_png((place / names[-1]).read_bytes())
-    except (OSError, ValueError, SyntaxError, DecompressionBombError) as error:
-        _say(f"[the image cannot be read: {type(error).__name__}]")
-        return
-    show_picture(image, picture, sys.stdout)
+        show_picture(read_picture(place, names[-1])[1], picture, sys.stdout)
+    except TrajectoryError as error:
+        _say(f"[the image cannot be read: {error}]")
 
 
 def mark_span(reply: str, span: tuple[int, int] | None, colours: bool) -> str:

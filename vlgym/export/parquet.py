@@ -104,7 +104,7 @@ def _split(folder: Path, record: StepRecord) -> tuple[list[dict[str, Any]], list
         content = []
         for part in message["content"]:
             if part["type"] == "image":
-                images.append({"bytes": read_picture(folder, part["file_name"]), "path": None})
+                images.append({"bytes": read_picture(folder, part["file_name"])[0], "path": None})
                 content.append({"type": "image", "text": ""})
             else:
                 content.append({"type": "text", "text": part["text"]})

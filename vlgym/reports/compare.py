@@ -113,7 +113,11 @@ def _compare(first: Run, second: Run, ours: Played, theirs: Played) -> dict[str,
                 if (width := _find_width(part)) is not None:
                     places.append(_scale(returns, width))
         parts[key] = row
-    return {"parts": parts, "only_parts": _name_others(first, second), "overall": _sum_up(success, places, discordant)}
+    others = {
+        "first": [key for key in first.parts if key not in second.parts],
+        "second": [key for key in second.parts if key not in first.parts],
+    }
+    return {"parts": parts, "only_parts": others, "overall": _sum_up(success, places, discordant)}
 
 
 def find_mcnemar_p(first: int, second: int) -> float:
@@ -132,19 +136,8 @@ def write_play_command(part: Mapping[str, Any]) -> str:
     """Return the command that plays an episode of a comparison's list by hand."""
     words = ["vlgym", "play", part["env_id"], "--seed", str(part["seed"])]
     for name, value in part["arguments"].items():
-        words += ["--arg", f"{name}={value if _is_plain(value) else json.dumps(value)}"]
+        words += ["--arg", f"{name}={json.dumps(value)}"]
     return shlex.join(words)
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether the command line reads the text as this value, and not as JSON of something else."""
-    if not isinstance(value, str):
-        return False
-    try:
-        json.loads(value)
-    except ValueError:
-        return True
-    return False
 
 
 def _by_pair(part: Part, episodes: Sequence[Episode]) -> dict[Pair, Episode]:
@@ -230,10 +223,3 @@ def _sum_up(
         difference = sum(map(pooled_mean, places)) / len(places)
         overall["normalized"] = {"difference": difference, "low": ends[0], "high": ends[1], "parts": len(places)}
     return overall
-
-
-def _name_others(first: Run, second: Run) -> dict[str, list[str]]:
-    return {
-        "first": [key for key in first.parts if key not in second.parts],
-        "second": [key for key in second.parts if key not in first.parts],
-    }

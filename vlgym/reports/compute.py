@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -91,10 +92,9 @@ def find_verdict(header: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def find_bounds(part: Part) -> dict[str, dict[str, float]]:
-    """Return `floor`, `ceiling` and, where they were recorded, `blind` and `human` of registry.yaml; empty where they
-    do not hold."""
+    """Return `floor`, `ceiling` and, where it was recorded, `blind` of registry.yaml; empty where they do not hold."""
     known = None if part.changed else get_registry().known.get(part.env_id)
-    return {name: known[name] for name in ("floor", "blind", "ceiling", "human") if known and known.get(name)}
+    return {name: known[name] for name in ("floor", "blind", "ceiling") if known and known.get(name)}
 
 
 def returns_of(episode: Episode) -> float:
@@ -204,15 +204,7 @@ def _describe_benchmark(part: Part, episodes: Sequence[Episode]) -> dict[str, An
     if not whole:
         return None
     counted = [episode for episode in episodes if episode[0].episode // part.repeats in whole]
-    scores = summarize_items(list(whole.values()), counted)
-    return {
-        "items": len(whole),
-        "repeats": part.repeats,
-        "mean": scores.mean,
-        "half_width": scores.half_width,
-        "instruction_error": scores.instruction_error,
-        "best_of": list(scores.best_of),
-    }
+    return {"items": len(whole), **asdict(summarize_items(list(whole.values()), counted))}
 
 
 def _won_within(episodes: Sequence[Episode]) -> list[float]:

@@ -76,10 +76,10 @@ def describe_making(run: Run) -> list[tuple[str, str]]:
     """Return name and value of what run.json says of the whole run, as text."""
     header = run.header
     policy = {name: value for name, value in header["policy"].items() if name != "name"}
-    lines = [("policy", run.policy), *((str(name), _plain(value)) for name, value in policy.items())]
+    lines = [("policy", run.policy), *((str(name), str(value)) for name, value in policy.items())]
     lines.append(("split", run.split))
     if "seed" in header:
-        lines.append(("seed of the policy", _plain(header["seed"])))
+        lines.append(("seed of the policy", str(header["seed"])))
     if "prices" in header:
         prices = header["prices"]
         lines.append(("prices", f"${prices['in']} in, ${prices['out']} out, for a million tokens"))
@@ -87,7 +87,7 @@ def describe_making(run: Run) -> list[tuple[str, str]]:
     if sessions:
         first = sessions[0]
         lines.append(("command", shlex.join(map(str, _list(first.get("command"))))))
-        begun = _plain(first.get("started", words.NONE))
+        begun = str(first.get("started", words.NONE))
         lines.append(("begun", begun + (f", gone on with {len(sessions) - 1} time(s)" if len(sessions) > 1 else "")))
     versions = header.get("versions")
     if isinstance(versions, Mapping):
@@ -97,7 +97,6 @@ def describe_making(run: Run) -> list[tuple[str, str]]:
 
 def _describe_bars(key: str, part: Mapping[str, Any], axis: Any) -> dict[str, Any]:
     floor, ceiling = part.get("floor"), part.get("ceiling")
-    human = part.get("human")
     return {
         "key": key,
         "success": part["success"],
@@ -106,7 +105,6 @@ def _describe_bars(key: str, part: Mapping[str, Any], axis: Any) -> dict[str, An
         "floor": floor,
         "blind": part.get("blind"),
         "ceiling": ceiling,
-        "human": human,
         "success_bar": make_bar(
             part["success"], "rate", floor=floor and floor["success"], ceiling=ceiling and ceiling["success"]
         ),
@@ -149,7 +147,3 @@ def _tabulate_failures(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else str(value)

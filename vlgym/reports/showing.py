@@ -6,16 +6,15 @@ Which ones follows from the records alone. Their pictures are made small enough 
 from __future__ import annotations
 
 import base64
+import functools
 import io
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+from PIL import Image as PILImage
 
-from ..errors import TrajectoryError
-from ..trajectory import METADATA, hash_picture
+from ..trajectory import read_picture
 from ..types import Message, StepRecord
 from .records import PICTURES, Episode, Run, iterate_episodes
 from .words import shorten, split_reply
@@ -79,17 +78,8 @@ class ShownEpisode:
     left_out: int
 
 
-@dataclass
-class _Pictures:
-    """Data URLs of a run's pictures, each file read once."""
-
-    run: Run
-    known: dict[str, str] = field(default_factory=dict)
-
-    def __getitem__(self, name: str) -> str:
-        if name not in self.known:
-            self.known[name] = _read_picture(self.run, name)
-        return self.known[name]
+Pictures = Callable[[str], str]
+"""From a picture's name to its data URL."""
 
 
 def choose_episodes(run: Run, played: Mapping[str, Sequence[Episode]]) -> list[tuple[str, int]]:
@@ -121,7 +111,7 @@ def show_episodes(run: Run, chosen: Iterable[tuple[str, int]]) -> list[ShownEpis
         TrajectoryError: a picture cannot be read.
     """
     order = {place: index for index, place in enumerate(chosen)}
-    pictures, found = _Pictures(run), {}
+    pictures, found = functools.cache(functools.partial(_read_picture, run)), {}
     for episode in iterate_episodes(run) if order else ():
         place = (episode[0].part, episode[0].episode)
         if place in order:
@@ -129,7 +119,7 @@ def show_episodes(run: Run, chosen: Iterable[tuple[str, int]]) -> list[ShownEpis
     return [found[index] for index in sorted(found)]
 
 
-def _show(episode: Episode, pictures: _Pictures) -> ShownEpisode:
+def _show(episode: Episode, pictures: Pictures) -> ShownEpisode:
     first, last = episode[0], episode[-1]
     whole = len(episode) <= FIRST + LAST
     shown: list[StepRecord | None] = [*episode] if whole else [*episode[:FIRST], None, *episode[-LAST:]]
@@ -139,14 +129,14 @@ def _show(episode: Episode, pictures: _Pictures) -> ShownEpisode:
     return ShownEpisode(first.part, first.episode, first.seed, last.success, total, len(episode), turns, left_out)
 
 
-def _show_turn(record: StepRecord, pictures: _Pictures) -> ShownTurn:
+def _show_turn(record: StepRecord, pictures: Pictures) -> ShownTurn:
     *earlier, current = record.messages or [{"content": []}]
     names = [part["file_name"] for part in current["content"] if part["type"] == "image"]
     texts = [str(part.get("text", "")) for part in current["content"] if part["type"] == "text"]
     counts = (len(earlier), sum(map(_count_images, earlier)))
     reply = split_reply(record.reply, record.span, LONGEST)
     return ShownTurn(
-        record.turn, [pictures[name] for name in names], counts, shorten("\n".join(texts), LONGEST), reply, record
+        record.turn, [pictures(name) for name in names], counts, shorten("\n".join(texts), LONGEST), reply, record
     )
 
 
@@ -155,18 +145,8 @@ def _count_images(message: Message) -> int:
 
 
 def _read_picture(run: Run, name: str) -> str:
-    """Return a picture of the folder, which `read_trajectories` has found to lie in it, as a data URL."""
-    from PIL import Image as PILImage
-
-    try:
-        with PILImage.open(run.folder / name, formats=["PNG"]) as file:
-            picture = file.convert("RGB")
-        if hash_picture(np.asarray(picture)) != Path(name).stem:
-            raise ValueError("it is not the picture that was written")
-    except (OSError, ValueError, SyntaxError, PILImage.DecompressionBombError) as error:
-        raise TrajectoryError(
-            f"{run.folder / METADATA}: picture {name} cannot be read ({type(error).__name__})."
-        ) from None
+    """Return a picture of the folder as a data URL."""
+    picture = PILImage.fromarray(read_picture(run.folder, name)[1])
     if max(picture.size) > LARGEST:
         picture.thumbnail((LARGEST, LARGEST), PILImage.Resampling.LANCZOS)
     data, kind = _encode(picture, "PNG", optimize=True), "png"

@@ -8,7 +8,7 @@ from .checks import ALL_CHECKS, CHECKS, GAME_CHECKS, VARIANT_CHECKS, CheckResult
 from .conformance import EnvConformance, GameConformance
 from .fingerprint import Behaviour, measure_behaviour
 from .game_checks import find_leaks
-from .measure import count_episodes, measure_blind_floor, measure_entry, measure_figures, measure_hashes
+from .measure import count_episodes, measure_blind_floor, measure_figures, measure_hashes
 
 __all__ = [
     "ALL_CHECKS",
@@ -27,7 +27,6 @@ __all__ = [
     "find_leaks",
     "measure_behaviour",
     "measure_blind_floor",
-    "measure_entry",
     "measure_figures",
     "measure_hashes",
 ]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..blind import Searcher
@@ -35,33 +34,9 @@ Play = Callable[[Policy, str, int], Report]
 """Plays so many episodes of a split with a policy."""
 
 
-@dataclass(frozen=True)
-class Choice:
-    """The policies that did best on the split where they were chosen.
-
-    Attributes:
-        by_return: with the highest mean return.
-        by_success: with the highest share of successes.
-        tried: every policy's report there.
-    """
-
-    by_return: Policy
-    by_success: Policy
-    tried: tuple[Report, ...]
-
-
-def choose_blind(spec: EnvSpec, make: Callable[[], VLEnv], play: Play) -> Choice:
-    """Play all blind policies on val (train, where there is none) and return the best; random play where it is as
-    good."""
-    split = choosing_split(spec)
-    policies: list[Policy] = [RandomPolicy(), *list_constants(spec, make, play), *list_players(spec)]
-    episodes = max(4, min(100, CHOOSING_TURNS // spec.max_turns))
-    reports = [play(policy, split, episodes) for policy in policies]
-    return Choice(*find_best(policies, reports), tuple(reports))
-
-
 def measure_blind(spec: EnvSpec, make: Callable[[], VLEnv], play: Play, judge: Callable[[Policy], Any]) -> Any:
-    """Return a blind floor as registry.yaml records it.
+    """Play all blind policies on val (train, where there is none), and return a blind floor as registry.yaml records
+    it: of the best, which is random play where that is as good.
 
     Args:
         spec: the card.
@@ -69,17 +44,14 @@ def measure_blind(spec: EnvSpec, make: Callable[[], VLEnv], play: Play, judge: C
         play: plays to choose.
         judge: plays the chosen policies on the test split; returns `return`, `se`, `success` and `episodes`.
     """
-    choice = choose_blind(spec, make, play)
-    earned = judge(choice.by_return)
-    won = earned if choice.by_success is choice.by_return else judge(choice.by_success)
-    return {
-        **earned, "success": won["success"], "policy": choice.by_return.name, "success_policy": choice.by_success.name,
-    }  # fmt: skip
-
-
-def list_players(spec: EnvSpec) -> list[BlindPolicy]:
-    """Return the searcher and the policies that the spec names."""
-    return [BlindPolicy(Searcher.name, Searcher), *load_players(spec)]
+    policies: list[Policy] = [
+        RandomPolicy(), *list_constants(spec, make, play), BlindPolicy(Searcher.name, Searcher), *load_players(spec),
+    ]  # fmt: skip
+    episodes = max(4, min(100, CHOOSING_TURNS // spec.max_turns))
+    best = find_best(policies, [play(policy, choosing_split(spec), episodes) for policy in policies])
+    earned = judge(best[0])
+    won = earned if best[1] is best[0] else judge(best[1])
+    return {**earned, "success": won["success"], "policy": best[0].name, "success_policy": best[1].name}
 
 
 def list_constants(spec: EnvSpec, make: Callable[[], VLEnv], play: Play) -> list[BlindPolicy]:

@@ -41,12 +41,6 @@ def measure_hashes(spec: EnvSpec, distribution: str) -> dict[str, Any]:
         env.close()
 
 
-def measure_entry(spec: EnvSpec, distribution: str) -> dict[str, Any]:
-    """Return a whole registry entry, floor, blind floor and ceiling played on the test split."""
-    figures = measure_figures(spec)
-    return {**measure_hashes(spec, distribution), **figures, "blind": measure_blind_floor(spec, figures["floor"])}
-
-
 def measure_figures(spec: EnvSpec, on_episode: Callable[[object], None] | None = None) -> dict[str, Any]:
     """Return the parts of a registry entry that take long play: floor (random) and ceiling (oracle).
 
