@@ -17,13 +17,7 @@ from .tasks import Goal
 
 _NAMED_OBJECT_TYPES = ("ButterKnife", "Knife")
 _NAMED_RECEPTACLE_TYPES = ("Fridge", "Microwave", "SinkBasin")
-_ABILITIES = {
-    "cleanable": "Cleanable",
-    "heatable": "Heatable",
-    "coolable": "Coolable",
-    "sliceable": "Sliceable",
-    "toggleable": "Toggleable",
-}
+_ABILITIES = ("cleanable", "heatable", "coolable", "sliceable", "toggleable")
 
 
 @dataclass(frozen=True)
@@ -71,8 +65,8 @@ def write_problem(room: Room, goal: Goal, things: Sequence[Thing], start: tuple[
         ]
         facts += [
             f"({ability} {name})"
-            for ability, table in _ABILITIES.items()
-            if thing.kind in tables.VAL_ACTION_OBJECTS[table]
+            for ability in _ABILITIES
+            if thing.kind in tables.VAL_ACTION_OBJECTS[ability.capitalize()]
         ]
         if thing.kind not in tables.VAL_ACTION_OBJECTS["Toggleable"]:
             facts.append(f"(pickupable {name})")

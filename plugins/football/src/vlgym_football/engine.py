@@ -106,9 +106,7 @@ class Engine:
         elif waited > HURRY_AT:
             holds = self._last.owner_team == 0 and self._last.owner == self._last.controlled
             code = (_RIGHT if waited < 30 else _LEFT) if holds else _IDLE
-        self._game.perform_action(code, True, 0)
-        self._game.step()
-        self._last = self._wait_for_play()
+        self.advance_together([code])
         self._game.waiting_for_game_count = waited + 1 if self._last.mode else 0
         return self._last
 

@@ -58,8 +58,7 @@ class Battleship(SpielGame):
             self.state.apply_action(int(rng.choice(self.state.legal_actions())))
 
     def name_action(self, action: int) -> str:
-        row, column = divmod(action, SIDE)
-        return f"{'abcdef'[column]}{row + 1}"
+        return name(divmod(action, SIDE))
 
     def ships_of(self, seat: int) -> list[frozenset[Cell]]:
         """The squares of each ship of a seat."""
@@ -96,8 +95,7 @@ class Battleship(SpielGame):
         hidden = {cell for ship in self.ships_of(1 - seat) for cell in ship}
         tried = self.shots_of(seat)
         hits = {cell for cell in tried if cell in hidden}
-        best = hunt(hits, set(tried) - hits)
-        return f"{'abcdef'[best[1]]}{best[0] + 1}"
+        return name(hunt(hits, set(tried) - hits))
 
     def search(self, seat: int) -> str | None:
         """Shoot beside a hit, else anywhere; the same each time in one state."""
@@ -108,8 +106,7 @@ class Battleship(SpielGame):
         beside = [cell for cell in free if any(abs(cell[0] - r) + abs(cell[1] - c) == 1 for r, c in hits)]
         rng = np.random.default_rng([self.noise, len(tried), seat != self.first])
         chosen = beside or free
-        row, column = chosen[int(rng.integers(len(chosen)))]
-        return f"{'abcdef'[column]}{row + 1}"
+        return name(chosen[int(rng.integers(len(chosen)))])
 
     def explain(self, seat: int, action: str) -> str:
         return f"most ways in which the ships may lie cover {action}"
@@ -162,6 +159,10 @@ class Battleship(SpielGame):
                     grid.canvas.line([(x - reach, y + reach), (x + reach, y - reach)], RED, 5 * scale)
                 else:
                     grid.canvas.disc(x, y, 9 * scale, WHITE, INK, 2 * scale)
+
+
+def name(cell: Cell) -> str:
+    return f"{'abcdef'[cell[1]]}{cell[0] + 1}"
 
 
 def place(way: str, row: int, column: int, length: int) -> frozenset[Cell]:
