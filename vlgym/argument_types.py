@@ -19,11 +19,6 @@ from .errors import UserError
 def check_argument_types(env_id: str, cls: type, arguments: Mapping[str, Any]) -> None:
     """Check the arguments of a call of a constructor, its bases' included; what is not annotated is not checked.
 
-    Args:
-        env_id: whose they are.
-        cls: the class.
-        arguments: name -> value.
-
     Raises:
         UserError: a value is not of the annotated type.
     """
@@ -74,11 +69,7 @@ def describe(hint: Any) -> str:
 
 
 def read_arguments(pairs: Iterable[str], option: str = "--arg") -> dict[str, Any]:
-    """Return arguments from `name=value` strings of an option; a value is read as JSON where it is JSON, else as text.
-
-    Raises:
-        UserError: a pair has no `=`.
-    """
+    """Return arguments from `name=value` strings of an option; a value is read as JSON where it is JSON, else as text."""
     arguments: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")

@@ -27,9 +27,7 @@ class BenchmarkScores:
     """Metrics of one policy on one list of items, each played several times.
 
     Attributes:
-        mean: mean score over items and repeats.
         half_width: half-width of a 95 % interval of that mean; `None` with one repeat.
-        repeats: how often each item was played.
         instruction_error: the policy did not follow the instructions (see `find_instruction_error`).
         best_of: expected best score of `n` repeats, averaged over items, for `n = 1 .. repeats`.
     """
@@ -42,11 +40,7 @@ class BenchmarkScores:
 
 
 def summarize_items(scores: Sequence[Sequence[float]], episodes: Sequence[Sequence[StepRecord]]) -> BenchmarkScores:
-    """Summarise `scores[item][repeat]`, and the episodes that they came from.
-
-    Raises:
-        UserError: no items, or items with different numbers of repeats.
-    """
+    """Summarise `scores[item][repeat]`, and the episodes that they came from."""
     counts = {len(row) for row in scores}
     if len(counts) != 1 or 0 in counts:
         raise UserError("Every item needs the same number of repeats, at least one.")
@@ -77,9 +71,6 @@ def expect_best(scores: Sequence[float], n: int) -> float:
     """Return the expected maximum of `n` of the scores drawn without replacement: the unbiased best-of-N estimate.
 
     The k-th smallest of `m` scores is the maximum in `C(k-1, n-1)` of the `C(m, n)` draws.
-
-    Raises:
-        UserError: `n` is not between 1 and the number of scores.
 
     >>> expect_best([0.0, 1.0], 1), expect_best([0.0, 1.0], 2)
     (0.5, 1.0)

@@ -22,9 +22,6 @@ _SEPARATORS = (", ", "\n", "; ", " ")
 class BlindPlayer:
     """Plays one episode without its picture. Subclass it, name it, and define `choose`.
 
-    Args:
-        rng: a generator of the episode's own, always the same for the same seed.
-
     Attributes:
         name: of the class: what registry.yaml and tables call it.
     """

@@ -137,15 +137,7 @@ def check_number(
 
 
 def check_writable(name: str, path: Path) -> None:
-    """Check, before any work, that a file or folder can be made at `path`, with its parents, or written where it is.
-
-    Args:
-        name: the option as the user wrote it: `--out`.
-        path: where.
-
-    Raises:
-        UserError: a file stands in the way, or the place is read-only.
-    """
+    """Check, before any work, that a file or folder can be made at `path`, with its parents, or written where it is."""
     place = path.absolute()
     while not place.exists() and not place.is_symlink():
         place = place.parent
@@ -164,10 +156,6 @@ def nearest(word: str, choices: Iterable[str], count: int = 3) -> str:
 def plain_line(text: str, longest: int = 500) -> str:
     """Return a text from elsewhere as one line that may be printed: white space runs become blanks, and characters that
     steer a terminal or the direction of writing are shown by their numbers.
-
-    Args:
-        text: any text.
-        longest: most characters that are returned.
     """
     words = " ".join(text.split())
     return "".join(c if is_printable(c) else f"\\u{ord(c):04x}" for c in words)[:longest]

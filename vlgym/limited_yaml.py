@@ -21,11 +21,7 @@ class TooMuchYaml(yaml.YAMLError):
 
 
 def read_yaml(text: str, most_characters: int = MOST_CHARACTERS) -> Any:
-    """Return the data of a YAML text.
-
-    Raises:
-        yaml.YAMLError: not YAML, or beyond a limit.
-    """
+    """Return the data of a YAML text."""
     check_yaml(text, most_characters)
     return yaml.load(text, Loader=LOADER)  # safe: a SafeLoader in both cases
 

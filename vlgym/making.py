@@ -78,9 +78,6 @@ def load_class(spec: EnvSpec) -> type[VLEnv]:
 def make(env_id: str, **kwargs: Any) -> VLEnv:
     """Build an environment without Gymnasium's wrappers: what `gymnasium.make(env_id, **kwargs).unwrapped` gives.
 
-    Raises:
-        UserError: as `construct`.
-
     >>> env = make("vlgym/NumberLine-v1")
     >>> observation, info = env.reset(seed=1)
     >>> observation["image"].shape, env.legal_actions()
@@ -101,9 +98,6 @@ def register_all(registry: Registry) -> None:
 def unwrap(env: gymnasium.Env[Any, Any] | Chair) -> VLEnv:
     """Return the `VLEnv` under any wrappers; a seat of a game of several agents (`Table.turn`) and an environment of
     another process stay what they are.
-
-    Raises:
-        UserError: there is none.
     """
     inner = env.unwrapped
     if isinstance(inner, (Chair, RemoteEnv)):

@@ -32,9 +32,7 @@ class PluginRecord:
     """One plugin and what became of it.
 
     Attributes:
-        name: entry point name.
         distribution: distribution that holds it.
-        version: version of that distribution.
         specs: its environments; empty after a failure.
         suites: its parts of named benchmarks.
         policies: its policies, name to factory.

@@ -53,11 +53,7 @@ def make_policy(name: str, options: Mapping[str, Any]) -> Policy:
 
 
 def list_policies() -> dict[str, Factory]:
-    """Return every policy's factory by its name: those of the core, then those of the plugins.
-
-    Raises:
-        PluginError: two distributions have a policy of one name.
-    """
+    """Return every policy's factory by its name: those of the core, then those of the plugins."""
     found: dict[str, Factory] = {name: factory for name, (factory, _) in OWN.items()}
     owners = dict.fromkeys(found, "vlgym itself")
     for record in get_registry().plugins:

@@ -36,10 +36,8 @@ class Registry:
         specs: id -> spec of everything that `make` can build.
         owner: id -> distribution.
         clashes: id -> the distributions that claim it; such an id cannot be made.
-        known: entries of registry.yaml.
         refused: id -> distributions that claim it without a right to it: ids of `vlgym/` belong to this project.
         project: this project's distributions, in normal form (see `normal_name`).
-        file_error: why registry.yaml could not be read, if so.
     """
 
     plugins: tuple[PluginRecord, ...]

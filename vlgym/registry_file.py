@@ -64,11 +64,7 @@ def _check_entry(entry: Any) -> None:
 
 
 def read_suites(path: Path = PACKAGED) -> dict[str, dict[str, Any]]:
-    """Return suite -> id -> what is recorded of that part (`SuitePart.to_dict`).
-
-    Raises:
-        RegistryFileError: as `read_registry`.
-    """
+    """Return suite -> id -> what is recorded of that part (`SuitePart.to_dict`)."""
     suites = _load(path).get("suites", {})
     if not isinstance(suites, dict) or not all(isinstance(parts, dict) for parts in suites.values()):
         raise RegistryFileError(

@@ -26,11 +26,6 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
 
     It is made when it is first needed; what its constructor raises is raised then.
 
-    Args:
-        caller: carries the requests; a `vlgym.env_groups.workers.WorkerGroup`.
-        env_id: id of the environment.
-        arguments: of its constructor.
-
     Attributes:
         system_text: what a system message says of this episode's instructions (see `Game.system_text`).
     """
@@ -65,11 +60,7 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
 
     @property
     def parser(self) -> Parser:
-        """What reads its replies, built here.
-
-        Raises:
-            UserError: it cannot be built here as it is there.
-        """
+        """What reads its replies, built here."""
         return self.action_space.parser
 
     @property

@@ -97,11 +97,7 @@ def write_plugin(
 
 
 def check_name(name: str) -> None:
-    """Check that a plugin may be called so.
-
-    Raises:
-        UserError: it may not, with what it should look like.
-    """
+    """Check that a plugin may be called so."""
     if not NAME.fullmatch(name) or len(name) > MOST_LETTERS:
         raise UserError(
             f"{name!r} is not a name for a plugin: words of small letters and digits, joined by '-', at most "

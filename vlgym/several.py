@@ -57,9 +57,6 @@ def parallel_env(env_id: str, *, render_mode: str | None = None, **kwargs: Any) 
         env_id: id of a game of several agents.
         render_mode: `"rgb_array"` (the pictures of all seats side by side) or `None`.
         **kwargs: of its constructor, `seat` and `opponents` aside.
-
-    Raises:
-        UserError: as `open_table`; or pettingzoo is not installed.
     """
     return _views().ParallelGame(open_table(env_id, **kwargs), render_mode)
 

@@ -23,13 +23,7 @@ ANY_VALUE = ("render_mode",)
 
 
 def seal(content: Mapping[str, Any], env_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a state: a copy of the content with id, arguments and digest.
-
-    Args:
-        content: what `CONTENT` names, JSON-able.
-        env_id: id of the environment, version included.
-        arguments: its constructor's arguments in force, as plain data.
-    """
+    """Return a state: a copy of the content with id, arguments and digest."""
     state = {"format": FORMAT, "env": {"id": env_id, "arguments": dict(arguments)}, **content}
     return copy.deepcopy({**state, "digest": _digest(state)})
 

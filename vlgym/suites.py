@@ -24,8 +24,6 @@ class SuitePart:
     """Items of one environment in a suite.
 
     Attributes:
-        suite: name of the suite, lower case with hyphens.
-        env_id: environment id.
         items: constructor arguments of each item, for example `({"level": "small-v0/90"},)`.
         repeats: how often each seed of an item is played by default.
         planners: settings in which it is reported, for example `("global", "online")`.

@@ -108,9 +108,6 @@ class Table:
         """Begin a game. The same seed gives the same game in any process, after any history.
 
         An option that the game does not know is left out with a warning, as PettingZoo's tests want it.
-
-        Raises:
-            UserError: an option has a wrong value.
         """
         given = plain_options(options)
         unknown = [name for name in given if name not in self.game.reset_options]
@@ -323,11 +320,7 @@ def draw_seeds(rng: np.random.Generator) -> list[int]:
 
 
 def check_seat(game: Any, seat: Any, name: str = "seat") -> int:
-    """Return a seat's number, if the game has it.
-
-    Raises:
-        UserError: it has not.
-    """
+    """Return a seat's number, if the game has it."""
     if not isinstance(seat, (int, np.integer)) or isinstance(seat, bool) or not 0 <= seat < game.seats:
         raise UserError(f"{name}={seat!r}: {game.title} has the seats {', '.join(map(str, range(game.seats)))}.")
     return int(seat)

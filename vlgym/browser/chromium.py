@@ -283,9 +283,6 @@ class BrowserPool(Generic[Lent]):
 
     A forked child starts its own.
 
-    Args:
-        make: starts a browser.
-
     Attributes:
         started: browsers started so far.
         lost: browsers that failed at their work or were found dead so far.

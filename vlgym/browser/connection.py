@@ -23,12 +23,7 @@ from .room import Room
 
 
 class RoomConnection(ChromeRemoteConnection):
-    """Selenium's connection to a driver, made inside a room.
-
-    Args:
-        room: where the driver listens.
-        config: with its address and the time that an answer may take.
-    """
+    """Selenium's connection to a driver, made inside a room."""
 
     def __init__(self, room: Room, config: ClientConfig) -> None:
         self._room = room

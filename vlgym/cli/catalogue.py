@@ -21,7 +21,6 @@ class Entry:
     """One id of the catalogue.
 
     Attributes:
-        env_id: the id.
         spec: its card; `None` where only the clash of two plugins is known.
         distribution: the distribution(s) that hold it.
         installed: whether `make` can build it.
@@ -66,11 +65,7 @@ def list_entries(registry: Registry) -> list[Entry]:
 
 
 def find_entry(registry: Registry, env_id: str) -> Entry:
-    """Return what is known of one id.
-
-    Raises:
-        UserError: nothing is known of it (the registry's own message, with the nearest ids).
-    """
+    """Return what is known of one id."""
     if env_id in registry.clashes:
         owners = registry.clashes[env_id]
         external = not is_first_party(env_id)

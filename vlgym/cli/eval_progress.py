@@ -13,14 +13,7 @@ from ..types import Reply, StepRecord
 
 
 class EvaluationProgress(Watcher):
-    """Bars on a terminal; elsewhere only the lines.
-
-    Args:
-        quiet: no line for a part that is done.
-
-    Attributes:
-        begun: the run has a folder, and plays.
-    """
+    """Bars on a terminal; elsewhere only the lines."""
 
     begun = False
 

@@ -136,9 +136,6 @@ def _find_file() -> Path:
     """Return the package's registry.yaml, if the current directory is the repository's root.
 
     The link to it in the root is not used: a clone without symbolic links (Windows) has a text file there.
-
-    Raises:
-        UserError: it is not.
     """
     here = Path.cwd()
     try:

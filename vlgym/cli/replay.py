@@ -77,11 +77,7 @@ def find_episode(folder: Path, back: int) -> tuple[list[StepRecord], Path]:
 
 
 def find_recordings(folder: Path, name: str = "--replay") -> list[Path]:
-    """Return the trajectory folders in a folder, the newest first; an error calls it `name`.
-
-    Raises:
-        UserError: there are none.
-    """
+    """Return the trajectory folders in a folder, the newest first; an error calls it `name`."""
     if (folder / METADATA).is_file():
         return [folder]
     base = folder / EPISODES if (folder / EPISODES).is_dir() else folder

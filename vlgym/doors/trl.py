@@ -112,9 +112,6 @@ def make_rows(env_id: str, episodes: int, *, split: str = "train", first: int = 
         split: train, val or test.
         first: number of the first episode.
 
-    Raises:
-        UserError: a number or the split is wrong.
-
     >>> make_rows("vlgym/NumberLine-v1", 1)[0]["prompt"]
     [{'role': 'user', 'content': ''}]
     """

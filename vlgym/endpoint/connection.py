@@ -19,11 +19,7 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
 def check_url(url: str) -> None:
-    """Check an address.
-
-    Raises:
-        UserError: it is none of a web server.
-    """
+    """Check an address."""
     try:
         split = urlsplit(url)
         valid = split.scheme in ("http", "https") and bool(split.hostname) and split.port != 0
@@ -54,9 +50,6 @@ def open_client(
 
     The client repeats what may pass: a broken connection, a status such as 429 or 500, an answer that is none, and one
     that takes longer than `timeout` as a whole.
-
-    Raises:
-        UserError: the package `openai` is missing.
     """
     try:
         import httpx2

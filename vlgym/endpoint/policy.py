@@ -157,9 +157,6 @@ class OpenAIPolicy:
     def check(self) -> None:
         """Ask one short question with a picture, so that a wrong key, model or address is found before any environment
         is made.
-
-        Raises:
-            UserError: as `submit` says.
         """
         picture = {"type": "image", "image": np.full((64, 64, 3), 128, np.uint8)}
         content = [picture, {"type": "text", "text": "Answer with one word: yes."}]

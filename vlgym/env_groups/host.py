@@ -16,11 +16,7 @@ from .wire import pack
 
 
 class Host:
-    """Answers requests, each a dict with `n` (its number), `env` (the environment's) and `do`.
-
-    Args:
-        make: makes an environment; a test may give another one.
-    """
+    """Answers requests, each a dict with `n` (its number), `env` (the environment's) and `do`."""
 
     def __init__(self, make: Callable[..., VLEnv] = make) -> None:
         self._make = make

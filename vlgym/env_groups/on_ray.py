@@ -37,12 +37,7 @@ class Actor:
 
 
 class RayLink:
-    """The way to an actor; it starts one.
-
-    Args:
-        index: of the worker.
-        ray: the module.
-    """
+    """The way to an actor; it starts one."""
 
     def __init__(self, index: int, ray: Any) -> None:
         self._ray = ray

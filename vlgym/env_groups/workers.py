@@ -40,11 +40,7 @@ class EnvError(Exception):
 
 
 class Link(Protocol):
-    """The way to one worker, which answers requests in their order.
-
-    Attributes:
-        name: of the worker, for messages.
-    """
+    """The way to one worker, which answers requests in their order."""
 
     name: str
 
@@ -70,10 +66,6 @@ class Ticket:
     """A request that is under way or answered.
 
     Attributes:
-        said: the request.
-        frame: the same as it is sent.
-        lost: workers that were lost over it.
-        answer: the answer, once it is there.
     """
 
     said: dict[str, Any]
@@ -206,11 +198,7 @@ class WorkerGroup:
     # ---- private ---------------------------------------------------------------------------------------------------
 
     def _receive(self, worker: _Worker, said: dict[str, Any]) -> dict[str, Any]:
-        """Return the next answer, which must be that to a request.
-
-        Raises:
-            LostError: there is none.
-        """
+        """Return the next answer, which must be that to a request."""
         try:
             answer = worker.link.receive(self.limit if worker.heard else max(self.limit, START))
         except NonsenseError as error:
@@ -268,11 +256,7 @@ class WorkerGroup:
                 why = str(loss)
 
     def _restore(self, worker: _Worker) -> None:
-        """Make a new worker's environments, play their episodes up to where they stood, and ask again what was asked.
-
-        Raises:
-            LostError: that worker was lost, too.
-        """
+        """Make a new worker's environments, play their episodes up to where they stood, and ask again what was asked."""
         for ticket in [each for each in worker.waiting if each.said["do"] == "close"]:
             worker.waiting.remove(ticket)
             ticket.answer = {"value": None}

@@ -13,10 +13,6 @@ def permutation_p(given: Sequence[Hashable], right: Sequence[Hashable]) -> float
     It holds whatever the answers' frequencies are, and for whoever prefers some answers: one who always gives the same
     has `p = 1`. Counted exactly, by the rook polynomials of the places where a value may meet itself.
 
-    Args:
-        given: the answers that were given.
-        right: the right answers, as many.
-
     >>> permutation_p(["left", "right", "right"], ["left", "right", "right"]) == 1 / 3
     True
     >>> permutation_p(["left", "left", "left"], ["left", "right", "right"])

@@ -133,11 +133,7 @@ class EvaluationFolder:
             self._lock.close()
 
     def write(self, episode: list[StepRecord]) -> None:
-        """Write a finished episode; no kill loses it when this has returned.
-
-        Raises:
-            TrajectoryError: it was written before.
-        """
+        """Write a finished episode; no kill loses it when this has returned."""
         place = (episode[0].part, episode[0].episode)
         if place in self.finished:
             raise TrajectoryError(f"Episode {place[1]} of {place[0]} was played twice.")
@@ -161,11 +157,7 @@ class EvaluationFolder:
 
 
 def check_folder(folder: Path, resume: bool) -> bool:
-    """Check, before any work, that a run may begin in a folder, or go on there; return whether it holds one.
-
-    Raises:
-        UserError: it may not.
-    """
+    """Check, before any work, that a run may begin in a folder, or go on there; return whether it holds one."""
     check_writable("--out", folder)
     if folder.exists() and not folder.is_dir():
         raise UserError(f"--out {folder} is a file; name a folder.")

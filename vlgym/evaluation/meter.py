@@ -23,9 +23,6 @@ class Prices:
     Attributes:
         prompt: dollars for a million prompt tokens; `None` where nobody said.
         completion: the same for reply tokens.
-
-    Raises:
-        UserError: a price is negative or no number.
     """
 
     prompt: float | None = None
@@ -49,17 +46,7 @@ class Prices:
 
 
 class Meter:
-    """Adds up what replies took.
-
-    Args:
-        prices: of tokens.
-        max_cost: dollars after which no further reply is asked for.
-
-    Attributes:
-        replies: number of replies.
-        tokens: prompt and reply tokens together.
-        cost: dollars.
-    """
+    """Adds up what replies took."""
 
     def __init__(self, prices: Prices, max_cost: float | None = None) -> None:
         self.prices, self.max_cost = prices, max_cost
@@ -81,10 +68,6 @@ class Meter:
                     self.add(record.usage)
 
     def check(self) -> None:
-        """Raise when the money is spent.
-
-        Raises:
-            BudgetSpentError: it is.
-        """
+        """Raise when the money is spent."""
         if self.max_cost is not None and self.cost >= self.max_cost:
             raise BudgetSpentError(f"${self.cost:.4f} are spent, --max-cost is ${self.max_cost:g}.")

@@ -94,11 +94,7 @@ class Part:
         return 1 if self.fresh_seeds else self.repeats
 
     def make(self, item: int = 0, group: EnvGroup = LOCAL) -> VLEnv:
-        """Make the environment of an item, in a group.
-
-        Raises:
-            UserError: the id cannot be made, or an argument is wrong.
-        """
+        """Make the environment of an item, in a group."""
         planner = {} if self.planner == "online" else {"planner": self.planner}
         return group.make(self.env_id, **{**self.arguments, **self.items[item]}, **planner)
 

@@ -31,9 +31,6 @@ def plan_probe(episodes: int | None = None, **options: Any) -> list[Part]:
     Args:
         episodes: questions of each; by default as many as `sight` needs.
         **options: as in `plan_suite`.
-
-    Raises:
-        UserError: the plugin that brings the suite is not installed, or an option is wrong.
     """
     parts, _ = plan_suite(SUITE, **options)
     return [replace(part, pictures=each, episodes=episodes or EPISODES[each]) for part in parts for each in PICTURES]
@@ -51,9 +48,6 @@ def look_first(
 
     Returns:
         The verdict, and the folder of its records.
-
-    Raises:
-        UserError: as `run_evaluation`.
     """
     parts = plan_probe()
     run = describe_evaluation(parts, policy, builders={})
@@ -67,11 +61,7 @@ def look_first(
 
 
 def judge_folder(folder: Path) -> SightReport:
-    """Judge the records of a folder in which `can-it-see` was played.
-
-    Raises:
-        TrajectoryError: they cannot be read.
-    """
+    """Judge the records of a folder in which `can-it-see` was played."""
     played: dict[str, list[Sequence[StepRecord]]] = {}
     for episode in sorted(read_trajectories(folder, images=False), key=lambda each: each[0].episode):
         played.setdefault(episode[0].part, []).append(episode)

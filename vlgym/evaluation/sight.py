@@ -70,9 +70,6 @@ class Answer:
     """One question, and what was answered.
 
     Attributes:
-        topic: what must be seen.
-        answers: every possible answer.
-        answer: the right one.
         given: the model's; `None` where none was read.
         cut: a limit ended its last reply.
         refused: it declined.
@@ -111,11 +108,7 @@ def judge(episodes_by_part: Mapping[str, Sequence[Sequence[StepRecord]]]) -> Sig
 
 
 def read_answers(part: str, episodes: Sequence[Sequence[StepRecord]]) -> list[Answer]:
-    """Make the questions of a part's episodes again, and put what was answered beside them.
-
-    Raises:
-        UserError: as `judge`.
-    """
+    """Make the questions of a part's episodes again, and put what was answered beside them."""
     env: Any = make(part.partition(" ")[0], image_size=(16, 16))
     if not all(hasattr(env, name) for name in ("topic", "answers", "answer")):
         raise UserError(f"{part} is no probe of sight; those are the parts of the suite {SUITE}.")
@@ -138,11 +131,7 @@ def read_answers(part: str, episodes: Sequence[Sequence[StepRecord]]) -> list[An
 
 
 def judge_answers(answers_by_part: Mapping[str, Sequence[Answer]]) -> SightReport:
-    """Judge answers; keys as in `judge`.
-
-    Raises:
-        UserError: a key is of another kind.
-    """
+    """Judge answers; keys as in `judge`."""
     grouped: dict[str, dict[str, Sequence[Answer]]] = {}
     for part, answers in answers_by_part.items():
         env_id, _, pictures = part.partition(" ")

@@ -14,14 +14,11 @@ class Share:
     """How often the answer was right.
 
     Attributes:
-        right: right answers.
-        count: of how many questions.
         unreadable: questions to which no legal answer was given.
         cut: of these, replies that a limit ended.
         refused: of these, replies that declined.
         share: `right / count`.
         low: lower end of its 95 % Wilson interval.
-        high: upper end.
     """
 
     right: int
@@ -74,8 +71,6 @@ class Probe:
     """The verdict on one probe.
 
     Attributes:
-        env_id: its id.
-        topic: what must be seen.
         chance: 1 / number of answers.
         shown: with its pictures.
         controls: with other pictures: `grey` and `shuffled`, those that were played.

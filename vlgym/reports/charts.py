@@ -14,12 +14,7 @@ LEAST, MOST = -1.0, 2.0  # a normalized score beyond is drawn at the edge
 
 @dataclass(frozen=True)
 class Axis:
-    """A range of values.
-
-    Attributes:
-        low: value at 0 percent.
-        high: value at 100 percent.
-    """
+    """A range of values."""
 
     low: float = 0.0
     high: float = 1.0
@@ -35,10 +30,7 @@ class Bar:
     """A bar from zero to a value, its interval, and marks beside it.
 
     Attributes:
-        start: left edge.
-        width: of the bar.
         low: lower end of the interval; `None` without one.
-        high: upper end.
         floor: where the floor's mark stands; `None` without one.
         ceiling: where the ceiling's mark stands.
     """

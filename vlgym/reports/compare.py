@@ -66,11 +66,7 @@ def name_runs(runs: Sequence[Run]) -> list[str]:
 
 
 def check_comparable(first: Run, second: Run) -> None:
-    """Check that two runs have parts in common, and these were played under equal conditions.
-
-    Raises:
-        UserError: they have none, or were not; the message names what differs.
-    """
+    """Check that two runs have parts in common, and these were played under equal conditions."""
     where = f"{first.folder} and {second.folder} cannot be compared:"
     if first.split != second.split:
         raise UserError(f"{where} one played split {first.split}, the other {second.split}.")

@@ -26,11 +26,7 @@ HASHES = ("spec_hash", "prompt_hash", "prompt_version", "parser", "parser_versio
 
 
 def render(template: str, **values: Any) -> str:
-    """Fill in one of the package's templates; every value is escaped.
-
-    Raises:
-        NotInstalledError: jinja2 is missing.
-    """
+    """Fill in one of the package's templates; every value is escaped."""
     jinja2 = need("jinja2")
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,

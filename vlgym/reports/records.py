@@ -29,12 +29,7 @@ class Part:
 
     Attributes:
         key: its name in the run.
-        env_id: environment id.
-        planner: `online` or `global`.
-        pictures: one of `PICTURES`.
         items: constructor arguments of each item.
-        seeds: seeds of each item.
-        repeats: how often each seed is played.
         changed: constructor arguments make another environment of it than the one that registry.yaml measured.
         entry: all that run.json says of it.
     """
@@ -57,15 +52,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run is.
-
-    Attributes:
-        folder: where it lies.
-        header: run.json.
-        policy: name of who played.
-        split: split of the episodes.
-        parts: key -> part, sorted by key.
-    """
+    """What a run is."""
 
     folder: Path
     header: Mapping[str, Any]
@@ -123,11 +110,7 @@ def read_episodes(run: Run) -> dict[str, list[Episode]]:
 
 
 def iterate_episodes(run: Run) -> Iterator[Episode]:
-    """Yield the finished episodes as they were written; an image of a prompt is its `file_name`.
-
-    Raises:
-        TrajectoryError: as `read_episodes`.
-    """
+    """Yield the finished episodes as they were written; an image of a prompt is its `file_name`."""
     try:
         for episode in read_trajectories(run.folder, images=False, unfinished=False):
             _check_episode(run, episode)

@@ -52,11 +52,7 @@ def write_table(folders: Sequence[Path], path: Path) -> list[str]:
 
 
 def read_result(folder: Path) -> dict[str, Any]:
-    """Return the report of a run, of its parts whose pictures were shown.
-
-    Raises:
-        UserError: it may not stand in the table; the message says why.
-    """
+    """Return the report of a run, of its parts whose pictures were shown."""
     run = read_run(folder)
     for part in run.parts.values():
         if reason := find_mismatch(part, run.split):

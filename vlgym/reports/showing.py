@@ -37,12 +37,9 @@ class ShownTurn:
     """One turn as the page shows it.
 
     Attributes:
-        turn: index of the turn.
         pictures: data URLs of the pictures in the last message of the prompt.
         earlier: number of messages before it, and of the pictures in them.
-        prompt: text of the last message.
         reply: pieces of the reply; the marked one is what was read as the action.
-        record: the whole record.
     """
 
     turn: int
@@ -58,12 +55,6 @@ class ShownEpisode:
     """One episode as the page shows it.
 
     Attributes:
-        part: key of its part.
-        number: episode number within the part.
-        seed: seed of its reset.
-        won: whether it ended with success.
-        total: sum of its rewards.
-        length: number of turns.
         turns: the turns that are shown; `None` stands for those left out.
         left_out: how many these are.
     """
@@ -105,11 +96,7 @@ def spread(items: Sequence[Any], count: int) -> list[Any]:
 
 
 def show_episodes(run: Run, chosen: Iterable[tuple[str, int]]) -> list[ShownEpisode]:
-    """Read the chosen episodes again, with their prompts and pictures, and return them in the given order.
-
-    Raises:
-        TrajectoryError: a picture cannot be read.
-    """
+    """Read the chosen episodes again, with their prompts and pictures, and return them in the given order."""
     order = {place: index for index, place in enumerate(chosen)}
     pictures, found = functools.cache(functools.partial(_read_picture, run)), {}
     for episode in iterate_episodes(run) if order else ():

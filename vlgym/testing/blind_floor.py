@@ -39,9 +39,6 @@ def measure_blind(spec: EnvSpec, make: Callable[[], VLEnv], play: Play, judge: C
     it: of the best, which is random play where that is as good.
 
     Args:
-        spec: the card.
-        make: builds the environment.
-        play: plays to choose.
         judge: plays the chosen policies on the test split; returns `return`, `se`, `success` and `episodes`.
     """
     policies: list[Policy] = [

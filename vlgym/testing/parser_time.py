@@ -62,12 +62,7 @@ class Slowest:
 
 
 def measure_parser(parser: Parser, legal: Sequence[str] = ()) -> Slowest:
-    """Return the slowest of some hundred strings: one whose time grows too fast, where there is one, else any.
-
-    Args:
-        parser: the parser.
-        legal: legal actions of a turn, whose formatted reply gives the pieces.
-    """
+    """Return the slowest of some hundred strings: one whose time grows too fast, where there is one, else any."""
     worst = Slowest(("", "", ""), (0.0,) * len(LENGTHS))
     for shape in write_shapes(parser, legal):
         if any(_time(parser, legal, shape, length) > ENDLESS_S for length in range(16, 44, 4)):

@@ -28,12 +28,7 @@ class Seen:
     Attributes:
         turn: number of the call within the episode; 0 is the reset.
         reply: what was answered; empty at the reset.
-        text: of the observation.
         picture: digest of the image, 16 hexadecimal digits.
-        reward: as it was returned, whatever its type.
-        terminated: as it was returned.
-        truncated: as it was returned.
-        info: as it was returned.
         advice: the oracle's action after the call, where it was asked.
         legal: the legal actions after the call.
     """
@@ -78,12 +73,9 @@ def play(
 
     Args:
         env: a fresh or used environment.
-        seed: of the reset.
         choose: writes each reply.
-        turns: most turns.
         ask: also ask the oracle at each turn, and keep its advice.
         watch: called after the reset and after each step.
-        options: of the reset.
     """
     observation, info = env.reset(seed=seed, options=options)
     seen = [_see(env, 0, "", observation, 0.0, False, False, info, ask)]

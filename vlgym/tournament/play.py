@@ -60,21 +60,13 @@ class Result:
 
 
 class GamePlayer:
-    """A player that a game brings itself, such as `search`, which is weaker than the oracle where a game has both.
-
-    Args:
-        name: one of the game's `named_players`.
-    """
+    """A player that a game brings itself, such as `search`, which is weaker than the oracle where a game has both."""
 
     def __init__(self, name: str = "search") -> None:
         self.name = name
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        """Answer with the move of each game's player.
-
-        Raises:
-            UserError: the game has none.
-        """
+        """Answer with the move of each game's player."""
         replies = []
         for turn in turns:
             chair: Any = turn.env
@@ -134,11 +126,7 @@ class Tournament:
         return self.games * len(self.players) * (len(self.players) - 1)
 
     def play(self, on_game: Callable[[Result], object] = lambda result: None) -> list[Result]:
-        """Play what is left; return all results.
-
-        Args:
-            on_game: called with each result, when it is on disk.
-        """
+        """Play what is left; return all results."""
         writer = TrajectoryWriter(self.out / RECORDS, self._header)
         done = {(result.players, result.number) for result in self.results}
         for number, seats in self._plan():
@@ -257,11 +245,7 @@ def name_seat(names: tuple[str, str], seat: int) -> str:
 
 
 def read_results(folder: Path) -> list[Result]:
-    """Return the results of a tournament's folder.
-
-    Raises:
-        TrajectoryError: they cannot be read.
-    """
+    """Return the results of a tournament's folder."""
     found = []
     try:
         with (folder / RESULTS).open(encoding="utf-8") as file:

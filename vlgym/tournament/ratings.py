@@ -47,15 +47,7 @@ class Rating:
 
 
 def rate(results: Sequence[Result], *, samples: int = DRAWS) -> list[Rating]:
-    """Return the ratings, the best first.
-
-    Args:
-        results: of a tournament.
-        samples: of the bootstrap.
-
-    Raises:
-        NotInstalledError: scipy is missing.
-    """
+    """Return the ratings, the best first."""
     names = sorted({name for result in results for name in result.players})
     numbers = sorted({result.number for result in results})
     points = np.zeros((len(numbers), len(names), len(names)))
@@ -84,9 +76,6 @@ def rate(results: Sequence[Result], *, samples: int = DRAWS) -> list[Rating]:
 
 def fit(points: Any) -> Any:
     """Return the ratings `[players] float64` that make the results most likely.
-
-    Args:
-        points: `[players, players] float64`, what each got against each.
 
     >>> ratings = fit(np.array([[0.0, 30.0], [10.0, 0.0]]))  # the first won 30 of 40 games
     >>> ratings.round().tolist()

@@ -31,12 +31,10 @@ class Choice:
 
     Attributes:
         run: key of a run; empty for all, as everywhere.
-        env: environment id.
         result: a key of `RESULTS`.
         code: failure code that occurred.
         q: words; replies hold them next to each other, whatever the case.
         sort: a key of `ORDERS`; with `-` before it, the largest comes first.
-        page: number of the page, from 1.
     """
 
     run: str = ""

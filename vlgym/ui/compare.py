@@ -45,13 +45,7 @@ def show_side(request: Request) -> Response:
 
 
 def pair_up(episodes: Iterable[Episode], first: str, second: str) -> list[tuple[Episode, Episode]]:
-    """Return the episodes that two runs share: the same environment, part, seed and repeat.
-
-    Args:
-        episodes: of all runs.
-        first: key of a run.
-        second: key of another one.
-    """
+    """Return the episodes that two runs share: the same environment, part, seed and repeat."""
     sides: dict[str, dict[tuple[str, str, int, int], Episode]] = {first: {}, second: {}}
     for episode in episodes:
         if episode.run in sides and episode.seed is not None:

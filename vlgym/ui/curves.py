@@ -46,12 +46,7 @@ class Curve:
 
 
 def draw_curves(folder: Path, *, every: bool = False) -> list[Curve]:
-    """Return the curves of a run's log; none where it has none.
-
-    Args:
-        folder: of the run.
-        every: all numbers of the log, not only the main ones.
-    """
+    """Return the curves of a run's log; none where it has none."""
     rows = list(_read_log(folder))
     names = [name for name in MAIN if any(name in row for row in rows)]
     if every:

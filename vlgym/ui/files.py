@@ -18,10 +18,6 @@ _PASSED = {"images", "tensorboard", "checkpoints", "model", "best", "adapter", "
 def open_inside(root: Path, name: str) -> BinaryIO:
     """Open a plain file of a folder for reading.
 
-    Args:
-        root: the folder.
-        name: of the file, relative to it, as a record says.
-
     Raises:
         OSError: it is not there, not inside, a link, or no plain file.
     """

@@ -46,12 +46,7 @@ MOST_ACTIONS = 500
 
 
 class Conversation:
-    """The two ends of the pipe.
-
-    Args:
-        read: lines of JSON come from here.
-        write: lines of JSON go here.
-    """
+    """The two ends of the pipe."""
 
     def __init__(self, read: TextIO, write: TextIO) -> None:
         self.read, self.write = read, write
@@ -76,14 +71,7 @@ class Conversation:
 
 
 class HotSeat:
-    """The policy `human`, which answers for further people at the same screen, who hold the other seats of a game.
-
-    Args:
-        pipe: to the page.
-
-    Attributes:
-        episode: number of the episode that is played.
-    """
+    """The policy `human`, which answers for further people at the same screen, who hold the other seats of a game."""
 
     name = "human"
 
@@ -109,12 +97,7 @@ class HotSeat:
 
 
 class Guest:
-    """A policy of which records tell the name alone: the options of one may be secret.
-
-    Args:
-        policy: who answers.
-        name: as it is recorded.
-    """
+    """A policy of which records tell the name alone: the options of one may be secret."""
 
     def __init__(self, policy: Policy, name: str) -> None:
         self._policy, self.name = policy, name
@@ -209,15 +192,7 @@ def _oracle(env: Any) -> str:
 
 
 def _describe(env: Any, turn: Turn, text: str, max_turns: int, seat: int | None) -> dict[str, Any]:
-    """What the page shows of a turn.
-
-    Args:
-        env: the environment, or a seat of a game.
-        turn: as a policy gets it.
-        text: what the turn says beyond the picture.
-        max_turns: of an episode.
-        seat: whose turn it is, in a game of several agents.
-    """
+    """What the page shows of a turn."""
     actions = env.legal_actions()
     pictures: list[str] = []
     return {

@@ -39,8 +39,6 @@ class Game:
         now: what the process said last of a turn or an episode's end.
         oracle: what the oracle would write at this turn, where it was asked.
         count: how often the process went on; a form that was made before does not count.
-        error: why the game cannot go on; else empty.
-        over: all episodes were played.
     """
 
     key: str
@@ -76,7 +74,6 @@ class Games:
     Args:
         out: folder for their records.
         command: what is run; a test may give another one.
-        limit: seconds for an answer.
     """
 
     def __init__(
@@ -86,14 +83,7 @@ class Games:
         self.open: dict[str, Game] = {}
 
     def begin(self, **settings: Any) -> Game:
-        """Begin a game and wait for its first turn.
-
-        Args:
-            **settings: what is played, as `game_process` reads it, without `out`.
-
-        Raises:
-            UserError: the folder for records cannot be made.
-        """
+        """Begin a game and wait for its first turn."""
         title = re.sub(r"[^\w-]", "-", settings["env_id"].split("/")[-1])
         settings["out"] = str(new_folder(self.out, title))
         process = subprocess.Popen(

@@ -35,12 +35,7 @@ HEADERS = {
 
 
 class Guard(BaseHTTPMiddleware):
-    """Lets through who knows the token, and what `find_refusal` finds nothing against.
-
-    Args:
-        app: everything else.
-        token: empty lets everybody in.
-    """
+    """Lets through who knows the token, and what `find_refusal` finds nothing against."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         super().__init__(app)

@@ -36,17 +36,12 @@ class Episode:
     """One episode.
 
     Attributes:
-        folder: key of its folder.
         order: its place in the folder's file, from 0.
         run: key of its run.
         env_id, part, number, repeat, seed: as its records say.
         newest: larger for what was read later.
         offsets: first byte and size of each turn's line.
-        rewards: of each turn.
         codes: how each reply was read: `ok` or the failure code.
-        over: whether it has ended.
-        truncated: whether by a limit.
-        success: the last turn's flag.
         searched: all replies in lower case.
     """
 
@@ -99,12 +94,9 @@ class Folder:
 
     Attributes:
         key: of the folder, in addresses.
-        path: the folder.
         run: key of its run.
-        episodes: in the order of the file.
         read: bytes that were read.
         size: bytes that there were when it was read.
-        broken: number of lines that cannot be read.
         tail: the last line that was read: first byte, size, hash. Where it is another one now, the file is another one.
         open: what the turns of the last episode share, while it has not ended.
         problem: why the file cannot be read, if so.
@@ -124,13 +116,7 @@ class Folder:
 
 @dataclass(frozen=True)
 class Run:
-    """What belongs together: an evaluation, or a training run with all its recordings.
-
-    Attributes:
-        key: in addresses.
-        name: for people.
-        path: its folder.
-    """
+    """What belongs together: an evaluation, or a training run with all its recordings."""
 
     key: str
     name: str

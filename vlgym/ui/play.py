@@ -124,11 +124,7 @@ def show_picture(request: Request) -> Response:
 
 
 def name_keys(actions: Sequence[Any]) -> list[tuple[int, str, str]]:
-    """Return number, name and arrow key of each action; a key stands for the first action that has its word.
-
-    Args:
-        actions: the legal ones, in order.
-    """
+    """Return number, name and arrow key of each action; a key stands for the first action that has its word."""
     free = dict(KEYS)
     found = []
     for number, action in enumerate(actions):

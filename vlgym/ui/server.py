@@ -16,16 +16,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def serve(paths: Iterable[Path], out: Path, port: int, say: Callable[[str], None]) -> None:
-    """Serve the pages until Ctrl-C.
-
-    Args:
-        paths, out: as of `create_app`.
-        port: 0 takes a free one.
-        say: is given the address, when it answers.
-
-    Raises:
-        UserError: the port is taken.
-    """
+    """Serve the pages until Ctrl-C."""
     try:  # here, not in uvicorn: its own way to fail is an exit without advice
         listening = socket.create_server((LOOPBACK, port))
     except OSError as error:

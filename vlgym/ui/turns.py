@@ -34,12 +34,8 @@ class Turn:
         messages: role and parts of each message of the prompt, as it was sent: a `text`, or the number of a `picture`.
         pictures: names of the files of all pictures, as the record says.
         reply: pieces of the reply; the marked one is what was read as the action.
-        after: what the model wrote after its reply was over.
-        actions: that were executed.
-        facts: name and value of the smaller things.
         tokens: of the reply, where the learner wrote them.
         value, advantage: what the learner wrote; else `None`.
-        damage: what is wrong with the record; else empty.
     """
 
     folder: Path
@@ -58,13 +54,7 @@ class Turn:
 
 
 def read_turn(folder: Path, episode: Episode, number: int) -> Turn:
-    """Read a turn of an episode.
-
-    Args:
-        folder: of its records.
-        episode: from the index.
-        number: of the turn, less than `episode.turns`.
-    """
+    """Read a turn of an episode."""
     start, size = episode.offsets[number]
     try:
         with open_inside(folder, METADATA) as file:

@@ -84,11 +84,7 @@ def show_run(request: Request) -> Response:
 
 
 def find_turn(index: Index, folder: str, order: int, number: int) -> tuple[Episode, Turn]:
-    """Return the episode and the turn of an address.
-
-    Raises:
-        HTTPException: there are none.
-    """
+    """Return the episode and the turn of an address."""
     episode = index.find(folder, order)
     if episode is None or number >= episode.turns:
         raise HTTPException(404, "There is no such turn in the folders that `vlgym ui` was given.")
