@@ -69,7 +69,7 @@ def describe(hint: Any) -> str:
 
 
 def read_arguments(pairs: Iterable[str], option: str = "--arg") -> dict[str, Any]:
-    """Return arguments from `name=value` strings of an option; a value is read as JSON where it is JSON, else as text."""
+    """Return arguments from `name=value` strings of an option; a value is read as JSON where it is, else as text."""
     arguments: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")

@@ -256,7 +256,7 @@ class WorkerGroup:
                 why = str(loss)
 
     def _restore(self, worker: _Worker) -> None:
-        """Make a new worker's environments, play their episodes up to where they stood, and ask again what was asked."""
+        """Make a new worker's environments, play their episodes up to where they stood, and ask again what was open."""
         for ticket in [each for each in worker.waiting if each.said["do"] == "close"]:
             worker.waiting.remove(ticket)
             ticket.answer = {"value": None}
