@@ -7,6 +7,7 @@ GRPO are in test_direction_groups.py, ArCHer is in test_direction_archer.py, who
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,7 @@ import torch
 from bandit import CUT, GIFT, Steps, bandits, make_update, on_stage, perturb, small_engine
 
 from baselines import rl4vlm, vldac
+from baselines.learning.agreement import CheckOptions
 from baselines.learning.optimizers import Metrics
 from baselines.learning.rewards import RewardOptions
 
@@ -39,11 +41,11 @@ def learner_that_values(module: Any, **changes: Any) -> Any:
     return learner
 
 
-def watched_update(module: Any, number: int = 5, change: Any = None, **changes: Any) -> SimpleNamespace:
+def watched_update(module: Any, number: int = 5, sampled: Any = None, **changes: Any) -> SimpleNamespace:
     """An update whose weights move between rollout and gradient steps, then stand still: what a hand needs of it.
 
     Args:
-        change: called with the batch before the gradient steps.
+        sampled: called with the batch as it was sampled.
     """
     learner = learner_that_values(module, **STILL, **changes)
     found = SimpleNamespace(learner=learner, rows={"policy": [], "value": []}, seen=by_hand.watch_rollout(learner))
@@ -62,11 +64,18 @@ def watched_update(module: Any, number: int = 5, change: Any = None, **changes: 
 
     def learn_later(batch, update):
         perturb(learner, seed=4)
-        if change is not None:
-            change(batch)
         return learn(batch, update)
 
     learner.learn = learn_later
+    if sampled is not None:
+        collect = learner.collect
+
+        def collect_and_change():
+            batch, metrics = collect()
+            sampled(batch)
+            return batch, metrics
+
+        learner.collect = collect_and_change
     found.steps = Steps(learner)
     found.batch, found.metrics = make_update(learner, number)
     found.advantages, found.returns = by_hand.advantages_and_returns(learner, found.seen, **REWARD)
@@ -103,6 +112,18 @@ def test_advantages_and_returns_are_those_of_gae_by_hand_in_each_environment(upd
     assert arms == {"+", "-", None}
     assert update.batch.returns.tolist() == pytest.approx(update.returns, abs=1e-4)
     assert update.batch.advantages.tolist() == pytest.approx(by_hand.normalised(update.advantages), abs=1e-4)
+
+
+def test_the_logged_return_is_that_of_each_episode_from_its_own_beginning(update):
+    ended, running = [], [0.0, 0.0, 0.0]
+    for row in update.seen.rows:
+        for n, record in enumerate(row):
+            running[n] += record.reward
+            if record.terminated or record.truncated:
+                ended.append(running[n])
+                running[n] = 0.0
+    assert len(ended) == update.metrics["episode/count"] > 3
+    assert update.metrics["episode/return"] == pytest.approx(sum(ended) / len(ended))
 
 
 def test_each_pass_takes_every_step_once(update):
@@ -153,6 +174,22 @@ def test_the_value_head_tells_states_apart_while_the_model_moves_under_it():
         _, metrics = make_update(learner, number)
     # A constant has 0, the head on unscaled states 0.2, on states scaled once 0.5.
     assert metrics["value/explained_variance"] > 0.8
+
+
+def test_importance_weights_multiply_the_terms_of_the_loss_by_hand():
+    far = {"check": CheckOptions(old_log_probs="scorer", max_gap=9.0, importance_cap=1.2), "kl_coef": 0.0}
+
+    def shift(batch):  # as if another engine had sampled: its even tokens were likelier, its odd ones less likely
+        batch.old += torch.where(torch.arange(batch.old.shape[1]) % 2 == 0, 0.5, -0.5)
+
+    update = watched_update(vldac, sampled=shift, epochs=1, minibatch=100, clip=0.5, **far)
+    samples, new = update.batch.samples, by_hand.log_probs(update.learner.weights.scorer, update.batch.samples)
+    parts = []
+    for i, advantage in enumerate(by_hand.normalised(update.advantages)):
+        weights = torch.where(torch.arange(len(new[i])) % 2 == 0, math.exp(-0.5), 1.2)  # e^0.5 = 1.65 is cut
+        parts.append((by_hand.token_losses(new[i], samples[i].logp, advantage, 0.5) * weights).mean())
+    (found,) = update.steps.gradients("policy")
+    by_hand.close(found, sum(parts) / len(parts), update.learner.weights.parameters)
 
 
 @pytest.mark.parametrize("estimator", ["k1", "k2"])
@@ -300,34 +337,29 @@ def test_the_value_head_moves_the_model_only_where_it_is_asked_to():
 
 
 def test_rl4vlms_gradients_weigh_the_thoughts_and_reach_the_model_from_the_value_head():
-    """Unreadable replies get no advantage here: how much of one counts as its action is another test's business."""
     weight = 0.25
-
-    def skip_unreadable(batch):
-        readable = torch.tensor([span is not None for span in batch.spans])
-        batch.advantages = batch.advantages.where(readable, torch.zeros(()))
-
-    update = watched_update(
-        rl4vlm, change=skip_unreadable, thought_weight=weight, clip=0.05, epochs=2, minibatch=8, micro_batch=3
-    )
+    update = watched_update(rl4vlm, thought_weight=weight, kl_coef=0.3, clip=0.05, epochs=2, minibatch=8, micro_batch=3)
     learner, samples = update.learner, update.batch.samples
     check_passes(update.rows["policy"], epochs=2, size=8, count=21)
     assert update.rows["value"] == []
-    advantages = [
-        0.0 if by_hand.arm_of(learner, sample) is None else advantage
-        for sample, advantage in zip(samples, by_hand.normalised(update.advantages), strict=True)
-    ]
-    assert any(len(s.ids) > 1 and a != 0 for s, a in zip(samples, advantages, strict=True))
+    advantages = by_hand.normalised(update.advantages)
     parts, new = [], by_hand.log_probs(learner.weights.scorer, samples)
+    ref = by_hand.log_probs(small_engine(), samples)
+    thoughtful, unreadable = 0, 0
     for i, sample in enumerate(samples):
-        # The arm is the last token, and what comes before are thoughts.
+        # The arm is the last token, and what comes before are thoughts; the last four of an unreadable reply count.
         weights = torch.tensor([weight] * (len(sample.ids) - 1) + [1.0])
+        thoughtful += len(weights) > 1
+        if by_hand.arm_of(learner, sample) is None:
+            unreadable, weights = unreadable + 1, torch.ones(len(sample.ids))
         ratio = ((new[i] - sample.logp) * weights).sum().exp()
         row = torch.ones(1, len(sample.ids), dtype=torch.bool)
         states = learner.weights.scorer.score_states([sample.prompt], sample.ids[None], row)[1]
         error = learner.value(states, stop_gradient=False)[0] - update.returns[i]
         objective = by_hand.clipped(ratio, advantages[i], learner.config.clip)
-        parts.append(-objective + learner.config.value_coef * error * error / 2)
+        kl = by_hand.token_kls(new[i], ref[i].detach(), learner.config.kl_estimator).sum()
+        parts.append(-objective + learner.config.value_coef * error * error / 2 + 0.3 * kl)
+    assert thoughtful > unreadable > 0
     for name, parameters in (("policy", learner.weights.parameters), ("value", list(learner.value.parameters()))):
         for rows, found in zip(update.rows["policy"], update.steps.gradients(name), strict=True):
             by_hand.close(found, sum(parts[i] for i in rows) / len(rows), parameters)

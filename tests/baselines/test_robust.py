@@ -16,7 +16,6 @@ import torch
 from stage import FINISHED, SMALL, assert_same_end, on_stage
 
 from baselines import vldac
-from baselines.learning.collect import Collector
 from baselines.learning.update import memory_advice
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs import folder
@@ -107,10 +106,10 @@ def test_running_out_of_memory_names_the_micro_batch_to_try(tmp_path, monkeypatc
 
 
 def test_double_buffering_gives_every_environment_its_own_reply():
-    learner = on_stage(vldac)
-    halves = [learner.run.envs.make_runners()[0] for _ in range(2)]
-    rows = Collector(halves, learner.run.policy).play(3)
-    assert [len(row) for row in rows] == [8, 8, 8]
+    learner = on_stage(vldac, double_buffer=True)
+    rows = learner.collector.play(3)
+    assert [len(row) for row in rows] == [4, 4, 4]
+    assert len({record.extra.prompt.key for record in rows[0]}) > 2  # the halves' prompts differ
     for row in rows:
         for record in row:
             assert record.extra.prompt.key == learner.weights.family.encode(record.messages).key

@@ -22,6 +22,7 @@ from baselines.learning.self_play import SelfPlay
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs.checkpoint import checkpoints
 from vlgym.errors import FailedError, UserError
+from vlgym.multi import Round
 from vlgym.several import open_table
 from vlgym.types import Reply, Turn
 
@@ -87,6 +88,42 @@ def test_where_the_model_holds_every_seat_every_turn_is_data_and_the_rewards_of_
         assert all(trajectory[-1].terminated and not trajectory[-1].truncated for trajectory in both)
         assert [record.turn for record in both[0]] == list(range(len(both[0])))
     assert len(games.policy.asked) == sum(map(len, played))
+
+
+def test_what_a_seat_is_paid_before_its_first_turn_is_not_lost(tmp_path, monkeypatch):
+    make_moves = Nim.make_moves
+
+    def pay_the_other(self: Nim, moves: Any) -> Round:
+        mover, done = self.mover, make_moves(self, moves)
+        return done if done.terminated or mover else Round((0.0, 0.5))
+
+    monkeypatch.setattr(Nim, "make_moves", pay_the_other)
+    played = make(tmp_path, past=0, fixed=0).games.play(1, 30)
+    firsts, seconds = (
+        {t[0].episode: t for t in played if t[0].part.endswith(f"seat {seat}")} for seat in range(2)
+    )  # fmt: skip
+    assert len(firsts) >= 8
+    for game, first in firsts.items():
+        paid = len(first) - first[-1].success
+        assert sum(record.reward for record in seconds[game]) == 0.5 * paid + (-1 if first[-1].success else 1)
+
+
+def test_an_opponent_of_the_pool_answers_with_the_weights_that_it_had(tmp_path):
+    made = make(tmp_path, past=1.0, fixed=0)
+    weight, reply, noted = made.stage.weights.parameters[0], made.games.policy.reply, []
+    past = weight.detach().clone()
+
+    def note(turns: list[Turn]) -> list[Reply]:
+        noted.append(torch.equal(weight, past))
+        return reply(turns)
+
+    made.games.policy.reply = note
+    made.pool.see(1)
+    with torch.no_grad():
+        weight.add_(1.0)
+    made.games.play(2, 4)
+    assert set(noted) == {True, False}
+    assert torch.equal(weight, past + 1.0)
 
 
 def test_a_turn_has_the_prompt_and_the_picture_of_its_own_seat(tmp_path):
