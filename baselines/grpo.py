@@ -33,6 +33,7 @@ class Config(loop.Config):
     algorithm: ClassVar[str] = "GRPO"
     command: ClassVar[str] = "baselines.grpo"
 
+    kl_estimator: losses.KLEstimator = "k3"
     kl_coef: float = 0.04
     """Weight of the KL to the reference. The source: 0.04."""
 

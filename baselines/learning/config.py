@@ -110,8 +110,8 @@ class RunConfig:
     """Last learning rate as a share of the first (cosine)."""
     kl_coef: float = 0.05
     """Weight of the KL to the reference (beta of eq. 6); 0 keeps no reference model."""
-    kl_estimator: losses.KLEstimator = "k3"
-    """Estimator of the per-token KL."""
+    kl_estimator: losses.KLEstimator = "k2"
+    """Estimator of the per-token KL: k2 (bounded gradients), k3 (the published code's) or k1."""
     max_grad_norm: float = 1.0
     """Gradient norm limit of the policy."""
     max_new_tokens: int | None = None

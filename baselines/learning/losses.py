@@ -256,12 +256,14 @@ def _policy_loss(loss: Tensor, lr: Tensor, ratio: Tensor, mask: Tensor, clip: fl
 # -- KL to the reference -----------------------------------------------------------------------------------------------
 
 
-def kl_estimate(new: Tensor, ref: Tensor, mask: Tensor, estimator: KLEstimator = "k3") -> Tensor:
+def kl_estimate(new: Tensor, ref: Tensor, mask: Tensor, estimator: KLEstimator) -> Tensor:
     """Per-token estimate of KL(pi_new || pi_ref) from tokens sampled by (nearly) pi_new (VL-DAC eq. 5), 0 on padding.
 
     With d = log pi_ref - log pi_new (clamped): k1 = -d (unbiased, any sign; its gradient as a LOSS is zero-mean noise,
-    so use it inside the reward); k2 = d^2 / 2 (right gradient on policy); k3 = e^d - d - 1 (unbiased on policy, never
-    negative; what the published code uses).
+    so use it inside the reward); k2 = d^2 / 2 (biased, but its gradient is the reverse KL's on policy, and grows with d
+    alone: Schulman, 2020, "Approximating KL divergence"; Liu et al., 2025, arXiv 2510.01555); k3 = e^d - d - 1
+    (unbiased on policy, never negative; what the published code uses). k3's gradient is e^d: one token that other
+    tokens' steps made improbable can outweigh a whole minibatch.
 
     Args:
         new, ref: [B, R] log-probabilities of the sampled tokens; mask: [B, R] bool.
@@ -283,7 +285,7 @@ def kl_estimate(new: Tensor, ref: Tensor, mask: Tensor, estimator: KLEstimator =
 
 
 def kl_loss(
-    new: Tensor, ref: Tensor, mask: Tensor, weights: Tensor, estimator: KLEstimator = "k3", *, whole: bool = False
+    new: Tensor, ref: Tensor, mask: Tensor, weights: Tensor, estimator: KLEstimator, *, whole: bool = False
 ) -> Tensor:
     """`kl_estimate` of each reply, summed over steps by their weights [B]; scalar.
 

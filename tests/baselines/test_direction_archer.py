@@ -143,7 +143,7 @@ def test_the_actors_gradients_are_those_of_reinforce_with_the_lower_critics_by_h
     new = by_hand.log_probs(learner.weights.scorer, fresh.samples)
     ref = by_hand.log_probs(reference, fresh.samples)
     parts = [
-        -advantage * new[i].sum() + 0.2 * by_hand.token_kls(new[i], ref[i].detach(), "k3").mean()
+        -advantage * new[i].sum() + 0.2 * by_hand.token_kls(new[i], ref[i].detach(), learner.config.kl_estimator).mean()
         for i, advantage in enumerate(advantages)
     ]
     assert [len(part) for part in rows] == [6, 6, 3] * 2

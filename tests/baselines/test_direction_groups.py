@@ -76,7 +76,7 @@ def episode_parts(found: SimpleNamespace, advantages: list[float]) -> list[torch
     for unit, advantage in zip(found.batch.units, advantages, strict=True):
         tokens = [
             by_hand.token_losses(new[i], samples[i].logp, advantage, c.clip)
-            + c.kl_coef * by_hand.token_kls(new[i], ref[i].detach(), "k3")
+            + c.kl_coef * by_hand.token_kls(new[i], ref[i].detach(), c.kl_estimator)
             for i in unit
         ]
         parts.append(torch.cat(tokens).mean())

@@ -17,7 +17,7 @@ from typing import Any
 
 from report import PAGE, finish, parse_write, table
 
-OPTIONS = ("--env", "vlgym/NumberLine-v1", "--warm.target", "0.25", "--kl-coef", "0.02")
+OPTIONS = ("--env", "vlgym/NumberLine-v1", "--warm.target", "0.25", "--kl-coef", "0.02", "--gamma", "0.5")
 """As the Makefile has them."""
 
 
