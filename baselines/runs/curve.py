@@ -1,7 +1,8 @@
 """The learning curve of a run as a PNG.
 
-Warm start and reinforcement learning apart; success, return, and the shares of replies that are unreadable or cut;
-random play, what is won without the picture, and the oracle as lines, held-out evaluations with intervals.
+Warm start and reinforcement learning apart; success, return, the shares of replies that are unreadable or cut, and the
+critic's explained variance; random play, what is won without the picture, and the oracle as lines; held-out evaluations
+with intervals, also with grey pictures.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def draw_curve(
         name: of the learner.
         warm: (gradient step, validation success) of the warm start.
         evaluations: `{"env_steps", "success", "success_low", "success_high", "mean_return", "return_se",
-            "invalid_rate", "cut_rate"}` on held-out episodes.
+            "invalid_rate", "cut_rate"}` on held-out episodes; `grey` has the three of success with grey pictures.
         floor: `{"success", "return", "se"}` of the random policy, `se` being the return's standard error; oracle: of
             the oracle; blind: of the best policies without the picture; None where unknown.
     """
@@ -46,7 +47,11 @@ def draw_curve(
 
     figure = Figure(figsize=(14.5, 4.2))
     FigureCanvasAgg(figure)
-    left, middle, right, last = figure.subplots(1, 4, width_ratios=(1, 2.2, 2.2, 1.5))
+    panels = figure.subplot_mosaic(
+        [["warm", "success", "return", "replies"], ["warm", "success", "return", "critic"]],
+        width_ratios=(1, 2.2, 2.2, 1.5),
+    )  # fmt: skip
+    left, middle, right, last = (panels[name] for name in ("warm", "success", "return", "replies"))
     left.set(title="supervised warm start", xlabel="gradient steps", ylabel="success", ylim=(-0.03, 1.05))
     if warm:
         left.plot([step for step, _ in warm], [value for _, value in warm], "o-", color="tab:gray", markersize=3)
@@ -78,6 +83,13 @@ def draw_curve(
                 capsize=4,
                 label="held-out episodes, 95 % interval",
             )
+    for e in evaluations:
+        if grey := e.get("grey"):
+            success, low, high = (grey[key] for key in ("success", "success_low", "success_high"))
+            middle.errorbar(
+                [e["env_steps"]], [success], yerr=([max(0.0, success - low)], [max(0.0, high - success)]), fmt="D",
+                color="0.5", capsize=4, label="the same with grey pictures",
+            )  # fmt: skip
     for axis, metric in ((left, "success"), (middle, "success"), (right, "return")):
         for known, word, color, style in (
             (oracle, "oracle", "tab:green", "--"), (blind, "blind", "tab:pink", "-."),
@@ -89,6 +101,7 @@ def draw_curve(
                 axis.axhline(value, color=color, linestyle=style, linewidth=1.5, label=f"{word} {value:.2f}{error}")
         axis.grid(alpha=0.2)
     _draw_replies(last, rows, evaluations)
+    _draw_critic(panels["critic"], rows)
     for axis in (middle, right, last):
         axis.legend(loc="best", fontsize=8)
     figure.suptitle(title)
@@ -100,7 +113,7 @@ def draw_curve(
 
 def _draw_replies(axis: Any, rows: Sequence[Mapping[str, Any]], evaluations: Sequence[Mapping[str, Any]]) -> None:
     """Shares of replies from which no action was read, and of those that the token limit cut."""
-    axis.set(title="share of replies", xlabel="environment steps", ylim=(-0.03, 1.05))
+    axis.set(title="share of replies", ylim=(-0.03, 1.05))
     axis.grid(alpha=0.2)
     for name, word, color in (("invalid_rate", "unreadable", "tab:purple"), ("cut_rate", "cut", "tab:brown")):
         seen = [(r["env_steps"], r[f"rollout/{name}"]) for r in rows if r.get(f"rollout/{name}") is not None]
@@ -110,6 +123,19 @@ def _draw_replies(axis: Any, rows: Sequence[Mapping[str, Any]], evaluations: Seq
         )  # fmt: skip
         at, shares = [e["env_steps"] for e in evaluations], [e[name] for e in evaluations]
         axis.plot(at, shares, "s", color=color, label=f"{word}, held-out")
+
+
+def _draw_critic(axis: Any, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Explained variance of the value head: 1 is perfect, 0 a constant."""
+    axis.set(title="explained variance of the critic", xlabel="environment steps", ylim=(-0.5, 1.05))
+    axis.grid(alpha=0.2)
+    axis.axhline(0.0, color="0.5", linewidth=0.8)
+    explained = "value/explained_variance"
+    seen = [(r["env_steps"], max(-0.5, r[explained])) for r in rows if r.get(explained) is not None]
+    if seen:
+        axis.plot(*zip(*seen, strict=True), color="tab:blue", linewidth=1)
+    else:
+        axis.text(0.5, 0.5, "none", ha="center", transform=axis.transAxes)
 
 
 def _draw_training(axis: Any, seen: Sequence[tuple[float, float]]) -> None:
