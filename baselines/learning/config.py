@@ -23,7 +23,6 @@ from ..models.load import DTYPES
 from ..models.lora import LoraOptions
 from ..runs.joining import check_processes
 from ..runs.logs import check_tracker
-from ..runs.packages import need_bitsandbytes
 from ..runs.threads import check_device, check_threads
 from . import losses
 from .agreement import CheckOptions
@@ -104,8 +103,6 @@ class RunConfig:
     """With --plan: memory of the device in GiB; default what the device of this machine has."""
     lr: float | None = None
     """First learning rate of the policy; default 3e-4 for tiny, 1e-6 for published models, 5e-5 for their adapters."""
-    optimizer: str = "adamw"
-    """Of the policy: adamw, or adamw8bit (moments of 8 bits; needs bitsandbytes)."""
     final_lr: float = 0.05
     """Last learning rate as a share of the first (cosine)."""
     kl_coef: float = 0.05
@@ -145,9 +142,6 @@ class RunConfig:
     """Low-rank adapters instead of all weights of the language model."""
     check: CheckOptions = field(default_factory=CheckOptions)
     """How far the log-probabilities of sampling and of scoring may be apart, and which of them are the old ones."""
-    quantize: str = "none"
-    """nf4 keeps the weights under adapters in 4 bits (needs --lora.rank and bitsandbytes), none keeps them as they are.
-    """
     train_vision: bool = False
     """Train the vision tower too; its features are then computed again in every pass."""
     scoring: str = "auto"
@@ -226,11 +220,6 @@ class RunConfig:
         trained = f"adapters of rank {rank} (sampled with --lora.merge {merge})" if rank else "all weights"
         return f"training {trained} of {self.model}: {self.dtype}, {self.device}, learning rate {self.policy_lr:g}"
 
-    @property
-    def loading_device(self) -> str:
-        """Where a model is loaded: one that is to be packed never is on the device as a whole."""
-        return self.device if self.quantize == "none" else "cpu"
-
     def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges.
 
@@ -243,9 +232,7 @@ class RunConfig:
         dtype = self.dtype or ("bfloat16" if large else "float32")
         config = replace(
             self, env=self.env or DEFAULT_ENV, model=model, warm=replace(self.warm, steps=warm_steps), dtype=dtype,
-            lora=self.lora.resolve(
-                dtype, ADAPTER_RANK if large and not self.train_vision else 0, packed=self.quantize != "none"
-            ),
+            lora=self.lora.resolve(dtype, ADAPTER_RANK if large and not self.train_vision else 0),
             check=self.check.resolve(dtype),
         )  # fmt: skip
         config = replace(config, lr=config.policy_lr)
@@ -283,22 +270,6 @@ class RunConfig:
             if not config.plan:
                 raise UserError(f"--plan-gib {config.plan_gib:g} means nothing without --plan; add --plan.")
         check_tracker(config.track)
-        config.require_one_of("optimizer", "adamw", "adamw8bit")
-        config.require_one_of("quantize", "none", "nf4")
-        if config.optimizer == "adamw8bit":
-            need_bitsandbytes("--optimizer adamw8bit", "--optimizer adamw")
-        if config.quantize != "none":
-            need_bitsandbytes(f"--quantize {config.quantize}", "leave it out; --dtype bfloat16 saves half")
-            if not config.lora.rank:
-                raise UserError(
-                    f"--quantize {config.quantize}: packed weights cannot be trained themselves. Add adapters, say, "
-                    "--lora.rank 32, or leave it out."
-                )
-            if config.lora.merge != "none":
-                raise UserError(
-                    f"--lora.merge {config.lora.merge}: a merged copy would be larger than what --quantize "
-                    f"{config.quantize} saves; leave one of them out."
-                )
         if config.train_vision and config.lora.rank:
             raise UserError("--train-vision trains all weights; it does not go with --lora.rank. Leave one out.")
         if config.export_adapter and not config.lora.rank:

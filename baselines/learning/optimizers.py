@@ -60,12 +60,6 @@ class Metrics:
 def policy_optimizer(parameters: Iterable[nn.Parameter], config: RunConfig) -> torch.optim.Optimizer:
     """AdamW as every learner uses it for the policy; it trains float32 masters of 16-bit weights."""
     masters = MasterWeights(parameters)
-    if config.optimizer == "adamw8bit":
-        from .eight_bit import AdamW8bit  # which needs a package that few have
-
-        packed = AdamW8bit(masters.parameters, config.policy_lr)
-        masters.attach(packed)
-        return packed
     # Not fused: that does not count up the version of a tensor, by which engines notice new weights.
     optimizer = torch.optim.AdamW(
         masters.parameters, lr=config.policy_lr, betas=(0.9, 0.95), weight_decay=0.0, foreach=True

@@ -32,7 +32,6 @@ from vlgym.trajectory import SEED_RULE
 
 from ..engine.engine import Engine
 from ..engine.policy import ModelPolicy
-from ..models import lora
 from ..models.limits import NEW_TOKENS, read_limits
 from ..models.load import load_family
 from ..runs import distributed, folder, joining
@@ -111,7 +110,7 @@ class Run(Generic[C]):
             folder.check_same(folder.read_run(self.out), record)
         model = c.model or DEFAULT_MODEL
         family = load_family(
-            model, image_tokens=c.image_tokens, seed=c.seed, dtype=c.dtype or "float32", device=c.loading_device,
+            model, image_tokens=c.image_tokens, seed=c.seed, dtype=c.dtype or "float32", device=c.device,
             system=c.system or read_limits(model).system, attention=c.attention,
         )  # fmt: skip
         self._stack = ExitStack()
@@ -132,8 +131,6 @@ class Run(Generic[C]):
         elif not c.resume and c.warm.steps:
             warm, base = self._warm_start(engine) if self.world.first else (warm, None)
             warm = share_warm_start(warm, engine, self.world)
-        if c.quantize != "none":
-            lora.pack(family, joining.own_device(c.device))
         self.weights: Weights
         keep_reference = keep_reference or c.keeps_reference or c.kl_coef > 0
         if c.sharded:

@@ -105,7 +105,7 @@ class Adapters:
         lora.add_adapters(family, options, seed=seed)
         self.scorer = self.sampler = Engine(family, max_new_tokens=limit, parsers=engine.parsers)
         dtype = str(family.language_model.embed_tokens.weight.dtype).removeprefix("torch.")
-        merge = options.resolve(dtype, packed=lora.is_packed(family)).merge
+        merge = options.resolve(dtype).merge
         if merge != "none":
             merged = lora.merged_copy(family, float32=merge == "float32")
             self.sampler = Engine(merged, max_new_tokens=limit, parsers=engine.parsers, vision_of=self.scorer)

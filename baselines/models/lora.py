@@ -72,10 +72,10 @@ class LoraOptions:
     (none in bfloat16, model in float32).
     """
 
-    def resolve(self, dtype: str, default_rank: int = 0, *, packed: bool = False) -> LoraOptions:
-        """The options with rank and merge filled in, for a model of that type, its weights packed or not."""
+    def resolve(self, dtype: str, default_rank: int = 0) -> LoraOptions:
+        """The options with rank and merge filled in, for a model of that type."""
         rank = default_rank if self.rank is None else self.rank
-        chosen = "model" if dtype == "float32" and not packed else "none"
+        chosen = "model" if dtype == "float32" else "none"
         return replace(self, rank=rank, merge=chosen if rank and self.merge == "auto" else self.merge)
 
     def validate(self) -> None:
@@ -162,16 +162,14 @@ def add_adapters(family: Family, options: LoraOptions, *, seed: int) -> None:
     family.model.requires_grad_(False)
     alpha: Any = 2 * options.rank if options.alpha is None else options.alpha
     config = LoraConfig(r=options.rank, lora_alpha=alpha, target_modules=TARGETS, lora_dropout=0.0)
-    family.language_model.is_loaded_in_4bit = is_packed(family)  # by this peft knows which of its layers to take
     # On the meta device peft initialises nothing, and so moves no global generator.
     inject_adapter_in_model(config, family.language_model, NAME, low_cpu_mem_usage=True)
-    del family.language_model.is_loaded_in_4bit
     del family.language_model.peft_config  # the layers do not need it, and the copies without adapters must not have it
     generator = torch.Generator().manual_seed(seed)
     for _, layer in adapted_layers(family):
         layer.cast_input_dtype_enabled = False  # see Factor
-        if layer.base_layer.weight.dtype != torch.float32 and not hasattr(layer.base_layer, "unpack"):
-            layer.__class__ = Summed  # a packed layer rounds the base's product first, as bitsandbytes has it
+        if layer.base_layer.weight.dtype != torch.float32:
+            layer.__class__ = Summed
         down = Factor(layer.in_features, options.rank, family.device)
         up = Factor(options.rank, layer.out_features, family.device)
         bound = layer.in_features**-0.5
@@ -187,28 +185,6 @@ def adapted_layers(family: Family) -> Iterator[tuple[str, Any]]:
     for path, module in family.language_model.named_modules():
         if isinstance(module, LoraLayer):
             yield path, module
-
-
-def is_packed(family: Family) -> bool:
-    """Whether linear layers of the language model hold packed weights (see `four_bit.py`)."""
-    return any(hasattr(module, "unpack") for module in family.language_model.modules())
-
-
-def pack(family: Family, device: str) -> None:
-    """Put the base of adapters that are to come into 4 bits, and the model on a device."""
-    from .four_bit import quantize  # which needs a package that few have
-
-    quantize(family, TARGETS, device)
-
-
-def _linear_layers(family: Family) -> Iterator[tuple[str, Any, Any]]:
-    """(path, layer, what lies under its adapter or the layer itself) of all layers with adapters or packed weights."""
-    inner = {id(layer.base_layer) for _, layer in adapted_layers(family)}
-    for path, module in family.language_model.named_modules():
-        if isinstance(module, LoraLayer):
-            yield path, module, module.base_layer
-        elif hasattr(module, "unpack") and id(module) not in inner:
-            yield path, module, module
 
 
 def adapters(family: Family) -> nn.ModuleDict:
@@ -250,18 +226,13 @@ def merged_copy(family: Family, *, float32: bool = False) -> Family:
     """
 
     def plain(base: Any) -> nn.Linear:
-        if hasattr(base, "unpack"):
-            # On the CPU: the whole model, unpacked, is what the device has no room for.
-            unpacked = nn.Linear(base.in_features, base.out_features, bias=False, dtype=base.compute_dtype)
-            unpacked.bias = base.bias
-            return unpacked.requires_grad_(False)
         linear: nn.Linear = copy.deepcopy(base, {id(base.bias): base.bias})
         if float32 and base.weight.dtype != torch.float32:
             linear.__class__ = Float32Linear
             linear.weight = nn.Parameter(linear.weight.float(), requires_grad=False)
         return linear
 
-    merged = _rebuilt(family, {id(layer): plain(base) for _, layer, base in _linear_layers(family)})
+    merged = _rebuilt(family, {id(layer): plain(layer.base_layer) for _, layer in adapted_layers(family)})
     refresh(merged, family)
     return merged
 
@@ -270,13 +241,11 @@ def merged_copy(family: Family, *, float32: bool = False) -> Family:
 def refresh(merged: Family, family: Family) -> None:
     """Compute every merged weight from base and adapters: in float32, then rounded to the merged copy's type.
 
-    In place, so captured graphs stay valid and an `Engine` notices.
+    In place, so an `Engine` notices.
     """
-    for path, layer, base in _linear_layers(family):
-        total = base.unpack() if hasattr(base, "unpack") else base.weight.float()
-        if layer is not base:
-            up, down = layer.lora_B[NAME].weight, layer.lora_A[NAME].weight
-            total = torch.addmm(total, up, down, alpha=layer.scaling[NAME])
+    for path, layer in adapted_layers(family):
+        up, down = layer.lora_B[NAME].weight, layer.lora_A[NAME].weight
+        total = torch.addmm(layer.base_layer.weight.float(), up, down, alpha=layer.scaling[NAME])
         merged.language_model.get_submodule(path).weight.copy_(total)
 
 
