@@ -51,7 +51,7 @@ from .learning.replay import Replay, State, Transition, columns
 from .learning.run import Run, Update
 from .learning.weights import engines
 from .models.family import Prompt
-from .runs import joining
+from .runs.distributed import announced
 
 Outcome = tuple[float, Prompt | None]
 """What came of a step: the reward as training sees it, and the prompt after it, None where the episode terminated."""
@@ -98,10 +98,9 @@ class Config(RunConfig):
         config.require_at_least(1, "buffer", "critic_steps", "critic_batch")
         config.require_at_least(0, "critic_warmup")
         config.require_share("gamma", "tau")
-        if joining.announced() > 1:
+        if announced() > 1:
             raise UserError(
-                f"ArCHer keeps its buffer in one process, but {joining.announced()} were started; "
-                "start it without torchrun."
+                f"ArCHer keeps its buffer in one process, but {announced()} were started; start it without torchrun."
             )
         return config
 

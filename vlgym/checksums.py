@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -77,12 +77,8 @@ def write_checksums(folder: Path, without: Collection[str] = ()) -> None:
     (folder / CHECKSUMS).write_text(json.dumps(seal({"files": found}), indent=1) + "\n", encoding="utf-8")
 
 
-def check_files(folder: Path, only: Callable[[int, str], bool] = lambda number, name: True) -> None:
+def check_files(folder: Path) -> None:
     """Compare a folder's files with its `checksums.json`.
-
-    Args:
-        folder: the folder.
-        only: whether to look into a file, by its number in the list and its name; the others have to be there alone.
 
     Raises:
         ValueError: a file is missing, or another one than was written; the message begins with its name.
@@ -93,10 +89,10 @@ def check_files(folder: Path, only: Callable[[int, str], bool] = lambda number, 
         raise ValueError(f"{CHECKSUMS} is missing") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{CHECKSUMS}: {error}") from None
-    for number, (name, expected) in enumerate(listed):
+    for name, expected in listed:
         if not (folder / name).is_file():
             raise ValueError(f"{name} is missing")
-        if only(number, name) and measure_file(folder / name) != expected:
+        if measure_file(folder / name) != expected:
             raise ValueError(f"{name} holds other bytes than were written")
 
 

@@ -72,7 +72,7 @@ class Runner:
 
     Raises:
         UserError: no environments, or one that is not a `VLEnv`.
-        FailedError: an environment failed three times in a row; `step`, `advance`, `set_state` and `restart` raise it,
+        FailedError: an environment failed three times in a row; `step`, `advance` and `set_state` raise it,
             too.
     """
 
@@ -218,14 +218,6 @@ class Runner:
                 self._start(slot, saved["episode"], saved["replies"])
                 slot.env.action_space.np_random.bit_generator.state = saved["samples"]
         self._next = state["next"]
-
-    def restart(self, first_episode: int) -> None:
-        """Break off every episode and begin new ones, numbered from `first_episode` on as at the beginning."""
-        self.first_episode = self._next = first_episode
-        for slot in self.slots:
-            slot.episode = -1
-            self._reset(slot)
-        self._finish()
 
     def close(self) -> None:
         """Close every environment, whatever one of them raises."""

@@ -5,7 +5,6 @@ Prompts in, sampled replies out, with what the learner needs to score them again
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ from vlgym.types import Reply, Turn
 
 from ..models.family import Prompt
 from ..runs import distributed
-from ..runs.distributed import ALONE, Shares, World
+from ..runs.distributed import ALONE, World
 from .engine import Engine
 
 
@@ -49,8 +48,7 @@ class ModelPolicy:
         name: as reports show it.
         world: with several processes, every one draws the random numbers of all and takes its own, so that together
             they sample as one process would.
-        shares: how many prompts each of them answers in every call, or in every half of one; None: they ask each other
-            at every call, which all of them must then make, those too that have no prompt.
+            All make every call, those too that have no prompt in it.
     """
 
     def __init__(
@@ -61,9 +59,7 @@ class ModelPolicy:
         greedy: bool = False,
         name: str = "vlm",
         world: World = ALONE,
-        shares: Shares | None = None,
     ) -> None:
-        self.shares = shares
         self.engine, self.generator, self.greedy, self.name, self.world = engine, generator, greedy, name, world
 
     def describe(self) -> dict[str, Any]:
@@ -74,11 +70,12 @@ class ModelPolicy:
 
     def sample(self, prompts: Sequence[Prompt]) -> tuple[list[Sample], list[str]]:
         """A reply to each prompt, as ids with their log-probabilities and as text."""
-        share = self._share(len(prompts))
+        counts, rank = distributed.gather_objects(len(prompts), self.world), self.world.rank
         if not prompts:
             if not self.greedy:  # the others draw
-                torch.rand(self.engine.max_new_tokens, share[1], generator=self.generator)
+                torch.rand(self.engine.max_new_tokens, sum(counts), generator=self.generator)
             return [], []
+        share = sum(counts[:rank]), sum(counts)
         out = self.engine.sample(prompts, self.generator, greedy=self.greedy, share=share)
         lengths, cuts = out.mask.sum(-1).tolist(), out.cut.tolist()
         samples = [
@@ -86,21 +83,6 @@ class ModelPolicy:
             for i, (prompt, n) in enumerate(zip(prompts, lengths, strict=True))
         ]
         return samples, out.texts
-
-    def in_step(self) -> ModelPolicy:
-        """The same policy for rollouts in which the number of prompts changes: the processes ask each other for it."""
-        twin = copy.copy(self)
-        twin.shares = None
-        return twin
-
-    def _share(self, count: int) -> tuple[int, int]:
-        """Where `count` prompts stand among those of all processes, and how many these are."""
-        if self.world.size == 1:
-            return 0, count
-        if self.shares is not None:
-            return self.shares.first * count // self.shares.own, self.shares.total * count // self.shares.own
-        counts = distributed.gather_counts(count, self.world)
-        return sum(counts[: self.world.rank]), sum(counts)
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
         """Answer each environment's prompt."""

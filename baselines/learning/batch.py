@@ -94,17 +94,7 @@ def minibatches(
 
 
 def micro_batches(batch: Batch, rows: Tensor, config: RunConfig) -> list[Tensor]:
-    """Split rows into forward passes: by number, or by tokens with rows of similar length together.
-
-    Where weights are split over processes, all of these make equally many passes: those with fewer get empty ones.
-    """
-    parts = _passes(batch, rows, config)
-    if config.sharded:
-        parts += [rows[:0]] * (distributed.most(len(parts), distributed.here()) - len(parts))
-    return parts
-
-
-def _passes(batch: Batch, rows: Tensor, config: RunConfig) -> list[Tensor]:
+    """Split rows into forward passes: by number, or by tokens with rows of similar length together."""
     if config.micro_tokens is None:
         return list(rows.split(config.micro_batch)) if len(rows) else []
     lengths = [len(batch.samples[i].prompt) + len(batch.samples[i].ids) for i in rows.tolist()]
@@ -169,8 +159,8 @@ def log_prob_gap(engine: Engine, batch: Batch, config: RunConfig, world: World =
         "rollout/logp_diff_p95": float(gap.quantile(0.95)),
         "rollout/logp_diff_max": float(gap.max()),
     }
-    total, count = distributed.sum_values([float(gap.double().sum()), gap.numel()], world)
-    require_agreement({**metrics, "rollout/logp_diff_mean": total / count}, config.check, config.dtype)
+    sums, counts = zip(*distributed.gather_objects((float(gap.double().sum()), gap.numel()), world), strict=True)
+    require_agreement({**metrics, "rollout/logp_diff_mean": sum(sums) / sum(counts)}, config.check, config.dtype)
     return metrics
 
 

@@ -163,15 +163,6 @@ class Collector:
         if self.shaper is not None:
             self.shaper.set_state(state["shaper"])
 
-    def rearrange(self, states: Sequence[dict[str, Any]]) -> None:
-        """Go on from the states of another number of processes, with new episodes after all that were begun."""
-        begun = [slot["episode"] for each in states for runner in each["runners"] for slot in runner["slots"]]
-        for runner in self.runners:
-            runner.restart(runner.first_episode + -(-(1 + max(begun)) // runner.stride) * runner.stride)
-        self.open_returns = [0.0] * len(self.open_returns)
-        if self.shaper is not None:
-            self.shaper.merge_states([each["shaper"] for each in states])
-
     def close(self) -> None:
         """Close every environment."""
         for runner in self.runners:
@@ -239,8 +230,8 @@ class GroupCollector:
         world: World = ALONE,
         shares: Shares | None = None,
     ) -> None:
-        self.envs, self.policy, self.group = list(envs), policy.in_step(), group
-        self.shares = shares or Shares((len(self.envs),))
+        self.envs, self.policy, self.group = list(envs), policy, group
+        self.shares = shares or Shares(len(self.envs))
         self.shaper, self.builder, self.remake, self.world = shaper, builder, remake, world
         self.next = 0  # number of the first episode of the next rollout, over all processes
         self.failures = EnvFailures(on_failure)  # of all rollouts: one has an episode of each environment
@@ -294,12 +285,6 @@ class GroupCollector:
         self.next = state["next"]
         if self.shaper is not None:
             self.shaper.set_state(state["shaper"])
-
-    def rearrange(self, states: Sequence[dict[str, Any]]) -> None:
-        """Go on from the states of another number of processes: no episode was open, so nothing is lost."""
-        self.next = states[0]["next"]
-        if self.shaper is not None:
-            self.shaper.merge_states([each["shaper"] for each in states])
 
     def close(self) -> None:
         """Close every environment."""

@@ -10,13 +10,11 @@ from typing import TypeVar
 
 import tyro
 
-from vlgym.errors import UserError
 from vlgym.exits import run_command
 from vlgym.terminal import measure_width
 
-from ..runs import joining
+from ..runs import distributed
 from .config import RunConfig
-from .plan import show_plan
 from .presets import chosen
 from .run import Run
 
@@ -75,24 +73,13 @@ def main(config: type[C], run: Callable[[C], object], description: str | None) -
     done = []
 
     def work() -> None:
-        try:
-            done.append(_do(run, parse(config, description)))
-        except Exception as error:
-            if (line := joining.explain_loss(error)) is None or isinstance(error, UserError):
-                raise
-            raise joining.LostProcessError(line) from error
+        done.append(run(parse(config, description)))
 
-    try:
-        status = run_command("error", work)
-    finally:
-        joining.leave(failed=not done)
+    status = run_command("error", work)
+    if done:
+        distributed.leave()
     if status or not done or _status(done[0]):
         sys.exit(status or (_status(done[0]) if done else 0))
-
-
-def _do(run: Callable[[C], object], config: C) -> object:
-    """Run the command, or with --plan say what memory it would take."""
-    return show_plan(config) if isinstance(config, RunConfig) and config.plan else run(config)
 
 
 def _status(result: object) -> int:

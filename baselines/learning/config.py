@@ -21,7 +21,6 @@ from ..models.attention import choose_attention
 from ..models.limits import MOST_TEMPERATURE
 from ..models.load import DTYPES
 from ..models.lora import LoraOptions
-from ..runs.joining import check_processes
 from ..runs.logs import check_tracker
 from ..runs.threads import check_device, check_threads
 from . import losses
@@ -34,7 +33,7 @@ DEFAULT_ENV, DEFAULT_MODEL = "vlgym/NumberLine-v0", "tiny"
 
 ADAPTER_RANK = 16  # of published models on CUDA, as in the paper's code; alpha, twice that, is as there, too
 
-MOST_ENVS, MOST_SEED, MOST_GIB = 2**16, 2**62 - 1, 2**20
+MOST_ENVS, MOST_SEED = 2**16, 2**62 - 1
 
 
 @dataclass(frozen=True)
@@ -92,15 +91,6 @@ class RunConfig:
     """Fill forward passes up to this many tokens instead, replies of similar length together."""
     recompute: bool = False
     """Gradient checkpointing: less memory and slower updates, the same gradient."""
-    fit: str = "auto"
-    """Before the first rollout, try the costliest pass, and halve it until it fits the device: on, off or auto.
-
-    Auto: on CUDA.
-    """
-    plan: bool = False
-    """Print how much memory the run takes, and whether it fits, and end; needs no weights of the model."""
-    plan_gib: float | None = None
-    """With --plan: memory of the device in GiB; default what the device of this machine has."""
     lr: float | None = None
     """First learning rate of the policy; default 3e-4 for tiny, 1e-6 for published models, 5e-5 for their adapters."""
     final_lr: float = 0.05
@@ -178,13 +168,6 @@ class RunConfig:
     """
     attention: str = "auto"
     """Attention kernels of the vision tower and of flat scoring: sdpa (auto), flash_attention_2 or eager."""
-    shard: str = "none"
-    """none or full: split weights, gradients and optimizer over the processes of torchrun (FSDP2).
-
-    For all weights of a model that one device does not hold; every process still has one whole copy to sample with.
-    """
-    process_timeout: float = 120.0
-    """Minutes that a process of several waits for another one, for example for its rollout."""
     threads: int = 0
     """CPU threads of torch; 0 leaves torch's choice. Another number may change the last bits."""
     deterministic: bool = True
@@ -202,12 +185,7 @@ class RunConfig:
     @property
     def flat(self) -> bool:
         """Whether replies are scored by the library's forward pass."""
-        return self.scoring == "flat" or (self.scoring == "auto" and (self.device != "cpu" or self.sharded))
-
-    @property
-    def sharded(self) -> bool:
-        """Whether the weights are split over the processes."""
-        return self.shard == "full"
+        return self.scoring == "flat" or (self.scoring == "auto" and self.device != "cpu")
 
     @property
     def ratio_per_step(self) -> bool:
@@ -256,19 +234,10 @@ class RunConfig:
         config.require_one_of("kl_estimator", *get_args(losses.KLEstimator))
         config.require_one_of("dtype", *DTYPES)
         choose_attention(config.attention, model_type="", device=config.device, dtype=dtype)
-        config.require_one_of("shard", "none", "full")
-        check_number("--process-timeout", config.process_timeout, above=0)
         read_options(config.envs, "--envs")
         check_number("--env-timeout", config.env_timeout, above=0)
         check_threads(config.threads)
-        if not config.plan:  # a plan may be for another machine
-            check_device(config.device)
-            check_processes(config.device)
-        config.require_one_of("fit", "auto", "on", "off")
-        if config.plan_gib is not None:
-            check_number("--plan-gib", config.plan_gib, most=MOST_GIB, above=0)
-            if not config.plan:
-                raise UserError(f"--plan-gib {config.plan_gib:g} means nothing without --plan; add --plan.")
+        check_device(config.device)
         check_tracker(config.track)
         if config.train_vision and config.lora.rank:
             raise UserError("--train-vision trains all weights; it does not go with --lora.rank. Leave one out.")
@@ -276,7 +245,6 @@ class RunConfig:
             raise UserError("--export-adapter: this run has no adapters. Add, say, --lora.rank 32, or take --export.")
         if config.stop_after and not (config.eval_every and config.eval_episodes):
             raise UserError(f"--stop-after {config.stop_after} counts validations; add, say, --eval-every 10.")
-        check_sharding(config)
         if config.overwrite and config.out is None:
             raise UserError("--overwrite needs the folder of the run that is to be deleted: --overwrite --out runs/...")
         for options in (config.warm, config.lora, config.reward, config.check):
@@ -326,15 +294,3 @@ class RunConfig:
 def flag_of(name: str) -> str:
     """The option of a field, as it is written on a command line."""
     return f"--{name.replace('_', '-')}"
-
-
-def check_sharding(config: RunConfig) -> None:
-    """Raise `UserError` where --shard full does not go with another option."""
-    for asked, flag, why in (
-        (config.lora.rank, "--lora.rank", "adapters are small, and every process has them whole"),
-        (config.train_vision, "--train-vision", "the vision tower is not split"),
-        (config.optimizer == "adamw8bit", "--optimizer adamw8bit", "it cannot step split weights"),
-        (config.scoring == "shared", "--scoring shared", "split weights are scored by the library's forward pass"),
-    ):
-        if config.sharded and asked:
-            raise UserError(f"--shard full does not go with {flag}: {why}. Leave one of them out.")

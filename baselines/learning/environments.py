@@ -11,7 +11,7 @@ from vlgym.parsers import Parser
 from vlgym.prompts import PromptBuilder
 from vlgym.rollout import Runner
 
-from ..runs.distributed import ALONE, World, split_environments
+from ..runs.distributed import ALONE, Shares, World
 from ..runs.folder import environment_ids, share_of
 from .config import DEFAULT_ENV, RunConfig
 from .rewards import RewardShaper
@@ -28,13 +28,13 @@ class Environments:
         ids: environment ids, mixed evenly.
         kwargs: constructor arguments of every environment.
         builder: prompt layout; None for each environment's own.
-        shares: how many environments every process has; groups and halves are not split.
+        shares: how many environments every process has.
         count: environments of this process, in `halves` parts of `each`.
         failures: of environments in this process that the run has not written down yet; whatever plays adds to it.
         group: where the environments live.
 
     Raises:
-        UserError: an id or an option is wrong, or there are too few environments for the processes.
+        UserError: an id or an option is wrong, or the environments cannot be split evenly over the processes.
     """
 
     def __init__(self, config: RunConfig, world: World = ALONE) -> None:
@@ -44,10 +44,10 @@ class Environments:
         self.kwargs = config.environment_arguments()
         self.builder = prompt_builder(config.history_turns, config.history_images)
         self.halves = 2 if config.double_buffer else 1
-        share_of(config.num_envs, self.halves, "--num-envs", "halves (--double-buffer)")
-        self.shares = split_environments(config.num_envs, world, self.halves * getattr(config, "group", 1))
-        self.count = self.shares.own
-        self.each = self.count // self.halves
+        self.count = share_of(config.num_envs, world.size)
+        share_of(self.count, getattr(config, "group", 1), "--num-envs of a process:", "groups of --group")
+        self.each = share_of(self.count, self.halves, "--num-envs", "halves (--double-buffer)")
+        self.shares = Shares(self.count, world)
         self.group: EnvGroup = open_group(
             config.envs, envs=self.count, limit=config.env_timeout, tell=lambda line: print(line, flush=True)
         )

@@ -16,11 +16,9 @@ from vlgym.registry import get_registry
 from ..engine.engine import Engine
 from ..engine.policy import ModelPolicy
 from ..runs.curve import draw_curve
-from ..runs.distributed import World
 from ..runs.logs import LOG_FILE, RunLog, read_rows
 from .config import RunConfig
 from .environments import Environments
-from .shared_evaluation import evaluate_shared
 from .state import RunState
 
 FLOOR_EPISODES = 60  # played by random policy and oracle where registry.yaml has no numbers
@@ -30,11 +28,9 @@ Bound = Mapping[str, float]
 
 
 def held_out(
-    sampler: Engine, envs: Environments, config: RunConfig, log: RunLog, *, name: str, split: str = "test",
-    world: World | None = None,
-) -> Iterator[Report]:  # fmt: skip
-    """Play held-out episodes of every environment in turn, with a generator of their own. Several processes share
-    them, and all have the reports.
+    sampler: Engine, envs: Environments, config: RunConfig, log: RunLog, *, name: str, split: str = "test"
+) -> Iterator[Report]:
+    """Play held-out episodes of every environment in turn, with a generator of their own.
 
     Args:
         sampler: the model; it draws nothing from the generator of training.
@@ -43,21 +39,11 @@ def held_out(
         log: shows how far they are.
         name: of the policy, as reports show it.
         split: test, or val where a model is chosen.
-        world: the processes that share the episodes; by default all of the run.
     """
-    world = world or envs.world
-    policy = ModelPolicy(sampler, torch.Generator().manual_seed(config.seed), name=name, world=world)
+    policy = ModelPolicy(sampler, torch.Generator().manual_seed(config.seed), name=name)
     for env_id in envs.ids:
         title = f"{_kind(split)} {env_id.split('/')[-1]}"
         with log.counting(title, config.eval_episodes) as advance:
-            if world.size > 1:
-                report = evaluate_shared(
-                    env_id, policy, world, episodes=config.eval_episodes, split_name=split, num_envs=config.num_envs,
-                    env_kwargs=envs.kwargs, builder=envs.builder, on_end=advance,
-                    on_failure=envs.failures.append, group=envs.group,
-                )  # fmt: skip
-                yield report
-                continue
             report = evaluate(
                 env_id, policy, episodes=config.eval_episodes, split=split, num_envs=config.num_envs,
                 env_kwargs=envs.kwargs, builder=envs.builder, on_episode=advance, on_failure=envs.failures.append,

@@ -5,9 +5,9 @@ With one process they stay as they are.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from ..runs import distributed
 from ..runs.distributed import World
@@ -34,21 +34,21 @@ def merge_metrics(metrics: Mapping[str, float], batch: Batch, world: World) -> t
     if world.size == 1:
         return dict(metrics), steps, tokens
     own = {"metrics": dict(metrics), "steps": steps, "tokens": tokens}
-    all_of = [json.loads(text) for text in distributed.gather_texts(json.dumps(own), world)]
+    all_of: list[dict[str, Any]] = distributed.gather_objects(own, world)
     names = {name: None for each in all_of for name in each["metrics"]}
     merged = {name: _merge(name, all_of) for name in names}
     return merged, sum(each["steps"] for each in all_of), sum(each["tokens"] for each in all_of)
 
 
-def _merge(name: str, all_of: list[dict[str, float | dict[str, float]]]) -> float:
-    found = []
+def _merge(name: str, all_of: list[dict[str, Any]]) -> float:
+    found: list[tuple[float, float]] = []
     for each in all_of:
-        metrics: dict[str, float] = each["metrics"]  # type: ignore[assignment]
+        metrics = each["metrics"]
         weight = metrics.get("episode/count", 1.0) if name in PER_EPISODE else each["steps"]
         weight = each["tokens"] if name in PER_TOKEN else weight
         value = metrics.get(name, math.nan)
         if math.isfinite(value):
-            found.append((value, float(weight)))  # type: ignore[arg-type]
+            found.append((value, weight))
     if not found:
         return math.nan
     if name in SUMS:

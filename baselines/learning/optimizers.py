@@ -38,8 +38,6 @@ class Metrics:
 
     def add_policy(self, policy: PolicyLoss, kl: Tensor | None, weights: Tensor) -> None:
         """Note the losses of one forward pass, [b] `weights` of its rows taken out again."""
-        if not len(weights):
-            return  # a pass that other processes needed
         share = float(weights.sum())
         if kl is not None:
             self.add("loss/kl", float(kl.detach()) / share)
@@ -120,7 +118,7 @@ class Optimizers:
         optimizer = self.named[name]
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         distributed.sum_gradients(parameters, self.world)
-        norm = distributed.clip_gradients(parameters, self.max_grad_norm)
+        norm = float(torch.nn.utils.clip_grad_norm_(parameters, self.max_grad_norm))
         metrics.add(f"{name}/grad_norm", norm)
         metrics.add(f"{name}/clipped_steps", float(norm > self.max_grad_norm))
         if distributed.any_of(not (math.isfinite(loss) and math.isfinite(norm)), self.world):

@@ -52,7 +52,7 @@ def save_results(weights: Weights, config: RunConfig, out: Path) -> Iterator[Pat
     note = limits_of(weights, config).note()
     for folder in (out / MODEL, config.export):
         if folder is not None:
-            yield lora.export_merged(weights.whole, folder, note)
+            yield lora.export_merged(weights.family, folder, note)
     if not config.lora.rank:
         return
     model = config.model or ""

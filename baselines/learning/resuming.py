@@ -14,8 +14,8 @@ from .config import RunConfig, flag_of
 FREE_ON_RESUME = frozenset(
     {
         "out", "resume", "overwrite", "yes", "updates", "env_steps", "save_every", "eval_every", "eval_episodes",
-        "threads", "track", "process_timeout", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter",
-        "record_every", "record_keep", "stop_after", "check", "fit", "plan", "plan_gib", "envs", "env_timeout",
+        "threads", "track", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter", "record_every",
+        "record_keep", "stop_after", "check", "envs", "env_timeout",
     }
 )  # fmt: skip
 

@@ -101,14 +101,6 @@ class RewardShaper:
         """JSON-able state."""
         return {"returns": self.returns, "count": self.count, "mean": self.mean, "squares": self.squares}
 
-    def merge_states(self, states: Sequence[dict[str, Any]]) -> None:
-        """Go on from the states of other shapers: with the mean and the deviation of all, and no open return."""
-        count = sum(state["count"] for state in states)
-        mean = sum(state["count"] * state["mean"] for state in states) / max(1, count)
-        self.returns = [0.0] * len(self.returns)
-        self.count, self.mean = count, mean
-        self.squares = sum(s["squares"] + s["count"] * (s["mean"] - mean) ** 2 for s in states)
-
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore `get_state`."""
         self.returns = list(state["returns"])

@@ -13,7 +13,6 @@ evaluations on held-out episodes, Ctrl-C and exact resuming. What a learner does
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -34,24 +33,21 @@ from ..engine.engine import Engine
 from ..engine.policy import ModelPolicy
 from ..models.limits import NEW_TOKENS, read_limits
 from ..models.load import load_family
-from ..runs import distributed, folder, joining
+from ..runs import distributed, folder
 from ..runs.checkpoint import checkpoints, load_checkpoint, load_module, load_tensors, module_tensors, save_tensors
 from ..runs.logs import FAILURES_FILE, RunLog, note_failures, start_tracker
 from ..runs.overwriting import check_folder, prepare_folder
-from ..runs.sharded_checkpoint import read_parts
 from ..runs.signals import interruptible
 from ..runs.threads import set_up_torch
 from .config import DEFAULT_MODEL, RunConfig
 from .environments import Environments
 from .evaluation import draw_run, held_out, in_words
-from .fit import fit_passes
 from .merging import merge_metrics
 from .optimizers import Optimizers
 from .recording import make_recorder
 from .results import check_targets, save_results
 from .resuming import saved_config
 from .selection import TEST, Selection
-from .sharded import ShardedWeights
 from .state import Kept, Part, Plays, RunState, check_state
 from .update import Update, peak_memory
 from .warm_start import WarmReport, check_oracles, share_warm_start, show_check, warm_start
@@ -92,7 +88,7 @@ class Run(Generic[C]):
     def __init__(self, config: C, *, keep_reference: bool = False) -> None:
         c = self.config = (saved_config(config) if config.resume else config).resolve()
         set_up_torch(c.threads, c.device, deterministic=c.deterministic)
-        self.world = joining.join(c.device, c.process_timeout, sharded=c.sharded)
+        self.world = distributed.join(c.device)
         self.envs = Environments(c, self.world)
         ids = self.envs.ids
         stem = ids[0].split("/")[-1].rsplit("-v", 1)[0] + "+" * (len(ids) > 1)
@@ -122,20 +118,18 @@ class Run(Generic[C]):
             if not c.resume:
                 folder.write_record(self.out / folder.RUN_FILE, record)
             self._tracker = start_tracker(c.track, self.out.name, asdict(c))
-        self._checkpoint = self._load_checkpoint() if c.resume else None
+        self._checkpoint = self._load_checkpoint(str(family.device)) if c.resume else None
         base = self._checkpoint[1].get("base") if self._checkpoint else None
         warm = WarmReport()
         engine = Engine(family, max_new_tokens=c.max_new_tokens or NEW_TOKENS, parsers=self.envs.parsers())
         if base is not None:
-            load_module("base", family.model, load_tensors(self.out / BASE_FILE, base, joining.own_device(c.device)))
+            load_module("base", family.model, load_tensors(self.out / BASE_FILE, base, str(family.device)))
         elif not c.resume and c.warm.steps:
             warm, base = self._warm_start(engine) if self.world.first else (warm, None)
             warm = share_warm_start(warm, engine, self.world)
         self.weights: Weights
         keep_reference = keep_reference or c.keeps_reference or c.kl_coef > 0
-        if c.sharded:
-            self.weights = ShardedWeights(engine, self.world, keep_reference=keep_reference)
-        elif c.lora.rank:
+        if c.lora.rank:
             self.weights = Adapters(engine, c.lora, seed=c.seed, keep_reference=keep_reference)
         else:
             self.weights = AllWeights(engine, train_vision=c.train_vision, keep_reference=keep_reference)
@@ -145,12 +139,9 @@ class Run(Generic[C]):
             self.weights.family.recompute_activations()
         sampling = torch.Generator().manual_seed(2 * c.seed + 1)
         self.order = torch.Generator().manual_seed(2 * c.seed + 2)
-        c = self.config = fit_passes(c, self.weights, self.envs, self.world)
         self.state = RunState(self.weights, {"sampler": sampling, "order": self.order}, warm, self.world)
         self.state.base = base
-        self.policy = ModelPolicy(
-            self.weights.sampler, sampling, name=f"{c.algorithm} ({c.model})", world=self.world, shares=self.envs.shares
-        )
+        self.policy = ModelPolicy(self.weights.sampler, sampling, name=f"{c.algorithm} ({c.model})", world=self.world)
         record["policy"] = self.policy.describe()  # the limits that follow from model and warm start are known now
         if self.world.first and not c.resume:
             folder.write_record(self.out / folder.RUN_FILE, record)
@@ -170,10 +161,8 @@ class Run(Generic[C]):
             builder=self.envs.builder, episodes=episodes, group=self.envs.group,
         )  # fmt: skip
 
-    def _load_checkpoint(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-        tensors, state = load_checkpoint(
-            self.out / "checkpoints", joining.own_device(self.config.device), rank=self.world.rank, size=self.world.size
-        )
+    def _load_checkpoint(self, device: str) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+        tensors, state = load_checkpoint(self.out / "checkpoints", device)
         check_state(state, checkpoints(self.out / "checkpoints")[-1])
         return tensors, state
 
@@ -222,9 +211,6 @@ class Run(Generic[C]):
             collector.recorder = self.recorder
         if self._checkpoint is not None:
             tensors, state = self._checkpoint
-            if self.config.sharded:
-                newest = checkpoints(self.out / "checkpoints")[-1]
-                tensors |= read_parts(newest, self.weights.tensors(), optimizers.named)
             self.state.restore(tensors, state, self.kept)
             if self.world.first:
                 self.recorder.set_state(state.get("recorder"), self.state.update, self.envs)
@@ -255,8 +241,6 @@ class Run(Generic[C]):
         c, state = self.config, self.state
         self.log.say(f"run folder: {self.out}")
         self.log.say(c.in_words())
-        if state.rearranged:
-            self.log.say(state.rearranged)
         if state.update == 0:
             self.save()  # the warm start is safe before anything else takes time
             if c.eval_before:
@@ -300,18 +284,20 @@ class Run(Generic[C]):
         return state.update >= c.updates or (c.env_steps is not None and state.env_steps >= c.env_steps)
 
     def evaluate(self, split: str = TEST) -> list[dict[str, Any]]:
-        """Play held-out episodes of every environment, print and record the reports; nothing where that was done after
-        this update. Return the new reports, the same in all processes."""
+        """Play held-out episodes of every environment in the first process, print and record the reports; nothing
+        where that was done after this update. Return the new reports, the same in all processes."""
         state, new = self.state, []
         done = any((report["update"], report["split"]) == (state.update, split) for report in state.evaluations)
         if done or not self.config.eval_episodes:
             return []
         self.weights.refresh()
-        for report in held_out(
-            self.weights.sampler, self.envs, self.config, self.log, name=self.policy.name, split=split
-        ):
-            new.append({"update": state.update, "env_steps": state.env_steps, **report.to_dict()})
-            self.log.say(in_words(report, state.env_steps))
+        if self.world.first:
+            for report in held_out(
+                self.weights.sampler, self.envs, self.config, self.log, name=self.policy.name, split=split
+            ):
+                new.append({"update": state.update, "env_steps": state.env_steps, **report.to_dict()})
+                self.log.say(in_words(report, state.env_steps))
+        new = distributed.first_says(new, self.world)
         self._gather_failures(state.update)
         state.evaluations += new
         if self.world.first:
@@ -352,8 +338,8 @@ class Run(Generic[C]):
     def _gather_failures(self, update: int) -> int:
         """Write down which environments failed in all processes since the last time; return how many in this one. All
         processes call this."""
-        told = distributed.gather_texts(json.dumps(own := self._take_failures()), self.world)
-        failures = [failure for text in told for failure in json.loads(text)] if self.world.first else []
+        told = distributed.gather_objects(own := self._take_failures(), self.world)
+        failures = [failure for each in told for failure in each] if self.world.first else []
         note_failures(self.out, failures, update)
         if failures:
             self.log.say(f"{len(failures)} environment failures, restarted; see {self.out / FAILURES_FILE}")
@@ -369,7 +355,7 @@ class Run(Generic[C]):
         return f"The newest checkpoint is intact; go on: {self._resume()}" if saved else "Then give the command again."
 
     def _resume(self) -> str:
-        return f"{joining.launcher(self.world)} -m {self.config.command} --resume --out {self.out}"
+        return f"{self.world.launcher} -m {self.config.command} --resume --out {self.out}"
 
     def _advice(self) -> dict[str, str]:
         """What to try where memory runs out."""
@@ -391,6 +377,4 @@ class Run(Generic[C]):
         note_failures(self.out, self._take_failures(), self.state.update + (not self.finished()))
         self._stack.close()
         if kind is None:
-            distributed.wait(self.world)  # the first one writes longer than the others
-        elif error is not None and (line := joining.explain_loss(error)) is not None:
-            raise joining.LostProcessError(f"{line} {self._go_on()}") from error
+            distributed.any_of(False, self.world)  # the first one writes longer than the others

@@ -139,7 +139,7 @@ class Selection:
         run = self.run
         note = {name: value for name, value in asdict(found).items() if value is not None} | {VAL: list(reports)}
         notes = {**limits_of(run.weights, run.config).note(), EVALUATION: seal(note)}
-        export_merged(run.weights.whole, self.folder, notes)
+        export_merged(run.weights.family, self.folder, notes)
         return True
 
     def judge(self) -> None:
@@ -179,9 +179,7 @@ class Selection:
             engine = Engine(loaded, max_new_tokens=sampler.max_new_tokens, parsers=sampler.parsers)
             engine.temperature = sampler.temperature
             reports = []
-            for report in held_out(
-                engine, run.envs, run.config, run.log, name=f"{run.policy.name}, best", world=distributed.ALONE
-            ):
+            for report in held_out(engine, run.envs, run.config, run.log, name=f"{run.policy.name}, best"):
                 run.log.say(f"best model, {in_words(report, best.env_steps)}")
                 reports.append({"update": best.update, "env_steps": best.env_steps, **report.to_dict()})
         except (torch.OutOfMemoryError, MemoryError):

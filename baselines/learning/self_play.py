@@ -310,10 +310,6 @@ class SelfPlay:
         self.pool.set_state(state["pool"])
         self.shaper.set_state(state["shaper"])
 
-    def rearrange(self, states: Sequence[dict[str, Any]]) -> None:
-        """Self-play is of one process."""
-        raise UserError("--self-play runs in one process; resume the run without torchrun.")
-
     def close(self) -> None:
         """Close every game."""
         for table in self.tables:

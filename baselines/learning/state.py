@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import base64
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,18 +14,12 @@ from torch import Tensor, nn
 from vlgym.errors import UserError
 
 from ..runs import distributed
-from ..runs.checkpoint import load_module, module_tensors, part_of, save_checkpoint
+from ..runs.checkpoint import load_module, module_tensors, save_checkpoint
 from ..runs.distributed import World
-from ..runs.sharded_checkpoint import parts_of, write_parts
 from .optimizers import Optimizers
 from .recording import EpisodeRecorder
 from .warm_start import WarmReport
 from .weights import Weights, engines
-
-REARRANGED = (
-    "{} processes before, {} now: weights, optimizers and random numbers go on as they were; the environments are "
-    "shared out anew, and episodes that were open are left for the next ones."
-)
 
 SAVED = {
     "update": int, "env_steps": int, "max_new_tokens": int, "sampler": str, "order": str, "collectors": list,
@@ -44,9 +36,6 @@ class Plays(Protocol):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore `get_state`."""
-
-    def rearrange(self, states: Sequence[dict[str, Any]]) -> None:
-        """Go on from the states of another number of processes: with new episodes, where there were open ones."""
 
     def close(self) -> None:
         """Close every environment."""
@@ -93,10 +82,7 @@ class RunState:
         update, env_steps: how many have been made.
         evaluations: reports on held-out episodes so far.
         base: size and checksum of the file with the weights under adapters; None where there is none.
-        rearranged: what is to be said where the run had another number of processes before it was resumed; or empty.
     """
-
-    rearranged = ""
 
     def __init__(
         self, weights: Weights, generators: Mapping[str, torch.Generator], warm: WarmReport, world: World
@@ -108,16 +94,10 @@ class RunState:
 
     def save(self, folder: Path, kept: Kept) -> Path | None:
         """Write a checkpoint after `update` updates (in the first process); return its folder."""
-        collectors = distributed.gather_texts(json.dumps(kept.collector.get_state()), self.world)
-        own = {name: _encode(generator) for name, generator in self.generators.items()}
-        generators = [json.loads(text) for text in distributed.gather_texts(json.dumps(own), self.world)]
-        tensors = self.weights.tensors() | kept.optimizers.tensors()
-        parts = parts_of(tensors)
+        collectors = distributed.gather_objects(kept.collector.get_state(), self.world)
         if not self.world.first:
-            if parts:
-                self._write_together(part_of(folder, self.update), parts)
             return None
-        tensors = {name: tensor for name, tensor in tensors.items() if name not in parts}
+        tensors = self.weights.tensors() | kept.optimizers.tensors()
         for name, module in kept.modules.items():
             tensors |= module_tensors(name, module)
         for name, part in kept.parts.items():
@@ -126,47 +106,35 @@ class RunState:
             "update": self.update,
             "env_steps": self.env_steps,
             "max_new_tokens": self.weights.sampler.max_new_tokens,
-            **generators[0],
-            **({"generators": generators} if any(each != generators[0] for each in generators) else {}),
-            "collectors": [json.loads(text) for text in collectors],
+            **{name: _encode(generator) for name, generator in self.generators.items()},
+            "collectors": collectors,
             "learner": kept.optimizers.state(),
             "warm": asdict(self.warm),
             "base": self.base,
             "evaluations": self.evaluations,
             "recorder": kept.recorder.get_state() if kept.recorder is not None else None,
         }
-        together = partial(self._write_together, parts=parts) if parts else None
-        return save_checkpoint(folder, tensors, state, beside=together)
-
-    def _write_together(self, folder: Path, parts: dict[str, Tensor]) -> None:
-        distributed.wait(self.world)  # the first process has made the folder
-        write_parts(folder, parts)
+        return save_checkpoint(folder, tensors, state)
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any], kept: Kept) -> None:
-        """Restore a checkpoint, exactly if the run has as many processes as before.
-
-        With another number every episode that was open is broken off and a new one begun (`rearranged`).
+        """Restore a checkpoint, exactly.
 
         Raises:
-            UserError: it is of another model.
+            UserError: it is of another model, or of another number of processes.
         """
+        if (before := len(state["collectors"])) != self.world.size:
+            raise UserError(f"That run has {before} processes, not {self.world.size}; resume it with as many.")
         self.weights.load(tensors)
         for name, module in kept.modules.items():
             load_module(name, module, tensors)
         for name, part in kept.parts.items():
             part.restore({k.removeprefix(f"{name}."): x for k, x in tensors.items() if k.startswith(f"{name}.")})
         kept.optimizers.restore(tensors, state["learner"])
-        collectors = state["collectors"]
-        if len(collectors) != self.world.size:
-            self.rearranged = REARRANGED.format(len(collectors), self.world.size)
-            kept.collector.rearrange(collectors)
-        else:
-            kept.collector.set_state(collectors[self.world.rank])
+        kept.collector.set_state(state["collectors"][self.world.rank])
         for engine in engines(self.weights):
             engine.max_new_tokens = state["max_new_tokens"]
-        saved = state if self.rearranged or "generators" not in state else state["generators"][self.world.rank]
         for name, generator in self.generators.items():
-            generator.set_state(torch.frombuffer(bytearray(base64.b64decode(saved[name])), dtype=torch.uint8))
+            generator.set_state(torch.frombuffer(bytearray(base64.b64decode(state[name])), dtype=torch.uint8))
         self.update, self.env_steps, self.evaluations = state["update"], state["env_steps"], state["evaluations"]
         self.warm = WarmReport(**{f.name: state["warm"][f.name] for f in fields(WarmReport)})
 

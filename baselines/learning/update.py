@@ -59,8 +59,7 @@ def memory_advice(advice: str) -> Iterator[None]:
         known = isinstance(error, (torch.OutOfMemoryError, MemoryError))
         if known or "can't allocate memory" in str(error) or "not enough memory" in str(error):
             first = str(error).split("\n")[0]
-            what = "--plan says what takes how much, without training."
-            raise UserError(f"Out of memory ({first}). The newest checkpoint is intact; {advice} {what}") from error
+            raise UserError(f"Out of memory ({first}). The newest checkpoint is intact; {advice}") from error
         raise
 
 

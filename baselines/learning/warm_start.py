@@ -7,11 +7,10 @@ the format and the picture but plays imperfectly.
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -256,7 +255,7 @@ def share_warm_start(report: WarmReport, engine: Engine, world: World) -> WarmRe
     start."""
     if world.size == 1:
         return report
-    told = WarmReport(**json.loads(distributed.first_says(json.dumps(asdict(report)), world)))
+    told = distributed.first_says(report, world)
     distributed.take_over(engine.family.model.parameters(), world)
     engine.max_new_tokens = told.max_new_tokens
     return told

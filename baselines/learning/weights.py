@@ -22,7 +22,6 @@ class Weights(Protocol):
 
     Attributes:
         family: the model that is trained.
-        whole: the model with all weights, adapters in it, as it is saved for use elsewhere; after `refresh`.
         parameters: what the policy's optimizer trains.
         scorer: engine with the weights that are trained, for log-probabilities with gradients.
         sampler: engine with the same weights, for replies; the scorer itself, or a copy with the adapters merged.
@@ -30,7 +29,6 @@ class Weights(Protocol):
     """
 
     family: Family
-    whole: Family
     parameters: list[nn.Parameter]
     scorer: Engine
     sampler: Engine
@@ -56,7 +54,7 @@ class AllWeights:
     """
 
     def __init__(self, engine: Engine, *, train_vision: bool, keep_reference: bool) -> None:
-        family = self.family = self.whole = engine.family
+        family = self.family = engine.family
         for parameter in family.vision_parameters():
             parameter.requires_grad_(train_vision)
         self.scorer = self.sampler = engine
@@ -99,7 +97,7 @@ class Adapters:
 
     def __init__(self, engine: Engine, options: LoraOptions, *, seed: int, keep_reference: bool) -> None:
         family, limit = engine.family, engine.max_new_tokens
-        self.family = self.whole = family
+        self.family = family
         for parameter in family.vision_parameters():
             parameter.requires_grad_(False)
         lora.add_adapters(family, options, seed=seed)

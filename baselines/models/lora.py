@@ -173,10 +173,9 @@ def add_adapters(family: Family, options: LoraOptions, *, seed: int) -> None:
         down = Factor(layer.in_features, options.rank, family.device)
         up = Factor(options.rank, layer.out_features, family.device)
         bound = layer.in_features**-0.5
-        if family.device.type != "meta":
-            initial = torch.empty(down.weight.shape).uniform_(-bound, bound, generator=generator)
-            with torch.no_grad():
-                down.weight.copy_(initial)
+        initial = torch.empty(down.weight.shape).uniform_(-bound, bound, generator=generator)
+        with torch.no_grad():
+            down.weight.copy_(initial)
         layer.lora_A[NAME], layer.lora_B[NAME] = down, up
 
 

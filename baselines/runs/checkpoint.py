@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +24,10 @@ from vlgym.checksums import check_files, measure_file, write_checksums
 from vlgym.durable import place_file, place_folder, put_back
 from vlgym.errors import UserError
 
-from .folder import weights_digest
-
 STATE, TENSORS = "state.json", "tensors.safetensors"
 
 
-def save_checkpoint(
-    folder: Path,
-    tensors: dict[str, Tensor],
-    state: dict[str, Any],
-    *,
-    keep: int = 2,
-    beside: Callable[[Path], None] | None = None,
-) -> Path:
+def save_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, Any], *, keep: int = 2) -> Path:
     """Write `folder/update-NNNNNN` (NNNNNN = `state["update"]`) and remove all but the newest `keep`.
 
     Args:
@@ -44,17 +35,14 @@ def save_checkpoint(
         tensors: named tensors, of any dtype.
         state: JSON-able; must hold `update`.
         keep: how many checkpoints remain.
-        beside: writes what else belongs to it into the folder that it is given, which bears another name as yet.
     """
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"update-{state['update']:06d}"
     _tidy(folder)
-    temporary = part_of(folder, state["update"])
+    temporary = folder / f".update-{state['update']:06d}.part"
     temporary.mkdir()
     try:
         save_file(own_storage(tensors), temporary / TENSORS)
-        if beside is not None:
-            beside(temporary)
         (temporary / STATE).write_text(json.dumps(state))
         write_checksums(temporary)
     except BaseException:
@@ -65,11 +53,6 @@ def save_checkpoint(
         os.replace(old, hidden := old.with_name(f".{old.name}.gone"))  # a kill leaves no half of it that looks whole
         shutil.rmtree(hidden)
     return target
-
-
-def part_of(folder: Path, update: int) -> Path:
-    """What a checkpoint's folder is called until it is whole."""
-    return folder / f".update-{update:06d}.part"
 
 
 def own_storage(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -93,16 +76,12 @@ def checkpoints(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("update-*") if path.is_dir() and any(path.iterdir()))
 
 
-def load_checkpoint(
-    folder: Path, device: str = "cpu", *, rank: int = 0, size: int = 1
-) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def load_checkpoint(folder: Path, device: str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read the newest checkpoint, if all its files are what was written.
 
     Args:
         folder: the run's checkpoint folder.
         device: for the tensors.
-        rank: of this process; size: number of processes. Each looks into what it reads whole, and into its share of
-            the files that they read together.
 
     Raises:
         UserError: there is none, or it is damaged.
@@ -115,7 +94,7 @@ def load_checkpoint(
         )
     newest = found[-1]
     try:
-        check_files(newest, lambda number, name: name in (STATE, TENSORS) or number % size == rank)
+        check_files(newest)
         state = json.loads((newest / STATE).read_bytes())
         if not isinstance(state, dict) or state.get("update") != int(newest.name.removeprefix("update-")):
             raise ValueError(f"{STATE} is not of update {newest.name.removeprefix('update-')}")
@@ -174,21 +153,14 @@ def load_module(prefix: str, module: nn.Module, tensors: dict[str, Tensor]) -> N
     """
     own = module_tensors(prefix, module)
     saved = {name: tensor for name, tensor in tensors.items() if name.startswith(f"{prefix}.")}
-    check_same_shapes(own, saved)
-    with torch.no_grad():
-        for name, tensor in own.items():
-            tensor.copy_(saved[name])
-
-
-def check_same_shapes(own: Mapping[str, Tensor], saved: Mapping[str, Tensor]) -> None:
-    """Raise `UserError` unless a checkpoint has the tensors of a model, by name and shape."""
-    if weights_digest({n: tuple(t.shape) for n, t in own.items()}) != weights_digest(
-        {n: tuple(t.shape) for n, t in saved.items()}
-    ):
-        different = sorted(set(own) ^ set(saved)) or sorted(n for n in own if own[n].shape != saved[n].shape)
+    different = sorted(set(own) ^ set(saved)) or sorted(n for n in own if own[n].shape != saved[n].shape)
+    if different:
         raise UserError(
             f"The checkpoint is of another model: {different[0]} differs. Resume with the model that began the run."
         )
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.copy_(saved[name])
 
 
 def optimizer_tensors(prefix: str, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

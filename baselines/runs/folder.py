@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import platform
@@ -183,9 +182,3 @@ def check_same(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:
             f"Arguments, prompt, parser or spec of {', '.join(changed)} changed since that run began; "
             "its results would mix two versions. Start a new run."
         )
-
-
-def weights_digest(shapes: Mapping[str, tuple[int, ...]]) -> str:
-    """A hash of parameter names and shapes: equal for models that can exchange weights."""
-    text = "\n".join(f"{name} {tuple(shape)}" for name, shape in sorted(shapes.items()))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

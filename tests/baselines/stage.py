@@ -83,8 +83,7 @@ class Stage:
         self.envs = Environments(config, world)
         engine = Engine(load_family("tiny", image_tokens=4, dtype=config.dtype), max_new_tokens=6)
         self.weights = AllWeights(engine, train_vision=False, keep_reference=keep_reference)
-        shares = self.envs.shares
-        self.policy = ModelPolicy(engine, torch.Generator().manual_seed(0), world=world, shares=shares)
+        self.policy = ModelPolicy(engine, torch.Generator().manual_seed(0), world=world)
         self.order = torch.Generator().manual_seed(0)
         self.state = SimpleNamespace(env_steps=0)
 

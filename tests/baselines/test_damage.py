@@ -22,15 +22,9 @@ from vlgym.errors import UserError
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two checkpoints, with a file of parts as several processes write them."""
-
-    def beside(place: Path) -> None:
-        (place / "shards").mkdir()
-        (place / "shards" / "shard-00001-of-00002.safetensors").write_bytes(bytes(range(200)))
-        (place / "shards" / "shard-00002-of-00002.safetensors").write_bytes(bytes(range(100)))
-
+    """Two checkpoints."""
     for update in (1, 2):
-        save_checkpoint(tmp_path, {"x": torch.arange(50.0)}, {"update": update, "more": "words"}, beside=beside)
+        save_checkpoint(tmp_path, {"x": torch.arange(50.0)}, {"update": update, "more": "words"})
     return tmp_path
 
 
@@ -43,10 +37,7 @@ def flip(path: Path, place: int, bit: int) -> None:
 def test_a_flipped_bit_in_any_file_of_a_checkpoint_is_refused_by_name(folder: Path) -> None:
     newest = checkpoints(folder)[-1]
     names = sorted(files_of([newest]))
-    assert names == [
-        "checksums.json", "shards/shard-00001-of-00002.safetensors", "shards/shard-00002-of-00002.safetensors",
-        "state.json", "tensors.safetensors",
-    ]  # fmt: skip
+    assert names == ["checksums.json", "state.json", "tensors.safetensors"]
     draw = random.Random(0)
     for name in names:
         whole = (newest / name).read_bytes()

@@ -1,23 +1,21 @@
-"""Several processes make the rollout and the update that one makes, and end together."""
+"""Several processes make the rollout and the update that one makes."""
 
 from __future__ import annotations
 
-import os
-import signal
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from processes import begin, end, together
+from processes import together
 from safetensors.torch import load_file, save_file
 from stage import SMALL, on_stage
 
 from baselines import archer, vldac
-from baselines.learning import command
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.load import load_family
-from baselines.runs import distributed, joining
-from baselines.runs.checkpoint import checkpoints
+from baselines.runs import distributed
 from baselines.runs.distributed import World
 from vlgym.errors import UserError
 
@@ -52,12 +50,11 @@ def one_update(module: Any, world: World, **options: Any) -> dict[str, torch.Ten
 
 def make_updates(out) -> None:
     torch.set_num_threads(1)
-    world = joining.join("cpu")
+    world = distributed.join("cpu")
     found = one_update(vldac, world, num_envs=4, minibatch=5, lr=0.1, final_lr=1.0)
     if world.first:
         save_file(found, out)
-    distributed.wait(world)
-    joining.leave()
+    distributed.leave()
 
 
 def test_two_processes_sample_and_learn_what_one_does(tmp_path):
@@ -72,31 +69,25 @@ def test_two_processes_sample_and_learn_what_one_does(tmp_path):
     assert max(moved) > 1e-3  # far beyond the tolerance: they did learn
 
 
-def test_when_a_process_is_killed_the_other_ends_with_a_line_and_the_newest_checkpoint(tmp_path, monkeypatch):
-    monkeypatch.setattr("sys.argv", ["vldac"])
-    out = tmp_path / "run"
-    small = {"num_envs": 3, "rollout_steps": 2, "minibatch": 4, "epochs": 1, "warm": WarmConfig(steps=0)}
-    config = vldac.Config(**{**SMALL, **small, "updates": 2, "eval_episodes": 0, "out": out})
-    learn, calls = vldac.VLDAC.learn, [0]
+def run_and_resume(out, stop: int | None) -> None:
+    """A run of two updates, stopped and resumed after `stop` of them."""
+    torch.set_num_threads(1)
+    warm = WarmConfig(steps=1, samples=16, batch=2, val_episodes=1)
+    options = {"num_envs": 2, "minibatch": 4, "epochs": 1, "eval_episodes": 2, "value_warmup": 0, "warm": warm}
+    config = vldac.Config(**{**SMALL, **options, "updates": 2, "final_lr": 1.0, "out": out})
+    if stop is not None:
+        vldac.train(replace(config, updates=stop))
+    vldac.train(replace(config, resume=stop is not None))
+    distributed.leave()
 
-    def learn_or_die(self, batch, update):
-        calls[0] += 1
-        if calls[0] == 2 and os.environ["RANK"] == "1":
-            os.kill(os.getpid(), signal.SIGKILL)
-        return learn(self, batch, update)
 
-    monkeypatch.setattr(vldac.VLDAC, "learn", learn_or_die)
-    log = tmp_path / "log"
-    done = end(begin(2, lambda: command.main(vldac.Config, lambda _: vldac.train(config), None), log), log)
-    assert done[1][0] == -signal.SIGKILL
-    status, told = done[0]
-    assert status == 1, told
-    (line,) = [line for line in told.splitlines() if line.startswith("error:")]
-    assert line.startswith("error: Another process of this run has ended or does not answer (")
-    go_on = f"go on: torchrun --nproc-per-node 2 -m baselines.vldac --resume --out {out}"
-    assert line.endswith(f"The newest checkpoint is intact; {go_on}")
-    assert "Traceback" not in told
-    assert checkpoints(out / "checkpoints")[-1].name == "update-000001"
+def test_a_run_of_two_processes_is_resumed_exactly(tmp_path):
+    for name, stop in (("whole", None), ("resumed", 1)):
+        together(2, lambda name=name, stop=stop: run_and_resume(tmp_path / name, stop), tmp_path / f"log-{name}")
+    (newest,) = (tmp_path / "whole" / "checkpoints").glob("update-000002")
+    other = tmp_path / "resumed" / "checkpoints" / newest.name
+    assert len(json.loads((newest / "state.json").read_text())["collectors"]) == 2
+    assert (newest / "tensors.safetensors").read_bytes() == (other / "tensors.safetensors").read_bytes()
 
 
 def test_archer_keeps_to_one_process(monkeypatch):
