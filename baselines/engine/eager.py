@@ -1,7 +1,4 @@
-"""Sampling replies to prompts that are already keys and values: the plain loop, and the draw of one token.
-
-`graphed.GraphedDecoding` samples the same replies with shapes that do not change, for accelerators.
-"""
+"""Sampling replies to prompts that are already keys and values: the plain loop, and the draw of one token."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ class Sampled(NamedTuple):
 
 
 class EagerDecoding:
-    """Samples with shapes that follow the batch: exactly as many rows and slots as are needed. Right for a CPU.
+    """Samples with shapes that follow the batch: exactly as many rows and slots as are needed.
 
     Args:
         decoder: the language model, one token at a time.

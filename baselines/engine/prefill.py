@@ -3,9 +3,6 @@
 Within a batch many prompts begin alike (the instructions) and many are equal (few states, or the same state seen
 again), so the forward pass is a tree: common prefix once, each distinct prompt once, each reply. It is exact, because
 attention is causal. What was computed is kept until the weights change.
-
-On CUDA the common prefix is not shared, and prompts are padded on the right: they then need no mask, and torch has a
-fused kernel for them. A mask with grouped heads would leave only a kernel that writes the whole table of scores.
 """
 
 from __future__ import annotations
@@ -34,7 +31,6 @@ class Prefill:
 
     Attributes:
         temperature: what logits are divided by, in sampling and in scoring alike: the distribution that training knows.
-            Set it before the first reply is sampled: recorded graphs hold it.
     """
 
     def __init__(
@@ -46,7 +42,7 @@ class Prefill:
         vision_of: Prefill | None = None,
     ) -> None:
         self.family, self.decoder = family, family.decoder
-        self.vision_of, self.pads_right = vision_of, family.device.type == "cuda"
+        self.vision_of = vision_of
         self.embedding = family.language_model.embed_tokens
         self.suppress = torch.zeros(family.model.lm_head.weight.shape[0], device=family.device)
         self.suppress[list(family.suppressed)] = float("-inf")
@@ -72,13 +68,11 @@ class Prefill:
         return *self.prefill(list(unique.values()), train_vision), index
 
     def prefill(self, prompts: Sequence[Prompt], train_vision: bool) -> tuple[list[Segment], Tensor]:
-        """Run U distinct prompts: left-padded, their common text prefix once; on CUDA right-padded, nothing shared.
+        """Run U distinct prompts: left-padded, their common text prefix once.
 
         Returns:
             (segments: the shared prefix, if any, and the rest of each prompt; hidden of each last token [U, H]).
         """
-        if self.pads_right:
-            return self._prefill_whole(prompts, train_vision)
         device = self.family.device
         shared = common_prefix(prompts)  # it ends before any image, so all of it is causal in every family
         width = max(len(prompt) for prompt in prompts) - shared
@@ -104,25 +98,6 @@ class Prefill:
         bias = None if padded is None else torch.zeros_like(padded, dtype=x.dtype).masked_fill(~padded, float("-inf"))
         return [*segments, Segment(kv, bias, rotary.positions)], hidden[:, -1]
 
-    def _prefill_whole(self, prompts: Sequence[Prompt], train_vision: bool) -> tuple[list[Segment], Tensor]:
-        """`prefill` of whole rows, right-padded. No token sees the padding after it, so there is no mask for it."""
-        device, lengths = self.family.device, torch.tensor([len(prompt) for prompt in prompts])
-        width = int(lengths.max())
-        tokens = torch.full((len(prompts), width), self.family.pad_id)
-        positions = torch.zeros(3, len(prompts), width, dtype=torch.int64)
-        for row, prompt in enumerate(prompts):
-            tokens[row, : len(prompt)] = prompt.ids
-            positions[:, row, : len(prompt)] = prompt.positions
-        padding = torch.arange(width) >= lengths.unsqueeze(1)
-        x, images = self.place_images(self.embedding(tokens.to(device)), prompts, [0] * len(prompts), train_vision)
-        rotary = self.decoder.rotary(positions.to(device))
-        hidden, kv = self.decoder.forward(x, rotary, images=images)
-        bias = None
-        if bool(padding.any()):
-            bias = torch.zeros(padding.shape, dtype=x.dtype).masked_fill(padding, float("-inf")).to(device)
-        last = hidden[torch.arange(len(prompts), device=device), (lengths - 1).to(device)]
-        return [Segment(kv, bias, rotary.positions)], last
-
     def prefill_cached(self, prompts: Sequence[Prompt]) -> list[tuple[Tensor, Tensor, Tensor]]:
         """Per prompt (keys, values [layers, kv_heads, P, d], hidden [H]).
 
@@ -139,9 +114,7 @@ class Prefill:
                 for segment in segments:
                     own = 0 if segment.kv[0][0].shape[0] == 1 else row
                     pad = 0 if segment.bias is None else int((segment.bias[own] != 0).sum())
-                    width = segment.kv[0][0].shape[2]
-                    real = slice(0, width - pad) if self.pads_right else slice(pad, width)
-                    parts.append([torch.stack([layer[side][own, :, real] for layer in segment.kv]) for side in (0, 1)])
+                    parts.append([torch.stack([layer[side][own, :, pad:] for layer in segment.kv]) for side in (0, 1)])
                 keys, values = (torch.cat(side, dim=2) for side in zip(*parts, strict=True))
                 found[prompt.key] = self._entries.put(prompt.key, (keys, values, last[row]))
         return [found[prompt.key] for prompt in prompts]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,7 +19,6 @@ from vlgym.parsers import Parser
 from ..models.family import Family, Prompt
 from .eager import EagerDecoding
 from .ends import find_token_end
-from .graphed import GraphedDecoding
 from .prefill import CACHED_IMAGES, CACHED_PROMPTS, Prefill
 
 
@@ -53,7 +52,6 @@ class Sampler(Prefill):
         parsers: what reads the replies. A reply is over as soon as one of them has what it asked for (`find_end`), or
             at its end-of-turn token; with none, at that token alone.
         cached_prompts, cached_images, vision_of: as in `Prefill`.
-        static: sample with static shapes and, on CUDA, recorded graphs (see `graphed.py`); "auto": on CUDA only.
     """
 
     def __init__(
@@ -65,18 +63,11 @@ class Sampler(Prefill):
         cached_prompts: int = CACHED_PROMPTS,
         cached_images: int = CACHED_IMAGES,
         vision_of: Prefill | None = None,
-        static: bool | Literal["auto"] = "auto",
     ) -> None:
         super().__init__(family, cached_prompts=cached_prompts, cached_images=cached_images, vision_of=vision_of)
         self.max_new_tokens, self.parsers = max_new_tokens, tuple(parsers)
         self.stop = torch.tensor(family.stop_ids, device=family.device)
-        parts = (self.decoder, self.embedding, self.logits)
-        use_static = family.device.type == "cuda" if static == "auto" else static
-        self.decoding: EagerDecoding | GraphedDecoding = (
-            GraphedDecoding(*parts, family.model, pad_id=family.pad_id)
-            if use_static
-            else EagerDecoding(*parts, pad_id=family.pad_id)
-        )
+        self.decoding = EagerDecoding(self.decoder, self.embedding, self.logits, pad_id=family.pad_id)
 
     def describe(self) -> dict[str, Any]:
         """Limits and numbers of the model, for a run's record."""

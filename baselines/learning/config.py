@@ -17,7 +17,6 @@ from vlgym.env_groups import read_options
 from vlgym.errors import UserError, check_choice, check_number
 from vlgym.limited_yaml import read_yaml
 
-from ..models.attention import choose_attention
 from ..models.limits import MOST_TEMPERATURE
 from ..models.load import DTYPES
 from ..models.lora import LoraOptions
@@ -166,8 +165,6 @@ class RunConfig:
 
     Default bfloat16 for published models on CUDA, otherwise float32.
     """
-    attention: str = "auto"
-    """Attention kernels of the vision tower and of flat scoring: sdpa (auto), flash_attention_2 or eager."""
     threads: int = 0
     """CPU threads of torch; 0 leaves torch's choice. Another number may change the last bits."""
     deterministic: bool = True
@@ -233,7 +230,6 @@ class RunConfig:
         config.require_one_of("scoring", "auto", "shared", "flat")
         config.require_one_of("kl_estimator", *get_args(losses.KLEstimator))
         config.require_one_of("dtype", *DTYPES)
-        choose_attention(config.attention, model_type="", device=config.device, dtype=dtype)
         read_options(config.envs, "--envs")
         check_number("--env-timeout", config.env_timeout, above=0)
         check_threads(config.threads)

@@ -30,8 +30,8 @@ class MasterWeights:
     """The masters of some parameters, and the way of gradients to them and of weights back.
 
     After every backward pass a gradient is added to its master's in float32 and taken off the parameter. After every
-    step of the optimizer that was given to `attach`, the parameters become the rounded masters, in place: engines
-    notice, and captured graphs stay valid.
+    step of the optimizer that was given to `attach`, the parameters become the rounded masters, in place, so that
+    engines notice.
 
     Args:
         parameters: what is to be trained.

@@ -107,7 +107,7 @@ class Run(Generic[C]):
         model = c.model or DEFAULT_MODEL
         family = load_family(
             model, image_tokens=c.image_tokens, seed=c.seed, dtype=c.dtype or "float32", device=c.device,
-            system=c.system or read_limits(model).system, attention=c.attention,
+            system=c.system or read_limits(model).system,
         )  # fmt: skip
         self._stack = ExitStack()
         self._stack.callback(self.envs.close)

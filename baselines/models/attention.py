@@ -1,12 +1,7 @@
-"""Which attention kernels the library's own modules use, and the vision towers' attention in few calls.
-
-The decoder of `decoder.py` has attention of its own, through torch's fused kernels; the choice made here is for the
-vision tower and for the library's forward pass over whole rows.
-"""
+"""The vision towers' attention in few calls."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -15,49 +10,12 @@ import torch
 from torch import Tensor, nn
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.qwen2_vl.modeling_qwen2_vl import apply_rotary_pos_emb_vision
-from transformers.utils import is_flash_attn_2_available
-
-from vlgym.errors import UserError, check_choice
-
-ATTENTION = ("auto", "sdpa", "flash_attention_2", "eager")
-FLASH = "flash_attention_2"
-
-
-def choose_attention(asked: str, *, model_type: str, device: str, dtype: str) -> str | dict[str, str] | None:
-    """What the library is told when it loads a model; None: its own default, which is `sdpa`.
-
-    Args:
-        asked: one of `ATTENTION`.
-        model_type: of the model's configuration.
-        device, dtype: where and as what the weights will be.
-
-    Raises:
-        UserError: unknown, or it cannot run here.
-    """
-    check_choice("--attention", asked, ATTENTION)
-    if asked == "auto":
-        return None
-    if asked != FLASH:
-        return asked
-    if not device.startswith("cuda") or dtype == "float32":
-        raise UserError(
-            f"--attention {FLASH} runs on CUDA with 16-bit weights alone, not on {device} with {dtype}. "
-            "Leave it out, or add --device cuda --dtype bfloat16."
-        )
-    if not is_flash_attn_2_available():
-        raise UserError(
-            f"--attention {FLASH} needs the package flash-attn, which is not installed or does not work here. "
-            "Leave it out (torch's own kernels), or: pip install flash-attn"
-        )
-    if model_type == "gemma3":  # it has no mask by which the tokens of an image could see each other both ways
-        return {"text_config": "sdpa", "vision_config": FLASH}
-    return FLASH
 
 
 def group_attention(tower: nn.Module) -> None:
     """Let the attention of a Qwen vision tower run all images, or windows, of one length in one call.
 
-    The library runs one after the other, in a Python loop; only `flash_attention_2` takes them together.
+    The library runs one after the other, in a Python loop.
     """
     lengths = _Lengths()
     for block in tower.blocks:  # type: ignore[union-attr]
@@ -109,14 +67,9 @@ def _grouped(module: Any, lengths: _Lengths) -> Callable[..., Tensor]:
     def forward(
         hidden_states: Tensor, cu_seqlens: Tensor, position_embeddings: Sequence[Tensor] | None = None, **kwargs: Any
     ) -> Tensor:
-        kind = module.config._attn_implementation
-        if "flash" in kind:
-            return type(module).forward(
-                module, hidden_states, cu_seqlens, position_embeddings=position_embeddings, **kwargs
-            )
         assert position_embeddings is not None
         groups = lengths.of(cu_seqlens)
-        attend = ALL_ATTENTION_FUNCTIONS.get(kind) or sys.modules[type(module).__module__].eager_attention_forward
+        attend = ALL_ATTENTION_FUNCTIONS["sdpa"]
         q, k, v = module.qkv(hidden_states).unflatten(-1, (3, module.num_heads, -1)).unbind(1)
         q, k = apply_rotary_pos_emb_vision(q, k, *position_embeddings)
         if groups.order is not None:

@@ -30,8 +30,7 @@ class Qwen2Decoder:
     """Functional view of a Qwen2-type language model: the weights are read from its modules, so adapters around them
     work too.
 
-    Other families override the small methods in which their layers differ. One layer of the one-token path is
-    `before_attention`, `qkv_step`, the attention itself (rotation, cache, softmax: in `step`), `after_attention`.
+    Other families override the small methods in which their layers differ.
 
     Args:
         language_model: a `Qwen2VLTextModel`, `Qwen2_5_VLTextModel` or any module with the same parts.
@@ -270,7 +269,7 @@ class Qwen2Decoder:
     def refresh(self) -> None:
         """Read the weights again for `step`; call it after every change of them.
 
-        Small models get their projections concatenated, always into the same tensors.
+        Small models get their projections concatenated.
         """
         small = sum(p.numel() for p in self.model.parameters()) < FUSE_BELOW
         parts = [
@@ -280,15 +279,14 @@ class Qwen2Decoder:
         if not small or not all(type(linear) is nn.Linear for layer in parts for linear in layer):
             self._fused = None
             return
-        before: list[Any] = self._fused or [(None, None, None)] * len(parts)
         with torch.no_grad():
             self._fused = [
                 (
-                    torch.cat([q.weight, k.weight, v.weight], out=qkv),
-                    None if q.bias is None else torch.cat([q.bias, k.bias, v.bias], out=bias),
-                    torch.cat([gate.weight, up.weight], out=gate_up),
+                    torch.cat([q.weight, k.weight, v.weight]),
+                    None if q.bias is None else torch.cat([q.bias, k.bias, v.bias]),
+                    torch.cat([gate.weight, up.weight]),
                 )
-                for (q, k, v, gate, up), (qkv, bias, gate_up) in zip(parts, before, strict=True)
+                for q, k, v, gate, up in parts
             ]
 
     def start(self, entries: list[tuple[Tensor, Tensor]], next_positions: Tensor, budget: int) -> DecodeState:
@@ -313,23 +311,15 @@ class Qwen2Decoder:
             if bias is not None:
                 bias[row, :, :, :pad] = float("-inf")
         flat = rows * self.kv_heads
-        return DecodeState(
-            [x.view(flat, self.head_dim, slots) for x in keys], [x.view(flat, slots, self.head_dim) for x in values],
-            None if bias is None else bias.view(flat, 1, slots), longest, self.reply_angles(next_positions, budget),
-        )  # fmt: skip
-
-    def reply_angles(self, next_positions: Tensor, budget: int) -> list[tuple[Tensor, Tensor]]:
-        """Angles of the reply's positions for queries and keys at once, as `DecodeState.rotary` holds them.
-
-        Args:
-            next_positions: [B] int64, position of each row's first reply token.
-            budget: reply tokens.
-        """
         positions = next_positions + torch.arange(budget, device=next_positions.device).unsqueeze(1)
         angles = self.rotary(positions.expand(3, -1, -1)).angles
         scale = angles[0][0].new_ones(self.heads + self.kv_heads, 1)
         scale[: self.heads] = self.scale
-        return [(cos * scale, sin * scale) for cos, sin in angles]
+        return DecodeState(
+            [x.view(flat, self.head_dim, slots) for x in keys], [x.view(flat, slots, self.head_dim) for x in values],
+            None if bias is None else bias.view(flat, 1, slots), longest,
+            [(cos * scale, sin * scale) for cos, sin in angles],
+        )  # fmt: skip
 
     def step(self, state: DecodeState, x: Tensor, t: int) -> Tensor:
         """Feed reply token `t` of every row, [B, H] embeddings; return hidden [B, H] after the final norm.
@@ -341,7 +331,7 @@ class Qwen2Decoder:
         b, h, kvh, d = x.shape[0], self.heads, self.kv_heads, self.head_dim
         angles = [(cos[t], sin[t]) for cos, sin in state.rotary]
         for i, (keys, values) in enumerate(zip(state.keys, state.values, strict=True)):
-            qkv = self.qkv_step(i, self.before_attention(i, x))
+            qkv = self.qkv_step(i, self.norm(self.layers[i].input_layernorm, x))
             cos, sin = angles[self.kinds[i]]
             qk = qkv[:, : h + kvh]
             qk = qk * cos + qk.roll(d // 2, -1) * sin  # the queries' angles carry the attention scale
@@ -355,12 +345,10 @@ class Qwen2Decoder:
             else:
                 scores = torch.baddbmm(state.bias[:, :, seen], q, keys[:, :, seen])
             weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(values.dtype)
-            x = self.after_attention(i, x, torch.bmm(weights, values[:, seen]).view(b, h * d))
+            layer = self.layers[i]
+            mlp = layer.mlp if self._fused is None else partial(_gated, layer.mlp, self._fused[i][2])
+            x = self._residuals(layer, x, torch.bmm(weights, values[:, seen]).view(b, h * d), mlp)
         return self.norm(self.model.norm, x)
-
-    def before_attention(self, i: int, x: Tensor) -> Tensor:
-        """What layer `i` attends with: [B, H] -> [B, H]."""
-        return self.norm(self.layers[i].input_layernorm, x)
 
     def qkv_step(self, i: int, y: Tensor) -> Tensor:
         """Queries, keys and values of layer `i` before rotation: [B, H] -> [B, heads + 2 * kv_heads, head_dim]."""
@@ -370,12 +358,6 @@ class Qwen2Decoder:
             attention = self.layers[i].self_attn
             qkv = torch.cat([attention.q_proj(y), attention.k_proj(y), attention.v_proj(y)], dim=-1)
         return qkv.view(y.shape[0], self.heads + 2 * self.kv_heads, self.head_dim)
-
-    def after_attention(self, i: int, x: Tensor, attended: Tensor) -> Tensor:
-        """Layer `i` from its attention on: [B, H] what came in, [B, heads * head_dim] -> [B, H]."""
-        layer = self.layers[i]
-        mlp = layer.mlp if self._fused is None else partial(_gated, layer.mlp, self._fused[i][2])
-        return self._residuals(layer, x, attended, mlp)
 
 
 class QkNormDecoder(Qwen2Decoder):

@@ -18,7 +18,6 @@ from vlgym.errors import UserError, check_choice, nearest
 from vlgym.terminal import is_live, open_console
 
 from .adapter import find_base, is_adapter, merge_adapter
-from .attention import choose_attention
 from .family import Family
 from .folders import check_whole
 from .gemma import Gemma3
@@ -47,7 +46,6 @@ def load_family(
     dtype: str = "float32",
     device: str = "cpu",
     system: str | None = None,
-    attention: str = "auto",
 ) -> Family:
     """Build `tiny`, or load a model of a supported family from a folder or from the Hugging Face Hub.
 
@@ -60,7 +58,6 @@ def load_family(
         dtype: `float32` or `bfloat16`.
         device: a torch device.
         system: the system message; None: what the model's chat template has without one.
-        attention: kernels of the vision tower and of the library's forward pass, one of `attention.ATTENTION`.
 
     Raises:
         UserError: no such model, a damaged one, a family that is not supported, or an unknown dtype.
@@ -70,9 +67,8 @@ def load_family(
         check_whole(Path(model))
     if is_adapter(model):
         family = load_family(
-            find_base(model), image_tokens=image_tokens, seed=seed, dtype=dtype, device=device,
-            system=system, attention=attention,
-        )  # fmt: skip
+            find_base(model), image_tokens=image_tokens, seed=seed, dtype=dtype, device=device, system=system
+        )
         merge_adapter(family, model)
         return family
     if not is_live(open_console(stderr=True)):
@@ -80,8 +76,6 @@ def load_family(
     if model == "tiny":
         net: Any
         net, words = build_tiny(seed=seed)
-        if kernels := choose_attention(attention, model_type="qwen2_vl", device=device, dtype=dtype):
-            net.set_attn_implementation(kernels)
         for parameter in net.parameters():  # the parameters alone: rotation frequencies stay float32
             parameter.data = parameter.data.to(getattr(torch, dtype))
         return TinyQwen2VL(net.to(device), words, image_tokens=image_tokens, system=system)
@@ -92,8 +86,7 @@ def load_family(
         raise UserError(f"--model {model} is of the family {config.model_type!r}; supported: {listed}. {hint}")
     from transformers import AutoTokenizer
 
-    kernels = choose_attention(attention, model_type=config.model_type, device=device, dtype=dtype)
-    loaded = load_weights(model, source, dtype, hint, attention=kernels)
+    loaded = load_weights(model, source, dtype, hint)
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(model, **source)
     except Exception as error:
@@ -141,11 +134,8 @@ def find_model(model: str, hint: str) -> tuple[Any, dict[str, Any]]:
         ) from None
 
 
-def load_weights(
-    model: str, source: dict[str, Any], dtype: str, hint: str, *, attention: str | dict[str, str] | None = None
-) -> Any:
-    """Load the library's model for image and text, on the CPU; `source` and `hint` as in `find_model`, `attention` as
-    the library takes it.
+def load_weights(model: str, source: dict[str, Any], dtype: str, hint: str) -> Any:
+    """Load the library's model for image and text, on the CPU; `source` and `hint` as in `find_model`.
 
     Raises:
         UserError: it is damaged, or not all of its weights are there.
@@ -158,7 +148,6 @@ def load_weights(
             dtype=getattr(torch, dtype),
             output_loading_info=True,
             ignore_mismatched_sizes=True,
-            attn_implementation=attention,
             **source,
         )
     except Exception as error:

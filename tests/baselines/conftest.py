@@ -20,10 +20,8 @@ for folder in (HERE, HERE.parent / "benchmarks"):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
-from devices import CHOSEN, DEVICE  # noqa: E402
-from pretend import accelerator  # noqa: E402
 from publish import build_foreign  # noqa: E402
-from samples import INSTRUCTIONS, messages, picture  # noqa: E402
+from samples import DEVICE, INSTRUCTIONS, messages, picture  # noqa: E402
 from stage import FINISHED  # noqa: E402
 
 from baselines import vldac  # noqa: E402
@@ -43,20 +41,10 @@ def _cheap():
 
 def pytest_collection_modifyitems(items):
     """On another device than the CPU, only the tests that follow it."""
-    if CHOSEN != "cpu":
+    if DEVICE != "cpu":
         for item in items:
             if item.get_closest_marker("on_device") is None:
                 item.add_marker(pytest.mark.skip(reason="places its tensors itself, or compares bits"))
-
-
-@pytest.fixture(autouse=True)
-def _on_device(request):
-    """A pretended device where one is asked for."""
-    if CHOSEN == "pretend" and request.node.get_closest_marker("on_device"):
-        with accelerator():
-            yield
-    else:
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,12 @@
-"""Pictures and messages for the learner tests."""
+"""Pictures and messages for the learner tests, and their device."""
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 
+DEVICE = os.environ.get("VLGYM_TEST_DEVICE", "cpu")  # where tests marked `on_device` put their tensors
 INSTRUCTIONS = (
     "You see a picture. Reach the target, then end your reply with <action>ACTION</action>.\n\nLegal actions: "
 )

@@ -7,7 +7,7 @@ from samples import INSTRUCTIONS, messages, picture
 
 from baselines.engine import prefill
 from baselines.engine.batching import common_prefix
-from baselines.engine.eager import draw
+from baselines.engine.eager import _draw_by_cells, draw
 from baselines.engine.engine import Engine
 from baselines.learning.value import ValueHead
 
@@ -176,3 +176,17 @@ def test_prompts_beyond_one_pass_of_prefill_get_the_same_states(family, prompts,
     torch.testing.assert_close(engine.last_hidden(prompts), whole, atol=1e-5, rtol=0)
     assert len(widths) > 1
     assert sum(widths) == len({prompt.key for prompt in prompts})
+
+
+def test_large_vocabularies_are_drawn_from_as_exactly_as_small_ones():
+    probabilities = torch.zeros(1500)
+    probabilities[[3, 511, 512, 1024, 1400]] = torch.tensor([0.1, 0.2, 0.3, 0.25, 0.15])
+    uniform = (torch.arange(1000) + 0.5) / 1000
+    tokens = _draw_by_cells(probabilities.log().expand(1000, -1), uniform)
+    counts = torch.bincount(tokens, minlength=1500)
+    assert {int(i): int(counts[i]) for i in counts.nonzero()} == {3: 100, 511: 200, 512: 300, 1024: 250, 1400: 150}
+    assert _draw_by_cells(probabilities.log()[None], torch.tensor([0.99999994])).item() == 1400
+    assert _draw_by_cells(probabilities.log()[None], torch.tensor([0.0])).item() == 3
+    logp = torch.log_softmax(torch.randn(64, 5000, generator=generator()) * 3, -1)
+    uniform = torch.rand(64, generator=generator(1))
+    assert torch.equal(_draw_by_cells(logp, uniform), draw(logp, uniform))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from samples import DEVICE
 from stage import SMALL
 
 from baselines import vldac
@@ -28,12 +29,13 @@ CASES = [
 ]
 
 
+@pytest.mark.on_device
 @pytest.mark.parametrize(("env_id", "arguments"), CASES)
 def test_two_updates_run_and_sampling_agrees_with_scoring(tmp_path, env_id, arguments):
     config = Config(
         **{
             **SMALL, "env": env_id, "env_kwargs": arguments, "updates": 2, "num_envs": 2, "rollout_steps": 2,
-            "minibatch": 2, "value_warmup": 1, "eval_episodes": 2, "max_new_tokens": None,
+            "minibatch": 2, "value_warmup": 1, "eval_episodes": 2, "max_new_tokens": None, "device": DEVICE,
             "warm": WarmConfig(steps=2, samples=8, batch=4, check_every=50, val_episodes=1),
         }
     )  # fmt: skip
@@ -41,7 +43,7 @@ def test_two_updates_run_and_sampling_agrees_with_scoring(tmp_path, env_id, argu
     rows = read_rows(run.out / "log.jsonl")
     assert [row["env_steps"] for row in rows] == [4, 8]
     assert [row["env/failures"] for row in rows] == [0, 0]
-    assert all(row["rollout/logp_diff_max"] < 1e-4 for row in rows)
+    assert all(row["rollout/logp_diff_max"] < (1e-4 if DEVICE == "cpu" else 1e-3) for row in rows)
     assert rows[1]["policy/grad_norm"] >= 0
     assert [e["episodes"] for e in run.state.evaluations] == [2, 2]
     assert run.state.warm.longest_reply > 0

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from devices import DEVICE
-from samples import INSTRUCTIONS, messages, picture
+from samples import DEVICE, INSTRUCTIONS, messages, picture
 
 from baselines.engine.batching import common_prefix
 from baselines.engine.engine import Engine

@@ -207,16 +207,10 @@ def measure_decode(bench: Bench) -> dict[str, Any]:
             first = bench.once(decode)
             seconds = bench.seconds(decode) / limit
             floor = (weights + batch * (PROMPT + limit / 2) * per_token) / bandwidth
-            plain = None
-            if bench.cuda:  # what the graphs are worth
-                one.decoding.capture, graphs = False, one.decoding._graphs
-                one.decoding._graphs = {}
-                plain = 1e3 * bench.once(decode) / limit
-                one.decoding.capture, one.decoding._graphs = True, graphs
             rows.append(
                 {
                     "weights": name, "batch": batch, "ms": 1e3 * seconds, "floor_ms": 1e3 * floor,
-                    "ratio": seconds / floor, "without_graphs_ms": plain, "first_call_s": first,
+                    "ratio": seconds / floor, "first_call_s": first,
                 }
             )  # fmt: skip
     return {
