@@ -138,7 +138,7 @@ class ArCHer:
             {"policy": policy_optimizer(run.weights.parameters, c), "critic": critic}, c.max_grad_norm
         )
         self.replay = Replay(run.envs.count * c.rollout_steps if c.on_policy else c.buffer)
-        self.collector = Collector(run.envs.make_runners(), run.policy, run.envs.make_shaper(c.gamma))
+        self.collector = Collector(run.envs.make_runner(), run.policy, run.envs.make_shaper(c.gamma))
 
     def make(self, update: Update) -> None:
         """Make one update: rollout, check of the log-probabilities, buffer, gradient steps."""

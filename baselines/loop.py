@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from vlgym.errors import UserError, check_number
+from vlgym.errors import check_number
 
 from .learning import losses
 from .learning.batch import Batch, check_log_probs, log_probs, micro_batches, minibatches, score
@@ -68,8 +68,6 @@ class Config(RunConfig):
         config.require_share("gamma")
         check_number("--group", config.group, 2, hint="Episodes are compared within their group.")
         share_of(config.num_envs, config.group, "--num-envs", "groups of --group")
-        if config.double_buffer:
-            raise UserError(f"--double-buffer is not for {type(self).command.split('.')[-1]}; leave it out.")
         return config
 
 

@@ -107,8 +107,6 @@ class Config(RunConfig):
         config.require_share("gamma", "gae_lambda", "thought_weight")
         config.require_one_of("policy_loss", "token", "step")
         config.pool.validate()
-        if config.self_play and config.double_buffer:
-            raise UserError("--self-play does not go with --double-buffer; leave one of them out.")
         if config.self_play and config.envs != "local":
             raise UserError("--self-play opens its tables in this process; it does not go with --envs.")
         if config.pool != PoolOptions() and not config.self_play:
@@ -158,7 +156,7 @@ class VLDAC:
             pool = Pool(run.out / FOLDER, run.weights, c.pool, c.device)
             self.games = SelfPlay(run.envs, run.policy, pool, gamma=c.gamma)
         else:
-            self.collector = Collector(run.envs.make_runners(), run.policy, run.envs.make_shaper(c.gamma))
+            self.collector = Collector(run.envs.make_runner(), run.policy, run.envs.make_shaper(c.gamma))
 
     def make(self, update: Update) -> None:
         """Make one update: rollout, reference, check of the log-probabilities, gradient steps."""

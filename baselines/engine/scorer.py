@@ -88,37 +88,6 @@ class Scorer(Prefill):
         end = fed.take_along_dim((lengths - 1).unsqueeze(-1), 1).squeeze(1)
         return last[index].float(), torch.cat([(fed * mask.unsqueeze(-1)).sum(1) / lengths, end], dim=-1)
 
-    def score_flat(self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor, *, train_vision: bool = False) -> Tensor:
-        """What `score` computes, by the library's own forward pass."""
-        return self.score_flat_states(prompts, ids, mask, train_vision=train_vision)[0]
-
-    def score_flat_states(
-        self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor, *, train_vision: bool = False
-    ) -> tuple[Tensor, Tensor]:
-        """What `score_states` computes, by the library's own forward pass: whole rows right-padded, no attention mask,
-        nothing shared.
-
-        Causal attention hides right padding by itself, so accelerators can use their mask-free kernels. Slower where
-        prompts repeat.
-        """
-        device, n = self.family.device, len(prompts)
-        lengths = mask.sum(-1).tolist()
-        width = max(len(prompt) + length for prompt, length in zip(prompts, lengths, strict=True))
-        tokens = torch.full((n, width), self.family.pad_id, device=device)
-        positions = torch.zeros(3, n, width, dtype=torch.int64, device=device)
-        for row, (prompt, length) in enumerate(zip(prompts, lengths, strict=True)):
-            end = len(prompt) + length
-            tokens[row, : len(prompt)] = prompt.ids.to(device)
-            tokens[row, len(prompt) : end] = ids[row, :length]
-            positions[:, row, : len(prompt)] = prompt.positions.to(device)
-            positions[:, row, len(prompt) : end] = prompt.next_position + torch.arange(length, device=device)
-        x, images = self.place_images(self.embedding(tokens), prompts, [0] * n, train_vision)
-        out = self.family.flat_hidden(x, positions, images)
-        starts = torch.tensor([len(prompt) - 1 for prompt in prompts], device=device)
-        at = (starts.unsqueeze(1) + torch.arange(ids.shape[1], device=device)).clamp(max=width - 1)
-        rows = torch.arange(n, device=device)
-        return self._spread(out[rows.unsqueeze(1), at], ids, mask), out[rows, starts]
-
     def _spread(self, hidden: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
         """Log-probabilities of `ids` given the states before them, computed at real tokens only."""
         mask = mask[:, : hidden.shape[1]]

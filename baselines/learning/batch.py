@@ -115,9 +115,8 @@ def score(engine: Engine, batch: Batch, rows: Tensor, config: RunConfig) -> tupl
     """Log-probabilities [len(rows), R] of some of the replies under an engine's weights, and the states of their last
     prompt tokens [len(rows), H]; with gradients if enabled."""
     prompts = [batch.samples[i].prompt for i in rows.tolist()]
-    run = engine.score_flat_states if config.flat else engine.score_states
     train_vision = config.train_vision and torch.is_grad_enabled()
-    return run(prompts, batch.ids[rows], batch.mask[rows], train_vision=train_vision)
+    return engine.score_states(prompts, batch.ids[rows], batch.mask[rows], train_vision=train_vision)
 
 
 @torch.no_grad()

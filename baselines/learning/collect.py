@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import gymnasium
@@ -54,8 +53,7 @@ class Collector:
     """Plays steps of every environment; environments go on where they stood.
 
     Args:
-        runners: one, or two with as many environments each, which are then stepped alternately: one half acts while the
-            model answers the other.
+        runner: of the environments.
         policy: the model being trained.
         shaper: reward shaping.
 
@@ -65,19 +63,16 @@ class Collector:
 
     recorder: EpisodeRecorder | None = None
 
-    def __init__(self, runners: Sequence[Runner], policy: ModelPolicy, shaper: RewardShaper | None = None) -> None:
-        self.runners, self.policy, self.shaper = list(runners), policy, shaper
+    def __init__(self, runner: Runner, policy: ModelPolicy, shaper: RewardShaper | None = None) -> None:
+        self.runner, self.policy, self.shaper = runner, policy, shaper
         self.env_seconds = 0.0  # of the last rollout
-        self.open_returns = [0.0] * sum(len(runner.slots) for runner in self.runners)
+        self.open_returns = [0.0] * len(runner.slots)
 
     def play(self, steps: int) -> Rows:
         """Take so many steps; one row of records per time step, environments in order."""
-        before = sum(runner.seconds for runner in self.runners)
-        if len(self.runners) == 1:
-            rows = [self.runners[0].step(self.policy) for _ in range(steps)]
-        else:
-            rows = play_alternately(self.runners[0], self.runners[1], self.policy, steps)
-        self.env_seconds = sum(runner.seconds for runner in self.runners) - before
+        before = self.runner.seconds
+        rows = [self.runner.step(self.policy) for _ in range(steps)]
+        self.env_seconds = self.runner.seconds - before
         if self.recorder is not None:
             for row in rows:
                 self.recorder.see(enumerate(row))
@@ -134,7 +129,7 @@ class Collector:
 
     def _next_prompts(self) -> list[Prompt]:
         encode = self.policy.engine.family.encode
-        return [encode(turn.messages) for runner in self.runners for turn in runner.turns()]
+        return [encode(turn.messages) for turn in self.runner.turns()]
 
     def _episodes(self, rows: Rows) -> dict[str, float]:
         """Metrics of the episodes that ended; `open_returns` are carried on."""
@@ -150,51 +145,26 @@ class Collector:
     def get_state(self) -> dict[str, Any]:
         """JSON-able state of the environments, of the open episodes' returns and of the reward shaping."""
         return {
-            "runners": [runner.get_state() for runner in self.runners],
+            "runner": self.runner.get_state(),
             "open_returns": self.open_returns,
             "shaper": self.shaper.get_state() if self.shaper is not None else None,
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore `get_state`."""
-        for runner, saved in zip(self.runners, state["runners"], strict=True):
-            runner.set_state(saved)
+        self.runner.set_state(state["runner"])
         self.open_returns = list(state["open_returns"])
         if self.shaper is not None:
             self.shaper.set_state(state["shaper"])
 
     def close(self) -> None:
         """Close every environment."""
-        for runner in self.runners:
-            runner.close()
+        self.runner.close()
 
 
 def flags(rows: Rows, name: str, device: torch.device) -> Tensor:
     """A flag of every record, such as "terminated", as [T, N] bool."""
     return torch.tensor([[bool(getattr(record, name)) for record in row] for row in rows], device=device)
-
-
-def play_alternately(a: Runner, b: Runner, policy: ModelPolicy, steps: int) -> list[list[StepRecord]]:
-    """Step two runners while the model answers the other one; rows hold `a`'s records, then `b`'s.
-
-    The model runs in the worker thread and the environments in this one, because graphics contexts belong to the thread
-    that made them. Every reply is sampled by the current weights, in one order.
-    """
-    rows: list[list[StepRecord]] = []
-    with ThreadPoolExecutor(1) as pool:
-        turns_a = a.turns()
-        answer_a = pool.submit(policy.reply, turns_a)
-        for t in range(steps):
-            turns_b = b.turns()
-            replies_a = answer_a.result()
-            answer_b = pool.submit(policy.reply, turns_b)
-            row = a.advance(turns_a, replies_a, policy.name)
-            turns_a = a.turns()
-            replies_b = answer_b.result()
-            if t + 1 < steps:
-                answer_a = pool.submit(policy.reply, turns_a)
-            rows.append(row + b.advance(turns_b, replies_b, policy.name))
-    return rows
 
 
 class GroupCollector:

@@ -133,13 +133,6 @@ class RunConfig:
     """How far the log-probabilities of sampling and of scoring may be apart, and which of them are the old ones."""
     train_vision: bool = False
     """Train the vision tower too; its features are then computed again in every pass."""
-    scoring: str = "auto"
-    """How replies are scored.
-
-    Shared (each distinct prompt once), flat (the library's forward pass) or auto (shared on CPU).
-    """
-    double_buffer: bool = False
-    """Step one half of the environments while the model answers the other half."""
     eval_episodes: int = 200
     """Held-out episodes (split test) per environment, before and after; 0 for none."""
     eval_before: bool = True
@@ -178,11 +171,6 @@ class RunConfig:
         if self.lr is not None:
             return self.lr
         return 3e-4 if (self.model or DEFAULT_MODEL) == "tiny" else 5e-5 if self.lora.rank else 1e-6
-
-    @property
-    def flat(self) -> bool:
-        """Whether replies are scored by the library's forward pass."""
-        return self.scoring == "flat" or (self.scoring == "auto" and self.device != "cpu")
 
     @property
     def ratio_per_step(self) -> bool:
@@ -227,7 +215,6 @@ class RunConfig:
         if config.system is not None and not config.system.strip():
             raise UserError("--system is empty; leave it out for the message of the model's own chat template.")
         config.require_share("final_lr")
-        config.require_one_of("scoring", "auto", "shared", "flat")
         config.require_one_of("kl_estimator", *get_args(losses.KLEstimator))
         config.require_one_of("dtype", *DTYPES)
         read_options(config.envs, "--envs")

@@ -29,7 +29,7 @@ class Environments:
         kwargs: constructor arguments of every environment.
         builder: prompt layout; None for each environment's own.
         shares: how many environments every process has.
-        count: environments of this process, in `halves` parts of `each`.
+        count: environments of this process.
         failures: of environments in this process that the run has not written down yet; whatever plays adds to it.
         group: where the environments live.
 
@@ -43,10 +43,8 @@ class Environments:
         self.ids = environment_ids(config.env or DEFAULT_ENV)
         self.kwargs = config.environment_arguments()
         self.builder = prompt_builder(config.history_turns, config.history_images)
-        self.halves = 2 if config.double_buffer else 1
         self.count = share_of(config.num_envs, world.size)
         share_of(self.count, getattr(config, "group", 1), "--num-envs of a process:", "groups of --group")
-        self.each = share_of(self.count, self.halves, "--num-envs", "halves (--double-buffer)")
         self.shares = Shares(self.count, world)
         self.group: EnvGroup = open_group(
             config.envs, envs=self.count, limit=config.env_timeout, tell=lambda line: print(line, flush=True)
@@ -60,23 +58,12 @@ class Environments:
         """What reads the replies, each once; where one of them has what it asked for, a reply is over."""
         return parsers_of(self.ids, self.kwargs, self.group)
 
-    def make_runners(self) -> list[Runner]:
-        """Endless training episodes: one runner, or two halves for double buffering."""
-        runners = []
-        for half in range(self.halves):
-            offset = half * self.each
-
-            def remake(index: int, offset: int = offset) -> Any:
-                return self.make(offset + index)
-
-            runners.append(
-                Runner(
-                    [remake(i) for i in range(self.each)], split="train", builder=self.builder, remake=remake,
-                    failures=EnvFailures(self.failures.append),
-                    first_episode=self.shares.first + offset, stride=self.config.num_envs,
-                )
-            )  # fmt: skip
-        return runners
+    def make_runner(self) -> Runner:
+        """Endless training episodes."""
+        return Runner(
+            [self.make(i) for i in range(self.count)], split="train", builder=self.builder, remake=self.make,
+            failures=EnvFailures(self.failures.append), first_episode=self.shares.first, stride=self.config.num_envs,
+        )  # fmt: skip
 
     def make_shaper(self, gamma: float) -> RewardShaper:
         """The reward shaping of this process's environments."""

@@ -135,8 +135,7 @@ class Run(Generic[C]):
             self.weights = AllWeights(engine, train_vision=c.train_vision, keep_reference=keep_reference)
         for each in engines(self.weights):  # the reference's, too: equal weights then have no KL
             each.temperature = c.temperature
-        if c.recompute:
-            self.weights.family.recompute_activations()
+        self.weights.family.decoder.recompute = c.recompute
         sampling = torch.Generator().manual_seed(2 * c.seed + 1)
         self.order = torch.Generator().manual_seed(2 * c.seed + 2)
         self.state = RunState(self.weights, {"sampler": sampling, "order": self.order}, warm, self.world)

@@ -49,7 +49,8 @@ class Qwen2Decoder:
         self.kinds: list[int] = [0] * len(self.layers)
         self.windows: list[int | None] = [None] * len(self.layers)
         self.recompute = False
-        """Keep of each layer only its input for the backward pass (see `Family.recompute_activations`)."""
+        """Keep of each layer only its input for the backward pass, and compute the rest again there (gradient
+        checkpointing): the same gradients, far less memory, about a third more time per update."""
         self._fused: list[tuple[Tensor, Tensor | None, Tensor]] | None = None
 
     # ---- what a family may override ----------------------------------------------------------------------------------

@@ -23,7 +23,6 @@ from torch import Tensor, nn
 from vlgym.errors import UserError
 from vlgym.types import Message
 
-from .cache import ImageTokens
 from .decoder import Qwen2Decoder
 from .processor import Processor
 from .prompt import ImageInput, Piece, Prompt, join_system
@@ -176,32 +175,12 @@ class Family:
         """Positions [3, length] of a prompt whose images begin at those indices, and the reply's first position."""
         return torch.arange(length).expand(3, -1).contiguous(), length
 
-    def flat_hidden(self, x: Tensor, positions: Tensor, images: ImageTokens | None) -> Tensor:
-        """The library's own pass over whole rows without a padding mask, after the final norm.
-
-        Args:
-            x: [B, T, H] embeddings, right-padded; positions: [3, B, T].
-            images: the image tokens in them, if any.
-        """
-        return self.language_model(inputs_embeds=x, position_ids=positions, use_cache=False).last_hidden_state
-
     # ---- the model ---------------------------------------------------------------------------------------------------
 
     def adopt(self, model: Any) -> None:
         self.model = model
         self.language_model: Any = model.model.language_model
         self.decoder = self.decoder_class(self.language_model)
-
-    def recompute_activations(self) -> None:
-        """Keep of each layer only its input for the backward pass, and compute the rest again there (gradient
-        checkpointing): the same gradients, far less memory, about a third more time per update.
-        """
-        self.decoder.recompute = True
-        # Renamed within transformers 5.
-        new_name, old_name = "activation_checkpointing_enable", "gradient_checkpointing_enable"
-        (getattr(self.model, new_name, None) or getattr(self.model, old_name))({"use_reentrant": False})
-        for layer in self.language_model.layers:
-            layer.training = True  # the library recomputes only where this is set; its parts stay in eval mode
 
     def vision_parameters(self) -> list[nn.Parameter]:
         """Parameters of the vision tower and of what projects its features into the language model."""

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from vlgym.errors import UserError
 
-from .cache import ImageTokens, Rotary
+from .cache import Rotary
 from .decoder import QkNormDecoder
 from .family import Family, ImageInput, Piece
 from .processor import Processor
@@ -143,12 +143,3 @@ class Gemma3(Family):
         dtype = self.language_model.embed_tokens.weight.dtype
         pixels = torch.stack([self.normalise(image) for image in images]).to(self.device, dtype)
         return list(self.model.model.get_image_features(pixels).pooler_output)
-
-    def flat_hidden(self, x: Tensor, positions: Tensor, images: ImageTokens | None) -> Tensor:
-        """The library's own pass, image masks included; see `Family.flat_hidden`."""
-        types = torch.zeros(x.shape[:2], dtype=torch.int64, device=x.device)
-        if images is not None:
-            types[images.rows, images.columns] = 1
-        return self.model.model(
-            inputs_embeds=x, position_ids=positions[0], token_type_ids=types, use_cache=False
-        ).last_hidden_state

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from vlgym.errors import UserError
 
 from .attention import group_attention
-from .cache import ImageTokens
 from .decoder import QkNormDecoder
 from .family import Family, ImageInput, Piece
 from .processor import LIBRARY_PIXELS, Processor
@@ -209,15 +208,6 @@ class Qwen3VL(QwenVL):
         # Transformers 5.3 gives a layer's deep features as one tensor, 5.23 as one per image.
         deep = [x if isinstance(x, Tensor) else torch.cat(list(x)) for x in seen.deepstack_features]
         return list(torch.cat([torch.cat(list(seen.pooler_output)), *deep], dim=-1).split(sizes))
-
-    def flat_hidden(self, x: Tensor, positions: Tensor, images: ImageTokens | None) -> Tensor:
-        """The library's own pass; see `Family.flat_hidden`."""
-        deep: dict[str, Any] = {}
-        if images is not None:
-            where = torch.zeros(x.shape[:2], dtype=torch.bool, device=x.device)
-            where[images.rows, images.columns] = True
-            deep = {"visual_pos_masks": where, "deepstack_visual_embeds": list(images.deep)}
-        return self.language_model(inputs_embeds=x, position_ids=positions, use_cache=False, **deep).last_hidden_state
 
 
 def _use_linear_patch_embedding(module: Any) -> None:

@@ -35,7 +35,7 @@ def watch_rollout(learner: Any) -> SimpleNamespace:
 
     def noted(steps: int) -> Any:
         rows = seen.rows = play(steps)
-        waiting = [turn.messages for runner in learner.collector.runners for turn in runner.turns()]
+        waiting = [turn.messages for turn in learner.collector.runner.turns()]
         seen.after = []
         for t, row in enumerate(rows):
             coming = waiting if t + 1 == len(rows) else [record.messages for record in rows[t + 1]]

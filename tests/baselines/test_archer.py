@@ -146,8 +146,9 @@ def test_what_the_critics_read_are_states_of_the_whole_pass(engine, prompts):
         steps = prompt.next_position + torch.arange(len(replies[i]))
         positions = torch.cat([prompt.positions, steps.expand(3, -1)], dim=1)
         with torch.no_grad():
-            x, images = engine.place_images(engine.embedding(whole[None]), [prompt], [0], False)
-            hidden = engine.family.flat_hidden(x, positions[:, None], images)[0]
+            x, _ = engine.place_images(engine.embedding(whole[None]), [prompt], [0], False)
+            model = engine.family.language_model
+            hidden = model(inputs_embeds=x, position_ids=positions[:, None], use_cache=False).last_hidden_state[0]
         own = hidden[len(prompt) :]
         torch.testing.assert_close(states[i], hidden[len(prompt) - 1], atol=1e-4, rtol=1e-4)
         torch.testing.assert_close(actions[i], torch.cat([own.mean(0), own[-1]]), atol=1e-4, rtol=1e-4)

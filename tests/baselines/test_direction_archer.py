@@ -39,7 +39,7 @@ def test_the_buffer_holds_every_step_with_the_references_features_its_reward_and
     play = learner.collector.play
     learner.collector.play = lambda steps: played.extend(play(steps)) or played
     learner.remember(*learner.collect()[:2])
-    waiting = [turn.messages for runner in learner.collector.runners for turn in runner.turns()]
+    waiting = [turn.messages for turn in learner.collector.runner.turns()]
     assert len(learner.replay.rows) == 15
     kinds = set()
     for number, row in enumerate(learner.replay.rows):

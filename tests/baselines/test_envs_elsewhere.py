@@ -39,7 +39,7 @@ def test_a_run_with_killed_workers_ends_as_the_undisturbed_one(tmp_path, monkeyp
         return wait(self, ticket)
 
     def playing(self: Collector, steps: int) -> Any:
-        kill(self.runners[0].slots[0].env._caller)
+        kill(self.runner.slots[0].env._caller)
         return play(self, steps)
 
     monkeypatch.setattr(WorkerGroup, "wait", waiting)

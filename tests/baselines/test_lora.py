@@ -76,17 +76,15 @@ def test_gradients_reach_every_adapter_and_nothing_but_adapters(family, prompts)
     add_adapters(family, LoraOptions(rank=4), seed=0)
     randomise(family)
     engine = Engine(family, max_new_tokens=10)
-    for score in (engine.score, engine.score_flat):
-        family.model.zero_grad()
-        score(prompts, *replies(family, prompts)).sum().backward()
-        trained = {id(p) for p in trainable_parameters(family)}
-        for name, parameter in family.model.named_parameters():
-            assert parameter.requires_grad is (id(parameter) in trained), name
-            if parameter.requires_grad:
-                assert parameter.grad is not None, name
-                assert parameter.grad.abs().sum() > 0, name
-            else:
-                assert parameter.grad is None, name
+    engine.score(prompts, *replies(family, prompts)).sum().backward()
+    trained = {id(p) for p in trainable_parameters(family)}
+    for name, parameter in family.model.named_parameters():
+        assert parameter.requires_grad is (id(parameter) in trained), name
+        if parameter.requires_grad:
+            assert parameter.grad is not None, name
+            assert parameter.grad.abs().sum() > 0, name
+        else:
+            assert parameter.grad is None, name
 
 
 def test_the_product_is_scaled_by_alpha_over_rank_and_alpha_is_twice_the_rank_by_default():
@@ -143,7 +141,7 @@ def test_the_merged_copy_samples_and_scores_as_base_and_adapters_do(name, model_
     torch.testing.assert_close(one.logp, two.logp, atol=2e-5, rtol=0)
     with torch.no_grad():
         torch.testing.assert_close(apart.score(prompts, one.ids, one.mask), two.logp, atol=2e-5, rtol=0)
-        torch.testing.assert_close(merged.score_flat(prompts, one.ids, one.mask), two.logp, atol=2e-5, rtol=0)
+        torch.testing.assert_close(merged.score(prompts, one.ids, one.mask), two.logp, atol=2e-5, rtol=0)
     assert not torch.allclose(scores(reference(family), prompts), scores(family, prompts), atol=1e-2)
 
 

@@ -68,7 +68,7 @@ def break_env(env, at: int) -> None:
 
 def test_an_environment_that_raises_is_noted_and_restarted_and_the_batch_is_whole(monkeypatch):
     learner = on_stage(vldac, num_envs=3)
-    runner = learner.collector.runners[0]
+    runner = learner.collector.runner
     runner.remake = learner.run.envs.make
     broken = runner.slots[1].env
     break_env(broken, 2)
@@ -86,7 +86,7 @@ def test_an_environment_that_raises_is_noted_and_restarted_and_the_batch_is_whol
 def test_a_broken_off_episode_bootstraps_with_the_value_of_its_last_state():
     learner = on_stage(vldac, num_envs=1, rollout_steps=1, gamma=0.5, gae_lambda=1.0)
     torch.nn.init.constant_(learner.value.outer.bias, 7.0)
-    runner = learner.collector.runners[0]
+    runner = learner.collector.runner
     runner.remake = learner.run.envs.make
     break_env(runner.slots[0].env, 1)
     batch, _ = learner.collect()
@@ -103,13 +103,3 @@ def test_running_out_of_memory_names_the_micro_batch_to_try(tmp_path, monkeypatc
         vldac.train(replace(Config(**SMALL), eval_episodes=0, micro_batch=64, warm=WarmConfig(steps=0), out=out))
     with pytest.raises(RuntimeError, match="size mismatch"), memory_advice("try less"):
         raise RuntimeError("size mismatch")
-
-
-def test_double_buffering_gives_every_environment_its_own_reply():
-    learner = on_stage(vldac, double_buffer=True)
-    rows = learner.collector.play(3)
-    assert [len(row) for row in rows] == [4, 4, 4]
-    assert len({record.extra.prompt.key for record in rows[0]}) > 2  # the halves' prompts differ
-    for row in rows:
-        for record in row:
-            assert record.extra.prompt.key == learner.weights.family.encode(record.messages).key

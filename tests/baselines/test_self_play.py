@@ -243,7 +243,6 @@ def test_a_game_that_fails_is_noted_and_left_and_three_in_a_row_end_the_run(tmp_
 
 WRONG = [
     ({"env": "vlgym/NumberLine-v0"}, "vlgym/NumberLine-v0 is for one agent. Of several: vlgym/"),
-    ({"double_buffer": True}, "--self-play does not go with --double-buffer"),
     ({"pool": PoolOptions(past=0.7, fixed=0.6)}, "they may be 1 at most"),
     ({"self_play": False, "pool": PoolOptions(past=0.1)}, "add --self-play"),
 ]

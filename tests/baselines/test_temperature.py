@@ -31,15 +31,14 @@ def one_token_log_probs(engine, prompt):
 
 
 @pytest.mark.parametrize("temperature", TEMPERATURES)
-def test_the_sampler_notes_what_both_scorers_compute(family, prompts, temperature):
+def test_the_sampler_notes_what_the_scorer_computes(family, prompts, temperature):
     engine = Engine(family, max_new_tokens=10)
     plain = engine.sample(prompts, torch.Generator().manual_seed(0))
     engine.temperature = temperature
     out = engine.sample(prompts, torch.Generator().manual_seed(0))
     assert not torch.equal(out.ids, plain.ids)
     with torch.no_grad():
-        for score in (engine.score, engine.score_flat):
-            torch.testing.assert_close(score(prompts, out.ids, out.mask), out.logp, atol=2e-5, rtol=0)
+        torch.testing.assert_close(engine.score(prompts, out.ids, out.mask), out.logp, atol=2e-5, rtol=0)
         engine.temperature = 1.0
         assert (engine.score(prompts, out.ids, out.mask) - out.logp).abs().max() > 0.1
 
@@ -52,11 +51,10 @@ def test_scores_and_their_gradient_are_those_of_the_distribution_to_the_power_of
     expected = torch.log_softmax(one_token_log_probs(engine, prompt) / temperature, dim=-1)
     (by_hand,) = torch.autograd.grad(expected[token], weight)
     engine.temperature = temperature
-    for score in (engine.score, engine.score_flat):
-        found = score([prompt], torch.tensor([[token]]), torch.ones(1, 1, dtype=torch.bool))[0, 0]
-        (gradient,) = torch.autograd.grad(found, weight)
-        torch.testing.assert_close(found, expected[token], atol=1e-5, rtol=0)
-        torch.testing.assert_close(gradient, by_hand, atol=1e-4 * float(by_hand.abs().max()), rtol=1e-3)
+    found = engine.score([prompt], torch.tensor([[token]]), torch.ones(1, 1, dtype=torch.bool))[0, 0]
+    (gradient,) = torch.autograd.grad(found, weight)
+    torch.testing.assert_close(found, expected[token], atol=1e-5, rtol=0)
+    torch.testing.assert_close(gradient, by_hand, atol=1e-4 * float(by_hand.abs().max()), rtol=1e-3)
 
 
 def test_a_run_samples_scores_and_refers_at_its_temperature_and_says_so(tmp_path):

@@ -210,7 +210,7 @@ def test_truncated_episodes_bootstrap_with_the_value_of_their_final_observation_
     learner = on_stage(vldac, rollout_steps=1, gamma=0.5, gae_lambda=1.0)
     torch.nn.init.constant_(learner.value.outer.bias, 7.0)  # V = 7 everywhere
     envs = [make(ENV, max_turns=1), make(ENV, max_turns=1, invalid_action="terminate")]
-    learner.collector = Collector([Runner(envs, split="train")], learner.run.policy)
+    learner.collector = Collector(Runner(envs, split="train"), learner.run.policy)
     batch, metrics = learner.collect()  # an untrained model's reply is unreadable: truncated there, terminated here
     assert metrics["rollout/invalid_rate"] == 1.0
     assert batch.returns.tolist() == pytest.approx([3.5, 0.0])

@@ -264,10 +264,7 @@ def measure_update(bench: Bench) -> dict[str, Any]:
     prompts = bench.prompts(max(bench.scale.micro))
     with torch.no_grad():
         out = sampler.sample(prompts, torch.Generator().manual_seed(0))
-        gaps = {
-            name: (score(prompts, out.ids, out.mask) - out.logp).abs()[out.mask]
-            for name, score in (("flat", engine.score_flat), ("shared", engine.score))
-        }
+        gap = (engine.score(prompts, out.ids, out.mask) - out.logp).abs()[out.mask]
     parameters = lora.trainable_parameters(bench.family)
     rows = []
     for micro in bench.scale.micro:
@@ -275,7 +272,7 @@ def measure_update(bench: Bench) -> dict[str, Any]:
             torch.cuda.reset_peak_memory_stats(bench.device)
 
         def update(micro: int = micro) -> None:
-            engine.score_flat(prompts[:micro], out.ids[:micro], out.mask[:micro]).sum().backward()
+            engine.score(prompts[:micro], out.ids[:micro], out.mask[:micro]).sum().backward()
             for parameter in parameters:
                 parameter.grad = None
 
@@ -289,10 +286,7 @@ def measure_update(bench: Bench) -> dict[str, Any]:
                 "memory_gib": bench.memory(),
             }
         )  # fmt: skip
-    difference = [
-        {"scorer": name, "mean": float(gap.mean()), "p95": float(gap.quantile(0.95)), "max": float(gap.max())}
-        for name, gap in gaps.items()
-    ]
+    difference = [{"mean": float(gap.mean()), "p95": float(gap.quantile(0.95)), "max": float(gap.max())}]
     return {"rows": rows, "difference": difference, "peak_tflops": peak / 1e12, "rank": RANK}
 
 
