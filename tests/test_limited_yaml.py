@@ -45,6 +45,6 @@ def test_tags_that_ask_for_objects_are_refused() -> None:
 def test_a_registry_that_is_too_much_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "registry.yaml"
     path.write_text("[" * 100, encoding="utf-8")
-    with pytest.raises(RegistryFileError, match=r"is not valid YAML: it nests deeper") as caught:
+    with pytest.raises(RegistryFileError, match=r"cannot be read: it nests deeper") as caught:
         read_registry(path)
     assert "\n" not in str(caught.value)
