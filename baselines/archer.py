@@ -52,6 +52,7 @@ from .learning.run import Run, Update
 from .learning.weights import engines
 from .models.family import Prompt
 from .runs.distributed import announced
+from .vldac import kl_loss
 
 Outcome = tuple[float, Prompt | None]
 """What came of a step: the reward as training sees it, and the prompt after it, None where the episode terminated."""
@@ -286,7 +287,7 @@ class ArCHer:
             )
             loss, kl = policy.loss, None
             if batch.ref is not None:
-                kl = losses.kl_loss(new, batch.ref[part], mask, weights, c.kl_estimator)
+                kl = kl_loss(new, batch.ref[part], mask, weights, c.kl_estimator)
                 loss = loss + c.kl_coef * kl
             loss.backward()
             total += float(loss.detach())

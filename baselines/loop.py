@@ -36,6 +36,7 @@ from .learning.optimizers import Metrics, Optimizers, learning_rate, policy_opti
 from .learning.run import Run, Update
 from .runs import distributed
 from .runs.folder import share_of
+from .vldac import kl_loss, token_ppo_loss
 
 SMALLEST_ADVANTAGE = 0.01  # of LOOP: episodes below it teach nothing
 
@@ -178,13 +179,13 @@ class LOOP:
         for part in micro_batches(batch, rows, c):
             old, mask, share = batch.old[part], batch.mask[part], weights[part]
             new, _ = score(self.weights.scorer, batch, part, c)
-            policy = losses.token_ppo_loss(
+            policy = token_ppo_loss(
                 new, old, mask, batch.advantages[part], clip=c.clip, weights=share,
                 importance=batch.importance_of(part),
             )  # fmt: skip
             loss, kl = policy.loss, None
             if batch.ref is not None:
-                kl = losses.kl_loss(new, batch.ref[part], mask, share, c.kl_estimator)
+                kl = kl_loss(new, batch.ref[part], mask, share, c.kl_estimator)
                 loss = loss + c.kl_coef * kl
             loss.backward()
             total += float(loss.detach())

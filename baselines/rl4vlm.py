@@ -6,7 +6,8 @@ The method (Zhai et al., NeurIPS 2024, arXiv 2405.10292; VL-DAC eq. 1): the log-
 that of its action's tokens plus lambda times that of the thoughts before them; PPO's ratio is taken and clipped on this
 one number per step; the critic shares the model, without stop-gradient, warm-up or KL.
 
-It is VL-DAC's learner with other defaults, so that the two differ in nothing else. Departures from the published code:
+It is VL-DAC's learner with another loss and other defaults. The step loss has the log-probability of a whole reply, so
+a KL beside it is a whole reply's, too: a sum over tokens instead of their mean. Departures from the published code:
 - the action's tokens are found by character offsets from what the environment's parser read (`learning/spans.py`); of
   a reply in which no action was read, the last four are scored as the action, as in the code; one of fewer tokens is
   all action, where the code gives it no gradient;
@@ -18,11 +19,17 @@ It is VL-DAC's learner with other defaults, so that the two differ in nothing el
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
+
+import torch
+from torch import Tensor
 
 from . import vldac
+from .learning.batch import Batch
 from .learning.command import main
-from .vldac import train
+from .learning.losses import PolicyLoss, log_ratio, weigh, with_statistics
+from .learning.run import Run
+from .learning.spans import action_mask
 
 
 @dataclass(frozen=True)
@@ -35,8 +42,6 @@ class Config(vldac.Config):
     algorithm: ClassVar[str] = "RL4VLM"
     command: ClassVar[str] = "baselines.rl4vlm"
 
-    policy_loss: str = "step"
-    """step (RL4VLM, eq. 1) or token (VL-DAC, eq. 3): where the probability ratio is taken and clipped."""
     thought_weight: float = 0.5
     """Lambda: weight of the thoughts' log-probability. The source suggests 0.2 to 0.5."""
     kl_coef: float = 0.0
@@ -47,6 +52,76 @@ class Config(vldac.Config):
     """Keep the value loss from changing the model; RL4VLM does not."""
     value_coef: float = 0.5
     """Weight of the value loss in the model's gradient (RL4VLM: 0.5)."""
+
+    @property
+    def ratio_per_step(self) -> bool:
+        """Whether the policy's ratio is taken of whole replies, not of single tokens."""
+        return True
+
+    def resolve(self) -> Self:
+        """Fill in what depends on the model, and check ranges."""
+        config = super().resolve()
+        config.require_share("thought_weight")
+        return config
+
+
+def train(config: Config) -> Run[vldac.Config]:
+    """Train a model, or go on with a run; return the run, closed."""
+    return vldac.train(config, RL4VLM)
+
+
+class RL4VLM(vldac.VLDAC):
+    """VL-DAC's learner with the step loss."""
+
+    config: Config
+
+    def policy_loss(self, new: Tensor, batch: Batch, rows: Tensor, weights: Tensor) -> PolicyLoss:
+        """Clipped PPO per step (eq. 1); arguments as in `VLDAC.policy_loss`."""
+        chosen = rows.tolist()
+        samples, spans = [batch.samples[i] for i in chosen], [batch.spans[i] for i in chosen]
+        action = action_mask(self.weights.family, samples, spans, new.shape[1])
+        return step_ppo_loss(
+            new, batch.old[rows], batch.mask[rows], action.to(new.device), batch.advantages[rows],
+            clip=self.config.clip, thought_weight=self.config.thought_weight, weights=weights,
+            importance=batch.importance_of(rows),
+        )  # fmt: skip
+
+
+def step_ppo_loss(
+    new: Tensor,
+    old: Tensor,
+    mask: Tensor,
+    action_mask: Tensor,
+    advantages: Tensor,
+    *,
+    clip: float,
+    thought_weight: float,
+    weights: Tensor | None = None,
+    importance: Tensor | None = None,
+) -> PolicyLoss:
+    """The RL4VLM policy loss (VL-DAC eq. 1): PPO per STEP on lambda * log p(thoughts) + log p(action).
+
+    With `thought_weight` = 1 it is ordinary sequence-level PPO on the whole reply.
+
+    Args:
+        new, old: [B, R] log-probabilities of the sampled tokens.
+        mask: [B, R] bool, real tokens; `action_mask`: [B, R] bool, the tokens of the action part. The thoughts are
+            `mask & ~action_mask`.
+        advantages: [B].
+        thought_weight: the lambda of eq. 1, in [0, 1].
+        weights: [B], of the steps in the sum that the loss then is; None takes their mean.
+        importance: [B, 1], of each step's term; None is 1.
+    """
+    weight = torch.where(action_mask, torch.ones_like(new), torch.full_like(new, thought_weight))
+    zero = torch.zeros_like(new)
+    step_new = torch.where(mask, weight * new.float(), zero).sum(-1)
+    step_old = torch.where(mask, weight * old.float(), zero).sum(-1)
+    lr = log_ratio(step_new, step_old)
+    ratio = lr.exp()
+    objective = torch.minimum(ratio * advantages, ratio.clamp(1 - clip, 1 + clip) * advantages)
+    if importance is not None:
+        objective = objective * importance.squeeze(-1)
+    return with_statistics(-weigh(objective, weights), lr, ratio, torch.ones_like(lr, dtype=torch.bool), clip)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ prompt token behind a stop-gradient (eq. 4); a per-token KL penalty to the refer
 reinforcement learning; the first updates train the value head alone.
 
 This file is the whole algorithm, top to bottom: `train` is a run, `make` an update, `collect` plays and computes
-advantages, `learn` cuts minibatches, `value_step` and `policy_step` are the gradient steps. To try another loss, copy
-this file and change it.
+advantages, `learn` cuts minibatches, `value_step` and `policy_step` are the gradient steps; below them stand the value
+head and the equations. To try another loss, copy this file and change it.
 
 Where it departs from the paper, or says what the paper leaves open:
 - all weights of the language model are trained by default, of published models on CUDA adapters, as in the paper
@@ -28,38 +28,30 @@ Where it departs from the paper, or says what the paper leaves open:
   ends the run where it does not (`--check.max-gap`); with `--check.old-log-probs scorer` it is the scorer's, and tokens
   get truncated importance weights for what the two differ by;
 - the KL is to the frozen base, as in the published code; eq. 5 is printed with `pi_old`;
-- beside the step loss, which has the log-probability of a whole reply, the KL is a whole reply's, too: a sum over its
-  tokens instead of their mean;
 - the learning rate falls by a cosine from the first update that trains the policy; clip range, rollout length and reply
   length are ours (not given in the paper).
 
-The ablations of the paper's figure 4 are switches: `--kl-coef 0`, `--value-warmup 0`, `--no-stop-gradient`,
-`--policy-loss step`. All of them together are RL4VLM (`baselines/rl4vlm.py`).
+The ablations of the paper's figure 4 are switches: `--kl-coef 0`, `--value-warmup 0`, `--no-stop-gradient`. RL4VLM
+(`baselines/rl4vlm.py`) has all of them and another loss; `baselines/self_play.py` plays games against itself.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import torch
-from torch import Tensor
-
-from vlgym.errors import UserError
+from torch import Tensor, nn
 
 from .learning import losses
 from .learning.batch import Batch, check_log_probs, log_probs, micro_batches, minibatches, score
 from .learning.collect import Collector, flags
 from .learning.command import main
 from .learning.config import RunConfig
-from .learning.losses import PolicyLoss
+from .learning.losses import KLEstimator, PolicyLoss, log_ratio, token_mean, weigh, with_statistics
 from .learning.optimizers import Metrics, Optimizers, learning_rate, policy_optimizer
-from .learning.pool import FOLDER, Pool, PoolOptions
-from .learning.rating import rate_pool
 from .learning.run import Run, Update
-from .learning.self_play import SelfPlay
-from .learning.spans import action_mask
-from .learning.value import ValueHead
+from .learning.standardise import Standardise
 from .runs import distributed
 
 
@@ -87,47 +79,25 @@ class Config(RunConfig):
     """Keep the value loss from changing the model."""
     value_coef: float = 0.15
     """Weight of the value loss in the model's gradient (alpha of eq. 6); used without a stop-gradient only."""
-    policy_loss: str = "token"
-    """token (VL-DAC, eq. 3) or step (RL4VLM, eq. 1): where the probability ratio is taken and clipped."""
-    thought_weight: float = 0.5
-    """Weight of the thoughts' log-probability in the step loss (lambda of eq. 1); used by it only."""
-    self_play: bool = False
-    """For games of several agents: the model holds every seat, or one against the pool, and each of its turns is data.
-
-    An update plays whole games: at each of --num-envs tables until --rollout-steps turns have been taken there.
-    """
-    pool: PoolOptions = field(default_factory=PoolOptions)
-    """Opponents of --self-play."""
 
     def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges."""
         config = super().resolve()
         config.require_positive("value_lr", "clip", "value_coef")
         config.require_at_least(0, "value_warmup")
-        config.require_share("gamma", "gae_lambda", "thought_weight")
-        config.require_one_of("policy_loss", "token", "step")
-        config.pool.validate()
-        if config.self_play and config.envs != "local":
-            raise UserError("--self-play opens its tables in this process; it does not go with --envs.")
-        if config.pool != PoolOptions() and not config.self_play:
-            raise UserError("--pool.… names opponents of --self-play; add --self-play, or leave it out.")
+        config.require_share("gamma", "gae_lambda")
         return config
 
-    @property
-    def ratio_per_step(self) -> bool:
-        """Whether the policy's ratio is taken of whole replies, not of single tokens."""
-        return self.policy_loss == "step"
 
-
-def train(config: Config) -> Run[Config]:
-    """Train a model, or go on with a run; return the run, closed."""
+def train(config: Config, kind: type[VLDAC] | None = None) -> Run[Config]:
+    """Train a model, or go on with a run; return the run, closed. `kind` is the learner's class."""
     with Run(config) as run:
-        learner = VLDAC(run)
-        run.keep(learner.optimizers, learner.games or learner.collector, {"value": learner.value})
+        learner = (kind or VLDAC)(run)
+        run.keep(learner.optimizers, learner.collector, {"value": learner.value})
         for update in run.updates():
             learner.make(update)
-        if learner.games is not None and run.finished():
-            rate_pool(run, learner.games)
+        if run.finished():
+            learner.finish()
     return run
 
 
@@ -151,17 +121,16 @@ class VLDAC:
             c.max_grad_norm,
             run.world,
         )
-        self.games: SelfPlay | None = None
-        if c.self_play:
-            pool = Pool(run.out / FOLDER, run.weights, c.pool, c.device)
-            self.games = SelfPlay(run.envs, run.policy, pool, gamma=c.gamma)
-        else:
-            self.collector = Collector(run.envs.make_runner(), run.policy, run.envs.make_shaper(c.gamma))
+        self.collector = self.make_collector()
+
+    def make_collector(self) -> Any:
+        """What plays the rollouts."""
+        return Collector(self.run.envs.make_runner(), self.run.policy, self.run.envs.make_shaper(self.config.gamma))
 
     def make(self, update: Update) -> None:
         """Make one update: rollout, reference, check of the log-probabilities, gradient steps."""
         with update.phase("rollout"):
-            batch, metrics = self.collect() if self.games is None else self.collect_games(self.games, update.number)
+            batch, metrics = self.collect()
         with update.phase("reference"):
             if self.weights.reference is not None:
                 batch.ref = log_probs(self.weights.reference, batch, self.config)
@@ -170,6 +139,9 @@ class VLDAC:
         with update.phase("update"):
             metrics |= self.learn(batch, update.number)
         update.log(batch, metrics)
+
+    def finish(self) -> None:
+        """Called after the last update."""
 
     def collect(self) -> tuple[Batch, dict[str, float]]:
         """Play `rollout_steps` steps of every environment, and compute one advantage per environment step."""
@@ -181,7 +153,7 @@ class VLDAC:
         with torch.no_grad():
             values = self.value(batch.hidden).view(len(rows), -1)
             last_values, final_values = self.collector.values_after(rows, self.value)
-        advantages, returns = losses.step_gae(
+        advantages, returns = step_gae(
             torch.tensor(self.collector.rewards(rows), device=device), values, last_values,
             flags(rows, "terminated", device), flags(rows, "truncated", device), final_values,
             gamma=c.gamma, lam=c.gae_lambda,
@@ -191,15 +163,6 @@ class VLDAC:
         batch.advantages = everywhere[at : at + len(batch.samples)]
         batch.returns, batch.values = returns.flatten(), values.flatten()
         metrics["value/explained_variance"] = losses.explained_variance(values.flatten(), batch.returns)
-        return batch, metrics
-
-    def collect_games(self, games: SelfPlay, update: int) -> tuple[Batch, dict[str, float]]:
-        """Play whole games, and compute one advantage per turn."""
-        c = self.config
-        batch, metrics = games.collect(update, c.rollout_steps, self.value, c.gamma, c.gae_lambda)
-        batch.advantages = losses.normalise_advantages(batch.advantages)
-        if batch.values is not None:
-            metrics["value/explained_variance"] = losses.explained_variance(batch.values, batch.returns)
         return batch, metrics
 
     def learn(self, batch: Batch, update: int) -> dict[str, float]:
@@ -232,7 +195,7 @@ class VLDAC:
             size: environment steps of the minibatch over all processes.
             metrics: notes the loss.
         """
-        loss = losses.value_loss(self.value(batch.hidden[rows]), batch.returns[rows], step_weights(batch, rows, size))
+        loss = value_loss(self.value(batch.hidden[rows]), batch.returns[rows], step_weights(batch, rows, size))
         loss.backward()
         if len(rows):
             metrics.add("loss/value", float(loss.detach()) / (len(rows) / size))
@@ -251,11 +214,9 @@ class VLDAC:
             loss, kl = policy.loss, None
             if not c.stop_gradient:  # the ablation: alpha times the value loss, through the model
                 values = self.value(states, stop_gradient=False)
-                loss = loss + c.value_coef * losses.value_loss(values, batch.returns[part], weights)
+                loss = loss + c.value_coef * value_loss(values, batch.returns[part], weights)
             if batch.ref is not None:
-                kl = losses.kl_loss(
-                    new, batch.ref[part], batch.mask[part], weights, c.kl_estimator, whole=c.policy_loss == "step"
-                )
+                kl = kl_loss(new, batch.ref[part], batch.mask[part], weights, c.kl_estimator, whole=c.ratio_per_step)
                 loss = loss + c.kl_coef * kl
             loss.backward()
             total += float(loss.detach())
@@ -265,7 +226,7 @@ class VLDAC:
             self.optimizers.step("value", 0.0, metrics)
 
     def policy_loss(self, new: Tensor, batch: Batch, rows: Tensor, weights: Tensor) -> PolicyLoss:
-        """Clipped PPO per token (eq. 3), or for the ablation per step (eq. 1).
+        """Clipped PPO per token (eq. 3).
 
         Args:
             new: [b, R] log-probabilities of the replies under the current weights.
@@ -273,26 +234,187 @@ class VLDAC:
             rows: [b] rows of the batch.
             weights: [b], of the rows in the loss.
         """
-        c, old, mask, advantages = self.config, batch.old[rows], batch.mask[rows], batch.advantages[rows]
-        importance = batch.importance_of(rows)
-        if c.policy_loss == "token":
-            return losses.token_ppo_loss(
-                new, old, mask, advantages, clip=c.clip, weights=weights, importance=importance
-            )
-        chosen = rows.tolist()
-        action = action_mask(
-            self.weights.family, [batch.samples[i] for i in chosen], [batch.spans[i] for i in chosen],
-            new.shape[1],
-        )  # fmt: skip
-        return losses.step_ppo_loss(
-            new, old, mask, action.to(new.device), advantages,
-            clip=c.clip, thought_weight=c.thought_weight, weights=weights, importance=importance,
+        return token_ppo_loss(
+            new, batch.old[rows], batch.mask[rows], batch.advantages[rows],
+            clip=self.config.clip, weights=weights, importance=batch.importance_of(rows),
         )  # fmt: skip
 
 
 def step_weights(batch: Batch, rows: Tensor, size: int) -> Tensor:
     """Weight of each row [b] in a minibatch of `size` environment steps over all processes: every step counts alike."""
     return torch.full((len(rows),), 1.0 / size, device=batch.old.device)
+
+
+# -- value head --------------------------------------------------------------------------------------------------------
+
+
+class ValueHead(nn.Module):
+    """Two-layer MLP on standardised states, with an output of zero before training.
+
+    Args:
+        hidden_size: width of the language model.
+        width: width of the hidden layer.
+        seed: initialisation; no global generator is read or moved.
+    """
+
+    def __init__(self, hidden_size: int, width: int = 256, seed: int = 0) -> None:
+        super().__init__()
+        self.norm = Standardise(hidden_size)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.inner = nn.Linear(hidden_size, width)
+            self.outer = nn.Linear(width, 1)
+        nn.init.zeros_(self.outer.weight)
+        nn.init.zeros_(self.outer.bias)
+
+    def fit(self, hidden: Tensor) -> None:
+        """Take the statistics of a rollout's states [B, H], before any of them is valued."""
+        self.norm.fit(hidden.float())
+
+    def forward(self, hidden: Tensor, *, stop_gradient: bool = True) -> Tensor:
+        """[B, H] states of the last prompt token -> [B] values, float32.
+
+        The input is detached here, so no caller can forget it; only the ablation without a stop-gradient asks not to.
+        """
+        x = self.norm((hidden.detach() if stop_gradient else hidden).float())
+        return self.outer(torch.nn.functional.silu(self.inner(x))).squeeze(-1)
+
+
+# -- equations ---------------------------------------------------------------------------------------------------------
+
+
+def step_gae(
+    rewards: Tensor,
+    values: Tensor,
+    last_values: Tensor,
+    terminated: Tensor,
+    truncated: Tensor,
+    final_values: Tensor,
+    *,
+    gamma: float,
+    lam: float,
+) -> tuple[Tensor, Tensor]:
+    """Generalised advantages per ENVIRONMENT STEP (GAE eq. 16), ends of episodes told apart.
+
+    delta_t = r_t + gamma * V'_t - V_t, where V'_t = 0 if the episode terminated at t; `final_values[t]` if it was
+    truncated at t (a time limit says nothing about what the state was worth); `values[t + 1]` otherwise (`last_values`
+    for the last row). The recursion A_t = delta_t + gamma * lam * A_{t+1} is cut at both kinds of end. A step with both
+    flags counts as terminated.
+
+    Args:
+        rewards, values: [T, N] float; `values[t]` is V of the observation that step t answered.
+        last_values: [N] float, V of the observation after the last step (ignored where that step ended its episode).
+        terminated, truncated: [T, N] bool, as `gymnasium.Env.step` returned them.
+        final_values: [T, N] float, V of the final observation of a truncated episode; ignored elsewhere.
+        gamma, lam: discount and GAE mixing, both in [0, 1].
+
+    Returns:
+        (advantages, returns), both [T, N]; returns = advantages + values, the targets of the value head.
+
+    >>> never, ends = torch.tensor([[False], [False]]), torch.tensor([[False], [True]])
+    >>> rewards, values, none = torch.tensor([[0.0], [1.0]]), torch.zeros(2, 1), torch.zeros(1)
+    >>> advantages, _ = step_gae(rewards, values, none, ends, never, values, gamma=0.9, lam=1.0)
+    >>> advantages.squeeze(1)
+    tensor([0.9000, 1.0000])
+    """
+    advantages = torch.zeros_like(rewards)
+    following_v, following_a = last_values, torch.zeros_like(last_values)
+    for t in range(rewards.shape[0] - 1, -1, -1):
+        next_v = torch.where(truncated[t], final_values[t], following_v)
+        next_v = torch.where(terminated[t], torch.zeros_like(next_v), next_v)
+        ended = terminated[t] | truncated[t]
+        delta = rewards[t] + gamma * next_v - values[t]
+        advantages[t] = delta + gamma * lam * torch.where(ended, torch.zeros_like(following_a), following_a)
+        following_v, following_a = values[t], advantages[t]
+    return advantages, advantages + values
+
+
+def token_ppo_loss(
+    new: Tensor,
+    old: Tensor,
+    mask: Tensor,
+    advantages: Tensor,
+    *,
+    clip: float,
+    weights: Tensor | None = None,
+    importance: Tensor | None = None,
+) -> PolicyLoss:
+    """The VL-DAC policy loss (eq. 3): PPO's clipped objective per TOKEN, one advantage per environment STEP.
+
+    L = -mean_t [ 1/|a_t| sum_i min(r_ti A_t, clip(r_ti, 1 - clip, 1 + clip) A_t) ]. The mean over a reply's tokens
+    comes before the mean over steps, so a step weighs the same whether its reply is long or short, and a token of a
+    long reply weighs less than one of a short reply.
+
+    Args:
+        new, old: [B, R] log-probabilities of the sampled tokens under the policy being trained and under the one that
+            sampled.
+        mask: [B, R] bool.
+        advantages: [B], shared by all tokens of a step.
+        weights: [B], of the steps in the sum that the loss then is; None takes their mean.
+        importance: [B, R], of each token's term; None is 1.
+    """
+    lr = log_ratio(new, old, mask)
+    ratio = lr.exp()
+    a = advantages.unsqueeze(-1)
+    objective = torch.minimum(ratio * a, ratio.clamp(1 - clip, 1 + clip) * a)
+    if importance is not None:
+        objective = objective * importance
+    return with_statistics(-weigh(token_mean(objective, mask), weights), lr, ratio, mask, clip)
+
+
+def kl_estimate(new: Tensor, ref: Tensor, mask: Tensor, estimator: KLEstimator) -> Tensor:
+    """Per-token estimate of KL(pi_new || pi_ref) from tokens sampled by (nearly) pi_new (VL-DAC eq. 5), 0 on padding.
+
+    With d = log pi_ref - log pi_new (clamped): k1 = -d (unbiased, any sign; its gradient as a LOSS is zero-mean noise,
+    so use it inside the reward); k2 = d^2 / 2 (biased, but its gradient is the reverse KL's on policy, and grows with d
+    alone: Schulman, 2020, "Approximating KL divergence"; Liu et al., 2025, arXiv 2510.01555); k3 = e^d - d - 1
+    (unbiased on policy, never negative; what the published code uses). k3's gradient is e^d: one token that other
+    tokens' steps made improbable can outweigh a whole minibatch.
+
+    Args:
+        new, ref: [B, R] log-probabilities of the sampled tokens; mask: [B, R] bool.
+
+    Returns:
+        [B, R] float32.
+
+    Raises:
+        ValueError: for an unknown estimator.
+    """
+    d = log_ratio(ref, new, mask)
+    if estimator == "k1":
+        return -d
+    if estimator == "k2":
+        return 0.5 * d.square()
+    if estimator == "k3":
+        return d.exp() - d - 1
+    raise ValueError(f"unknown KL estimator {estimator!r}; choose k1, k2 or k3")
+
+
+def kl_loss(
+    new: Tensor, ref: Tensor, mask: Tensor, weights: Tensor, estimator: KLEstimator, *, whole: bool = False
+) -> Tensor:
+    """`kl_estimate` of each reply, summed over steps by their weights [B]; scalar.
+
+    The policy loss decides over what a reply's tokens are taken together, so that one coefficient means the same beside
+    either: the token loss is a mean over them, and so is the KL; the step loss has the log-probability of the whole
+    reply, a sum, and so its KL is the whole reply's.
+
+    Args:
+        new, ref: [B, R] log-probabilities of the sampled tokens; mask: [B, R] bool.
+        weights: [B], of the steps.
+        estimator: of the per-token KL.
+        whole: sum over a reply's tokens instead of their mean.
+    """
+    per_token = kl_estimate(new, ref, mask, estimator)
+    return ((per_token.sum(-1) if whole else token_mean(per_token, mask)) * weights).sum()
+
+
+def value_loss(values: Tensor, returns: Tensor, weights: Tensor | None = None) -> Tensor:
+    """Mean of (V - R)^2 / 2 over environment steps, no clipping (VL-DAC, text after eq. 4). Both [B]; scalar.
+
+    With `weights` [B] it is the weighted sum instead.
+    """
+    return weigh(0.5 * (values.float() - returns.float()).square(), weights)
 
 
 if __name__ == "__main__":

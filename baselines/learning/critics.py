@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .value import Standardise
+from .standardise import Standardise
 
 
 class Critics(nn.Module):

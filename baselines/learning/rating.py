@@ -12,8 +12,8 @@ from vlgym.tournament.play import GamePlayer
 from vlgym.tournament.tables import is_cooperative, write_tables
 
 from ..engine.policy import ModelPolicy
+from .games import ONE_SEAT, Games
 from .pool import Past, Pool
-from .self_play import ONE_SEAT, SelfPlay
 
 FOLDER = "rating"
 
@@ -23,7 +23,7 @@ MEMBERS = 5
 OWN = {"random": RandomPolicy, "oracle": OraclePolicy}
 
 
-def rate_pool(run: Any, games: SelfPlay) -> None:
+def rate_pool(run: Any, games: Games) -> None:
     """Let the trained model, past ones and the game's own players meet, and write tables to `rating/` of the run.
 
     Nothing where `--pool.rating-games` is 0, or where a game is not for two. A rating that was stopped goes on.

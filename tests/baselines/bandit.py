@@ -19,7 +19,7 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
-from baselines import archer, grpo, loop, vldac
+from baselines import archer, grpo, loop, rl4vlm, vldac
 from baselines.engine.engine import Engine
 from baselines.engine.policy import ModelPolicy
 from baselines.learning.environments import Environments
@@ -192,7 +192,8 @@ def on_stage(module: Any, **changes: Any) -> Any:
             return grpo.train(config)
     if module is archer:
         return archer.ArCHer(Stage(config, keep_reference=True))
-    return (loop.LOOP if module is loop else vldac.VLDAC)(Stage(config))
+    learners = {loop: loop.LOOP, rl4vlm: rl4vlm.RL4VLM, vldac: vldac.VLDAC}
+    return learners[module](Stage(config))
 
 
 def perturb(learner: Any, size: float = 0.02, seed: int = 5) -> None:

@@ -20,7 +20,7 @@ from vlgym.errors import FailedError
 
 LEARNERS = {
     "vldac": (vldac, vldac.VLDAC, {"value_warmup": 0}),
-    "step": (rl4vlm, vldac.VLDAC, {}),
+    "step": (rl4vlm, rl4vlm.RL4VLM, {}),
     "loop": (loop, loop.LOOP, {"group": 2}),
     "archer": (archer, archer.ArCHer, {"critic_warmup": 0, "critic_steps": 1}),
 }
@@ -143,11 +143,11 @@ def test_the_weights_multiply_the_terms_of_each_loss():
     new, old = torch.tensor([[-1.0, -1.0], [-2.0, 0.0]]), torch.tensor([[-1.1, -1.0], [-2.0, 0.0]])
     mask = torch.tensor([[True, True], [True, False]])
     advantages, token = torch.tensor([1.0, -1.0]), torch.tensor([[0.5, 2.0], [3.0, 9.0]])
-    ppo = losses.token_ppo_loss(new, old, mask, advantages, clip=0.2, importance=token)
+    ppo = vldac.token_ppo_loss(new, old, mask, advantages, clip=0.2, importance=token)
     assert ppo.loss.item() == pytest.approx(-((0.5 * exp(0.1) + 2.0) / 2 - 3.0) / 2)
     step = torch.tensor([[0.5], [3.0]])
     action = torch.ones_like(mask)
-    rl4 = losses.step_ppo_loss(new, old, mask, action, advantages, clip=0.2, thought_weight=1.0, importance=step)
+    rl4 = rl4vlm.step_ppo_loss(new, old, mask, action, advantages, clip=0.2, thought_weight=1.0, importance=step)
     assert rl4.loss.item() == pytest.approx(-(0.5 * exp(0.1) - 3.0) / 2)
     reinforce = losses.reinforce_loss(new, old, mask, advantages, importance=token)
     assert reinforce.loss.item() == pytest.approx(-((-0.5 - 2.0) - (-6.0)) / 2)

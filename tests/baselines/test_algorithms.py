@@ -9,7 +9,7 @@ import torch
 from samples import messages, picture
 from stage import SMALL, assert_same_end, on_stage
 
-from baselines import loop, vldac
+from baselines import loop, rl4vlm, vldac
 from baselines.engine.policy import Sample
 from baselines.learning import losses
 from baselines.learning.optimizers import Metrics
@@ -57,7 +57,7 @@ def test_tokens_are_counted_as_by_decoding_every_beginning(family):
 
 
 def test_rl4vlms_loss_weighs_thoughts_by_lambda():
-    learner = on_stage(vldac, policy_loss="step", thought_weight=0.25)
+    learner = on_stage(rl4vlm, thought_weight=0.25)
     batch, _ = learner.collect()
     rows = torch.arange(3)
     batch.spans[:3] = [(0, 1), None, (0, 1)]  # from the first character on: all action; the last four; all action
@@ -73,8 +73,8 @@ def test_rl4vlms_loss_weighs_thoughts_by_lambda():
 
 def test_the_kl_beside_the_step_loss_is_of_whole_replies_and_beside_the_token_loss_of_a_token():
     noted = {}
-    for loss in ("token", "step"):
-        learner, metrics = on_stage(vldac, policy_loss=loss, kl_coef=0.1), Metrics()
+    for loss, module in (("token", vldac), ("step", rl4vlm)):
+        learner, metrics = on_stage(module, kl_coef=0.1), Metrics()
         batch, _ = learner.collect()
         batch.ref = batch.old - 0.3 * batch.mask
         rows = torch.arange(len(batch.samples))

@@ -17,7 +17,7 @@ from baselines.archer import Config
 from baselines.engine.policy import pad_rows
 from baselines.learning import losses
 from baselines.learning.replay import Replay, State, Transition
-from baselines.learning.value import Standardise
+from baselines.learning.standardise import Standardise
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs.checkpoint import checkpoints
 

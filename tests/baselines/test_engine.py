@@ -9,7 +9,7 @@ from baselines.engine import prefill
 from baselines.engine.batching import common_prefix
 from baselines.engine.eager import _draw_by_cells, draw
 from baselines.engine.engine import Engine
-from baselines.learning.value import ValueHead
+from baselines.vldac import ValueHead
 
 
 def generator(seed: int = 0) -> torch.Generator:

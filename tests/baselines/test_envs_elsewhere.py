@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from stage import SMALL, assert_same_end
 
-from baselines import vldac
+from baselines import self_play, vldac
 from baselines.learning.collect import Collector
 from baselines.learning.warm_start import WarmConfig
 from vlgym.env_groups.workers import WorkerGroup
@@ -52,4 +52,4 @@ def test_a_run_with_killed_workers_ends_as_the_undisturbed_one(tmp_path, monkeyp
 
 def test_self_play_stays_in_this_process():
     with pytest.raises(UserError, match="does not go with --envs"):
-        replace(vldac.Config(), self_play=True, envs="processes").resolve()
+        replace(self_play.Config(), envs="processes").resolve()

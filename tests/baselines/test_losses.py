@@ -1,4 +1,4 @@
-"""losses.py against numbers computed by hand and against the identities that tie the losses together."""
+"""The losses against numbers computed by hand and against the identities that tie the losses together."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+from baselines import rl4vlm, vldac
 from baselines.learning import losses
 
 T = torch.tensor
@@ -24,7 +25,7 @@ def flags(*xs: int) -> torch.Tensor:
 def test_gae_matches_numbers_worked_out_by_hand():
     # delta = [1 + .5*2 - 1, 0 + .5*3 - 2, 2 + .5*4 - 3] = [1, -.5, 1]; gamma*lam = .25
     # A2 = 1; A1 = -.5 + .25*1 = -.25; A0 = 1 + .25*-.25 = .9375
-    adv, ret = losses.step_gae(
+    adv, ret = vldac.step_gae(
         column(1.0, 0.0, 2.0), column(1.0, 2.0, 3.0), T([4.0]), flags(0, 0, 0), flags(0, 0, 0), column(9.0, 9.0, 9.0),
         gamma=0.5, lam=0.5,
     )  # fmt: skip
@@ -35,11 +36,11 @@ def test_gae_matches_numbers_worked_out_by_hand():
 def test_termination_does_not_bootstrap_and_truncation_does():
     common = {"gamma": 0.5, "lam": 1.0}
     r, v, last, final = column(1.0, 1.0), column(0.0, 0.0), T([100.0]), column(8.0, 8.0)
-    ended, _ = losses.step_gae(r, v, last, flags(0, 1), flags(0, 0), final, **common)
+    ended, _ = vldac.step_gae(r, v, last, flags(0, 1), flags(0, 0), final, **common)
     torch.testing.assert_close(ended, column(1.5, 1.0))
-    cut, _ = losses.step_gae(r, v, last, flags(0, 0), flags(0, 1), final, **common)
+    cut, _ = vldac.step_gae(r, v, last, flags(0, 0), flags(0, 1), final, **common)
     torch.testing.assert_close(cut, column(3.5, 5.0))  # 1 + .5*8 = 5; 1 + .5*5
-    both, _ = losses.step_gae(r, v, last, flags(0, 1), flags(0, 1), final, **common)
+    both, _ = vldac.step_gae(r, v, last, flags(0, 1), flags(0, 1), final, **common)
     torch.testing.assert_close(both, ended)
 
 
@@ -48,8 +49,8 @@ def test_advantages_do_not_leak_across_an_episode_end():
         ends = {"terminated": flags(0, 0), "truncated": flags(0, 0)}
         ends[kind] = flags(1, 0)
         args = (ends["terminated"], ends["truncated"], column(3.0, 0.0))
-        a, _ = losses.step_gae(column(1.0, 5.0), column(0.5, 0.5), T([0.0]), *args, gamma=0.9, lam=0.9)
-        b, _ = losses.step_gae(column(1.0, -70.0), column(0.5, 22.0), T([7.0]), *args, gamma=0.9, lam=0.9)
+        a, _ = vldac.step_gae(column(1.0, 5.0), column(0.5, 0.5), T([0.0]), *args, gamma=0.9, lam=0.9)
+        b, _ = vldac.step_gae(column(1.0, -70.0), column(0.5, 22.0), T([7.0]), *args, gamma=0.9, lam=0.9)
         assert a[0] == b[0], kind
 
 
@@ -74,7 +75,7 @@ def test_token_ppo_matches_a_worked_example_with_clipping_on_both_sides():
     # step 1: A = -1, one token, ratio 1.5: min(-1.5, -1.2) = -1.5
     new = T([[math.log(1.5), math.log(0.5)], [math.log(1.5), 55.0]])
     mask = T([[True, True], [True, False]])
-    out = losses.token_ppo_loss(new, torch.zeros(2, 2), mask, T([2.0, -1.0]), clip=0.2)
+    out = vldac.token_ppo_loss(new, torch.zeros(2, 2), mask, T([2.0, -1.0]), clip=0.2)
     assert out.loss.item() == pytest.approx(-(1.7 - 1.5) / 2, abs=1e-6)
     assert out.clip_fraction.item() == pytest.approx(1.0)
     assert out.ratio_max.item() == pytest.approx(1.5)
@@ -87,7 +88,7 @@ def test_ratio_is_one_before_the_first_update_and_the_gradient_is_the_policy_gra
     new = torch.randn(3, 4, requires_grad=True)
     mask = T([[True] * 4, [True, True, False, False], [True, False, False, False]])
     adv = T([1.0, -2.0, 3.0])
-    out = losses.token_ppo_loss(new, new.detach(), mask, adv, clip=0.1)
+    out = vldac.token_ppo_loss(new, new.detach(), mask, adv, clip=0.1)
     assert out.ratio_mean.item() == pytest.approx(1.0)
     assert out.clip_fraction.item() == 0.0
     assert out.approx_kl.item() == 0.0
@@ -100,7 +101,7 @@ def test_step_ppo_with_lambda_one_is_sequence_ppo():
     new, old, adv = torch.randn(8, 5) * 0.1, torch.randn(8, 5) * 0.1, torch.randn(8)
     mask = torch.arange(5) < torch.randint(1, 6, (8, 1))
     action = torch.arange(5) >= 2
-    out = losses.step_ppo_loss(new, old, mask, action & mask, adv, clip=0.2, thought_weight=1.0)
+    out = rl4vlm.step_ppo_loss(new, old, mask, action & mask, adv, clip=0.2, thought_weight=1.0)
     ratio = ((new - old) * mask).sum(-1).exp()
     torch.testing.assert_close(out.loss, -torch.minimum(ratio * adv, ratio.clamp(0.8, 1.2) * adv).mean())
 
@@ -108,9 +109,9 @@ def test_step_ppo_with_lambda_one_is_sequence_ppo():
 def test_step_ppo_weighs_thoughts_by_lambda_and_actions_by_one():
     new = T([[0.2, 0.4, 0.1, 9.0]])
     mask, action = T([[True, True, True, False]]), T([[False, False, True, False]])
-    out = losses.step_ppo_loss(new, torch.zeros(1, 4), mask, action, T([1.0]), clip=10.0, thought_weight=0.5)
+    out = rl4vlm.step_ppo_loss(new, torch.zeros(1, 4), mask, action, T([1.0]), clip=10.0, thought_weight=0.5)
     assert out.ratio_mean.item() == pytest.approx(math.exp(0.5 * 0.6 + 0.1))
-    zero = losses.step_ppo_loss(new, torch.zeros(1, 4), mask, action, T([1.0]), clip=10.0, thought_weight=0.0)
+    zero = rl4vlm.step_ppo_loss(new, torch.zeros(1, 4), mask, action, T([1.0]), clip=10.0, thought_weight=0.0)
     assert zero.ratio_mean.item() == pytest.approx(math.exp(0.1))
 
 
@@ -119,8 +120,8 @@ def test_padding_of_any_value_gives_finite_losses_and_zero_gradients(rubbish):
     new = T([[0.1, rubbish], [0.2, 0.3]], requires_grad=True)
     old = T([[0.0, -200.0], [0.0, 0.0]])
     mask = T([[True, False], [True, True]])
-    policy = losses.token_ppo_loss(new, old, mask, T([1.0, -1.0]), clip=0.2)
-    kl = sum(losses.token_mean(losses.kl_estimate(new, old, mask, k), mask).mean() for k in ("k1", "k2", "k3"))
+    policy = vldac.token_ppo_loss(new, old, mask, T([1.0, -1.0]), clip=0.2)
+    kl = sum(losses.token_mean(vldac.kl_estimate(new, old, mask, k), mask).mean() for k in ("k1", "k2", "k3"))
     (policy.loss + kl).backward()
     assert torch.isfinite(policy.loss)
     assert torch.isfinite(kl)
@@ -135,15 +136,15 @@ def test_log_ratio_is_clamped():
 def test_kl_estimators_match_their_formulas():
     new, ref, mask = T([[math.log(0.5)]]), T([[math.log(0.25)]]), T([[True]])
     d = math.log(0.5)
-    assert losses.kl_estimate(new, ref, mask, "k1").item() == pytest.approx(-d)
-    assert losses.kl_estimate(new, ref, mask, "k2").item() == pytest.approx(d * d / 2)
-    assert losses.kl_estimate(new, ref, mask, "k3").item() == pytest.approx(0.5 - d - 1)
+    assert vldac.kl_estimate(new, ref, mask, "k1").item() == pytest.approx(-d)
+    assert vldac.kl_estimate(new, ref, mask, "k2").item() == pytest.approx(d * d / 2)
+    assert vldac.kl_estimate(new, ref, mask, "k3").item() == pytest.approx(0.5 - d - 1)
     with pytest.raises(ValueError, match="k1, k2 or k3"):
-        losses.kl_estimate(new, ref, mask, "k4")
+        vldac.kl_estimate(new, ref, mask, "k4")
 
 
 def test_value_loss_is_half_the_mean_square():
-    assert losses.value_loss(T([1.0, 3.0]), T([0.0, 0.0])).item() == pytest.approx(2.5)
+    assert vldac.value_loss(T([1.0, 3.0]), T([0.0, 0.0])).item() == pytest.approx(2.5)
 
 
 def test_explained_variance_of_perfect_constant_and_degenerate_critics():

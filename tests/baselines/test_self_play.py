@@ -15,10 +15,9 @@ from stage import SMALL, Stage, assert_same_end
 from toy_games import MEET, NIM, Nim
 from toys import installed
 
-from baselines import vldac
+from baselines import self_play
 from baselines.engine.policy import Sample
-from baselines.learning.pool import Past, Pool, PoolOptions
-from baselines.learning.self_play import SelfPlay
+from baselines.learning.pool import Past, PoolOptions
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs.checkpoint import checkpoints
 from vlgym.errors import FailedError, UserError
@@ -51,26 +50,14 @@ class Scripted:
         return [Reply(self.say(turn), replace(sample)) for turn in turns]
 
 
-class Constant:
-    """A value head that says the same of every state."""
-
-    def __init__(self, value: float) -> None:
-        self.value = value
-
-    def fit(self, hidden: torch.Tensor) -> None:
-        pass
-
-    def __call__(self, hidden: torch.Tensor) -> torch.Tensor:
-        return torch.full((len(hidden),), self.value)
-
-
 def make(folder: Path, env: str = "vlgym/Nim-v0", say: Callable[[Turn], str] = lambda turn: ONE, **options: Any) -> Any:
     """Self-play at four tables, with what the model says made up."""
-    config = replace(vldac.Config(**SMALL), env=env, self_play=True, pool=PoolOptions(**options)).resolve()
+    changes = options.pop("changes", {})
+    config = replace(self_play.Config(**SMALL), env=env, pool=PoolOptions(**options), **changes).resolve()
     stage = Stage(config)
-    pool = Pool(folder / "pool", stage.weights, config.pool, "cpu")
-    games = SelfPlay(stage.envs, Scripted(stage.weights.sampler, say), pool, gamma=1.0)  # type: ignore[arg-type]
-    return SimpleNamespace(games=games, pool=pool, stage=stage)
+    stage.out, stage.policy = folder, Scripted(stage.weights.sampler, say)  # type: ignore[assignment]
+    learner = self_play.SelfPlay(stage)  # type: ignore[arg-type]
+    return SimpleNamespace(learner=learner, games=learner.collector, pool=learner.collector.pool, stage=stage)
 
 
 def test_where_the_model_holds_every_seat_every_turn_is_data_and_the_rewards_of_a_game_add_up_to_nothing(tmp_path):
@@ -148,23 +135,27 @@ def test_a_fixed_player_holds_one_seat_and_its_turns_are_no_data(tmp_path):
 
 
 def test_three_that_move_at_once_are_three_trajectories_and_a_truncated_game_has_a_last_prompt(tmp_path):
-    made = make(tmp_path, "vlgym/Meet-v0", lambda turn: "<action>stay</action>", past=0, fixed=0)
+    changes = {"gamma": 0.5, "gae_lambda": 0.0, "rollout_steps": 5}
+    made = make(tmp_path, "vlgym/Meet-v0", lambda turn: "<action>stay</action>", past=0, fixed=0, changes=changes)
     played = made.games.play(1, 5)
     assert {trajectory[0].part for trajectory in played} == {f"itself, seat {seat}" for seat in range(3)}
     assert all(t[-1].truncated and t[-1].final_messages for t in played)
-    batch, _ = made.games.collect(1, 5, Constant(2.0), 0.5, 0.0)
+    made.learner.update = 1
+    torch.nn.init.constant_(made.learner.value.outer.bias, 2.0)  # V = 2 everywhere
+    batch, _ = made.learner.collect()
     ends = [i for i, record in enumerate(r for t in made.games.play(1, 5) for r in t) if record.truncated][:1]
-    assert float(batch.advantages[ends[0]]) == pytest.approx(0.5 * 2.0 - 2.0)  # the end is worth its value, not 0
+    assert float(batch.returns[ends[0]]) == pytest.approx(0.5 * 2.0)  # the end is worth its value, not 0
 
 
 def test_the_advantage_of_a_lost_game_is_negative_in_every_turn_of_the_loser_alone(tmp_path):
-    made = make(tmp_path, past=0, fixed=0)
+    made = make(tmp_path, past=0, fixed=0, changes={"gamma": 1.0, "gae_lambda": 1.0, "rollout_steps": 12})
     state = json.loads(json.dumps(made.games.get_state()))
     played = made.games.play(1, 12)
     made.games.set_state({**state, "pool": made.pool.get_state()})
-    batch, metrics = made.games.collect(2, 12, Constant(0.0), 1.0, 1.0)
+    made.learner.update = 2
+    batch, metrics = made.learner.collect()
     ends = [trajectory[-1].reward for trajectory in played for _ in trajectory]
-    assert batch.advantages.tolist() == pytest.approx(ends)
+    assert [advantage > 0 for advantage in batch.advantages.tolist()] == [end > 0 for end in ends]
     assert batch.returns.tolist() == pytest.approx(ends)
     assert metrics["episode/success"] == 0.5
     assert metrics["episode/count"] == len(played)
@@ -244,30 +235,29 @@ def test_a_game_that_fails_is_noted_and_left_and_three_in_a_row_end_the_run(tmp_
 WRONG = [
     ({"env": "vlgym/NumberLine-v0"}, "vlgym/NumberLine-v0 is for one agent. Of several: vlgym/"),
     ({"pool": PoolOptions(past=0.7, fixed=0.6)}, "they may be 1 at most"),
-    ({"self_play": False, "pool": PoolOptions(past=0.1)}, "add --self-play"),
 ]
 
 
 def test_what_does_not_go_together_is_one_clear_line(tmp_path):
     for changes, line in WRONG:
-        config = vldac.Config(**{**SMALL, "env": "vlgym/Nim-v0", "out": tmp_path / "run", "self_play": True, **changes})
+        config = self_play.Config(**{**SMALL, "env": "vlgym/Nim-v0", "out": tmp_path / "run", **changes})
         with pytest.raises(UserError) as error:
-            vldac.train(replace(config, warm=WarmConfig(steps=0)))
+            self_play.train(replace(config, warm=WarmConfig(steps=0)))
         assert line in str(error.value)
         assert "\n" not in str(error.value)
 
 
 RUN = {
-    **SMALL, "env": "vlgym/Nim-v0", "self_play": True, "rollout_steps": 2, "eval_episodes": 0, "value_warmup": 1,
+    **SMALL, "env": "vlgym/Nim-v0", "rollout_steps": 2, "eval_episodes": 0, "value_warmup": 1,
     "lr": 1e-2, "final_lr": 1.0, "pool": PoolOptions(past=0.5, fixed=0.2, every=1, size=2, rating_games=1),
 }  # fmt: skip
 
 
 def test_a_run_that_stops_and_resumes_with_its_pool_ends_as_one_that_does_not(tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    vldac.train(vldac.Config(**{**RUN, "out": whole}))
-    vldac.train(vldac.Config(**{**RUN, "out": parts, "updates": 2}))
-    vldac.train(vldac.Config(out=parts, resume=True, updates=4))
+    self_play.train(self_play.Config(**{**RUN, "out": whole}))
+    self_play.train(self_play.Config(**{**RUN, "out": parts, "updates": 2}))
+    self_play.train(self_play.Config(out=parts, resume=True, updates=4))
     assert_same_end(whole, parts)
     state = json.loads((checkpoints(whole / "checkpoints")[-1] / "state.json").read_text())
     assert [member["update"] for member in state["collectors"][0]["pool"]] == [0, 3]

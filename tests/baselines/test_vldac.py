@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import load_file
 from stage import ENV, FINISHED, assert_same_end, on_stage
 
-from baselines import vldac
+from baselines import rl4vlm, vldac
 from baselines.learning.batch import Batch, micro_batches
 from baselines.learning.collect import Collector
 from baselines.learning.command import main
@@ -151,9 +151,9 @@ def test_help_names_every_option(monkeypatch, capsys):
     assert all(option in shown for option in ("--env", "--resume", "--kl-coef", "--warm.noise"))
 
 
-def set_the_stage(**changes) -> tuple[VLDAC, Batch]:
+def set_the_stage(module=vldac, **changes) -> tuple[VLDAC, Batch]:
     """A learner and a rollout of 12 steps with advantages from -1 to 1."""
-    learner = on_stage(vldac, **changes)
+    learner = on_stage(module, **changes)
     batch, _ = learner.collect()
     batch.advantages = torch.linspace(-1, 1, 12)
     return learner, batch
@@ -169,11 +169,11 @@ def gradients_of(learner: VLDAC, batch: Batch, rows: torch.Tensor, size: int) ->
     return found
 
 
-@pytest.mark.parametrize(("smaller", "loss"), [({"micro_batch": 5}, "token"), ({"micro_tokens": 700}, "step")])
-def test_micro_batches_give_the_gradient_of_the_whole_minibatch(smaller, loss):
+@pytest.mark.parametrize(("smaller", "module"), [({"micro_batch": 5}, vldac), ({"micro_tokens": 700}, rl4vlm)])
+def test_micro_batches_give_the_gradient_of_the_whole_minibatch(smaller, module):
     gradients = []
     for change in ({"micro_batch": 12}, smaller):
-        learner, batch = set_the_stage(policy_loss=loss, lr=1e-3, max_grad_norm=1e9, **change)
+        learner, batch = set_the_stage(module, lr=1e-3, max_grad_norm=1e9, **change)
         rows = torch.arange(12)
         assert (len(micro_batches(batch, rows, learner.config)) > 1) == (change is smaller)
         gradients.append(gradients_of(learner, batch, rows, 12))

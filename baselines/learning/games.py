@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
 
 from vlgym.env_failures import EnvFailures, close_env
 from vlgym.errors import UserError
@@ -24,14 +23,10 @@ from vlgym.table import Reading, Table
 from vlgym.types import Parsed, Reply, StepRecord, Turn
 
 from ..engine.policy import ModelPolicy
-from .batch import Batch, pack
-from .collect import episode_metrics, rollout_metrics
 from .environments import Environments
-from .losses import step_gae
 from .pool import Past, Pool
 from .recording import EpisodeRecorder
 from .rewards import RewardShaper
-from .value import ValueHead
 
 MODEL = -1
 """Who holds a seat that learns."""
@@ -60,7 +55,7 @@ class Game:
     early: dict[int, float] = field(default_factory=dict)
 
 
-class SelfPlay:
+class Games:
     """Plays whole games at several tables, for a learner with a critic.
 
     Args:
@@ -87,7 +82,7 @@ class SelfPlay:
         gamma: float,
     ) -> None:
         if envs.world.size > 1:
-            raise UserError("--self-play runs in one process; start it without torchrun.")
+            raise UserError("self-play runs in one process; start it without torchrun.")
         self.envs, self.policy, self.pool = envs, policy, pool
         self.tables = [self._open(index) for index in range(envs.count)]
         for table in self.tables:
@@ -239,53 +234,8 @@ class SelfPlay:
         self._failures.note(index, error, game, env_id=game.title, episode=number, seed=seed)
         self.tables[index] = self._open(index)
 
-    # ---- what is learnt from -----------------------------------------------------------------------------------------
-
-    def collect(
-        self, update: int, steps: int, value: ValueHead, gamma: float, lam: float
-    ) -> tuple[Batch, dict[str, float]]:
-        """Play, and compute one advantage for each turn, not normalised.
-
-        Args:
-            update, steps: as of `play`.
-            value: the head, which takes the statistics of this rollout's states.
-            gamma, lam: of generalised advantage estimation.
-        """
-        games = self.play(update, steps)
-        records = [record for game in games for record in game]
-        if not records:
-            raise UserError("No game came to its end in this update; see the failures of the environments above.")
-        family = self.policy.engine.family
-        batch = pack(records, family.pad_id)
-        device = batch.hidden.device
-        column = {
-            name: torch.tensor([[bool(getattr(record, name))] for record in records], device=device)
-            for name in ("terminated", "truncated")
-        }
-        cut = [at for at, record in enumerate(records) if record.truncated and not record.terminated]
-        value.fit(batch.hidden)
-        with torch.no_grad():
-            values = value(batch.hidden)[:, None]
-            final = torch.zeros_like(values)
-            if cut:
-                prompts = [family.encode(records[at].final_messages or []) for at in cut]
-                final[torch.tensor(cut, device=device), 0] = value(self.policy.engine.last_hidden(prompts))
-        rewards = torch.tensor(self._shape(games), device=device)[:, None]
-        advantages, returns = step_gae(
-            rewards, values, values.new_zeros(1), column["terminated"], column["truncated"], final, gamma=gamma, lam=lam
-        )
-        batch.advantages, batch.returns, batch.values = advantages[:, 0], returns[:, 0], values[:, 0]
-        ended = [(game[-1].success, sum(record.reward for record in game)) for game in games]
-        metrics = episode_metrics(ended) | rollout_metrics(records, batch)
-        metrics["pool/size"] = float(len(self.pool.members))
-        for kind in ("past", "fixed"):
-            theirs = [sum(record.reward for record in game) for game in games if game[0].part.startswith(kind)]
-            if theirs:
-                metrics[f"pool/return_{kind}"] = float(np.mean(theirs))
-        return batch, metrics
-
-    def _shape(self, games: Sequence[Sequence[StepRecord]]) -> list[float]:
-        """Rewards as training sees them, of one trajectory after the other."""
+    def rewards(self, games: Sequence[Sequence[StepRecord]]) -> list[float]:
+        """Rewards as training sees them, of one trajectory after the other. Call it once per rollout."""
         shaped: list[float] = []
         for game in games:
             for record in game:
