@@ -17,17 +17,16 @@ head and the equations. To try another loss, copy this file and change it.
 Where it departs from the paper, or says what the paper leaves open:
 - all weights of the language model are trained by default, of published models on CUDA adapters, as in the paper
   (`--lora.rank`); the vision tower is frozen (its features are computed once per image) unless `--train-vision`;
-- the value head has its own optimizer and learning rate, so behind the stop-gradient the value coefficient (alpha in
-  eq. 6) has nothing to weigh; it counts only under `--no-stop-gradient`. The head reads the hidden states stored at
-  rollout, which the policy of the same update wrote;
+- the value head has its own optimizer and learning rate, so alpha of eq. 6 counts only under `--no-stop-gradient`. It
+  reads the states stored at rollout, standardised by that rollout's mean and deviation: states of different
+  observations differ by 1 % of their norm, and an update moves all of them by ten times as much;
 - truncated episodes bootstrap with V(final observation), terminated ones do not; the published code treats both as
   terminal;
 - replies are sampled at temperature 1 over the whole vocabulary less the special tokens; the published code samples
   greedily;
-- `pi_old` is the log-probability noted while sampling; every update reports how well it agrees with the scorer's, and
-  ends the run where it does not (`--check.max-gap`); with `--check.old-log-probs scorer` it is the scorer's, and tokens
-  get truncated importance weights for what the two differ by;
-- the KL is to the frozen base, as in the published code; eq. 5 is printed with `pi_old`;
+- `pi_old` is the log-probability noted while sampling, which the scorer's must agree with (`--check.max-gap`), or the
+  scorer's with truncated importance weights (`--check.old-log-probs scorer`);
+- the KL is to the frozen base, as in the published code, and its estimator is k2; eq. 5 is printed with `pi_old`;
 - the learning rate falls by a cosine from the first update that trains the policy; clip range, rollout length and reply
   length are ours (not given in the paper).
 
@@ -272,10 +271,7 @@ class ValueHead(nn.Module):
         self.norm.fit(hidden.float())
 
     def forward(self, hidden: Tensor, *, stop_gradient: bool = True) -> Tensor:
-        """[B, H] states of the last prompt token -> [B] values, float32.
-
-        The input is detached here, so no caller can forget it; only the ablation without a stop-gradient asks not to.
-        """
+        """[B, H] states of the last prompt token -> [B] values, float32. Detached here, so no caller can forget it."""
         x = self.norm((hidden.detach() if stop_gradient else hidden).float())
         return self.outer(torch.nn.functional.silu(self.inner(x))).squeeze(-1)
 
