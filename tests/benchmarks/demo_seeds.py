@@ -17,7 +17,9 @@ from typing import Any
 
 from report import PAGE, finish, parse_write, table
 
-OPTIONS = ("--env", "vlgym/NumberLine-v1", "--warm.target", "0.25", "--kl-coef", "0.02", "--gamma", "0.5")
+OPTIONS = (
+    "--env", "vlgym/NumberLine-v1", "--warm.target", "0.25", "--kl-coef", "0.02", "--gamma", "0.5", "--lr", "2e-4",
+)  # fmt: skip
 """As the Makefile has them."""
 
 
