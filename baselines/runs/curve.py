@@ -2,7 +2,7 @@
 
 Warm start and reinforcement learning apart; success, return, the shares of replies that are unreadable or cut, and the
 critic's explained variance; random play, what is won without the picture, and the oracle as lines; held-out evaluations
-with intervals, also with grey pictures.
+with intervals.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def draw_curve(
         name: of the learner.
         warm: (gradient step, validation success) of the warm start.
         evaluations: `{"env_steps", "success", "success_low", "success_high", "mean_return", "return_se",
-            "invalid_rate", "cut_rate"}` on held-out episodes; `grey` has the three of success with grey pictures.
+            "invalid_rate", "cut_rate"}` on held-out episodes.
         floor: `{"success", "return", "se"}` of the random policy, `se` being the return's standard error; oracle: of
             the oracle; blind: of the best policies without the picture; None where unknown.
     """
@@ -83,13 +83,6 @@ def draw_curve(
                 capsize=4,
                 label="held-out episodes, 95 % interval",
             )
-    for e in evaluations:
-        if grey := e.get("grey"):
-            success, low, high = (grey[key] for key in ("success", "success_low", "success_high"))
-            middle.errorbar(
-                [e["env_steps"]], [success], yerr=([max(0.0, success - low)], [max(0.0, high - success)]), fmt="D",
-                color="0.5", capsize=4, label="the same with grey pictures",
-            )  # fmt: skip
     for axis, metric in ((left, "success"), (middle, "success"), (right, "return")):
         for known, word, color, style in (
             (oracle, "oracle", "tab:green", "--"), (blind, "blind", "tab:pink", "-."),
