@@ -213,17 +213,6 @@ def test_without_an_end_every_environment_plays_numbers_of_its_own() -> None:
     assert [shared.step(ScriptedPolicy(["eh"]))[0].episode for _ in range(3)] == [1, 4, 7]
 
 
-def test_a_restarted_runner_breaks_its_episodes_off_and_numbers_new_ones() -> None:
-    runner = Runner([make_walk() for _ in range(3)], first_episode=4, stride=10)
-    runner.step(ScriptedPolicy([LEFT]))
-    assert runner.first_episode == 4
-    runner.restart(20)
-    assert [(slot.episode, slot.turn, slot.active) for slot in runner.slots] == [(20 + i, 0, True) for i in range(3)]
-    assert [turn.seed for turn in runner.turns()] == [
-        episode_seed(slot.env_id, "train", slot.episode) for slot in runner.slots
-    ]
-
-
 def test_repeats_share_a_seed() -> None:
     runner = Runner([make_walk() for _ in range(4)], first_episode=8, episodes=4, repeats=2)
     assert [turn.seed for turn in runner.turns()] == [episode_seed("vlgym/Walk-v0", "train", n) for n in (4, 4, 5, 5)]
