@@ -34,6 +34,7 @@ class Config(loop.Config):
     command: ClassVar[str] = "baselines.grpo"
 
     kl_estimator: losses.KLEstimator = "k3"
+    """Estimator of the per-token KL. The source: k3."""
     kl_coef: float = 0.04
     """Weight of the KL to the reference. The source: 0.04."""
 

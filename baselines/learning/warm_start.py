@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -255,7 +255,7 @@ def share_warm_start(report: WarmReport, engine: Engine, world: World) -> WarmRe
     start."""
     if world.size == 1:
         return report
-    told = distributed.first_says(report, world)
+    told = WarmReport(**distributed.first_says(asdict(report), world))
     distributed.take_over(engine.family.model.parameters(), world)
     engine.max_new_tokens = told.max_new_tokens
     return told

@@ -7,16 +7,17 @@ Several processes make the same update as one: all draw the same global minibatc
 environments, advantages are normalised over all, and every loss is a sum of contributions to the global mean. With one
 process every function here does nothing.
 
-Objects travel in the memory of the host (gloo), tensors on the device that they are on (NCCL on GPUs).
+Objects travel as JSON in the memory of the host (gloo), tensors on the device that they are on (NCCL on GPUs).
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
@@ -117,12 +118,16 @@ def gather(x: Tensor, world: World) -> Tensor:
 
 
 def gather_objects(value: T, world: World) -> list[T]:
-    """A value of every process, in rank order."""
+    """A JSON-able value of every process, in rank order; tuples come back as lists."""
     if world.size == 1:
         return [value]
-    found: list[Any] = [None] * world.size
-    dist.all_gather_object(found, value)
-    return found
+    # Not all_gather_object, which unpickles what comes over the network.
+    own = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8)
+    sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(world.size)]
+    dist.all_gather(sizes, torch.tensor([len(own)]))
+    padded = [torch.zeros(max(map(int, sizes)), dtype=torch.uint8) for _ in sizes]
+    dist.all_gather(padded, torch.nn.functional.pad(own, (0, len(padded[0]) - len(own))))
+    return [json.loads(bytes(each[: int(size)].tolist())) for each, size in zip(padded, sizes, strict=True)]
 
 
 def first_says(value: T, world: World) -> T:

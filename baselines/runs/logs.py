@@ -109,7 +109,7 @@ class RunLog:
         if self.idle == IDLE_UPDATES and not math.isnan(explained):
             self.say(
                 f"The value head has explained less than {LEAST_EXPLAINED:.0%} of the variance of returns for "
-                f"{IDLE_UPDATES} updates: advantages are compared with a constant. Try a larger --value-lr."
+                f"{IDLE_UPDATES} updates: advantages are compared with a constant."
             )
 
     def _nearest(self, done: Mapping[str, Any]) -> tuple[int, int]:

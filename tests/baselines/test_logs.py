@@ -39,6 +39,16 @@ def test_a_number_that_is_none_is_null_in_the_log(tmp_path: Path) -> None:
     assert read_rows(tmp_path / "log.jsonl") == [{"update": 1, "env_steps": 4, "a": None, "b": None, "c": 0.5}]
 
 
+def test_a_critic_that_explains_nothing_for_ten_updates_is_told_of_once(tmp_path: Path, capsys: Any) -> None:
+    log = RunLog(tmp_path, name="vldac", total=40, done=0)
+    for update, explained in enumerate([0.01] * 9 + [0.3] + [-0.2, math.nan] * 9 + [0.0, 0.0, 0.0], 1):
+        if update == 29:
+            assert "explained less than 2%" not in capsys.readouterr().out
+        log.write({"update": update, "env_steps": update, "value/explained_variance": explained})
+    log.close()
+    assert capsys.readouterr().out.count("explained less than 2%") == 1
+
+
 def test_a_resumed_run_forgets_rows_and_failures_of_a_lost_future(tmp_path: Path) -> None:
     log = RunLog(tmp_path, name="vldac", total=3, done=0)
     for update in (1, 2, 3):
