@@ -101,6 +101,8 @@ class Room:
             raise ConnectionRefusedError(f"no connection to the browser's port {port}: {said.decode(errors='replace')}")
         connection = socket.socket(fileno=descriptors[0])
         connection.settimeout(timeout_s)
+        # Head and body of a command are two packets: the second would wait 40 ms for the first one's receipt.
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
 
     def close(self) -> None:
