@@ -43,7 +43,7 @@ HISTORY = 40
 HISTORY_TURNS = 600
 """Turns of these episodes, together."""
 
-HISTORY_SECONDS = 8.0
+HISTORY_SECONDS = 4.0
 """After so long there are as many episodes as there are, and at least 12."""
 
 
@@ -189,7 +189,7 @@ def _play_on(env: Any, other: Any, choose: Any) -> int:
 def check_oracle(subject: Subject) -> str:
     """The oracle wins its stated share of the seeds of val and of test, or the spec says that there is none.
 
-    Sees: an oracle that loses, a split that cannot be solved. Cannot see: a rare seed that cannot, among the 60 and 20
+    Sees: an oracle that loses, a split that cannot be solved. Cannot see: a rare seed that cannot, among the 30 and 20
     (fewer of long episodes) that are played.
     """
     if subject.spec.oracle == "none":

@@ -16,11 +16,11 @@ from ..types import StepRecord
 from .fingerprint import Behaviour, measure_behaviour
 from .playing import Deadline, Seen, choose_idle, choose_legal, choose_oracle, play, seeds_of
 
-TURN_BUDGET = {"val": 1000, "test": 300}
+TURN_BUDGET = {"val": 500, "test": 300}
 """Turns that a policy plays on a split for the checks, about: so many episodes as that is of `max_turns`, at least
 `FEWEST` and at most `MOST`."""
 
-FEWEST, MOST = {"val": 4, "test": 2}, {"val": 60, "test": 20}
+FEWEST, MOST = {"val": 4, "test": 2}, {"val": 30, "test": 20}
 
 STARTS = 12
 """Episodes of the sample that begin with other seeds."""

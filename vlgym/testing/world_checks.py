@@ -34,7 +34,7 @@ ROUND = 8
 GROWTH = 40_000
 """Bytes by which memory may grow from one round to the next, in each of two rounds: a frame of 120 x 112 pixels."""
 
-RESOURCE_SECONDS = 2.0
+RESOURCE_SECONDS = 0.5
 """After so long a round has no more episodes than it has then; there are five rounds."""
 
 
