@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +25,7 @@ from ..probes import EDIT, INTO, LEGAL, ORACLE, RAW, TO_THE_END, Probe
 from ..seeding import episode_seed
 from ..spec import EnvSpec
 from ..types import Image
-from .playing import GARBAGE
+from .playing import GARBAGE, Deadline
 
 TURNS = 40
 """Most turns of a random episode."""
@@ -52,15 +53,20 @@ class Behaviour:
     pictures: str
 
 
-def measure_behaviour(make: Make, spec: EnvSpec, *, variants: bool = True) -> Behaviour:
-    """Play all episodes and return fingerprint and pictures.
+def measure_behaviour(
+    make: Make, spec: EnvSpec, *, variants: bool = True, so_far: list[str] | None = None, seconds: float = math.inf
+) -> Behaviour:
+    """Play the episodes and return fingerprint and pictures.
 
     Args:
         make: builds the environment.
         spec: its card.
         variants: whether the spec's probes with arguments of their own are played, which may not go with others.
+        so_far: gets the fingerprint after each episode.
+        seconds: after so long no other episode is begun.
     """
     digest = hashlib.sha256()
+    deadline, reached = Deadline(seconds), [] if so_far is None else so_far
     pictures: list[Any] = []
     usual = make()
     try:
@@ -76,9 +82,12 @@ def measure_behaviour(make: Make, spec: EnvSpec, *, variants: bool = True) -> Be
                 if env is not usual:
                     env.close()
             pictures += [shrink(image) for image in (images[0], images[-1])]
+            reached.append(digest.hexdigest()[:16])
+            if deadline.over:
+                break
     finally:
         usual.close()
-    return Behaviour(digest.hexdigest()[:16], pack(pictures[:MOST]))
+    return Behaviour(reached[-1], pack(pictures[:MOST]))
 
 
 def list_episodes(spec: EnvSpec) -> Iterator[tuple[Probe, int]]:

@@ -59,12 +59,14 @@ class Subject:
         spec: its card.
         kwargs: arguments for the constructor.
         garbage: unreadable replies to try.
+        so_far: the fingerprint after each episode of `behaviour`.
     """
 
     spec: EnvSpec
     kwargs: dict[str, Any] = field(default_factory=dict)
     garbage: int = 300
     _episodes: dict[tuple[str, str], list[list[StepRecord]]] = field(default_factory=dict)
+    so_far: list[str] = field(default_factory=list)
     _behaviour: Behaviour | None = None
     _sample: list[list[Seen]] | None = None
 
@@ -103,7 +105,7 @@ class Subject:
     def behaviour(self) -> Behaviour:
         """Fingerprint and pictures (measured once; later calls reuse them)."""
         if self._behaviour is None:
-            self._behaviour = measure_behaviour(self.make, self.spec, variants=not self.kwargs)
+            self._behaviour = measure_behaviour(self.make, self.spec, variants=not self.kwargs, so_far=self.so_far)
         return self._behaviour
 
     def records(self) -> list[StepRecord]:

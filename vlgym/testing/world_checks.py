@@ -34,6 +34,9 @@ ROUND = 8
 GROWTH = 40_000
 """Bytes by which memory may grow from one round to the next, in each of two rounds: a frame of 120 x 112 pixels."""
 
+PROCESS_SECONDS = 4.0
+"""After so long the other process begins no other episode of the fingerprint."""
+
 RESOURCE_SECONDS = 0.5
 """After so long a round has no more episodes than it has then; there are five rounds."""
 
@@ -160,10 +163,11 @@ datetime.date, datetime.datetime = Date, DateTime
 from vlgym.making import build
 from vlgym.spec import EnvSpec
 from vlgym.testing.fingerprint import measure_behaviour
-spec, kwargs = json.load(sys.stdin)
-spec = EnvSpec.from_dict(spec)
-behaviour = measure_behaviour(lambda **more: build(spec, **{**kwargs, **more}), spec, variants=not kwargs)
-sys.stderr.write('FINGERPRINT ' + behaviour.fingerprint + chr(10))
+spec, kwargs, seconds = json.load(sys.stdin)
+spec, heard = EnvSpec.from_dict(spec), []
+make = lambda **more: build(spec, **{**kwargs, **more})
+measure_behaviour(make, spec, variants=not kwargs, so_far=heard, seconds=seconds)
+sys.stderr.write('FINGERPRINTS ' + ' '.join(heard) + chr(10))
 sys.stderr.flush()
 """
 """What the other process runs: Python's clocks and calendars are set on before anything else is imported."""
@@ -174,20 +178,22 @@ def check_processes(subject: Subject) -> str:
     computes the same fingerprint.
 
     Sees: what depends on hash order, date, time of day, time zone, user name, process number or on how much was played
-    before. Cannot see: a clock that C code reads by itself, or another machine.
+    before, in the episodes of the fingerprint that take `PROCESS_SECONDS`. Cannot see: a clock that C code reads by
+    itself, or another machine.
     """
-    here = subject.behaviour().fingerprint
+    subject.behaviour()
     environment = {
         **os.environ, "PYTHONHASHSEED": "123", "TZ": "Pacific/Kiritimati", "USER": "somebody", "LOGNAME": "somebody",
     }  # fmt: skip
     done = subprocess.run(
-        [sys.executable, "-c", OTHER_PROCESS], input=json.dumps([subject.spec.to_dict(), subject.kwargs]), text=True,
-        capture_output=True, timeout=300, env=environment,
+        [sys.executable, "-c", OTHER_PROCESS], text=True, capture_output=True,
+        input=json.dumps([subject.spec.to_dict(), subject.kwargs, PROCESS_SECONDS]), timeout=300, env=environment,
     )  # fmt: skip
-    found = [line.split()[1] for line in done.stderr.splitlines() if line.startswith("FINGERPRINT ")]
-    require(bool(found), f"the other process failed: {done.stderr.strip()[-300:]}")
-    require(found[0] == here, f"fingerprint {here} here, {found[0]} in another process at another time")
-    return f"fingerprint {here} in two processes, a year apart"
+    told = [line.split()[1:] for line in done.stderr.splitlines() if line.startswith("FINGERPRINTS ")]
+    require(bool(told), f"the other process failed: {done.stderr.strip()[-300:]}")
+    there, here = told[0], subject.so_far[: len(told[0])]
+    require(there == here, f"fingerprint {here[-1]} here, {there[-1]} in another process at another time")
+    return f"the same fingerprint in two processes, a year apart, after {len(here)} of {len(subject.so_far)} episodes"
 
 
 def _play_and_close(subject: Subject) -> None:
