@@ -172,15 +172,23 @@ def collect(folder: Path, study: Study, kept: Mapping[tuple[str, int], dict[str,
                 evaluations = [*start, *evaluations]
             judged = judge(out / JUDGED, study.judged_on.split(",")) if study.judged_on else []
             for entry in (*evaluations, *judged):
-                entry.pop("policy", None)  # it names a folder of this machine
+                for report in (entry, entry.get("grey", {})):
+                    report.pop("policy", None)  # it names a folder of this machine
             found.append(
                 {
                     "arm": arm.label, "seed": seed, "curve_columns": list(names), "curve": curve,
                     "gradient_steps": int(sum(row["policy/gradient_steps"] for row in rows)),
+                    "explained_variance": average_half(rows, "value/explained_variance"),
                     "evaluations": evaluations, "judged": judged,
                 }
             )  # fmt: skip
     return found
+
+
+def average_half(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
+    """Mean of a metric over the second half of a run's updates; None where no row has a number of it."""
+    values = [row[name] for row in rows[len(rows) // 2 :] if row.get(name) is not None]
+    return sum(values) / len(values) if values else None
 
 
 def find_start(

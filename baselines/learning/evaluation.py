@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from vlgym.blind_gap import NOT_MEASURED
 from vlgym.evaluation import Report, evaluate
+from vlgym.evaluation.play import in_grey
 from vlgym.policies import OraclePolicy, Policy, RandomPolicy
 from vlgym.registry import get_registry
+from vlgym.types import Reply, Turn
 
 from ..engine.engine import Engine
 from ..engine.policy import ModelPolicy
@@ -27,8 +31,26 @@ Bound = Mapping[str, float]
 """`{"success", "return", "se"}` of a policy: `se` is the standard error of the mean return."""
 
 
+class InGrey:
+    """A policy that is shown plain grey pictures."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy, self.name = policy, policy.name
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        """Answer each environment's prompt without its pictures."""
+        return self.policy.reply([replace(turn, messages=in_grey(turn.messages)) for turn in turns])
+
+
 def held_out(
-    sampler: Engine, envs: Environments, config: RunConfig, log: RunLog, *, name: str, split: str = "test"
+    sampler: Engine,
+    envs: Environments,
+    config: RunConfig,
+    log: RunLog,
+    *,
+    name: str,
+    split: str = "test",
+    grey: bool = False,
 ) -> Iterator[Report]:
     """Play held-out episodes of every environment in turn, with a generator of their own.
 
@@ -39,10 +61,13 @@ def held_out(
         log: shows how far they are.
         name: of the policy, as reports show it.
         split: test, or val where a model is chosen.
+        grey: show plain grey pictures instead.
     """
-    policy = ModelPolicy(sampler, torch.Generator().manual_seed(config.seed), name=name)
+    policy: Policy = ModelPolicy(sampler, torch.Generator().manual_seed(config.seed), name=name)
+    if grey:
+        policy = InGrey(policy)
     for env_id in envs.ids:
-        title = f"{_kind(split)} {env_id.split('/')[-1]}"
+        title = f"{'grey ' * grey}{_kind(split)} {env_id.split('/')[-1]}"
         with log.counting(title, config.eval_episodes) as advance:
             report = evaluate(
                 env_id, policy, episodes=config.eval_episodes, split=split, num_envs=config.num_envs,
@@ -60,6 +85,13 @@ def in_words(report: Report, env_steps: int) -> str:
         f"[{report.success_low:.3f}, {report.success_high:.3f}], return {report.mean_return:+.3f}, {score}"
         f"invalid {report.invalid_rate:.3f}, cut {report.cut_rate:.3f}, {report.episodes} episodes"
     )
+
+
+def grey_in_words(report: Report, env_steps: int, envs: Environments) -> str:
+    """A report of episodes in grey as one line, with the success that registry.yaml records of play without sight."""
+    blind = _find_blind(report.env_id, envs)
+    known = NOT_MEASURED if blind is None else f"{blind['success']:.2f}"
+    return f"with grey pictures, {in_words(report, env_steps)}; blind floor {known}"
 
 
 def _kind(split: str) -> str:
@@ -81,12 +113,14 @@ def draw_run(out: Path, envs: Environments, state: RunState, log: RunLog, *, tit
     bounds = [_bounds(env_id, envs, log) for env_id in envs.ids]
     chosen = [e for e in state.evaluations if e["split"] == "val"] or state.evaluations  # one split, not a mixture
     steps = sorted({e["env_steps"] for e in chosen})
+    grey = [(e["env_steps"], e["grey"]["success"]) for e in state.evaluations[-len(envs.ids) :] if "grey" in e]
     pooled = [_pool([e for e in chosen if e["env_steps"] == at]) for at in steps]
     path = out / "curve.png"
     draw_curve(
         path, read_rows(out / LOG_FILE), title=title, name=name, warm=state.warm.success, evaluations=pooled,
         floor=_mean([floor for floor, _ in bounds]), oracle=_mean([ceiling for _, ceiling in bounds]),
         blind=_mean([_find_blind(env_id, envs) for env_id in envs.ids]),
+        grey=(grey[0][0], sum(success for _, success in grey) / len(grey)) if grey else None,
     )  # fmt: skip
     return path
 

@@ -17,6 +17,7 @@ import signal
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
@@ -41,7 +42,7 @@ from ..runs.signals import interruptible
 from ..runs.threads import set_up_torch
 from .config import DEFAULT_MODEL, RunConfig
 from .environments import Environments
-from .evaluation import draw_run, held_out, in_words
+from .evaluation import draw_run, grey_in_words, held_out, in_words
 from .merging import merge_metrics
 from .optimizers import Optimizers
 from .recording import make_recorder
@@ -261,7 +262,7 @@ class Run(Generic[C]):
             if state.update % c.save_every == 0 or self.finished() or stopping:
                 self.save()
         if self.finished():
-            self.evaluate()
+            self.evaluate(grey=True)
             self.save()
             self.log.say(f"model: {', '.join(map(str, self.save_model()))}")
         else:
@@ -282,20 +283,30 @@ class Run(Generic[C]):
         c, state = self.config, self.state
         return state.update >= c.updates or (c.env_steps is not None and state.env_steps >= c.env_steps)
 
-    def evaluate(self, split: str = TEST) -> list[dict[str, Any]]:
+    def evaluate(self, split: str = TEST, *, grey: bool = False) -> list[dict[str, Any]]:
         """Play held-out episodes of every environment in the first process, print and record the reports; nothing
-        where that was done after this update. Return the new reports, the same in all processes."""
+        where that was done after this update. Return the new reports, the same in all processes.
+
+        Args:
+            split: of the episodes.
+            grey: play them once more with grey pictures; a report holds that one's as `grey`.
+        """
         state, new = self.state, []
         done = any((report["update"], report["split"]) == (state.update, split) for report in state.evaluations)
         if done or not self.config.eval_episodes:
             return []
         self.weights.refresh()
         if self.world.first:
-            for report in held_out(
-                self.weights.sampler, self.envs, self.config, self.log, name=self.policy.name, split=split
-            ):
+            play = partial(
+                held_out, self.weights.sampler, self.envs, self.config, self.log, name=self.policy.name, split=split
+            )
+            for report in play():
                 new.append({"update": state.update, "env_steps": state.env_steps, **report.to_dict()})
                 self.log.say(in_words(report, state.env_steps))
+            if grey:
+                for entry, report in zip(new, play(grey=True), strict=True):
+                    entry["grey"] = report.to_dict()
+                    self.log.say(grey_in_words(report, state.env_steps, self.envs))
         new = distributed.first_says(new, self.world)
         self._gather_failures(state.update)
         state.evaluations += new

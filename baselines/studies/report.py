@@ -6,13 +6,15 @@ Intervals are Student's t over seeds, so they speak about runs, not about episod
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from vlgym.intervals import student_t
 
 from .arms import Study
+
+EXPLAINED = "explained variance"  # heading of the column
 
 
 def spread(values: Sequence[float]) -> tuple[float, float, float]:
@@ -119,7 +121,8 @@ def page(name: str, study: Study, found: Sequence[dict[str, Any]], *, complete: 
     lines += [
         f"`python -m baselines.study {name}`: the tiny model, {study.seeds} seeds per arm, {study.env_steps:,} "
         "environment steps each.",
-        "Intervals are 95 %, Student's t over seeds. Raw runs: the JSON file beside this page.",
+        "Intervals are 95 %, Student's t over seeds. Explained variance is the critic's, over the second half of a "
+        "run's updates. Raw runs: the JSON file beside this page.",
         "",
     ]
     if not complete:
@@ -136,8 +139,8 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
         ends[run["arm"]][run["seed"]] = run["evaluations"][-1]["success"]
     lines = [
         "| arm | held-out success | sd | 95 % | worst seed | runs below their start "
-        f"| success while training | return | invalid | gradient steps | success less {base}'s |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        f"| success while training | return | invalid | gradient steps | {EXPLAINED} | success less {base}'s |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for arm in study.arms:
         runs = [run for run in found if run["arm"] == arm.label]
@@ -152,7 +155,8 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
             f"| {arm.label} | {mean:.3f} | {deviation:.3f} | +-{half:.3f} | {min(e['success'] for e in last):.3f} | "
             f"{below} | {trained} | {spread([e['mean_return'] for e in last])[0]:+.2f} | "
             f"{spread([e['invalid_rate'] for e in last])[0]:.3f} | "
-            f"{_span(run.get('gradient_steps') for run in runs)} | {_less(ends[arm.label], ends[base])} |"
+            f"{_span(run.get('gradient_steps') for run in runs)} | {_explained(runs)} | "
+            f"{_less(ends[arm.label], ends[base])} |"
         )
     first = [run["evaluations"][0]["success"] for run in found if run["arm"] == base]
     if first:
@@ -171,6 +175,12 @@ def _span(counts: Iterable[int | None]) -> str:
     return " to ".join(f"{count:,}" for count in sorted({min(known), max(known)})) if known else "-"
 
 
+def _explained(runs: Iterable[Mapping[str, Any]]) -> str:
+    """Mean over runs of the critic's explained variance; "-" where there is no critic."""
+    known = [run["explained_variance"] for run in runs if run.get("explained_variance") is not None]
+    return f"{spread(known)[0]:+.2f}" if known else "-"
+
+
 def _less(ends: dict[int, float], base: dict[int, float]) -> str:
     """Mean difference over the seeds that both have, given as {seed: success}."""
     seeds = sorted(ends.keys() & base.keys())
@@ -182,11 +192,12 @@ def _less(ends: dict[int, float], base: dict[int, float]) -> str:
 
 def _matrix_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
     columns = (study.judged_on or "").split(",")
-    lines = ["| trained on | " + " | ".join(columns) + " | mean |", "|---" * (len(columns) + 2) + "|"]
+    lines = [f"| trained on | {' | '.join(columns)} | mean | {EXPLAINED} |", "|---" * (len(columns) + 3) + "|"]
     for arm in study.arms:
         cells = [_judged(found, arm.label, env_id) for env_id in columns]
         if all(cells):
             texts = ["{:.3f} +-{:.3f}".format(*(lambda s: (s[0], s[2]))(spread(values))) for values in cells]
             total = spread([v for values in cells for v in values])[0]
-            lines.append(f"| {arm.label} | " + " | ".join(texts) + f" | {total:.3f} |")
+            explained = _explained(run for run in found if run["arm"] == arm.label)
+            lines.append(f"| {arm.label} | {' | '.join(texts)} | {total:.3f} | {explained} |")
     return lines

@@ -77,6 +77,7 @@ class Bandit(VLEnv):
         plain: `+` pays always.
         last: the episode terminates after that many turns.
         gift: every arm pays a fifth of the number.
+        seen: the picture says which arm pays, white for `+`, and the text does not.
 
     Attributes:
         begun: of the class: (split, seed) of every episode so far.
@@ -85,8 +86,10 @@ class Bandit(VLEnv):
     prompt = PromptTemplate(version=1, instructions="{format}", turn="{state} {actions}")
     begun: ClassVar[list[tuple[str | None, int | None]]] = []
 
-    def __init__(self, plain: bool = False, last: int = 1, gift: bool = False, **kwargs: Any) -> None:
-        self.plain, self.last, self.gift = plain, last, gift
+    def __init__(
+        self, plain: bool = False, last: int = 1, gift: bool = False, seen: bool = False, **kwargs: Any
+    ) -> None:
+        self.plain, self.last, self.gift, self.seen = plain, last, gift, seen
         super().__init__(**kwargs)
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
@@ -99,13 +102,14 @@ class Bandit(VLEnv):
         return Outcome(paid, terminated=self.turn + 1 >= self.last)
 
     def image(self) -> np.ndarray:
-        return np.full((*self.image_size, 3), 99, np.uint8)
+        level = 99 if not self.seen else 255 if self.oracle() == "+" else 0
+        return np.full((*self.image_size, 3), level, np.uint8)
 
     def task(self) -> str:
         return ""
 
     def state_text(self) -> str:
-        return f"{self.number + self.turn}"
+        return "" if self.seen else f"{self.number + self.turn}"
 
     def legal_actions(self) -> list[str]:
         return ["+", "-"]
@@ -128,9 +132,11 @@ def spec(name: str, **changes: Any) -> EnvSpec:
     )  # fmt: skip
 
 
-PLAIN, ONE, GIFT, ENDS, CUT, LONG = (f"test/{name}-v0" for name in ("Plain", "One", "Gift", "Ends", "Cut", "Long"))
-"""Episodes of one turn, the first of the plain bandit and the third of gifts; that terminate after two; that are cut
-after three; that go on beyond every rollout."""
+PLAIN, ONE, GIFT, SEEN, ENDS, CUT, LONG = (
+    f"test/{name}-v0" for name in ("Plain", "One", "Gift", "Seen", "Ends", "Cut", "Long")
+)
+"""Episodes of one turn, the first of the plain bandit, the third of gifts and the fourth of pictures; that terminate
+after two; that are cut after three; that go on beyond every rollout."""
 
 
 @contextmanager
@@ -138,6 +144,7 @@ def bandits() -> Iterator[None]:
     """Register the bandits."""
     specs = [
         spec("Plain", kwargs={"plain": True}), spec("One"), spec("Gift", kwargs={"gift": True}),
+        spec("Seen", kwargs={"seen": True}),
         spec("Ends", kwargs={"last": 2}),
         spec("Cut", kwargs={"last": 99}, max_turns=3), spec("Long", kwargs={"last": 99}),
     ]  # fmt: skip

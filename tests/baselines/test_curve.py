@@ -29,14 +29,16 @@ ROWS = [
 ]
 
 
-def draw(path, monkeypatch, rows, evaluations) -> Figure:
+def draw(path, monkeypatch, rows, evaluations, **more) -> Figure:
     figures = []
     save = Figure.savefig
     monkeypatch.setattr(Figure, "savefig", lambda figure, *a, **k: (figures.append(figure), save(figure, *a, **k)))
     bound = {"success": 0.2, "return": -1.0, "se": 0.1}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        draw_curve(path, rows, title="t", name="VL-DAC", warm=[], evaluations=evaluations, floor=bound, oracle=bound)
+        draw_curve(
+            path, rows, title="t", name="VL-DAC", warm=[], evaluations=evaluations, floor=bound, oracle=bound, **more
+        )
     return figures[0]
 
 
@@ -48,6 +50,14 @@ def test_unreadable_and_cut_replies_of_training_and_of_held_out_episodes_are_dra
     assert lines["cut, training"] == [[10, 0.0], [20, 0.0]]
     assert lines["unreadable, held-out"] == [[0, 0.25], [20, 0.0]]
     assert lines["cut, held-out"] == [[0, 0.125], [20, 0.125]]
+
+
+def test_what_is_won_in_grey_is_a_mark_on_the_panel_of_success(tmp_path, monkeypatch):
+    axis = draw(tmp_path / "curve.png", monkeypatch, ROWS, [{"env_steps": 20, **REPORT}], grey=(20, 0.25)).axes[1]
+    (mark,) = [line for line in axis.get_lines() if "grey" in line.get_label()]
+    assert mark.get_label() == "held-out episodes, grey pictures 0.25"
+    assert np.asarray(mark.get_xydata()).tolist() == [[20, 0.25]]
+    assert axis.get_title() == "reinforcement learning (VL-DAC)"
 
 
 def test_the_blind_line_is_the_registrys_and_missing_where_arguments_differ():

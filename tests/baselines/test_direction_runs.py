@@ -12,7 +12,7 @@ import by_hand
 import numpy as np
 import pytest
 import torch
-from bandit import ONE, PLAIN, SETTINGS, Bandit, bandits, right_arm, small_engine, small_family, win_rate
+from bandit import ONE, PLAIN, SEEN, SETTINGS, Bandit, bandits, right_arm, small_engine, small_family, win_rate
 
 from baselines import archer, grpo, loop, rl4vlm, sft, vldac
 from baselines.engine.engine import Engine
@@ -55,7 +55,7 @@ def test_every_learner_improves_at_a_bandit_as_held_out_episodes_show(name, tmp_
     assert last["success"] > 0.9
     held_out = {episode_seed(PLAIN, "test", i) for i in range(60)}
     assert {seed for split, seed in Bandit.begun if split == "test"} == held_out
-    assert sum(split == "test" for split, _ in Bandit.begun) == 120  # played once before and once after
+    assert sum(split == "test" for split, _ in Bandit.begun) == 180  # once before, once after, and once in grey
     trained = {seed for split, seed in Bandit.begun if split == "train"}
     assert len(trained) >= 24
     assert trained <= {episode_seed(PLAIN, "train", i) for i in range(1000)}
@@ -65,6 +65,18 @@ def test_every_learner_improves_at_a_bandit_as_held_out_episodes_show(name, tmp_
     assert any(row["loss/kl"] > 0 for row in rows) == (run.config.kl_coef > 0)
     # The merged weights of adapters agree to rounding; weights that are behind by an update would not.
     assert max(row["rollout/logp_diff_max"] for row in rows) < 1e-3
+
+
+def test_what_reads_the_picture_falls_to_chance_in_grey(tmp_path, capsys):
+    vldac.train(vldac.Config(**{**PLAY, "env": SEEN, "updates": 12, "out": tmp_path / "run"}))
+    first, last = json.loads((tmp_path / "run" / "evaluation.json").read_text())
+    assert "grey" not in first
+    assert last["success"] > 0.9
+    assert 0.3 < last["grey"]["success"] < 0.7
+    said = f"success {last['grey']['success']:.3f} "
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "with grey pictures" in line]
+    assert said in line
+    assert line.endswith("; blind floor not measured")
 
 
 # ---- the warm start --------------------------------------------------------------------------------------------------

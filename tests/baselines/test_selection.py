@@ -28,7 +28,10 @@ def scores(monkeypatch):
     """What the model scores, by (split, which playing of it from 0), instead of what it plays; and what was played."""
     told, played = {}, []
 
-    def held_out(sampler, envs, config, log, *, name, split="test", world=None):
+    def held_out(sampler, envs, config, log, *, name, split="test", grey=False):
+        if grey:
+            yield Report(ENV, name, split, 3, 0.0, 0.0, 1.0, 0.0, 0.1, 2.0, 0.0, 0.0)
+            return
         number = sum(each[0] == split for each in played)
         weights = sampler.family.model.lm_head.weight.detach().clone()
         played.append((split, weights))

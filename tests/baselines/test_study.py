@@ -55,6 +55,26 @@ def test_a_curve_is_binned_by_episodes():
     assert report.binned({"curve": beyond}, base)[1] == (768.0, pytest.approx(5 / 8))
 
 
+@pytest.mark.parametrize("judged_on", [None, ENV])
+def test_tables_have_the_critics_explained_variance_over_the_second_half_of_updates(judged_on):
+    seeds = [[-9.0, -9.0, 0.25, None, 0.75], [-9.0, 0.125, 0.125]]
+    halves = [study.average_half([{"ev": value} for value in seed], "ev") for seed in seeds]
+    assert halves == [0.5, 0.125]
+    assert study.average_half([{}, {"ev": None}], "ev") is None
+    end = {"success": 0.5, "mean_return": 0.5, "invalid_rate": 0.0, "env_id": ENV}
+    more = {"curve": [], "evaluations": [end], "judged": [end]}
+    found = [{"arm": "VL-DAC", "seed": i, "explained_variance": half, **more} for i, half in enumerate(halves)]
+    found += [{"arm": "LOOP", "seed": 0, "explained_variance": None, **more}]
+    item = replace(arms.STUDIES["numberline"], arms=(arms.VLDAC, arms.LOOP), judged_on=judged_on)
+    table = [
+        [cell.strip() for cell in line.split("|")]
+        for line in report.page("small", item, found, complete=True).splitlines()
+        if line.startswith("| ")
+    ]
+    place = table[0].index("explained variance")
+    assert [(row[1], row[place]) for row in table[1:]] == [("VL-DAC", "+0.31"), ("LOOP", "-")]
+
+
 @pytest.fixture
 def small(monkeypatch):
     """A study of two arms that takes seconds."""
@@ -95,6 +115,8 @@ def test_a_study_runs_reports_and_keeps_what_is_done(tmp_path, small, monkeypatc
     runs = json.loads((folder / "runs.json").read_text())
     assert [(run["arm"], run["seed"]) for run in runs] == [("VL-DAC", 0), ("LOOP", 0)]
     assert all(run["curve"][-1][0] >= 16 and len(run["evaluations"]) == 2 for run in runs)
+    assert [run["explained_variance"] is None for run in runs] == [False, True]
+    assert "policy" not in json.dumps(runs)
     assert runs[0]["evaluations"][0] == runs[1]["evaluations"][0]  # one warm start for all arms, judged once
     assert [run["evaluations"][0]["update"] for run in runs] == [0, 0]
     assert ["--no-eval-before" in a for a in calls[1:]] == [False, True]
