@@ -113,14 +113,14 @@ def draw_run(out: Path, envs: Environments, state: RunState, log: RunLog, *, tit
     bounds = [_bounds(env_id, envs, log) for env_id in envs.ids]
     chosen = [e for e in state.evaluations if e["split"] == "val"] or state.evaluations  # one split, not a mixture
     steps = sorted({e["env_steps"] for e in chosen})
-    grey = [(e["env_steps"], e["grey"]["success"]) for e in state.evaluations[-len(envs.ids) :] if "grey" in e]
+    grey = [e["grey"]["success"] for e in state.evaluations[-len(envs.ids) :] if "grey" in e]
     pooled = [_pool([e for e in chosen if e["env_steps"] == at]) for at in steps]
     path = out / "curve.png"
     draw_curve(
         path, read_rows(out / LOG_FILE), title=title, name=name, warm=state.warm.success, evaluations=pooled,
         floor=_mean([floor for floor, _ in bounds]), oracle=_mean([ceiling for _, ceiling in bounds]),
         blind=_mean([_find_blind(env_id, envs) for env_id in envs.ids]),
-        grey=(grey[0][0], sum(success for _, success in grey) / len(grey)) if grey else None,
+        grey=sum(grey) / len(grey) if grey else None,
     )  # fmt: skip
     return path
 

@@ -2,7 +2,7 @@
 
 Warm start and reinforcement learning apart; success, return, the shares of replies that are unreadable or cut, and the
 critic's explained variance; random play, what is won without the picture, and the oracle as lines; held-out evaluations
-with intervals, and the last one in grey.
+with intervals, and the trained model's success in grey as a line.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def draw_curve(
     floor: Mapping[str, float] | None,
     oracle: Mapping[str, float] | None,
     blind: Mapping[str, float] | None = None,
-    grey: tuple[int, float] | None = None,
+    grey: float | None = None,
 ) -> None:
     """Write the picture.
 
@@ -42,7 +42,7 @@ def draw_curve(
             "invalid_rate", "cut_rate"}` on held-out episodes.
         floor: `{"success", "return", "se"}` of the random policy, `se` being the return's standard error; oracle: of
             the oracle; blind: of the best policies without the picture; None where unknown.
-        grey: (environment steps, success) of the trained model on held-out episodes with grey pictures.
+        grey: success of the trained model on held-out episodes with grey pictures.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -86,7 +86,7 @@ def draw_curve(
                 label="held-out episodes, 95 % interval",
             )
     if grey is not None:
-        middle.plot(*grey, "D", color="0.4", label=f"held-out episodes, grey pictures {grey[1]:.2f}")
+        middle.axhline(grey, color="0.4", linestyle="--", label=f"held-out episodes, grey pictures {grey:.2f}")
     for axis, metric in ((left, "success"), (middle, "success"), (right, "return")):
         for known, word, color, style in (
             (oracle, "oracle", "tab:green", "--"), (blind, "blind", "tab:pink", "-."),
