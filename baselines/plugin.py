@@ -44,11 +44,11 @@ def make_hf(
         max_tokens: longest reply in tokens; default as in the model's training, 128 where that is not known.
         device: a torch device.
         dtype: `float32` or `bfloat16`.
-        image_tokens: most tokens per image, for the engine's families: the upper bound of the model's own processor.
-            Default as in the model's training, else the processor's own, or 16 for tiny.
+        image_tokens: most tokens per image, for the families with a fast path: the upper bound of the model's own
+            processor. Default as in the model's training, else the processor's own, or 16 for tiny.
         threads: CPU threads of torch; 0 leaves torch's choice.
-        engine: `engine` is ours, which knows four families; `generate` is the library's, for any model with a chat
-            template; `auto` takes ours where it knows the family.
+        engine: `auto` takes the fast path of the four families that have one; `generate` takes the library's
+            `generate` for them too.
 
     Raises:
         UserError: packages are missing, an option is out of range, or the model cannot be loaded.

@@ -15,7 +15,7 @@ import torch
 from vlgym.checksums import seal
 from vlgym.errors import UserError, check_number
 
-from .engine.engine import Engine
+from .engine.plain import make_engine
 from .engine.policy import ModelPolicy
 from .learning.command import main
 from .learning.config import MOST_SEED
@@ -88,7 +88,7 @@ def run(config: Config) -> WarmReport:
         system=config.system or read_limits(config.model).system,
     )  # fmt: skip
     prepare_folder(config.out, WARM, overwrite=config.overwrite)
-    engine = Engine(family, max_new_tokens=config.max_new_tokens or NEW_TOKENS, parsers=parsers_of(env_ids, {}))
+    engine = make_engine(family, max_new_tokens=config.max_new_tokens or NEW_TOKENS, parsers=parsers_of(env_ids, {}))
     print(f"warm start on {', '.join(env_ids)}: {config.warm.noise:.0%} of the labels are random legal actions")
 
     report = warm_start(

@@ -11,4 +11,10 @@ from .scorer import Scorer
 
 
 class Engine(Sampler, Scorer):
-    """Samples and scores with one model; arguments are those of `Sampler`."""
+    """Samples and scores with one model; arguments are those of `Sampler`.
+
+    Attributes:
+        name: what a run's record calls it.
+    """
+
+    name = "engine"

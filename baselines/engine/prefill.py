@@ -44,7 +44,7 @@ class Prefill:
         self.family, self.decoder = family, family.decoder
         self.vision_of = vision_of
         self.embedding = family.language_model.embed_tokens
-        self.suppress = torch.zeros(family.model.lm_head.weight.shape[0], device=family.device)
+        self.suppress = torch.zeros(family.rows, device=family.device)
         self.suppress[list(family.suppressed)] = float("-inf")
         self.temperature = 1.0
         self._features: Lru = Lru(cached_images)
@@ -57,7 +57,10 @@ class Prefill:
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[..., H] -> [..., V] float32 over the temperature, special tokens at -inf; in sampling and scoring alike."""
-        logits = self.family.logits(hidden)
+        return self.restrict(self.family.logits(hidden))
+
+    def restrict(self, logits: Tensor) -> Tensor:
+        """Logits [..., V] of the model -> those that are sampled from."""
         return (logits if self.temperature == 1.0 else logits / self.temperature) + self.suppress
 
     def prefill_distinct(self, prompts: Sequence[Prompt], train_vision: bool) -> tuple[list[Segment], Tensor, Tensor]:

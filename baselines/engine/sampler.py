@@ -1,8 +1,7 @@
 """Sampled replies to prompts.
 
 Sampling is over the whole vocabulary except the special tokens, at the engine's temperature (1 unless training asks for
-another). There is no call to the library's `generate()`: it would preprocess images again, and checkpoints' generation
-configs truncate the distribution silently.
+another).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from torch import Tensor
 from vlgym.parsers import Parser
 
 from ..models.family import Family, Prompt
-from .eager import EagerDecoding
+from .eager import EagerDecoding, Over, Sampled
 from .ends import find_token_end
 from .prefill import CACHED_IMAGES, CACHED_PROMPTS, Prefill
 
@@ -104,8 +103,7 @@ class Sampler(Prefill):
             share: (first, all): these prompts are the rows from `first` on of a batch of `all`, and get the random
                 numbers that they would have in it.
         """
-        entries = self.prefill_cached(prompts)
-        n, limit, device = len(prompts), self.max_new_tokens, self.family.device
+        n, limit = len(prompts), self.max_new_tokens
         at, total = share or (0, n)
         if draws is None:
             draws = torch.zeros(limit, n) if greedy else torch.rand(limit, total, generator=generator)[:, at : at + n]
@@ -117,12 +115,8 @@ class Sampler(Prefill):
         def over(rows: Sequence[int], replies: Sequence[Sequence[int]]) -> list[bool]:
             return [find(row, ids) is not None for row, ids in zip(rows, replies, strict=True)]
 
-        first = torch.stack([entry[2] for entry in entries])
-        next_positions = torch.tensor([prompt.next_position for prompt in prompts], device=device)
-        ids, logp, mask, cut = self.decoding.decode(
-            [entry[:2] for entry in entries], first, next_positions, draws.to(device), self.stop, greedy=greedy,
-            temperature=temperature, over=over if any(rules) else None,
-        )  # fmt: skip
+        asked = over if any(rules) else None
+        (ids, logp, mask, cut), first = self.decode(prompts, draws.to(self.family.device), greedy, temperature, asked)
         lengths = mask.sum(-1).tolist()
         rows = [row[:length] for row, length in zip(ids.tolist(), lengths, strict=True)]
         for i, row in enumerate(rows):
@@ -132,6 +126,20 @@ class Sampler(Prefill):
         longest = max(len(row) for row in rows)
         ids, mask, logp = ids[:, :longest], mask[:, :longest], logp[:, :longest]
         return Replies(ids, mask, logp, first.float(), cut, [self.family.decode(row) for row in rows])
+
+    def decode(
+        self, prompts: Sequence[Prompt], draws: Tensor, greedy: bool, temperature: float, over: Over | None
+    ) -> tuple[Sampled, Tensor]:
+        """Token by token, what `sample` asks for (see `EagerDecoding.decode`), and the states of the last prompt
+        tokens, [B, H]."""
+        entries = self.prefill_cached(prompts)
+        first = torch.stack([entry[2] for entry in entries])
+        next_positions = torch.tensor([prompt.next_position for prompt in prompts], device=first.device)
+        sampled = self.decoding.decode(
+            [entry[:2] for entry in entries], first, next_positions, draws, self.stop, greedy=greedy,
+            temperature=temperature, over=over,
+        )  # fmt: skip
+        return sampled, first
 
     @torch.no_grad()
     def last_hidden(self, prompts: Sequence[Prompt]) -> Tensor:

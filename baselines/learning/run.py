@@ -31,6 +31,7 @@ from vlgym.exits import explain_system_error
 from vlgym.trajectory import SEED_RULE
 
 from ..engine.engine import Engine
+from ..engine.plain import make_engine
 from ..engine.policy import ModelPolicy
 from ..models.limits import NEW_TOKENS, read_limits
 from ..models.load import load_family
@@ -122,7 +123,7 @@ class Run(Generic[C]):
         self._checkpoint = self._load_checkpoint(str(family.device)) if c.resume else None
         base = self._checkpoint[1].get("base") if self._checkpoint else None
         warm = WarmReport()
-        engine = Engine(family, max_new_tokens=c.max_new_tokens or NEW_TOKENS, parsers=self.envs.parsers())
+        engine = make_engine(family, max_new_tokens=c.max_new_tokens or NEW_TOKENS, parsers=self.envs.parsers())
         if base is not None:
             load_module("base", family.model, load_tensors(self.out / BASE_FILE, base, str(family.device)))
         elif not c.resume and c.warm.steps:
@@ -136,7 +137,7 @@ class Run(Generic[C]):
             self.weights = AllWeights(engine, train_vision=c.train_vision, keep_reference=keep_reference)
         for each in engines(self.weights):  # the reference's, too: equal weights then have no KL
             each.temperature = c.temperature
-        self.weights.family.decoder.recompute = c.recompute
+        self.weights.family.set_recompute(c.recompute)
         sampling = torch.Generator().manual_seed(2 * c.seed + 1)
         self.order = torch.Generator().manual_seed(2 * c.seed + 2)
         self.state = RunState(self.weights, {"sampler": sampling, "order": self.order}, warm, self.world)

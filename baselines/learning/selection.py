@@ -17,7 +17,7 @@ from vlgym.checksums import seal
 from vlgym.durable import put_back
 from vlgym.errors import UserError
 
-from ..engine.engine import Engine
+from ..engine.plain import make_engine
 from ..models.limits import EVALUATION
 from ..models.load import load_family
 from ..models.lora import export_merged
@@ -170,13 +170,13 @@ class Selection:
         """Its reports on the split test; None where there is no memory for a second model."""
         run, sampler = self.run, self.run.weights.sampler
         family = sampler.family
-        dtype = str(family.model.lm_head.weight.dtype).removeprefix("torch.")
+        dtype = str(family.model.dtype).removeprefix("torch.")
         try:
             loaded = load_family(
                 str(self.folder), image_tokens=family.image_tokens, dtype=dtype, device=str(family.device),
                 system=family.system,
             )  # fmt: skip
-            engine = Engine(loaded, max_new_tokens=sampler.max_new_tokens, parsers=sampler.parsers)
+            engine = make_engine(loaded, max_new_tokens=sampler.max_new_tokens, parsers=sampler.parsers)
             engine.temperature = sampler.temperature
             reports = []
             for report in held_out(engine, run.envs, run.config, run.log, name=f"{run.policy.name}, best"):

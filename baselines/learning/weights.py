@@ -11,6 +11,7 @@ from typing import Protocol
 from torch import Tensor, nn
 
 from ..engine.engine import Engine
+from ..engine.plain import make_engine
 from ..models import lora
 from ..models.family import Family
 from ..models.lora import LoraOptions
@@ -64,7 +65,7 @@ class AllWeights:
         if keep_reference:
             frozen = family.frozen_copy(share_vision=not train_vision)
             shared = None if train_vision else engine
-            self.reference = Engine(frozen, max_new_tokens=engine.max_new_tokens, vision_of=shared)
+            self.reference = make_engine(frozen, max_new_tokens=engine.max_new_tokens, vision_of=shared)
 
     def refresh(self) -> None:
         """Nothing: the sampler has the very weights that are trained."""
@@ -101,16 +102,16 @@ class Adapters:
         for parameter in family.vision_parameters():
             parameter.requires_grad_(False)
         lora.add_adapters(family, options, seed=seed)
-        self.scorer = self.sampler = Engine(family, max_new_tokens=limit, parsers=engine.parsers)
-        dtype = str(family.language_model.embed_tokens.weight.dtype).removeprefix("torch.")
+        self.scorer = self.sampler = make_engine(family, max_new_tokens=limit, parsers=engine.parsers)
+        dtype = str(family.model.dtype).removeprefix("torch.")
         merge = options.resolve(dtype).merge
         if merge != "none":
             merged = lora.merged_copy(family, float32=merge == "float32")
-            self.sampler = Engine(merged, max_new_tokens=limit, parsers=engine.parsers, vision_of=self.scorer)
+            self.sampler = make_engine(merged, max_new_tokens=limit, parsers=engine.parsers, vision_of=self.scorer)
         self.parameters = lora.trainable_parameters(family)
         self.reference: Engine | None = None
         if keep_reference:
-            self.reference = Engine(lora.reference(family), max_new_tokens=limit, vision_of=self.scorer)
+            self.reference = make_engine(lora.reference(family), max_new_tokens=limit, vision_of=self.scorer)
 
     def refresh(self) -> None:
         """Merge the adapters into the sampler's weights, where it has its own."""

@@ -65,6 +65,7 @@ class Family:
 
     Attributes:
         language_model: the library's text model; decoder: its functional view.
+        rows: how many logits a token has.
         stop_ids: tokens that end a reply; turn_end: the one that stored replies end with.
         suppressed: ids that are never sampled: special tokens except `stop_ids`, and ids that no text has.
         mean, std: per channel, of pixels in [0, 1].
@@ -80,7 +81,7 @@ class Family:
     mean: Triple = (0.5, 0.5, 0.5)
     std: Triple = (0.5, 0.5, 0.5)
     pixels: tuple[int, int] | None = None
-    image_tokens: int
+    image_tokens: int | None
 
     def __init__(
         self,
@@ -105,7 +106,7 @@ class Family:
         if image_tokens is not None and image_tokens < 1:
             raise UserError(f"image_tokens={image_tokens} must be >= 1.")
         self._size_images(image_tokens)
-        known, rows = tokenizer.get_vocab(), model.lm_head.weight.shape[0]
+        known, rows = tokenizer.get_vocab(), model.get_output_embeddings().weight.shape[0]
         lacking = [token for token in (turn_end, pad, *stops) if known.get(token, rows) >= rows]
         if lacking or None in media or max(*media, *known.values()) >= rows:
             raise UserError(
@@ -114,7 +115,7 @@ class Family:
                 "Save or download the model again."
             )
         ids = tokenizer.convert_tokens_to_ids
-        self.image_pad, self.turn_end = media[0], ids(turn_end)
+        self.rows, self.image_pad, self.turn_end = rows, media[0], ids(turn_end)
         self.pad_id: int = ids(pad)
         self.stop_ids: tuple[int, ...] = (self.turn_end, *(ids(stop) for stop in stops))
         special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
@@ -182,6 +183,10 @@ class Family:
         self.language_model: Any = model.model.language_model
         self.decoder = self.decoder_class(self.language_model)
 
+    def set_recompute(self, recompute: bool) -> None:
+        """Compute the layers' activations a second time in the backward pass instead of keeping them."""
+        self.decoder.recompute = recompute
+
     def vision_parameters(self) -> list[nn.Parameter]:
         """Parameters of the vision tower and of what projects its features into the language model."""
         return [p for module in self._vision_modules(self.model) for p in module.parameters()]
@@ -204,7 +209,7 @@ class Family:
     @property
     def device(self) -> torch.device:
         """Where the weights are."""
-        return self.language_model.embed_tokens.weight.device
+        return self.model.get_output_embeddings().weight.device
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[..., H] of the model's type -> [..., V] float32, also where the weights are bfloat16.

@@ -1,8 +1,8 @@
 """Which model families there are, and how a model is loaded.
 
-Supported: `tiny` (built offline by `tiny.py`, a Qwen2-VL) and any Hugging Face name or folder of a Qwen2-VL,
-Qwen2.5-VL, Qwen3-VL or Gemma3 model. What they share is in `family.py`; what differs is one class each in `qwen.py` and
-`gemma.py`. A further family is one more class, plus its decoder if its layers differ, and one entry in `FAMILIES`.
+`tiny` is built offline by `tiny.py`, a Qwen2-VL. Qwen2-VL, Qwen2.5-VL, Qwen3-VL and Gemma3 have a fast path: what they
+share is in `family.py`; what differs is one class each in `qwen.py` and `gemma.py`. Every other chat model for images
+that the library loads is a `LibraryFamily`.
 """
 
 from __future__ import annotations
@@ -21,17 +21,19 @@ from .adapter import find_base, is_adapter, merge_adapter
 from .family import Family
 from .folders import check_whole
 from .gemma import Gemma3
+from .library import LibraryFamily, load_processor
 from .processor import read_processor
 from .qwen import Qwen3VL, QwenVL, TinyQwen2VL
 from .tiny import build_tiny
 
-# By the model type of config.json: name and class.
+# Those with a fast path, by the model type of config.json: name and class.
 FAMILIES: dict[str, tuple[str, type[QwenVL] | type[Gemma3]]] = {
     "qwen2_vl": ("Qwen2-VL", QwenVL),
     "qwen2_5_vl": ("Qwen2.5-VL", QwenVL),
     "qwen3_vl": ("Qwen3-VL", Qwen3VL),
     "gemma3": ("Gemma3", Gemma3),
 }
+HINT = "Choose tiny (built offline), a folder with a config.json, or the Hub name of a model that chats about images."
 
 DTYPES = ("float32", "bfloat16")
 SAMPLE = "<action>turn left</action>"  # any tokenizer gives it back
@@ -46,8 +48,9 @@ def load_family(
     dtype: str = "float32",
     device: str = "cpu",
     system: str | None = None,
+    plain: bool = False,
 ) -> Family:
-    """Build `tiny`, or load a model of a supported family from a folder or from the Hugging Face Hub.
+    """Build `tiny`, or load a model from a folder or from the Hugging Face Hub.
 
     Images are sized, and conversations laid out, as the model's own processor and chat template do it.
 
@@ -58,17 +61,22 @@ def load_family(
         dtype: `float32` or `bfloat16`.
         device: a torch device.
         system: the system message; None: what the model's chat template has without one.
+        plain: load it as a `LibraryFamily` though it has a fast path.
 
     Raises:
-        UserError: no such model, a damaged one, a family that is not supported, or an unknown dtype.
+        UserError: no such model, a damaged one, one that does not chat about images, or an unknown dtype.
     """
+    from transformers import AutoTokenizer
+
+    family: Family
     check_choice("--dtype", dtype, DTYPES)
     if model != "tiny":
         check_whole(Path(model))
     if is_adapter(model):
         family = load_family(
-            find_base(model), image_tokens=image_tokens, seed=seed, dtype=dtype, device=device, system=system
-        )
+            find_base(model), image_tokens=image_tokens, seed=seed, dtype=dtype, device=device, system=system,
+            plain=plain,
+        )  # fmt: skip
         merge_adapter(family, model)
         return family
     if not is_live(open_console(stderr=True)):
@@ -79,24 +87,23 @@ def load_family(
         for parameter in net.parameters():  # the parameters alone: rotation frequencies stay float32
             parameter.data = parameter.data.to(getattr(torch, dtype))
         return TinyQwen2VL(net.to(device), words, image_tokens=image_tokens, system=system)
-    listed = list_families()
-    hint = f"Choose tiny (built offline), a folder with a config.json, or the Hub name of a {listed} model."
-    config, source = find_model(model, hint)
-    if config.model_type not in FAMILIES:
-        raise UserError(f"--model {model} is of the family {config.model_type!r}; supported: {listed}. {hint}")
-    from transformers import AutoTokenizer
-
-    loaded = load_weights(model, source, dtype, hint)
+    config, source = find_model(model)
+    reader: Any = None
+    if plain or config.model_type not in FAMILIES:
+        reader = load_processor(model, source, config, HINT)
+    loaded = load_weights(model, source, dtype).to(device).eval()
     try:
-        tokenizer: Any = AutoTokenizer.from_pretrained(model, **source)
+        tokenizer: Any = reader.tokenizer if reader else AutoTokenizer.from_pretrained(model, **source)
     except Exception as error:
-        raise UserError(f"--model {model}: the model cannot be loaded ({first_line(error)}). {hint}") from None
-    processor = read_processor(model, source, tokenizer)
+        raise UserError(f"--model {model}: the model cannot be loaded ({first_line(error)}). {HINT}") from None
+    processor = read_processor(model, source, tokenizer, ours=reader is None)
     tokenizer.chat_template = processor.template  # which an export then brings along
-    tiny = getattr(config, "vlgym_tiny", None)
-    chosen = TinyQwen2VL if tiny else FAMILIES[config.model_type][1]
     options: dict[str, Any] = {"image_tokens": image_tokens, "system": system, "processor": processor}
-    family = chosen(loaded.to(device).eval(), tokenizer, **options)
+    if reader:
+        family = LibraryFamily(loaded, reader, **options)
+    else:
+        tiny = getattr(config, "vlgym_tiny", None)
+        family = (TinyQwen2VL if tiny else FAMILIES[config.model_type][1])(loaded, tokenizer, **options)
     if family.decode(family.encode_text(SAMPLE)) != SAMPLE:  # without its files, the library makes one up
         raise UserError(
             f"--model {model}: its tokenizer is missing, or that of another model. Save or download the model again."
@@ -104,18 +111,11 @@ def load_family(
     return family
 
 
-def list_families() -> str:
-    """The supported families, in words."""
-    names = [name for name, _ in FAMILIES.values()]
-    return f"{', '.join(names[:-1])} or {names[-1]}"
-
-
-def find_model(model: str, hint: str) -> tuple[Any, dict[str, Any]]:
+def find_model(model: str) -> tuple[Any, dict[str, Any]]:
     """Read a model's configuration from a folder or from the Hugging Face Hub.
 
     Args:
         model: a folder, or a Hub name.
-        hint: what to choose instead, for errors.
 
     Returns:
         The library's configuration, and arguments for whatever is loaded of the same model.
@@ -125,17 +125,17 @@ def find_model(model: str, hint: str) -> tuple[Any, dict[str, Any]]:
     """
     from transformers import AutoConfig
 
-    source = {"local_files_only": _stay_offline(model, hint)}
+    source = {"local_files_only": _stay_offline(model)}
     try:
         return AutoConfig.from_pretrained(model, **source), source
     except Exception as error:  # whatever a library raises on a file that is not its own
         raise UserError(
-            f"--model {model}: no such model ({first_line(error)}).{nearest(model, ['tiny'])} {hint}"
+            f"--model {model}: no such model ({first_line(error)}).{nearest(model, ['tiny'])} {HINT}"
         ) from None
 
 
-def load_weights(model: str, source: dict[str, Any], dtype: str, hint: str) -> Any:
-    """Load the library's model for image and text, on the CPU; `source` and `hint` as in `find_model`.
+def load_weights(model: str, source: dict[str, Any], dtype: str) -> Any:
+    """Load the library's model for image and text, on the CPU; `source` as in `find_model`.
 
     Raises:
         UserError: it is damaged, or not all of its weights are there.
@@ -151,7 +151,7 @@ def load_weights(model: str, source: dict[str, Any], dtype: str, hint: str) -> A
             **source,
         )
     except Exception as error:
-        raise UserError(f"--model {model}: the model cannot be loaded ({first_line(error)}). {hint}") from None
+        raise UserError(f"--model {model}: the model cannot be loaded ({first_line(error)}). {HINT}") from None
     loaded, report = read
     wrong = sorted({*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])})
     if wrong:  # the library would fill them with random numbers
@@ -162,7 +162,7 @@ def load_weights(model: str, source: dict[str, Any], dtype: str, hint: str) -> A
     return loaded
 
 
-def _stay_offline(model: str, hint: str) -> bool:
+def _stay_offline(model: str) -> bool:
     """Whether only files of this machine can be read: a folder, or a Hub name while the Hub does not answer.
 
     Raises:
@@ -170,12 +170,12 @@ def _stay_offline(model: str, hint: str) -> bool:
     """
     if Path(model).exists():
         if not (Path(model) / "config.json").is_file():
-            raise UserError(f"--model {model}: that folder holds no config.json, so it is not a saved model. {hint}")
+            raise UserError(f"--model {model}: that folder holds no config.json, so it is not a saved model. {HINT}")
         return True
     if not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", model):
         raise UserError(
             f"--model {model}: no such model. There is no such folder, and a Hub name looks like OWNER/NAME."
-            f"{nearest(model, ['tiny'])} {hint}"
+            f"{nearest(model, ['tiny'])} {HINT}"
         )
     from huggingface_hub import constants, try_to_load_from_cache
     from huggingface_hub.utils import get_session
@@ -186,7 +186,7 @@ def _stay_offline(model: str, hint: str) -> bool:
         if not isinstance(try_to_load_from_cache(model, "config.json"), str):
             raise UserError(
                 f"--model {model}: no such model on this machine, and the Hub cannot be asked ({first_line(error)}). "
-                f"{hint}"
+                f"{HINT}"
             ) from None
         return True
     return False

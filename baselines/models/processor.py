@@ -47,25 +47,26 @@ class Processor:
         return int(self.images.get("min_pixels") or least), int(self.images.get("max_pixels") or most)
 
 
-def read_processor(model: str, source: Mapping[str, Any], tokenizer: Any) -> Processor:
+def read_processor(model: str, source: Mapping[str, Any], tokenizer: Any, *, ours: bool = True) -> Processor:
     """Read the settings that are saved with a model.
 
     Args:
         model: a folder, or a Hub name.
         source: arguments for whatever is loaded of the model (`find_model`).
         tokenizer: its tokenizer, which may have a chat template of its own. The processor's wins, as in the library.
+        ours: our engine does what the settings say.
 
     Raises:
         UserError: they cannot be read, or ask for what our engine does not do.
     """
     images = _read_images(model, source)
-    for step in CUT:
-        if images.get(step) is False:
-            raise UserError(f"--model {model}: its {IMAGE_SETTINGS} has {step} = false, which is not supported.")
-    if images.get("do_pan_and_scan"):
-        raise UserError(f"--model {model}: its {IMAGE_SETTINGS} asks for do_pan_and_scan, which is not supported.")
-    if abs(images.get("rescale_factor", 1 / 255) * 255 - 1) > 1e-6:
-        raise UserError(f"--model {model}: its {IMAGE_SETTINGS} has a rescale_factor other than 1/255: not supported.")
+    lacking = [f"{step} = false" for step in CUT if images.get(step) is False]
+    lacking += ["do_pan_and_scan"] if images.get("do_pan_and_scan") else []
+    lacking += (
+        ["a rescale_factor other than 1/255"] if abs(images.get("rescale_factor", 1 / 255) * 255 - 1) > 1e-6 else []
+    )
+    if lacking and ours:
+        raise UserError(f"--model {model}: its {IMAGE_SETTINGS} asks for {lacking[0]}, which is not supported.")
     own = _read_own(model, source)
     template = own.get("chat_template") or getattr(tokenizer, "chat_template", None)
     if isinstance(template, Mapping):  # several, by name

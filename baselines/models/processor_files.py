@@ -11,6 +11,7 @@ from typing import Any
 
 from .family import Family
 from .gemma import Gemma3
+from .library import LibraryFamily
 from .processor import IMAGE_SETTINGS, PROCESSOR_SETTINGS, VIDEO_SETTINGS
 from .qwen import Qwen3VL, QwenVL, TinyQwen2VL
 
@@ -21,6 +22,9 @@ OWN_FILES = ("image_processor", "video_processor", "chat_template")
 def processor_files(family: Family) -> dict[str, Any]:
     """Name and JSON data of each file."""
     saved = family.processor
+    if isinstance(family, LibraryFamily):
+        found = {IMAGE_SETTINGS: saved.images, PROCESSOR_SETTINGS: saved.own, VIDEO_SETTINGS: saved.videos}
+        return {name: dict(data) for name, data in found.items() if data}
     parts = {name: value for name, value in saved.own.items() if name not in OWN_FILES}
     images = _describe_images(family)
     kind = {"processor_class": _processor_class(family)}

@@ -185,7 +185,7 @@ class TinyQwen2VL(QwenVL):
         self.image_tokens = TINY_TOKENS if image_tokens is None else image_tokens
 
     def _grid(self, height: int, width: int) -> tuple[int, int]:
-        return fit_grid(height, width, self.unit, self.image_tokens)
+        return fit_grid(height, width, self.unit, self.image_tokens or TINY_TOKENS)
 
 
 class Qwen3VL(QwenVL):

@@ -1,4 +1,4 @@
-"""A model of one of the four families as a policy to evaluate, through our engine.
+"""A model as a policy to evaluate, through its engine.
 
 Beside `baselines.engine.policy.ModelPolicy`, the learners' policy, whose draws depend on the batch: what it samples
 goes into a loss, what this one samples goes into a report.
@@ -43,15 +43,18 @@ class EnginePolicy:
         """What a reply depends on beside the prompt, for a run's record."""
         sampler = self.engine.describe()
         return {
-            "name": self.name, "model": self.weights, "engine": "engine", "dtype": sampler["dtype"],
+            "name": self.name, "model": self.weights, "engine": self.engine.name, "dtype": sampler["dtype"],
             "device": self.engine.family.device.type, **self.engine.family.describe_images(),
-            **describe_prompt(self.limits),
-            **describe_sampling(self.sampling),
+            **({} if self.limits.system is None else {"system": self.limits.system}),
+            "max_new_tokens": self.sampling.max_new_tokens, "temperature": self.sampling.temperature,
+            "seed": None if self.sampling.greedy else self.sampling.seed,
+            "torch": version("torch"), "transformers": version("transformers"),
         }  # fmt: skip
 
     def prefers(self) -> dict[str, Any]:
         """Prompt layout and reply style of the model's training."""
-        return preferred(self.limits)
+        found = {name: getattr(self.limits, name) for name in ("history_turns", "history_images", "parser")}
+        return {name: value for name, value in found.items() if value is not None}
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
         """Answer each environment's prompt."""
@@ -69,23 +72,3 @@ class EnginePolicy:
             Reply(text, cut=cut, usage=Usage(len(prompt), length, seconds))
             for text, cut, prompt, length in zip(out.texts, cuts, prompts, lengths, strict=True)
         ]
-
-
-def preferred(limits: Limits) -> dict[str, Any]:
-    """The settings of a training that a user may leave out."""
-    found = {name: getattr(limits, name) for name in ("history_turns", "history_images", "parser")}
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def describe_prompt(limits: Limits) -> dict[str, Any]:
-    """What the policy puts into a prompt itself, for a run's record."""
-    return {} if limits.system is None else {"system": limits.system}
-
-
-def describe_sampling(sampling: Sampling) -> dict[str, Any]:
-    """How tokens are chosen and by which libraries, for a run's record."""
-    return {
-        "max_new_tokens": sampling.max_new_tokens, "temperature": sampling.temperature,
-        "seed": None if sampling.greedy else sampling.seed,
-        "torch": version("torch"), "transformers": version("transformers"),
-    }  # fmt: skip

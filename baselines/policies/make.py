@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from vlgym.errors import UserError, check_choice, check_number
 from vlgym.policies import Policy
 
-from ..engine.engine import Engine
-from ..models.adapter import is_adapter
+from ..engine.plain import make_engine
 from ..models.limits import MOST_TEMPERATURE, NEW_TOKENS, read_limits
-from ..models.load import DTYPES, FAMILIES, find_model, load_family
+from ..models.load import DTYPES, HINT, load_family
 from ..runs.threads import set_up_torch
 from .engine_policy import EnginePolicy
 from .fingerprint import hash_model
-from .generate_policy import GeneratePolicy
 from .sampling import Sampling
 
-ENGINES = ("auto", "engine", "generate")
-HINT = "Choose tiny (built offline), a folder with a config.json, or the Hub name of a model that chats about images."
+ENGINES = ("auto", "generate")
 
 
 def make_policy(
@@ -50,39 +46,21 @@ def make_policy(
         check_number("--policy-arg image_tokens", image_tokens, 1)
     check_choice("--policy-arg engine", engine, ENGINES)
     check_choice("--policy-arg dtype", dtype, DTYPES)
+    if name == "tiny" and engine == "generate":
+        raise UserError("hf:tiny is built here, so engine=generate cannot load it; it can play a saved tiny model.")
     try:
-        limits = read_limits(name)
-        ours, config, source = _choose(name, engine)
-        set_up_torch(threads, device, deterministic=ours)
+        limits, plain = read_limits(name), engine == "generate"
+        set_up_torch(threads, device, deterministic=True)
         heat = temperature if temperature is not None else limits.temperature or 1.0
         sampling = Sampling(seed, heat, max_tokens or limits.max_new_tokens or NEW_TOKENS)
-        if ours:
-            budget = image_tokens or limits.image_tokens
-            family = load_family(name, image_tokens=budget, seed=seed, dtype=dtype, device=device, system=limits.system)
-            loaded = Engine(family, max_new_tokens=sampling.max_new_tokens)
-            return EnginePolicy(
-                loaded, sampling, name=f"hf:{name}", limits=limits, weights=hash_model(name, family.model)
-            )
-        if image_tokens is not None:
-            raise UserError(
-                f"hf:{name}: image_tokens={image_tokens} is an option of our own engine; here the model's own "
-                "processor sizes its images. Leave image_tokens out."
-            )
-        return GeneratePolicy.load(name, config, source, sampling, limits=limits, device=device, dtype=dtype, hint=HINT)
+        family = load_family(
+            name, image_tokens=image_tokens or (None if plain else limits.image_tokens), seed=seed, dtype=dtype,
+            device=device, system=limits.system, plain=plain,
+        )  # fmt: skip
+        loaded = make_engine(family, max_new_tokens=sampling.max_new_tokens)
+        return EnginePolicy(loaded, sampling, name=f"hf:{name}", limits=limits, weights=hash_model(name, family.model))
     except UserError as error:
         raise type(error)(in_words_of_eval(str(error))) from None
-
-
-def _choose(name: str, engine: str) -> tuple[bool, Any, dict[str, Any]]:
-    """Whether our engine plays the model; else also its configuration and where it is loaded from."""
-    if name == "tiny":
-        if engine == "generate":
-            raise UserError("hf:tiny is built here, so engine=generate cannot load it; it can play a saved tiny model.")
-        return True, None, {}
-    if engine == "engine" or is_adapter(name):
-        return True, None, {}
-    config, source = find_model(name, HINT)
-    return engine == "auto" and config.model_type in FAMILIES, config, source
 
 
 def in_words_of_eval(line: str) -> str:

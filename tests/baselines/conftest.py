@@ -20,7 +20,6 @@ for folder in (HERE, HERE.parent / "benchmarks"):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
-from publish import build_foreign  # noqa: E402
 from samples import DEVICE, INSTRUCTIONS, messages, picture  # noqa: E402
 from stage import FINISHED  # noqa: E402
 
@@ -60,12 +59,6 @@ def model_folder(tmp_path_factory):
         return folders[name]
 
     return folder
-
-
-@pytest.fixture(scope="session")
-def foreign(tmp_path_factory):
-    """Folder of a saved chat model of a family that our engine does not know."""
-    return build_foreign(tmp_path_factory.mktemp("foreign"))
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 """Tiny models as published ones are: with chat template and processor beside the weights.
 
-The templates say in our own words what the families' published ones lay out. A system without torchvision cannot load
-the library's Qwen processors, because they also read videos; `load_processor` then leaves the videos out.
+The templates say in our own words what the families' published ones lay out.
 """
 
 from __future__ import annotations
@@ -11,8 +10,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import torch
-from transformers import AutoProcessor, AutoTokenizer, BaseImageProcessor
+from transformers import AutoTokenizer, BaseImageProcessor
 
 TURNS = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n"
@@ -71,67 +69,3 @@ def _image_processor(model_type: str) -> BaseImageProcessor:
         size = {"shortest_edge": 256 * 256, "longest_edge": 16 * 1024 * 1024}
         options = {"patch_size": 16, "image_mean": half, "image_std": half, "size": size}
     return Qwen2VLImageProcessorPil(merge_size=2, temporal_patch_size=2, **options)
-
-
-def load_processor(folder: Path) -> Any:
-    """The library's processor of a saved model, without videos where that needs a package that is not here."""
-    try:
-        return AutoProcessor.from_pretrained(folder)
-    except ImportError:
-        return _without_videos(folder)
-
-
-def _without_videos(folder: Path) -> Any:
-    from transformers import AutoImageProcessor
-    from transformers.models.qwen2_vl.processing_qwen2_vl import Qwen2VLProcessor
-    from transformers.models.qwen3_vl.processing_qwen3_vl import Qwen3VLProcessor
-
-    family = json.loads((folder / "config.json").read_text())["model_type"]
-    base: Any = Qwen3VLProcessor if family == "qwen3_vl" else Qwen2VLProcessor  # Qwen2.5-VL uses that of Qwen2-VL
-
-    class Processor(base):
-        def __init__(self, image_processor=None, tokenizer=None, chat_template=None):
-            super().__init__(image_processor, tokenizer, None, chat_template=chat_template)
-
-    parts = AutoImageProcessor.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
-    return Processor(*parts, chat_template=(folder / "chat_template.jinja").read_text())
-
-
-def build_foreign(folder: Path) -> Path:
-    """Save a tiny LLaVA, a family that our engine does not know, with random weights."""
-    from transformers import (
-        CLIPImageProcessorPil,
-        CLIPVisionConfig,
-        LlamaConfig,
-        LlavaConfig,
-        LlavaForConditionalGeneration,
-        LlavaProcessor,
-    )
-
-    from baselines.models.tokenizer import build_tokenizer
-
-    tokenizer = build_tokenizer()
-    ids: Any = tokenizer.convert_tokens_to_ids
-    vision = CLIPVisionConfig(
-        hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2, image_size=28, patch_size=14
-    )
-    text = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
-        num_key_value_heads=2, bos_token_id=None, eos_token_id=ids("<|im_end|>"), pad_token_id=ids("<|endoftext|>"),
-    )  # fmt: skip
-    config = LlavaConfig(
-        text_config=text, vision_config=vision, image_token_index=ids("<|image_pad|>"), vision_feature_layer=-1,
-        vision_feature_select_strategy="default",
-    )  # fmt: skip
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        model = LlavaForConditionalGeneration(config)
-    model.generation_config.eos_token_id = ids("<|im_end|>")
-    model.save_pretrained(folder)
-    images = CLIPImageProcessorPil(size={"shortest_edge": 28}, crop_size={"height": 28, "width": 28})
-    template = TURNS.replace("<|vision_start|><|image_pad|><|vision_end|>", "<|image_pad|>")
-    LlavaProcessor(
-        images, tokenizer, patch_size=14, vision_feature_select_strategy="default", num_additional_image_tokens=1,
-        image_token="<|image_pad|>", chat_template=template,
-    ).save_pretrained(folder)  # fmt: skip
-    return folder

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import numpy as np
+from PIL import Image
 
 DEVICE = os.environ.get("VLGYM_TEST_DEVICE", "cpu")  # where tests marked `on_device` put their tensors
 INSTRUCTIONS = (
@@ -20,3 +21,12 @@ def picture(seed: int, size: tuple[int, int] = (60, 110)) -> np.ndarray:
 def messages(image: np.ndarray, text: str) -> list[dict]:
     """One user turn."""
     return [{"role": "user", "content": [{"type": "image", "image": image}, {"type": "text", "text": text}]}]
+
+
+def with_pictures(message: dict) -> dict:
+    """The message as the library's processors read it."""
+    parts = [
+        {"type": "image", "image": Image.fromarray(part["image"])} if part["type"] == "image" else part
+        for part in message["content"]
+    ]
+    return {"role": message["role"], "content": parts}

@@ -1,68 +1,66 @@
-"""Our engine and the library's own way read the same prompt and give the same reply; where they differ by design, so
-that is tested.
-"""
+"""Families with a fast path: the plain engine checks the fast one, reply by reply and number by number."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from publish import load_processor, publish
+from publish import publish
 from samples import messages, picture
+from test_library import CHATS
 
-from baselines.engine.engine import Engine
+from baselines.engine.plain import make_engine
 from baselines.models.limits import Limits
 from baselines.models.load import FAMILIES, load_family
 from baselines.policies.engine_policy import EnginePolicy
-from baselines.policies.generate_policy import GeneratePolicy
 from baselines.policies.sampling import Sampling
 from vlgym.making import make
 from vlgym.types import Turn
 
 
-@pytest.fixture(scope="module")
-def env():
-    return make("vlgym/NumberLine-v0")
-
-
 @pytest.fixture(scope="module", params=list(FAMILIES))
-def folder(request, model_folder, tmp_path_factory):
-    target = tmp_path_factory.mktemp("published") / request.param
-    return publish(model_folder(request.param), target, request.param)
+def engines(request, model_folder, tmp_path_factory):
+    folder = publish(model_folder(request.param), tmp_path_factory.mktemp("published") / request.param, request.param)
+    made = [make_engine(load_family(str(folder), plain=plain), max_new_tokens=24) for plain in (False, True)]
+    assert [each.name for each in made] == ["engine", "generate"]
+    never = {*made[0].family.suppressed} | {*made[1].family.suppressed}
+    for each in made:  # the library's tokenizers count more tokens as special
+        each.suppress[list(never - {*each.family.stop_ids})] = float("-inf")
+    return made
 
 
-def chats() -> list[list[dict]]:
-    """One picture; two with history, newlines around; none."""
-    size = (61, 107)
-    answer = {"role": "assistant", "content": [{"type": "text", "text": "I go on.\n<action>+</action>"}]}
-    return [
-        messages(picture(1, size), "Which way?\n\nLegal actions: +, -"),
-        [*messages(picture(2, size), "A line\n"), answer, *messages(picture(3, size[::-1]), "And now?")],
-        [{"role": "user", "content": [{"type": "text", "text": "No picture at all. Say 7."}]}],
-    ]
-
-
-def both(folder, sampling: Sampling) -> tuple[EnginePolicy, GeneratePolicy]:
-    family = load_family(str(folder))
-    processor, options = load_processor(folder), {"name": "x", "limits": Limits()}
-    from transformers import AutoModelForImageTextToText
-
-    model = AutoModelForImageTextToText.from_pretrained(folder).eval()
-    engine = Engine(family, max_new_tokens=sampling.max_new_tokens)
-    return EnginePolicy(engine, sampling, **options), GeneratePolicy(model, processor, sampling, **options)
-
-
-def turns(prompts, env) -> list[Turn]:
-    return [Turn(prompt, env, "vlgym/NumberLine-v0", seed=3, turn=turn) for turn, prompt in enumerate(prompts)]
-
-
-def test_both_ways_give_the_same_replies(folder, env):
-    ours, theirs = both(folder, Sampling(11, 0.5, 24))
-    # Our engine never draws special tokens; the library's way leaves them where the model has them.
-    theirs.never = torch.tensor(ours.engine.family.suppressed)
-    asked = turns(chats() * 2, env)
-    one, two = ours.reply(asked), theirs.reply(asked)
-    assert [reply.text for reply in one] == [reply.text for reply in two]
-    assert [reply.cut for reply in one] == [reply.cut for reply in two]
-    assert [r.usage.prompt_tokens for r in one] == [r.usage.prompt_tokens for r in two]
-    assert [r.usage.completion_tokens for r in one] == [r.usage.completion_tokens for r in two]
+def test_both_ways_give_the_same_replies(engines):
+    env = make("vlgym/NumberLine-v0")
+    asked = [Turn(prompt, env, "vlgym/NumberLine-v0", seed=3, turn=turn) for turn, prompt in enumerate(CHATS * 2)]
+    one, two = (EnginePolicy(each, Sampling(11, 0.5, 24), name="x", limits=Limits()).reply(asked) for each in engines)
+    for read in (
+        lambda reply: reply.text, lambda reply: reply.cut, lambda reply: reply.usage.prompt_tokens,
+        lambda reply: reply.usage.completion_tokens,
+    ):  # fmt: skip
+        assert list(map(read, one)) == list(map(read, two))
     assert len({reply.text for reply in one}) > 4
+
+
+def test_both_ways_score_alike(engines):
+    ids = torch.randint(65, 90, (3, 7), generator=torch.Generator().manual_seed(0))
+    mask = torch.arange(7) < torch.tensor([[7], [3], [5]])
+    found = []
+    for each in engines:
+        prompts = [each.family.encode(chat) for chat in CHATS]
+        found.append([*each.score_states(prompts, ids, mask), *each.reply_states(prompts, ids, mask)])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=2e-4, rtol=1e-4)
+
+
+def test_both_ways_send_the_same_gradients(engines):
+    ids, mask = torch.full((1, 4), 70), torch.ones(1, 4, dtype=torch.bool)
+    found = []
+    for each in engines:
+        each.family.model.zero_grad()
+        each.score(
+            [each.family.encode(messages(picture(5, (56, 84)), "Go."))], ids, mask, train_vision=True
+        ).sum().backward()
+        found.append({name: p.grad for name, p in each.family.model.named_parameters() if p.grad is not None})
+        each.family.model.zero_grad()
+    assert found[0].keys() == found[1].keys()
+    for name, gradient in found[0].items():
+        torch.testing.assert_close(gradient, found[1][name], atol=1e-3, rtol=1e-2, msg=name)

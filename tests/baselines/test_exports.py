@@ -6,16 +6,16 @@ import json
 
 import pytest
 import torch
-from publish import load_processor, publish
-from samples import messages, picture
-from transformers import AutoModelForImageTextToText
+from publish import publish
+from samples import messages, picture, with_pictures
+from transformers import AutoConfig, AutoModelForImageTextToText
 
 from baselines.engine.engine import Engine
 from baselines.models.gemma import Gemma3
+from baselines.models.library import load_processor
 from baselines.models.load import FAMILIES, load_family
 from baselines.models.lora import LoraOptions, adapters, add_adapters, export_merged
 from baselines.models.processor_files import processor_files
-from baselines.policies.generate_policy import _with_pictures
 
 SIZES = ((224, 224), (300, 300), (336, 448), (448, 448))
 """Of the suite's environments."""
@@ -42,11 +42,14 @@ def test_the_librarys_processor_gives_the_same_pixels_grid_and_ids_and_the_same_
         factor.weight.normal_(0, 0.05, generator=torch.Generator().manual_seed(len(name)))
     engine = Engine(family, max_new_tokens=4)
     folder = export_merged(family, tmp_path / "out")
-    processor, model = load_processor(folder), AutoModelForImageTextToText.from_pretrained(folder).eval()
+    processor, model = (
+        load_processor(str(folder), {}, AutoConfig.from_pretrained(folder)),
+        AutoModelForImageTextToText.from_pretrained(folder).eval(),
+    )
     for size in SIZES:
         prompt = family.encode(chat(size))
         inputs = processor.apply_chat_template(
-            [list(map(_with_pictures, chat(size)))], add_generation_prompt=True, tokenize=True, return_dict=True,
+            [list(map(with_pictures, chat(size)))], add_generation_prompt=True, tokenize=True, return_dict=True,
             return_tensors="pt",
         )  # fmt: skip
         assert inputs["input_ids"][0].tolist() == prompt.ids.tolist()

@@ -8,8 +8,10 @@ from dataclasses import replace
 
 import pytest
 import torch
+from modern import save
 from publish import publish
 from samples import messages, picture
+from transformers import LlamaConfig
 
 from baselines.models.limits import FILE, Limits
 from baselines.plugin import make_hf
@@ -42,7 +44,7 @@ def gemma(model_folder, tmp_path_factory):
     return publish(model_folder("gemma3"), tmp_path_factory.mktemp("published") / "gemma3", "gemma3")
 
 
-@pytest.fixture(params=["engine", "generate"])
+@pytest.fixture(params=["auto", "generate"])
 def policy(request, gemma):
     """The same model both ways; short replies."""
 
@@ -180,7 +182,7 @@ def test_a_record_says_which_model_played_and_how(gemma, tmp_path):
         ("", {}, r"hf: names no model\. Choose tiny"),
         ("no/where/at-all", {}, r"^hf:no/where/at-all: no such model\. There is no such folder"),
         ("tiny", {"temperature": -1.0}, r"--temperature -1.0 must be >= 0.0"),
-        ("tiny", {"engine": "vllm"}, r"--policy-arg engine='vllm' is not one of auto, engine, generate"),
+        ("tiny", {"engine": "vllm"}, r"--policy-arg engine='vllm' is not one of auto, generate"),
         ("tiny", {"engine": "generate"}, r"hf:tiny is built here"),
         ("tiny", {"dtype": "int8"}, r"--policy-arg dtype='int8' is not one of float32, bfloat16"),
         ("tiny", {"device": "gpu"}, r"^--policy-arg device='gpu' is not one of cpu, cuda"),
@@ -200,17 +202,21 @@ def test_what_is_no_chat_model_for_images_is_one_line(gemma, tmp_path, monkeypat
     (without / "preprocessor_config.json").unlink()
     with pytest.raises(UserError, match="its processor cannot be loaded"):
         make_hf(str(without), engine="generate")
-    with pytest.raises(UserError, match=r"image_tokens=9 is an option of our own engine"):
+    with pytest.raises(UserError, match=r"image_tokens 9: the images of a gemma3 model are sized by its own processor"):
         make_hf(str(gemma), engine="generate", image_tokens=9)
     monkeypatch.setattr(
-        "transformers.AutoProcessor.from_pretrained",
+        "transformers.AutoImageProcessor.from_pretrained",
         lambda *args, **options: (_ for _ in ()).throw(ImportError("\nX requires the Torchvision library but.\nMore")),
     )
     with pytest.raises(UserError, match=r"X requires the Torchvision library but\. pip install torchvision$"):
         make_hf(str(gemma), engine="generate")
+    text = tmp_path / "text"
+    LlamaConfig(hidden_size=8, num_attention_heads=2, intermediate_size=8, num_hidden_layers=1).save_pretrained(text)
+    with pytest.raises(UserError, match="of the family 'llama', which does not chat about images"):
+        make_hf(str(text))
 
 
-def test_a_model_of_another_family_plays_episodes(foreign):
-    drawn = make_hf(str(foreign), max_tokens=6)
+def test_a_model_of_another_family_plays_episodes(tmp_path):
+    drawn = make_hf(str(save("internvl", tmp_path)), max_tokens=6)
     report = evaluate(ENV, drawn, episodes=3, num_envs=3, env_kwargs={"max_turns": 2})
     assert (report.episodes, report.mean_turns) == (3, 2.0)

@@ -53,7 +53,10 @@ def without_tokenizer(folder):
         (without_one, r"another model than its config.json: model\.language_model\.layers\.0\.mlp\.up_proj\.weight\."),
         (of_other_shape, r"another model than its config.json: model\.language_model\.layers\.0\.mlp\.up_proj\.weight"),
         (put("config.json", "{hello"), "not a valid JSON file"),
-        (put("config.json", '{"model_type": "bert"}'), "of the family 'bert'; supported: Qwen2-VL"),
+        (
+            put("config.json", '{"model_type": "bert"}'),
+            "of the family 'bert', which does not chat about images. Choose tiny",
+        ),
         (without_tokenizer, r"tokenizer is that of another model than the weights: it has no '<\|im_end\|>'"),
         (put("preprocessor_config.json", "{hello"), "its preprocessor_config.json cannot be read"),
     ],
@@ -70,7 +73,9 @@ def test_a_damaged_or_foreign_model_is_one_line(model_folder, tmp_path, damage, 
 def test_what_can_be_no_models_name_is_refused_at_once(monkeypatch):
     monkeypatch.setattr("huggingface_hub.utils.get_session", lambda: pytest.fail("the Hub was asked"))
     for name in ("gpt-4o", "a b/c", "/nonexistent/model", "https://example.org/x"):
-        with pytest.raises(UserError, match=r"There is no such folder, and a Hub name looks like OWNER/NAME.*Qwen2-VL"):
+        with pytest.raises(
+            UserError, match=r"There is no such folder, and a Hub name looks like OWNER/NAME.*chats about images"
+        ):
             load_family(name)
 
 

@@ -7,17 +7,17 @@ from functools import lru_cache
 
 import pytest
 import transformers
-from publish import TEMPLATES, TURNS, load_processor, publish
-from samples import messages, picture
+from publish import TEMPLATES, TURNS, publish
+from samples import messages, picture, with_pictures
 from tokenizers import AddedToken
 from tokenizers.processors import TemplateProcessing
 from transformers.utils import chat_template_utils
 
+from baselines.models.library import load_processor
 from baselines.models.load import FAMILIES, load_family
 from baselines.models.template import ChatTemplate
 from baselines.models.tiny import GEMMA_TOKENS
 from baselines.models.tokenizer import SPECIAL_TOKENS, build_tokenizer
-from baselines.policies.generate_policy import _with_pictures
 from vlgym.errors import UserError
 from vlgym.making import make
 from vlgym.policies import RandomPolicy
@@ -44,13 +44,13 @@ def family(folder):
 
 @pytest.fixture(scope="module")
 def processor(folder):
-    return load_processor(folder)
+    return load_processor(str(folder), {}, transformers.AutoConfig.from_pretrained(folder))
 
 
 def library_ids(processor, chat, system: str | None = None) -> list[int]:
     first = [] if system is None else [{"role": "system", "content": [{"type": "text", "text": system}]}]
     return processor.apply_chat_template(
-        [[*first, *map(_with_pictures, chat)]], add_generation_prompt=True, tokenize=True, return_dict=True
+        [[*first, *map(with_pictures, chat)]], add_generation_prompt=True, tokenize=True, return_dict=True
     )["input_ids"][0]
 
 

@@ -1,0 +1,144 @@
+"""An engine over the library alone: it samples with `generate`, and scores with one padded forward pass.
+
+It takes any model that the library loads. What it gives is what `Engine` gives, and slower: every prompt is run as
+often as it is asked, and the library's logits are rounded to the model's type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
+
+from ..models.family import Family, Prompt
+from ..models.library import LibraryFamily
+from .eager import CHECK, Over, Sampled, draw, heat
+from .engine import Engine
+
+
+class PlainEngine(Engine):
+    """`Engine` for a `LibraryFamily`; arguments are those of `Sampler`, whose caches stay empty."""
+
+    family: LibraryFamily
+    name = "generate"
+
+    @torch.no_grad()
+    def decode(
+        self, prompts: Sequence[Prompt], draws: Tensor, greedy: bool, temperature: float, over: Over | None
+    ) -> tuple[Sampled, Tensor]:
+        """See `Sampler.decode`. Tokens are chosen here: checkpoints' generation configs cut the distribution."""
+        limit = len(draws)
+        inputs = self.family.inputs(prompts)
+        width = inputs["input_ids"].shape[1]
+        choose = _Choose(self, draws, greedy, temperature, width)
+        settings = GenerationConfig(
+            do_sample=False, num_beams=1, max_new_tokens=limit, min_new_tokens=0, use_cache=True,
+            eos_token_id=list(self.family.stop_ids), pad_token_id=self.family.pad_id,
+        )  # fmt: skip
+        with _swapped(self.family.model, settings), self._states() as states:
+            rows = self.family.model.generate(
+                **inputs,
+                logits_processor=LogitsProcessorList([choose]),
+                stopping_criteria=StoppingCriteriaList([_Stop(over, width)] if over else []),
+            )[:, width:]
+        ids = torch.full((len(prompts), limit), self.family.pad_id, device=rows.device)
+        ids[:, : rows.shape[1]] = rows
+        stops = torch.isin(ids, self.stop) & (torch.arange(limit, device=ids.device) < rows.shape[1])
+        mask = (stops.cumsum(-1) - stops.long() == 0) & (torch.arange(limit, device=ids.device) < rows.shape[1])
+        logp = torch.zeros(ids.shape, device=ids.device)
+        logp[:, : rows.shape[1]] = torch.stack(choose.chosen, dim=1)[:, : rows.shape[1]]
+        ids = ids.masked_fill(~mask, self.family.pad_id)
+        return Sampled(ids, logp.masked_fill(~mask, 0.0), mask, ~stops.any(-1)), states[0][:, -1]
+
+    @torch.no_grad()
+    def last_hidden(self, prompts: Sequence[Prompt]) -> Tensor:
+        """See `Sampler.last_hidden`."""
+        with self._states() as states:
+            self.family.model(**self.family.inputs(prompts), logits_to_keep=1)
+        return states[0][:, -1].float()
+
+    def score_states(
+        self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor, *, train_vision: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """See `Scorer.score_states`. Gradients reach the vision tower where its weights ask for them."""
+        length = int(mask.sum(-1).max())
+        ids, full = ids[:, :length], ids
+        with self._states() as states:
+            out = self.family.model(
+                **self.family.inputs(prompts, ids, mask[:, :length]), logits_to_keep=length + 1, use_cache=False
+            )
+        scores = torch.log_softmax(self.restrict(out.logits[:, -length - 1 : -1].float()), dim=-1)
+        found = scores.gather(-1, ids.unsqueeze(-1)).squeeze(-1).where(mask[:, :length], 0.0)
+        logp = torch.zeros(full.shape, device=found.device)
+        logp[:, :length] = found
+        return logp, states[0][:, -length - 1]
+
+    @torch.no_grad()
+    def reply_states(self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """See `Scorer.reply_states`."""
+        length = ids.shape[1]
+        with self._states() as states:
+            self.family.model(**self.family.inputs(prompts, ids, mask), logits_to_keep=length + 1, use_cache=False)
+        state, fed = states[0][:, -length - 1].float(), states[0][:, -length:].float()
+        lengths = mask.sum(-1, keepdim=True)
+        end = fed.take_along_dim((lengths - 1).unsqueeze(-1), 1).squeeze(1)
+        return state, torch.cat([(fed * mask.unsqueeze(-1)).sum(1) / lengths, end], dim=-1)
+
+    @contextmanager
+    def _states(self) -> Iterator[list[Tensor]]:
+        """The last layer's states of every forward pass inside, [B, T, H] each."""
+        states: list[Tensor] = []
+        hook = self.family.model.model.register_forward_hook(
+            lambda module, args, out: states.append(out.last_hidden_state)
+        )
+        try:
+            yield states
+        finally:
+            hook.remove()
+
+
+@contextmanager
+def _swapped(model: Any, settings: GenerationConfig) -> Iterator[None]:
+    """Put a generation config in the place of the model's, from which the library fills in what another leaves out."""
+    own, model.generation_config = model.generation_config, settings
+    try:
+        yield
+    finally:
+        model.generation_config = own
+
+
+def make_engine(family: Family, **options: Any) -> Engine:
+    """The engine of a family; options are those of `Sampler`."""
+    return (PlainEngine if isinstance(family, LibraryFamily) else Engine)(family, **options)
+
+
+class _Choose(LogitsProcessor):
+    """Chooses the next tokens: leaves every row one, so that the library's argmax takes it."""
+
+    def __init__(self, engine: PlainEngine, draws: Tensor, greedy: bool, temperature: float, width: int) -> None:
+        self.engine, self.draws, self.greedy, self.temperature = engine, draws, greedy, temperature
+        self.width, self.chosen = width, list[Tensor]()
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        logp = torch.log_softmax(self.engine.restrict(scores.float()), dim=-1)
+        uniform = self.draws[input_ids.shape[1] - self.width]
+        token = (logp.argmax(-1) if self.greedy else draw(heat(logp, self.temperature), uniform)).unsqueeze(-1)
+        self.chosen.append(logp.gather(-1, token).squeeze(-1))
+        return torch.full_like(logp, float("-inf")).scatter(-1, token, 0.0)
+
+
+class _Stop(StoppingCriteria):
+    """Ends rows whose reply is over; asked every `CHECK` steps, as in `EagerDecoding`."""
+
+    def __init__(self, over: Over, width: int) -> None:
+        self.over, self.width = over, width
+
+    def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:
+        new = input_ids[:, self.width :]
+        asked = new.shape[1] % CHECK == 0
+        ended = self.over(range(len(new)), new.tolist()) if asked else [False] * len(new)
+        return torch.tensor(ended, device=input_ids.device)

@@ -1,0 +1,246 @@
+"""Any chat model for images that the library loads: its own processor writes and sizes images, its own forward pass
+runs.
+
+Prompts are laid out by token ids as in every family, by the model's chat template; the processor says which tokens
+stand for an image, and makes the tensors that the model reads of it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+import torch
+from PIL import Image as PillowImage
+from torch import Tensor, nn
+
+from vlgym.errors import UserError
+
+from .family import Family, Lru
+from .processor import Processor
+from .prompt import ImageInput, Piece, Prompt
+
+MEDIA = ("image_token_id", "image_token_index", "video_token_id", "video_token_index", "audio_token_id")
+"""Names under which configurations keep the ids of placeholders."""
+
+TYPES = ("token_type_ids", "mm_token_type_ids")
+"""Names under which models ask which tokens stand for images: 1 there, else 0."""
+
+TEXT = ("input_ids", "attention_mask", *TYPES)
+"""What a processor makes of text."""
+
+ANSWER = "vlgym"  # a reply whose end is looked up
+
+
+class LibraryFamily(Family):
+    """A model without a fast path. `PlainEngine` runs it.
+
+    Args:
+        model: the library's model for conditional generation, in eval mode.
+        reader: its processor (`load_processor`), whose tokenizer is used.
+        processor: what is saved of that.
+        image_tokens: must be None: the processor alone sizes images.
+        system: the system message; None: what the chat template has without one.
+
+    Raises:
+        UserError: `image_tokens` is given, or the tokenizer is that of another model.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        reader: Any,
+        *,
+        processor: Processor,
+        image_tokens: int | None = None,
+        system: str | None = None,
+    ) -> None:
+        if processor.template is None:
+            raise UserError(
+                "The model has no chat template, so how it reads a conversation is unknown. Choose its instruct "
+                "version, or save its template beside the weights as chat_template.jinja."
+            )
+        if image_tokens is not None:
+            raise UserError(
+                f"--image-tokens {image_tokens}: the images of a {model.config.model_type} model are sized by its own "
+                "processor. Leave --image-tokens out."
+            )
+        self.reader, tokenizer = reader, reader.tokenizer
+        self.mark = tokenizer.convert_tokens_to_ids(reader.image_token)
+        media = [each for name in MEDIA if (each := getattr(model.config, name, None)) is not None]
+        pad, ends = tokenizer.pad_token or tokenizer.eos_token, model.generation_config.eos_token_id
+        ends = {*([ends] if isinstance(ends, int) else ends or []), tokenizer.eos_token_id} - {None}
+        self._asked = frozenset(inspect.signature(model.forward).parameters)
+        self._read: Lru = Lru(64)
+        super().__init__(
+            model, tokenizer, image_tokens=None, system=system, processor=processor, images_last=False,
+            turn_end=tokenizer.convert_ids_to_tokens(min(ends)), pad=pad,
+            media=[*media, self.mark],
+        )  # fmt: skip
+        self.turn_end = self._find_turn_end(ends)
+        self.stop_ids = (self.turn_end, *sorted(ends - {self.turn_end}))
+        self.suppressed = tuple(sorted({*self.suppressed, self.pad_id} - set(self.stop_ids)))
+
+    def _find_turn_end(self, ends: set[int]) -> int:
+        """The token that the chat template puts after a reply, where it ends one."""
+        assert self.template is not None
+        said = [("role", "user"), ("text", ANSWER), ("role", "assistant"), ("text", ANSWER)]
+        pieces = self.template.lay_out(said)
+        at = max(i for i, piece in enumerate(pieces) if isinstance(piece, str) and ANSWER in piece)
+        after = next((piece for piece in pieces[at + 1 :] if isinstance(piece, int)), None)
+        return after if after in ends else min(ends)
+
+    # ---- what a family says ------------------------------------------------------------------------------------------
+
+    @property
+    def image_mark(self) -> int:
+        return self.mark
+
+    def _size_images(self, image_tokens: int | None) -> None:
+        self.image_tokens = None
+
+    def _fit(self, height: int, width: int) -> tuple[tuple[int, int], tuple[int, int, int], int]:
+        return (height, width), (1, height, width), 0
+
+    def _by_template(
+        self, spelling: Sequence[tuple[str, Any]], images: Sequence[ImageInput], system: str | None
+    ) -> Iterator[Piece]:
+        assert self.template is not None
+        pending = iter(self._expand(images))
+        for piece in self.template.lay_out(spelling, system):
+            yield from next(pending) if piece == self.mark else (piece,)
+
+    def _expand(self, images: Sequence[ImageInput]) -> list[list[Piece]]:
+        """What the processor writes for each image of a prompt."""
+        if not images:
+            return []
+        between = self.tokenizer.convert_ids_to_tokens(self.pad_id)
+        text = between.join([self.reader.image_token] * len(images))
+        ids = self._process([images], [text])["input_ids"][0].tolist()
+        special = {*self.suppressed, *self.stop_ids}
+        parts: list[list[Piece]] = [[]]
+        for is_special, group in groupby(ids, key=special.__contains__):
+            if not is_special:  # text, which is encoded together with its neighbours
+                parts[-1].append(self.tokenizer.decode(list(group)))
+                continue
+            for token in group:
+                if token == self.pad_id:
+                    parts.append([])
+                else:
+                    parts[-1].append(token)
+        return parts
+
+    def _process(self, images: Sequence[Sequence[ImageInput]], texts: Sequence[str]) -> Any:
+        shown = [[PillowImage.fromarray(image.pixels) for image in each] for each in images]
+        return self.reader(text=list(texts), images=shown, return_tensors="pt", add_special_tokens=False, padding=True)
+
+    def inputs(
+        self, prompts: Sequence[Prompt], ids: Tensor | None = None, mask: Tensor | None = None
+    ) -> dict[str, Any]:
+        """What the model's forward pass reads: prompts left-padded to one length, then replies as they are padded.
+
+        Args:
+            prompts: B prompts.
+            ids, mask: replies [B, R] int64 and [B, R] bool; None: the prompts alone.
+        """
+        width = max(len(prompt) for prompt in prompts)
+        rows = torch.full((len(prompts), width), self.pad_id)
+        real = torch.zeros(rows.shape, dtype=torch.int64)
+        for row, prompt in enumerate(prompts):
+            rows[row, width - len(prompt) :] = prompt.ids
+            real[row, width - len(prompt) :] = 1
+        rows, real = rows.to(self.device), real.to(self.device)
+        if ids is not None and mask is not None:
+            rows, real = torch.cat([rows, ids], dim=1), torch.cat([real, mask.long()], dim=1)
+        types = {name: (rows == self.image_pad).long() for name in TYPES if name in self._asked}
+        return {"input_ids": rows, "attention_mask": real, **types, **self._pictures(prompts)}
+
+    def _pictures(self, prompts: Sequence[Prompt]) -> dict[str, Any]:
+        """The tensors of the prompts' images; remembered by content."""
+        images = [prompt.images for prompt in prompts if prompt.images]
+        if not images:
+            return {}
+        key = tuple(tuple(image.digest for image in each) for each in images)
+        found = self._read.get(key)
+        if found is None:
+            made = self._process(images, [self.reader.image_token * len(each) for each in images])
+            found = self._read.put(key, {k: v for k, v in made.items() if k not in TEXT and k in self._asked})
+        return {
+            name: value.to(self.device, self.model.dtype if value.is_floating_point() else value.dtype)
+            for name, value in found.items()
+        }
+
+    def describe_images(self) -> dict[str, Any]:
+        return {}
+
+    # ---- the model ---------------------------------------------------------------------------------------------------
+
+    def adopt(self, model: Any) -> None:
+        self.model, self.language_model = model, model.get_decoder()
+        self.decoder: Any = None
+
+    def set_recompute(self, recompute: bool) -> None:
+        if recompute:
+            raise UserError(f"--recompute: not with a {self.model.config.model_type} model. Leave it out.")
+
+    def _vision_modules(self, model: Any) -> list[nn.Module]:
+        text = model.get_decoder()
+        return [child for child in model.model.children() if text not in child.modules()]
+
+
+def load_processor(model: str, source: dict[str, Any], config: Any, hint: str = "") -> Any:
+    """The processor of a model, without what reads videos and sound.
+
+    Args:
+        model: a folder, or a Hub name.
+        source: arguments for whatever is loaded of the model (`find_model`).
+        config: its configuration.
+        hint: what to choose instead.
+
+    Raises:
+        UserError: it cannot be loaded, or it is none for images and text.
+    """
+    from transformers import AutoImageProcessor, AutoTokenizer
+    from transformers.models.auto.processing_auto import PROCESSOR_MAPPING
+
+    kind: Any = PROCESSOR_MAPPING.get(type(config), None)
+    try:
+        names = kind.get_attributes() if kind else []
+        if "image_processor" not in names or "tokenizer" not in names:
+            raise UserError(
+                f"--model {model} is of the family {config.model_type!r}, which does not chat about images. {hint}"
+            )
+
+        def check(self: Any, name: str, part: Any) -> Any:
+            return None if part is None else kind.check_argument_for_proper_class(self, name, part)
+
+        bare = type(kind.__name__, (kind,), {"check_argument_for_proper_class": check})
+        saved, taken = kind.get_processor_dict(model, **source)[0], inspect.signature(kind.__init__).parameters
+        own = {name: value for name, value in saved.items() if name in taken and name not in names}
+        images, words = (part.from_pretrained(model, **source) for part in (AutoImageProcessor, AutoTokenizer))
+        return bare(**(dict.fromkeys(names) | {"image_processor": images, "tokenizer": words}), **own)
+    except UserError:
+        raise
+    except ImportError as error:
+        raise UserError(
+            f"--model {model}: its processor needs a package that is not here. {_say_package(error)}"
+        ) from None
+    except Exception as error:  # whatever a library raises on a file that is not its own
+        raise UserError(
+            f"--model {model}: its processor cannot be loaded ({_first(error)}). Save or download the model again, "
+            "with its preprocessor_config.json and tokenizer."
+        ) from None
+
+
+def _say_package(error: ImportError) -> str:
+    """What to install for a library's error, which begins with `CLASS requires the PACKAGE library`."""
+    line = _first(error)
+    words = line.split(" requires the ")
+    package = words[1].split()[0].lower() if len(words) == 2 else ""
+    return f"{line}.{f' pip install {package}' if package.isidentifier() else ''}"
+
+
+def _first(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -1,0 +1,141 @@
+"""Models without a fast path: the library's ids, tensors and greedy replies, and an update of the learner."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import peft
+import pytest
+import torch
+from modern import BUILDERS, save
+from samples import messages, picture, with_pictures
+from stage import SMALL
+from transformers import AutoModelForImageTextToText
+
+from baselines import vldac
+from baselines.engine.plain import PlainEngine, make_engine
+from baselines.learning.warm_start import WarmConfig
+from baselines.models.load import load_family
+from baselines.models.lora import LoraOptions
+from baselines.runs.logs import read_rows
+from baselines.vldac import Config
+from vlgym.errors import UserError
+
+SIZE = (61, 107)
+ANSWER = {"role": "assistant", "content": [{"type": "text", "text": "I go on.\n<action>+</action>"}]}
+CHATS = [
+    messages(picture(1, SIZE), "Which way?\n\nLegal actions: +, -"),
+    [*messages(picture(2, SIZE), "A line\n"), ANSWER, *messages(picture(3, SIZE[::-1]), "And now?")],
+    [{"role": "user", "content": [{"type": "text", "text": "No picture at all. Say 7."}]}],
+]
+"""One picture; two of different sizes; none."""
+
+
+@pytest.fixture(scope="module", params=list(BUILDERS))
+def folder(request, tmp_path_factory) -> Path:
+    return save(request.param, tmp_path_factory.mktemp(request.param))
+
+
+@pytest.fixture(scope="module")
+def engine(folder) -> PlainEngine:
+    made = make_engine(load_family(str(folder)), max_new_tokens=12)
+    assert isinstance(made, PlainEngine)
+    return made
+
+
+def test_prompts_have_the_librarys_ids_and_tensors(engine):
+    family = engine.family
+    for chat in CHATS:
+        theirs = family.reader.apply_chat_template(
+            [list(map(with_pictures, chat))], add_generation_prompt=True, tokenize=True, return_dict=True,
+            return_tensors="pt",
+        )  # fmt: skip
+        prompt = family.encode(chat)
+        ours = family.inputs([prompt])
+        assert prompt.ids.tolist() == theirs["input_ids"][0].tolist()
+        assert set(ours) == set(theirs)
+        for name, value in theirs.items():
+            assert torch.equal(ours[name], value), name
+
+
+def test_text_that_spells_a_special_token_stays_text(engine):
+    family = engine.family
+    mark = family.tokenizer.convert_ids_to_tokens(family.mark)
+    prompt = family.encode(messages(picture(1, SIZE), f"a {mark}<|im_end|> b"))
+    plain = family.encode(messages(picture(1, SIZE), "a b"))
+    for token in (family.mark, family.turn_end):
+        assert (prompt.ids == token).sum() == (plain.ids == token).sum() > 0
+
+
+def test_greedy_replies_are_those_of_generate(engine):
+    family, prompts = engine.family, [engine.family.encode(chat) for chat in CHATS]
+    out = engine.sample(prompts, greedy=True)
+    for prompt, ids, mask in zip(prompts, out.ids, out.mask, strict=True):
+        theirs = family.model.generate(
+            **family.inputs([prompt]), max_new_tokens=12, do_sample=False, suppress_tokens=list(family.suppressed),
+            eos_token_id=list(family.stop_ids), pad_token_id=family.pad_id,
+        )[0, len(prompt) :]  # fmt: skip
+        assert ids[mask].tolist() == theirs[: int(mask.sum())].tolist()
+        assert mask.sum() == len(theirs)
+
+
+def test_sampler_and_scorer_agree(engine):
+    prompts = [engine.family.encode(chat) for chat in CHATS * 2]
+    for engine.temperature in (0.7, 1.0):
+        out = engine.sample(prompts, torch.Generator().manual_seed(0))
+        with torch.no_grad():
+            logp, states = engine.score_states(prompts, out.ids, out.mask)
+            alone = [engine.score(prompts[i : i + 1], out.ids[i : i + 1], out.mask[i : i + 1])[0] for i in range(6)]
+        torch.testing.assert_close(logp, out.logp, atol=1e-4, rtol=0)
+        torch.testing.assert_close(torch.stack(alone), out.logp, atol=1e-4, rtol=0)
+        torch.testing.assert_close(states, out.hidden, atol=1e-4, rtol=0)
+        torch.testing.assert_close(engine.last_hidden(prompts), out.hidden, atol=1e-4, rtol=0)
+    assert out.logp[out.mask].mean() < -1
+    assert len(set(out.texts)) == 6
+    other = [engine.family.encode(messages(picture(9, SIZE), "Which way?\n\nLegal actions: +, -"))]
+    assert (engine.last_hidden(other) - out.hidden[0]).abs().max() > 1e-3  # the picture reaches the state
+
+
+def test_a_reply_ends_with_its_end_of_turn_token(engine, monkeypatch):
+    wanted = engine.suppress.clone()
+    wanted[engine.family.turn_end] += 40
+    monkeypatch.setattr(engine, "suppress", wanted)
+    out = engine.sample([engine.family.encode(chat) for chat in CHATS], torch.Generator().manual_seed(0))
+    assert out.ids[out.mask].tolist() == [engine.family.turn_end] * 3
+    assert not out.cut.any()
+
+
+def test_two_updates_train_adapters_and_the_export_is_the_trained_model(folder, engine, tmp_path):
+    config = Config(
+        **{
+            **SMALL, "env": "vlgym/NumberLine-v1", "model": str(folder), "updates": 2, "num_envs": 2,
+            "rollout_steps": 2, "minibatch": 2, "value_warmup": 1, "eval_episodes": 2, "max_new_tokens": 6,
+            "lora": LoraOptions(rank=2), "lr": 1e-2, "image_tokens": None, "warm": WarmConfig(steps=0),
+        }
+    )  # fmt: skip
+    run = vldac.train(replace(config, out=tmp_path / "run"))
+    rows = read_rows(run.out / "log.jsonl")
+    assert all(row["rollout/logp_diff_max"] < 1e-4 for row in rows)
+    assert rows[1]["policy/grad_norm"] > 0
+    prompts = [engine.family.encode(chat) for chat in CHATS]
+    ids, mask = torch.full((3, 4), 65), torch.ones(3, 4, dtype=torch.bool)
+    exported = make_engine(load_family(str(run.out / "model")), max_new_tokens=12)
+    adapted = peft.PeftModel.from_pretrained(AutoModelForImageTextToText.from_pretrained(folder), run.out / "adapter")
+    with torch.no_grad():
+        before, trained = (each.score(prompts, ids, mask) for each in (engine, run.weights.scorer))
+        torch.testing.assert_close(exported.score(prompts, ids, mask), trained, atol=1e-4, rtol=1e-4)
+        whole = engine.family.inputs(prompts[:1])
+        torch.testing.assert_close(adapted(**whole).logits, exported.family.model(**whole).logits, atol=1e-3, rtol=1e-3)
+    assert (before - trained).abs().max() > 1e-3
+
+
+def test_what_the_plain_engine_cannot_do_is_one_line(tmp_path):
+    folder = save("idefics3", tmp_path / "model")
+    with pytest.raises(UserError, match="sized by its own processor"):
+        load_family(str(folder), image_tokens=9)
+    with pytest.raises(UserError, match="--recompute: not with a idefics3 model"):
+        load_family(str(folder)).set_recompute(True)
+    (folder / "chat_template.jinja").unlink()
+    with pytest.raises(UserError, match=r"has no chat template, .* Choose its instruct version"):
+        load_family(str(folder))
