@@ -109,7 +109,7 @@ def _without_sizes(settings: dict) -> dict:
     ("name", "saved", "words"),
     [
         ("qwen2_5_vl", {"patch_size": 16}, "its patch_size is 16, the model's 14"),
-        ("qwen2_5_vl", {"do_rescale": False}, "has do_rescale = false, which is not supported"),
+        ("qwen2_5_vl", {"do_rescale": False}, "asks for do_rescale = false, which is not supported"),
         ("qwen3_vl", {"rescale_factor": 1.0}, "rescale_factor other than 1/255"),
         ("gemma3", {"do_pan_and_scan": True}, "asks for do_pan_and_scan, which is not supported"),
         ("gemma3", {"size": {"height": 28, "width": 28}}, "the model's {'height': 56, 'width': 56}"),

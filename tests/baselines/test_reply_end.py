@@ -101,7 +101,7 @@ def test_an_evaluation_takes_the_limits_of_the_training_unless_told_otherwise(tm
 
     with Run(replace(NO_WARM_START, out=tmp_path / "run", parser="json", max_new_tokens=7)) as run:
         run.save_model()
-    monkeypatch.setattr(make, "Engine", Noted)
+    monkeypatch.setattr(make, "make_engine", Noted)
     words = ["eval", "--env", "vlgym/NumberLine-v0", "--episodes", "1", "--no-probe", "--policy-arg", "threads=1"]
 
     def play(model, *more):
