@@ -40,7 +40,7 @@ demo: $(VENV)/.demo  ## train the tiny model on NumberLine by VL-DAC and plot it
 	$(BIN)/python -m baselines.vldac --env vlgym/NumberLine-v1 --warm.target 0.25 --kl-coef 0.02 --gamma 0.5 --lr 2e-4 --seed $(SEED) $(if $(UPDATES),--updates $(UPDATES)) $(if $(OUT),--out $(OUT))
 
 test: install system  ## install everything and test every behaviour once
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup $(TESTS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadgroup $(TESTS)
 
 test-all: test servers  ## the sweeps too: every environment with every property, planted faults, mutations (hours)
 	OMP_NUM_THREADS=1 VLGYM_EXAMPLES=2000 $(BIN)/python -m pytest -n 2 --dist loadgroup -m exhaustive $(TESTS)

@@ -189,6 +189,7 @@ def test_without_stockfish_one_line_names_the_package_and_random_opponents_play_
 ) -> None:
     monkeypatch.setattr(stockfish.shutil, "which", lambda *args, **kwargs: None)
     STOCKFISH.search.cache_clear()
+    STOCKFISH.end()  # one that runs already is not looked for
     with pytest.raises(UserError, match="apt-get install stockfish") as error:
         vlgym.make(CHESS)
     assert "\n" not in str(error.value)
