@@ -99,6 +99,7 @@ def test_episodes_in_processes_are_the_same_bit_for_bit(processes: WorkerGroup) 
     assert len(processes._workers) == 2
 
 
+@pytest.mark.exhaustive  # Ray takes half a minute to start
 def test_episodes_on_ray_are_the_same_bit_for_bit(ray_actors: WorkerGroup) -> None:
     assert play(ray_actors, IDS) == play(LOCAL, IDS)
     assert len(ray_actors._workers) == 2

@@ -44,7 +44,7 @@ HISTORY_TURNS = 600
 """Turns of these episodes, together."""
 
 HISTORY_SECONDS = 4.0
-"""After so long there are as many episodes as there are, and at least 12."""
+"""After so long there are as many episodes as there are, and at least 6."""
 
 
 def check_determinism(subject: Subject) -> str:
@@ -85,7 +85,7 @@ def check_history(subject: Subject) -> str:
     each = max(2, min(20, HISTORY_TURNS // HISTORY))
     deadline = Deadline(HISTORY_SECONDS)
     played = 0
-    while played < HISTORY and (played < 12 or not deadline.over):
+    while played < HISTORY and (played < 6 or not deadline.over):
         play(env, episode_seed(subject.spec.id, "train", 101 + played), choose_legal(played), each)
         played += 1
     for place, other in (("the same instance", env), ("a new instance", subject.make())):

@@ -22,13 +22,16 @@ TURN_BUDGET = {"val": 500, "test": 300}
 
 FEWEST, MOST = {"val": 4, "test": 2}, {"val": 30, "test": 20}
 
+PLAY_SECONDS = 5.0
+"""After so long a policy plays no other episode of a split, `FEWEST` apart."""
+
 STARTS = 12
 """Episodes of the sample that begin with other seeds."""
 
 SAMPLE_TURNS = 24
 """Most turns of an episode of the sample."""
 
-SAMPLE_SECONDS = 6.0
+SAMPLE_SECONDS = 3.0
 """After so long the sample ends with the episode that it is at, `STARTS` starts apart."""
 
 
@@ -79,7 +82,7 @@ class Subject:
         key = (policy.name, split)
         if key not in self._episodes:
             episodes = max(FEWEST[split], min(MOST[split], TURN_BUDGET[split] // self.spec.max_turns))
-            self._episodes[key] = self.run(policy, split, episodes)
+            self._episodes[key] = self.run(policy, split, episodes, FEWEST[split], PLAY_SECONDS)
         return summarize(self.spec.id, policy.name, split, self._episodes[key])
 
     def run(

@@ -37,7 +37,7 @@ GROWTH = 40_000
 PROCESS_SECONDS = 4.0
 """After so long the other process begins no other episode of the fingerprint."""
 
-RESOURCE_SECONDS = 0.5
+RESOURCE_SECONDS = 0.3
 """After so long a round has no more episodes than it has then; there are five rounds."""
 
 
