@@ -17,6 +17,10 @@ from typing import Any
 
 from report import PAGE, finish, parse_write, table
 
+from baselines.plugin import make_hf
+from baselines.runs.logs import read_rows
+from vlgym.evaluation import evaluate
+
 OPTIONS = (
     "--env", "vlgym/NumberLine-v1", "--warm.target", "0.25", "--kl-coef", "0.02", "--gamma", "0.5", "--lr", "2e-4",
 )  # fmt: skip
@@ -24,15 +28,18 @@ OPTIONS = (
 
 
 def run_seed(seed: int, out: Path) -> list[object]:
-    """Train once; return a row: seed, both evaluations, unreadable replies, steps, seconds."""
+    """Train once; return a row of the table."""
     command = [sys.executable, "-m", "baselines.vldac", *OPTIONS, "--seed", str(seed), "--out", str(out)]
     begun = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     seconds = time.perf_counter() - begun
-    evaluations = json.loads((out / "evaluation.json").read_text())
-    before, after = evaluations[0], evaluations[-1]
+    before, *_, after = json.loads((out / "evaluation.json").read_text())
+    rows = read_rows(out / "log.jsonl")
+    explained = [row["value/explained_variance"] or 0.0 for row in rows]
+    greedy = evaluate(OPTIONS[1], make_hf(str(out / "model"), temperature=0), episodes=200).to_dict()
     return [
-        seed, show(before), show(after), f"{after['invalid_rate']:.3f}", f"{after['env_steps']:,}", f"{seconds:.0f} s",
+        seed, show(before), show(after), show(greedy), show(after["grey"]), f"{sum(explained[4:15]) / 11:.2f}",
+        f"{min(explained[15:]):.2f}", f"{max(row['loss/kl'] for row in rows):.2f}", f"{seconds:.0f} s",
     ]  # fmt: skip
 
 
@@ -50,10 +57,14 @@ def main() -> None:
         rows = [run_seed(seed, Path(name) / f"seed{seed}") for seed in args.seeds]
         if args.write:
             shutil.copy(Path(name) / f"seed{args.seeds[0]}" / "curve.png", PAGE.parent / "images" / "demo_curve.png")
-    header = ["seed", "success before RL", "after RL", "unreadable replies", "env steps of RL", "whole command"]
+    header = [
+        "seed", "success before RL", "after RL", "greedy", "pictures greyed", "explained variance, updates 5 to 15",
+        "lowest after", "largest KL of an update", "whole command",
+    ]  # fmt: skip
     body = (
         f"`python -m baselines.vldac {' '.join(OPTIONS)} --seed N`, every seed that was run. Success is strict "
-        "(no wrong move) over 200 held-out episodes, sampling at temperature 1, with 95 % Wilson intervals.\n\n"
+        "(no wrong move) over 200 held-out episodes, sampling at temperature 1 unless it says greedy, with 95 % Wilson "
+        "intervals.\n\n"
     )
     finish("demo_seeds", "The demo", body + table(header, rows), ["vlgym", "torch", "transformers"], args.write)
 
