@@ -22,9 +22,6 @@ TURN_BUDGET = {"val": 500, "test": 300}
 
 FEWEST, MOST = {"val": 4, "test": 2}, {"val": 30, "test": 20}
 
-PLAY_SECONDS = 5.0
-"""After so long a policy plays no other episode of a split, `FEWEST` apart."""
-
 STARTS = 12
 """Episodes of the sample that begin with other seeds."""
 
@@ -82,7 +79,7 @@ class Subject:
         key = (policy.name, split)
         if key not in self._episodes:
             episodes = max(FEWEST[split], min(MOST[split], TURN_BUDGET[split] // self.spec.max_turns))
-            self._episodes[key] = self.run(policy, split, episodes, FEWEST[split], PLAY_SECONDS)
+            self._episodes[key] = self.run(policy, split, episodes)
         return summarize(self.spec.id, policy.name, split, self._episodes[key])
 
     def run(
