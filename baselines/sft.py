@@ -38,7 +38,7 @@ class Config:
     Writes a model folder that `--model` of the other commands accepts.
     """
 
-    env: str = "vlgym/NumberLine-v0"
+    env: str = "vlgym/NumberLine-v1"
     """Environment id, or several with commas between."""
     model: str = "tiny"
     """`tiny` (built offline), a folder, or the Hub name of a model of a supported family."""

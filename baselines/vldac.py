@@ -1,7 +1,6 @@
 """VL-DAC: reinforcement learning of a vision-language model on any registered environment.
 
     python -m baselines.vldac --env vlgym/NumberLine-v1
-    python -m baselines.vldac --env vlgym/NumberLine-v1,vlgym/EZPoints-v1
     python -m baselines.vldac --env vlgym/OneRoom-v0 --model Qwen/Qwen2-VL-2B-Instruct --device cuda --lora.rank 32
     python -m baselines.vldac --resume --out runs/NumberLine-001
 
@@ -10,9 +9,8 @@ then over steps (eq. 3); one step-level GAE advantage per environment step; a va
 prompt token behind a stop-gradient (eq. 4); a per-token KL penalty to the reference (eq. 5), the model as it was before
 reinforcement learning; the first updates train the value head alone.
 
-This file is the whole algorithm, top to bottom: `train` is a run, `make` an update, `collect` plays and computes
-advantages, `learn` cuts minibatches, `value_step` and `policy_step` are the gradient steps; below them stand the value
-head and the equations. To try another loss, copy this file and change it.
+`train` is a run, `make` an update, `collect` plays and computes advantages, `value_step` and `policy_step` are the
+gradient steps; below them stand the value head and the equations. To try another loss, copy this file.
 
 Where it departs from the paper, or says what the paper leaves open:
 - all weights of the language model are trained by default, of published models on CUDA adapters, as in the paper
@@ -165,13 +163,11 @@ class VLDAC:
         return batch, metrics
 
     def learn(self, batch: Batch, update: int) -> dict[str, float]:
-        """One update: `epochs` passes over the rollout, each gradient step first of the value head, then of the policy.
-
-        Returns:
-            the means of the losses and of what else was noted.
-        """
+        """`epochs` passes over the rollout, each gradient step first of the value head, then of the policy, whose
+        learning rate is 0 while the value head warms up. Return the means of what was noted."""
         c, run, metrics = self.config, self.run, Metrics()
-        lr = self.optimizers.set_rate("policy", self.rate(update))
+        rate = learning_rate(c, update, run.state.env_steps, rests=c.value_warmup)
+        lr = self.optimizers.set_rate("policy", rate)
         metrics.add("policy/lr", lr)
         for _ in range(c.epochs):
             for rows, size in minibatches(batch.units, c.minibatch, run.envs.shares, run.order):
@@ -180,10 +176,6 @@ class VLDAC:
                 if lr > 0:
                     self.policy_step(batch, rows, size, metrics)
         return metrics.means()
-
-    def rate(self, update: int) -> float:
-        """Learning rate of the policy at an update: 0 while the value head warms up."""
-        return learning_rate(self.config, update, self.run.state.env_steps, rests=self.config.value_warmup)
 
     def value_step(self, batch: Batch, rows: Tensor, size: int, metrics: Metrics) -> None:
         """One gradient step of the value head on (V - return)^2 / 2, from the states stored at rollout.
@@ -225,14 +217,8 @@ class VLDAC:
             self.optimizers.step("value", 0.0, metrics)
 
     def policy_loss(self, new: Tensor, batch: Batch, rows: Tensor, weights: Tensor) -> PolicyLoss:
-        """Clipped PPO per token (eq. 3).
-
-        Args:
-            new: [b, R] log-probabilities of the replies under the current weights.
-            batch: the rollout.
-            rows: [b] rows of the batch.
-            weights: [b], of the rows in the loss.
-        """
+        """Clipped PPO per token (eq. 3) of rows [b], whose log-probabilities under the current weights are `new`
+        [b, R]; `weights` [b] are theirs in the loss."""
         return token_ppo_loss(
             new, batch.old[rows], batch.mask[rows], batch.advantages[rows],
             clip=self.config.clip, weights=weights, importance=batch.importance_of(rows),
@@ -372,18 +358,11 @@ def kl_estimate(new: Tensor, ref: Tensor, mask: Tensor, estimator: KLEstimator) 
 
     Returns:
         [B, R] float32.
-
-    Raises:
-        ValueError: for an unknown estimator.
     """
     d = log_ratio(ref, new, mask)
     if estimator == "k1":
         return -d
-    if estimator == "k2":
-        return 0.5 * d.square()
-    if estimator == "k3":
-        return d.exp() - d - 1
-    raise ValueError(f"unknown KL estimator {estimator!r}; choose k1, k2 or k3")
+    return 0.5 * d.square() if estimator == "k2" else d.exp() - d - 1
 
 
 def kl_loss(

@@ -6,7 +6,8 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, TypeVar, cast, get_type_hints
 
 import tyro
 
@@ -19,6 +20,14 @@ from .presets import chosen
 from .run import Run
 
 LISTS = ("--env-kwargs", "--options")
+
+USUAL = frozenset({
+    "env", "model", "out", "resume", "overwrite", "yes", "preset", "seed", "updates", "env_steps", "num_envs", "envs",
+    "rollout_steps", "epochs", "minibatch", "lr", "kl_coef", "max_new_tokens", "image_tokens", "history_turns",
+    "history_images", "temperature", "env_kwargs", "eval_episodes", "eval_every", "export", "device", "threads",
+    "warm.steps", "warm.target", "lora.rank", "reward.unreadable_penalty",
+})  # fmt: skip
+"""Options shared by the learners that `--help` shows; `--help-all` shows every one."""
 
 C = TypeVar("C")
 
@@ -38,9 +47,31 @@ def parse(config: type[C], description: str | None, arguments: Sequence[str] | N
     spec = getattr(sys.modules[config.__module__], "__spec__", None)  # of `python -m baselines.NAME`, run as __main__
     program = f"python -m {spec.name}" if spec else None
     text = fold(description or "", measure_width(sys.stdout))
-    if issubclass(config, RunConfig):
-        return tyro.cli(config, prog=program, description=text, default=chosen(config, given), args=given)
-    return tyro.cli(config, prog=program, description=text, args=given)
+    if not issubclass(config, RunConfig):
+        return tyro.cli(config, prog=program, description=text, args=given)
+    if "--help-all" in given:
+        given = ["--help"]
+    elif {"-h", "--help"} & {*given}:
+        text += "\n\n`--help-all` lists the rarer options, too."
+        return tyro.cli(_without_rare(config), prog=program, description=text, args=given)
+    return tyro.cli(config, prog=program, description=text, default=chosen(config, given), args=given)
+
+
+def _without_rare(config: type[Any], group: str = "") -> type[Any]:
+    """The dataclass with those of its shared options hidden that `USUAL` does not name."""
+    shared = {item.name for item in fields(RunConfig if not group else config)}
+    hints: dict[str, Any] = {}
+    values: dict[str, Any] = {}
+    for item in fields(config):
+        hint = get_type_hints(config, include_extras=True)[item.name]
+        if is_dataclass(hint):
+            hints[item.name] = _without_rare(cast(Any, hint), f"{item.name}.")
+            values[item.name] = field(default_factory=hints[item.name])
+        elif item.name in shared and group + item.name not in USUAL:
+            hints[item.name] = cast(Any, tyro.conf.Suppress)[hint]
+            values[item.name] = field(default=item.default)
+    named = {"__annotations__": hints, "__doc__": config.__doc__}
+    return dataclass(frozen=True)(type(config.__name__, (config,), {**named, **values}))
 
 
 def fold(text: str, width: int) -> str:

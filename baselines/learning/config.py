@@ -28,7 +28,7 @@ from .presets import PRESETS
 from .rewards import RewardOptions
 from .warm_start import WarmConfig
 
-DEFAULT_ENV, DEFAULT_MODEL = "vlgym/NumberLine-v0", "tiny"
+DEFAULT_ENV, DEFAULT_MODEL = "vlgym/NumberLine-v1", "tiny"
 
 ADAPTER_RANK = 16  # of published models on CUDA, as in the paper's code; alpha, twice that, is as there, too
 
@@ -47,7 +47,7 @@ class RunConfig:
     """Whether the learner keeps the frozen model even without a KL term."""
 
     env: str | None = None
-    """Environment id, or several with commas between (mixed evenly); default vlgym/NumberLine-v0.
+    """Environment id, or several with commas between (mixed evenly); default vlgym/NumberLine-v1.
 
     All ids: `vlgym list`.
     """
