@@ -151,7 +151,9 @@ def test_help_names_the_usual_options_and_help_all_every_one(monkeypatch, capsys
     with pytest.raises(SystemExit) as ended:
         main(Config, vldac.train, vldac.__doc__)
     assert ended.value.code == 0
-    shown = set(re.findall(r"^[^-\n]{2,12}(--[a-z.-]+)", capsys.readouterr().out, re.MULTILINE))
+    shown = set(
+        re.findall(r"^(?:  |.* )(--[a-z][a-z.-]+)(?:, --no|[ \n]+[{A-Z])", capsys.readouterr().out, re.MULTILINE)
+    )
     assert fewest <= len(shown) <= most
     assert {"--env", "--resume", named} <= shown
 
