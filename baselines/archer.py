@@ -35,17 +35,17 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from vlgym.errors import UserError
 
-from .engine.policy import Sample
+from .engine.engine import Sample
 from .learning import losses
 from .learning.batch import Batch, lay_out, log_prob_gap, log_probs, micro_batches, minibatches, score, take_scorers
 from .learning.collect import Collector
 from .learning.command import main
 from .learning.config import RunConfig
-from .learning.critics import Critics, follow
+from .learning.losses import Standardise
 from .learning.optimizers import Metrics, Optimizers, learning_rate, policy_optimizer
 from .learning.replay import Replay, State, Transition, columns
 from .learning.run import Run, Update
@@ -53,6 +53,51 @@ from .learning.weights import engines
 from .models.family import Prompt
 from .runs.distributed import announced
 from .vldac import kl_loss
+
+# ---- critics ---------------------------------------------------------------------------------------------------------
+
+
+class Critics(nn.Module):
+    """Two Q and two V: MLPs with two hidden layers and an output of zero before training.
+
+    Args:
+        state_size, action_size: lengths of the features.
+        width: of the hidden layers.
+        seed: initialisation; no global generator is read or moved.
+    """
+
+    def __init__(self, state_size: int, action_size: int, width: int = 256, seed: int = 0) -> None:
+        super().__init__()
+        self.state, self.action = Standardise(state_size), Standardise(action_size)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.qs = nn.ModuleList(_mlp(state_size + action_size, width) for _ in range(2))
+            self.vs = nn.ModuleList(_mlp(state_size, width) for _ in range(2))
+
+    def q(self, states: Tensor, actions: Tensor) -> Tensor:
+        """[B, H] and [B, A] features -> [2, B]."""
+        x = torch.cat([self.state(states), self.action(actions)], dim=-1)
+        return torch.stack([q(x).squeeze(-1) for q in self.qs])
+
+    def v(self, states: Tensor) -> Tensor:
+        """[B, H] features -> [2, B]."""
+        x = self.state(states)
+        return torch.stack([v(x).squeeze(-1) for v in self.vs])
+
+
+def _mlp(inputs: int, width: int) -> nn.Sequential:
+    last = nn.Linear(width, 1)
+    nn.init.zeros_(last.weight)
+    nn.init.zeros_(last.bias)
+    return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), last)
+
+
+@torch.no_grad()
+def follow(target: nn.Module, module: nn.Module, tau: float) -> None:
+    """Polyak averaging: move every parameter of `target` by the share `tau` towards `module`'s."""
+    for slow, fast in zip(target.parameters(), module.parameters(), strict=True):
+        slow.lerp_(fast, tau)
+
 
 Outcome = tuple[float, Prompt | None]
 """What came of a step: the reward as training sees it, and the prompt after it, None where the episode terminated."""

@@ -15,8 +15,8 @@ import torch
 from vlgym.checksums import seal
 from vlgym.errors import UserError, check_number
 
+from .engine.engine import ModelPolicy
 from .engine.plain import make_engine
-from .engine.policy import ModelPolicy
 from .learning.command import main
 from .learning.config import MOST_SEED
 from .learning.environments import parsers_of

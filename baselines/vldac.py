@@ -45,10 +45,9 @@ from .learning.batch import Batch, check_log_probs, log_probs, micro_batches, mi
 from .learning.collect import Collector, flags
 from .learning.command import main
 from .learning.config import RunConfig
-from .learning.losses import KLEstimator, PolicyLoss, log_ratio, token_mean, weigh, with_statistics
+from .learning.losses import KLEstimator, PolicyLoss, Standardise, log_ratio, token_mean, weigh, with_statistics
 from .learning.optimizers import Metrics, Optimizers, learning_rate, policy_optimizer
 from .learning.run import Run, Update
-from .learning.standardise import Standardise
 from .runs import distributed
 
 

@@ -16,8 +16,8 @@ from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList,
 
 from ..models.family import Family, Prompt
 from ..models.library import LibraryFamily
-from .eager import CHECK, Over, Sampled, draw, heat
 from .engine import Engine
+from .sampler import CHECK, Over, Sampled, draw, heat
 
 
 class PlainEngine(Engine):

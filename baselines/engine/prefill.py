@@ -9,12 +9,54 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
-from ..models.cache import ImageTokens, Segment
+from ..models.decoder import ImageTokens, Segment
 from ..models.family import Family, ImageInput, Lru, Prompt
-from .batching import common_prefix, length_buckets
+
+# ---- rows of a batch -------------------------------------------------------------------------------------------------
+
+SHORTEST_PREFIX = 8  # tokens; a shorter common prefix is not worth a pass of its own
+
+
+def length_buckets(lengths: Sequence[int], overhead: int = 64) -> list[list[int]]:
+    """Split rows into at most two groups of similar length, if that saves more padded tokens than a second pass costs
+    (`overhead` tokens).
+
+    One reply that rambles to the limit would otherwise make every row of its batch that long.
+    """
+    if not lengths:
+        return []
+    order = sorted(range(len(lengths)), key=lambda row: lengths[row])
+    n, longest = len(order), lengths[order[-1]]
+    best, at = n * longest, 0
+    for k in range(1, n):
+        cost = k * lengths[order[k - 1]] + (n - k) * longest + overhead
+        if cost < best:
+            best, at = cost, k
+    return [sorted(order)] if at == 0 else [sorted(order[:at]), sorted(order[at:])]
+
+
+def common_prefix(prompts: Sequence[Prompt]) -> int:
+    """Length of the text that all prompts begin with, before any image and short of the last token.
+
+    0 if it is not worth sharing.
+    """
+    if len(prompts) < 2:
+        return 0
+    limit = min(len(prompt) - 1 for prompt in prompts)
+    limit = min([limit, *(int(prompt.image_slots[0]) for prompt in prompts if len(prompt.image_slots))])
+    first = prompts[0].ids[:limit].numpy()
+    for prompt in prompts[1:]:
+        different = np.nonzero(prompt.ids[:limit].numpy() != first[:limit])[0]
+        if len(different):
+            limit = int(different[0])
+    return limit if limit >= SHORTEST_PREFIX else 0
+
 
 CACHED_PROMPTS, CACHED_IMAGES = 256, 2048
 PREFILL_TOKENS = 2**15  # prompt tokens of one prefill pass while sampling, padding counted
@@ -195,3 +237,100 @@ def _passes(lengths: Sequence[int]) -> list[list[int]]:
         size = max(1, PREFILL_TOKENS // max(lengths[row] for row in rows))
         passes += [rows[at : at + size] for at in range(0, len(rows), size)]
     return passes
+
+
+# ---- how likely stored replies are, with gradients -------------------------------------------------------------------
+
+LOGIT_CHUNK = 2**26  # logits held at once (256 MB in float32)
+
+
+class Scorer(Prefill):
+    """Log-probabilities of replies to prompts."""
+
+    def score(self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor, *, train_vision: bool = False) -> Tensor:
+        """Log-probabilities of stored replies under the current weights, [B, R] float32, 0 where masked; with gradients
+        if enabled.
+
+        Args:
+            prompts: B prompts, as they were when the replies were sampled.
+            ids: [B, R] int64; mask: [B, R] bool, right-padded.
+            train_vision: send gradients into the vision tower; otherwise its features come from the cache.
+        """
+        return self.score_states(prompts, ids, mask, train_vision=train_vision)[0]
+
+    def score_states(
+        self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor, *, train_vision: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """`score`, and the states of the last prompt tokens, [B, H]; with gradients if enabled."""
+        distinct = {prompt.key: len(prompt) for prompt in prompts}
+        keys = list(distinct)
+        groups = [{keys[i] for i in group} for group in length_buckets(list(distinct.values()))]
+        if len(groups) == 1:
+            return self._score_alike(prompts, ids, mask, train_vision)
+        buckets = [[row for row, prompt in enumerate(prompts) if prompt.key in group] for group in groups]
+        parts = []
+        for rows in buckets:
+            at = torch.tensor(rows, device=self.family.device)
+            parts.append(self._score_alike([prompts[row] for row in rows], ids[at], mask[at], train_vision))
+        order = torch.tensor([row for rows in buckets for row in rows], device=self.family.device).argsort()
+        logp, states = (torch.cat(each)[order] for each in zip(*parts, strict=True))
+        return logp, states
+
+    def _score_alike(
+        self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor, train_vision: bool
+    ) -> tuple[Tensor, Tensor]:
+        """`score_states` for prompts of similar length."""
+        segments, last, index = self.prefill_distinct(prompts, train_vision)
+        logp = torch.zeros(ids.shape, device=self.family.device)
+        for rows in length_buckets(mask.sum(-1).tolist()):
+            at = torch.tensor(rows, device=self.family.device)
+            past = [s.select(index[at]) for s in segments]
+            scored = self._score_rows([prompts[row] for row in rows], ids[at], mask[at], last[index[at]], past)
+            logp = logp.index_copy(0, at, scored)
+        return logp, last[index]
+
+    def _score_rows(
+        self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor, last: Tensor, past: Sequence[Segment]
+    ) -> Tensor:
+        """Score replies of similar length given the states of their prompts, [b, R]."""
+        hidden = last.unsqueeze(1)
+        steps = int(mask.sum(-1).max()) - 1  # the last token is predicted, never fed
+        if steps > 0:
+            hidden = torch.cat([hidden, self._feed(prompts, ids[:, :steps], past)], dim=1)
+        return self._spread(hidden, ids, mask)
+
+    def _feed(self, prompts: Sequence[Prompt], ids: Tensor, past: Sequence[Segment]) -> Tensor:
+        """States of the first T reply tokens [b, T] after their prompts, [b, T, H]."""
+        next_positions = torch.tensor([prompt.next_position for prompt in prompts], device=ids.device)
+        positions = next_positions.unsqueeze(1) + torch.arange(ids.shape[1], device=ids.device)
+        return self.decoder.forward(self.embedding(ids), self.decoder.rotary(positions.expand(3, -1, -1)), past)[0]
+
+    @torch.no_grad()
+    def reply_states(self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """What is known of each prompt and of each reply: the state of the last prompt token, [B, H] float32, and of
+        the reply's tokens the mean and the last, [B, 2 H] float32."""
+        segments, last, index = self.prefill_distinct(prompts, train_vision=False)
+        fed = self._feed(prompts, ids, [segment.select(index) for segment in segments]).float()
+        lengths = mask.sum(-1, keepdim=True)
+        end = fed.take_along_dim((lengths - 1).unsqueeze(-1), 1).squeeze(1)
+        return last[index].float(), torch.cat([(fed * mask.unsqueeze(-1)).sum(1) / lengths, end], dim=-1)
+
+    def _spread(self, hidden: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
+        """Log-probabilities of `ids` given the states before them, computed at real tokens only."""
+        mask = mask[:, : hidden.shape[1]]
+        logp = self._log_probs(hidden[: mask.shape[0], : mask.shape[1]][mask], ids[:, : mask.shape[1]][mask])
+        full = torch.zeros(ids.shape, device=logp.device)
+        rows, columns = mask.nonzero(as_tuple=True)
+        return full.index_put((rows, columns), logp)
+
+    def _log_probs(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """[M, H], [M] -> [M] float32, in chunks that bound the memory of the logits."""
+
+        def chunk(h: Tensor, target: Tensor) -> Tensor:
+            return -F.cross_entropy(self.logits(h), target, reduction="none")
+
+        size = max(1, LOGIT_CHUNK // self.suppress.shape[0])
+        if len(targets) <= size:
+            return chunk(hidden, targets)
+        parts = zip(hidden.split(size), targets.split(size), strict=True)
+        return torch.cat([checkpoint(chunk, h, target, use_reentrant=False) for h, target in parts])

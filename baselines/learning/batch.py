@@ -10,8 +10,7 @@ from torch import Tensor
 
 from vlgym.types import StepRecord
 
-from ..engine.engine import Engine
-from ..engine.policy import Sample, pad_rows
+from ..engine.engine import Engine, Sample, pad_rows
 from ..runs import distributed
 from ..runs.distributed import ALONE, Shares, World
 from .agreement import require_agreement

@@ -20,7 +20,7 @@ from vlgym.prompts import PromptBuilder
 from vlgym.rollout import Runner
 from vlgym.types import StepRecord
 
-from ..engine.policy import ModelPolicy
+from ..engine.engine import ModelPolicy
 from ..models.family import Prompt
 from ..runs import distributed
 from ..runs.distributed import ALONE, Shares, World

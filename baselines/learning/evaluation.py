@@ -17,8 +17,7 @@ from vlgym.policies import OraclePolicy, Policy, RandomPolicy
 from vlgym.registry import get_registry
 from vlgym.types import Reply, Turn
 
-from ..engine.engine import Engine
-from ..engine.policy import ModelPolicy
+from ..engine.engine import Engine, ModelPolicy
 from ..runs.curve import draw_curve
 from ..runs.logs import LOG_FILE, RunLog, read_rows
 from .config import RunConfig

@@ -22,7 +22,7 @@ from vlgym.several import open_table
 from vlgym.table import Reading, Table
 from vlgym.types import Parsed, Reply, StepRecord, Turn
 
-from ..engine.policy import ModelPolicy
+from ..engine.engine import ModelPolicy
 from .environments import Environments
 from .pool import Past, Pool
 from .recording import EpisodeRecorder

@@ -18,7 +18,7 @@ from torch import Tensor
 from vlgym.errors import UserError, check_number
 from vlgym.types import Reply, Turn
 
-from ..engine.policy import ModelPolicy
+from ..engine.engine import ModelPolicy
 from ..runs.checkpoint import load_tensors, save_tensors
 from .weights import Weights
 

@@ -11,7 +11,7 @@ from vlgym.tournament import Tournament, rate
 from vlgym.tournament.play import GamePlayer
 from vlgym.tournament.tables import is_cooperative, write_tables
 
-from ..engine.policy import ModelPolicy
+from ..engine.engine import ModelPolicy
 from .games import ONE_SEAT, Games
 from .pool import Past, Pool
 

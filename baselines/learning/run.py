@@ -13,9 +13,13 @@ evaluations on held-out episodes, Ctrl-C and exact resuming. What a learner does
 
 from __future__ import annotations
 
+import math
+import resource
 import signal
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -30,30 +34,136 @@ from vlgym.errors import UserError
 from vlgym.exits import explain_system_error
 from vlgym.trajectory import SEED_RULE
 
-from ..engine.engine import Engine
+from ..engine.engine import Engine, ModelPolicy
 from ..engine.plain import make_engine
-from ..engine.policy import ModelPolicy
 from ..models.limits import NEW_TOKENS, read_limits
 from ..models.load import load_family
 from ..runs import distributed, folder
 from ..runs.checkpoint import checkpoints, load_checkpoint, load_module, load_tensors, module_tensors, save_tensors
+from ..runs.distributed import World
 from ..runs.logs import FAILURES_FILE, RunLog, note_failures, start_tracker
 from ..runs.overwriting import check_folder, prepare_folder
 from ..runs.signals import interruptible
 from ..runs.threads import set_up_torch
+from .batch import Batch
 from .config import DEFAULT_MODEL, RunConfig
 from .environments import Environments
 from .evaluation import draw_run, grey_in_words, held_out, in_words
-from .merging import merge_metrics
 from .optimizers import Optimizers
 from .recording import make_recorder
-from .results import check_targets, save_results
 from .resuming import saved_config
-from .selection import TEST, Selection
+from .selection import TEST, Selection, check_targets, save_results
 from .state import Kept, Part, Plays, RunState, check_state
-from .update import Update, peak_memory
 from .warm_start import WarmReport, check_oracles, share_warm_start, show_check, warm_start
 from .weights import Adapters, AllWeights, Weights, engines
+
+# ---- an update: its phases and what they took ------------------------------------------------------------------------
+
+
+class Update:
+    """One update, while a learner makes it.
+
+    Attributes:
+        number: from 1.
+        seconds: of each phase.
+    """
+
+    def __init__(self, number: int, advice: Mapping[str, str], engines: Sequence[Engine] = ()) -> None:
+        self.number, self._advice, self._engines = number, advice, engines
+        self.seconds: dict[str, float] = {}
+        self.result: tuple[Batch, dict[str, float]] | None = None
+
+    @contextmanager
+    def phase(self, name: str, *, keep_prompts: bool = False) -> Iterator[None]:
+        """Time a block ("rollout", "reference", "check", "update"), and say what to try if memory runs out in it. After
+        the rollout the keys and values of its prompts are dropped, unless the learner samples again and keeps them."""
+        start = time.perf_counter()
+        with memory_advice(self._advice["rollout" if name == "rollout" else "update"]):
+            yield
+        if name == "rollout" and not keep_prompts:
+            for engine in self._engines:
+                engine.forget_prompts()
+        self.seconds[f"seconds/{name}"] = time.perf_counter() - start
+
+    def log(self, batch: Batch, metrics: dict[str, float]) -> None:
+        """Hand over the rollout and the metrics of this update. Once per update, at its end."""
+        self.result = (batch, metrics)
+
+
+@contextmanager
+def memory_advice(advice: str) -> Iterator[None]:
+    """Turn running out of memory into an error that says what to try.
+
+    Raises:
+        UserError: memory ran out in the block.
+    """
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+        known = isinstance(error, (torch.OutOfMemoryError, MemoryError))
+        if known or "can't allocate memory" in str(error) or "not enough memory" in str(error):
+            first = str(error).split("\n")[0]
+            raise UserError(f"Out of memory ({first}). The newest checkpoint is intact; {advice}") from error
+        raise
+
+
+def peak_memory(device: torch.device) -> int:
+    """Most bytes allocated on an accelerator, or by this process, since it began."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+# ---- metrics over all processes --------------------------------------------------------------------------------------
+
+SUMS = ("episode/count", "env/failures")
+PER_EPISODE = ("episode/success", "episode/return", "rollout/used_episodes")
+PER_TOKEN = ("rollout/token_logp",)
+
+
+def merge_metrics(metrics: Mapping[str, float], batch: Batch, world: World) -> tuple[dict[str, float], int, int]:
+    """Metrics, environment steps and reply tokens of an update over all processes.
+
+    Counts are added up, and of what is called a maximum the largest is taken. The rest are means: of episodes, of
+    tokens, else of environment steps; a process in which one is no number (no episode ended) does not count for it.
+    Quantiles are averaged, too.
+
+    Args:
+        metrics: of this process; another one may have others.
+        batch: its rollout.
+        world: the processes.
+    """
+    steps, tokens = len(batch.samples), int(batch.mask.sum())
+    if world.size == 1:
+        return dict(metrics), steps, tokens
+    own = {"metrics": dict(metrics), "steps": steps, "tokens": tokens}
+    all_of: list[dict[str, Any]] = distributed.gather_objects(own, world)
+    names = {name: None for each in all_of for name in each["metrics"]}
+    merged = {name: _merge(name, all_of) for name in names}
+    return merged, sum(each["steps"] for each in all_of), sum(each["tokens"] for each in all_of)
+
+
+def _merge(name: str, all_of: list[dict[str, Any]]) -> float:
+    found: list[tuple[float, float]] = []
+    for each in all_of:
+        metrics = each["metrics"]
+        weight = metrics.get("episode/count", 1.0) if name in PER_EPISODE else each["steps"]
+        weight = each["tokens"] if name in PER_TOKEN else weight
+        value = metrics.get(name, math.nan)
+        if math.isfinite(value):
+            found.append((value, weight))
+    if not found:
+        return math.nan
+    if name in SUMS:
+        return sum(value for value, _ in found)
+    if name.endswith("_max"):
+        return max(value for value, _ in found)
+    if len({value for value, _ in found}) == 1:
+        return found[0][0]  # such as a learning rate: a mean would round it
+    whole = sum(weight for _, weight in found)
+    return sum(value * weight for value, weight in found) / whole if whole else math.nan
+
 
 BASE_FILE = "base.safetensors"  # the weights under the adapters, where a warm start made them
 

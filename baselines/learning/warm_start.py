@@ -26,8 +26,7 @@ from vlgym.registry import get_registry
 from vlgym.rollout import Runner
 from vlgym.types import Reply, Turn
 
-from ..engine.engine import Engine
-from ..engine.policy import ModelPolicy, pad_rows
+from ..engine.engine import Engine, ModelPolicy, pad_rows
 from ..models.family import Family, Prompt
 from ..runs import distributed
 from ..runs.distributed import World

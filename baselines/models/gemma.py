@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from vlgym.errors import UserError
 
-from .cache import Rotary
-from .decoder import QkNormDecoder
+from .decoder import QkNormDecoder, Rotary
 from .family import Family, ImageInput, Piece
 from .processor import Processor
 

@@ -18,9 +18,8 @@ from torch import Tensor, nn
 
 from vlgym.errors import UserError
 
-from .family import Family, Lru
+from .family import Family, ImageInput, Lru, Piece, Prompt
 from .processor import Processor
-from .prompt import ImageInput, Piece, Prompt
 
 MEDIA = ("image_token_id", "image_token_index", "video_token_id", "video_token_index", "audio_token_id")
 """Names under which configurations keep the ids of placeholders."""

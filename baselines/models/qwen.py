@@ -2,20 +2,148 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+from transformers.models.qwen2_vl.modeling_qwen2_vl import apply_rotary_pos_emb_vision
 
 from vlgym.errors import UserError
 
-from .attention import group_attention
 from .decoder import QkNormDecoder
 from .family import Family, ImageInput, Piece
 from .processor import LIBRARY_PIXELS, Processor
-from .sizing import bound_pixels, fit_grid, fit_pixels
+
+# ---- sizes of images -------------------------------------------------------------------------------------------------
+
+
+def fit_grid(height: int, width: int, unit: int, budget: int) -> tuple[int, int]:
+    """Rows and columns of `unit`-pixel cells for an image of the tiny default.
+
+    At most `budget` cells, never enlarged, aspect kept as far as whole cells allow.
+    """
+    rows, columns = max(1.0, height / unit), max(1.0, width / unit)
+    scale = min(1.0, (budget / (rows * columns)) ** 0.5)
+    best = (max(1, int(rows * scale + 1e-6)), max(1, int(columns * scale + 1e-6)))
+    while best[0] * best[1] > budget:  # a very long image: the short side is already one cell
+        best = (best[0] - 1, best[1]) if best[0] > best[1] else (best[0], best[1] - 1)
+    return best
+
+
+def fit_pixels(height: int, width: int, unit: int, least: int, most: int) -> tuple[int, int]:
+    """Rows and columns of `unit`-pixel cells for an image, as Qwen's published processors size it.
+
+    The nearest whole cells; where these have more than `most` pixels, or less than `least`, scaled into that range. A
+    small image that is enlarged may have a few more than `most` where `least` is close to it, in the library too.
+    """
+    rows, columns = round(height / unit), round(width / unit)
+    if rows * columns * unit**2 > most:
+        scale = math.sqrt(height * width / most)
+        return max(1, math.floor(height / scale / unit)), max(1, math.floor(width / scale / unit))
+    if rows * columns * unit**2 < least:
+        scale = math.sqrt(least / (height * width))
+        return math.ceil(height * scale / unit), math.ceil(width * scale / unit)
+    return rows, columns
+
+
+def bound_pixels(pixels: tuple[int, int], unit: int, tokens: int | None) -> tuple[int, int]:
+    """Least and most pixels of an image, once the user has said how many tokens it may take at most.
+
+    Args:
+        pixels: least and most of the model's own processor.
+        unit: side of the square that becomes one token, in pixels.
+        tokens: the user's bound; None: none. One that the processor's own comes to leaves that alone.
+    """
+    least, most = pixels
+    if tokens is not None and tokens != most // unit**2:
+        most = tokens * unit**2
+    return min(least, most), most
+
+
+# ---- attention of the vision tower -----------------------------------------------------------------------------------
+
+
+def group_attention(tower: nn.Module) -> None:
+    """Let the attention of a Qwen vision tower run all images, or windows, of one length in one call.
+
+    The library runs one after the other, in a Python loop.
+    """
+    lengths = _Lengths()
+    for block in tower.blocks:  # type: ignore[union-attr]
+        block.attn.forward = _grouped(block.attn, lengths)  # type: ignore[union-attr]
+
+
+class _Groups:
+    """Which rows of a sequence make up its parts, those of one length together.
+
+    Attributes:
+        shapes: (parts, length) of each group.
+        order: the rows, group after group; None where they stand in that order.
+        back: the inverse of `order`.
+    """
+
+    def __init__(self, cumulative: Tensor) -> None:
+        ends = cumulative.tolist()
+        parts: dict[int, list[Tensor]] = {}
+        for start, end in pairwise(ends):
+            parts.setdefault(end - start, []).append(torch.arange(start, end))
+        parts.pop(0, None)
+        self.shapes = [(len(rows), length) for length, rows in parts.items()]
+        self.order: Tensor | None = None
+        self.back: Tensor | None = None
+        if len(parts) > 1:
+            order = torch.cat([rows for group in parts.values() for rows in group])
+            self.order, self.back = order.to(cumulative.device), order.argsort().to(cumulative.device)
+
+
+class _Lengths:
+    """The groups of the newest sequences: every layer asks for those of one or two."""
+
+    def __init__(self) -> None:
+        self.known: list[tuple[Tensor, _Groups]] = []
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Lengths:
+        return _Lengths()
+
+    def of(self, cumulative: Tensor) -> _Groups:
+        for tensor, groups in self.known:
+            if tensor is cumulative:
+                return groups
+        groups = _Groups(cumulative)
+        self.known = [*self.known[-1:], (cumulative, groups)]
+        return groups
+
+
+def _grouped(module: Any, lengths: _Lengths) -> Callable[..., Tensor]:
+    def forward(
+        hidden_states: Tensor, cu_seqlens: Tensor, position_embeddings: Sequence[Tensor] | None = None, **kwargs: Any
+    ) -> Tensor:
+        assert position_embeddings is not None
+        groups = lengths.of(cu_seqlens)
+        attend = ALL_ATTENTION_FUNCTIONS["sdpa"]
+        q, k, v = module.qkv(hidden_states).unflatten(-1, (3, module.num_heads, -1)).unbind(1)
+        q, k = apply_rotary_pos_emb_vision(q, k, *position_embeddings)
+        if groups.order is not None:
+            q, k, v = q[groups.order], k[groups.order], v[groups.order]
+        done, out = 0, []
+        for parts, length in groups.shapes:
+            rows = slice(done, done + parts * length)
+            done = rows.stop
+            qkv = [x[rows].unflatten(0, (parts, length)).transpose(1, 2) for x in (q, k, v)]
+            y, _ = attend(
+                module, *qkv, attention_mask=None, scaling=module.scaling, dropout=0.0, is_causal=False,
+            )  # fmt: skip
+            out.append(y.reshape(parts * length, -1))
+        joined = out[0] if len(out) == 1 else torch.cat(out)
+        return module.proj(joined if groups.back is None else joined[groups.back])
+
+    return forward
+
 
 TINY_TOKENS = 16  # most tokens of an image of the tiny default
 CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)

@@ -1,6 +1,6 @@
 """A model as a policy to evaluate, through its engine.
 
-Beside `baselines.engine.policy.ModelPolicy`, the learners' policy, whose draws depend on the batch: what it samples
+Beside `baselines.engine.engine.ModelPolicy`, the learners' policy, whose draws depend on the batch: what it samples
 goes into a loss, what this one samples goes into a report.
 """
 

@@ -20,8 +20,7 @@ import numpy as np
 import torch
 
 from baselines import archer, grpo, loop, rl4vlm, vldac
-from baselines.engine.engine import Engine
-from baselines.engine.policy import ModelPolicy
+from baselines.engine.engine import Engine, ModelPolicy
 from baselines.learning.environments import Environments
 from baselines.learning.run import Update
 from baselines.learning.warm_start import WarmConfig

@@ -12,8 +12,7 @@ from typing import Any
 import torch
 
 from baselines import vldac
-from baselines.engine.engine import Engine
-from baselines.engine.policy import ModelPolicy
+from baselines.engine.engine import Engine, ModelPolicy
 from baselines.learning.environments import Environments
 from baselines.learning.warm_start import WarmConfig
 from baselines.learning.weights import AllWeights

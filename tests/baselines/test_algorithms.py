@@ -10,12 +10,12 @@ from samples import messages, picture
 from stage import SMALL, assert_same_end, on_stage
 
 from baselines import loop, rl4vlm, vldac
-from baselines.engine.policy import Sample
+from baselines.engine.engine import Sample
 from baselines.learning import losses
 from baselines.learning.optimizers import Metrics
 from baselines.learning.rewards import RewardOptions
-from baselines.learning.spans import action_mask
 from baselines.learning.warm_start import WarmConfig
+from baselines.rl4vlm import action_mask
 
 # -- spans --
 

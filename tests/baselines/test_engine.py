@@ -6,9 +6,9 @@ import torch
 from samples import INSTRUCTIONS, messages, picture
 
 from baselines.engine import prefill
-from baselines.engine.batching import common_prefix
-from baselines.engine.eager import _draw_by_cells, draw
 from baselines.engine.engine import Engine
+from baselines.engine.prefill import common_prefix
+from baselines.engine.sampler import _draw_by_cells, draw
 from baselines.vldac import ValueHead
 
 

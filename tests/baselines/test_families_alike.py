@@ -6,8 +6,8 @@ import pytest
 import torch
 from samples import DEVICE, INSTRUCTIONS, messages, picture
 
-from baselines.engine.batching import common_prefix
 from baselines.engine.engine import Engine
+from baselines.engine.prefill import common_prefix
 from baselines.models.gemma import Gemma3
 from baselines.models.load import FAMILIES, load_family
 from vlgym.errors import UserError

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from baselines.engine.policy import Sample
+from baselines.engine.engine import Sample
 from baselines.learning.batch import lay_out
 from baselines.learning.recording import FOLDER, EpisodeRecorder, recordings
 from vlgym.trajectory import TrajectoryWriter, read_trajectories

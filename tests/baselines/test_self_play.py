@@ -16,7 +16,7 @@ from toy_games import MEET, NIM, Nim
 from toys import installed
 
 from baselines import self_play
-from baselines.engine.policy import Sample
+from baselines.engine.engine import Sample
 from baselines.learning.pool import Past, PoolOptions
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs.checkpoint import checkpoints

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from baselines.models.family import join_system
 from baselines.models.load import load_family
-from baselines.models.prompt import join_system
 
 RULES = {"role": "system", "content": [{"type": "text", "text": "Push the box."}]}
 TURN = {

@@ -26,7 +26,7 @@ from transformers import Qwen2VLConfig, Qwen2VLForConditionalGeneration
 
 from baselines.engine.engine import Engine
 from baselines.learning import run as run_module
-from baselines.learning.update import peak_memory
+from baselines.learning.run import peak_memory
 from baselines.learning.warm_start import WarmConfig
 from baselines.learning.weights import engines
 from baselines.models import lora

@@ -23,8 +23,8 @@ from typing import Any
 import torch
 from report import finish, parse_write, table
 
+from baselines.engine.engine import ModelPolicy
 from baselines.engine.plain import make_engine
-from baselines.engine.policy import ModelPolicy
 from baselines.learning.batch import log_probs
 from baselines.learning.environments import Environments
 from baselines.learning.warm_start import WarmConfig, warm_start
