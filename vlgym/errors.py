@@ -109,7 +109,6 @@ def check_number(
     *,
     above: float | None = None,
     hint: str = "",
-    error: type[UserError] = UserError,
 ) -> None:
     """Check the range of a number; NaN and infinity are in none.
 
@@ -120,20 +119,19 @@ def check_number(
         most: largest valid value.
         above: where there is no smallest one, what it must be larger than.
         hint: said after the range.
-        error: class of the error.
 
     Raises:
         UserError: it is no number, or out of the range; the message says what is valid.
     """
     asked = f"{name}{' ' if name.startswith('-') else '='}{value!r}"
     if isinstance(value, bool) or not hasattr(value, "__float__"):
-        raise error(f"{asked} must be a number.{hint and f' {hint}'}")
+        raise UserError(f"{asked} must be a number.{hint and f' {hint}'}")
     low = value > above if above is not None else least is None or value >= least
     if low and value <= most:
         return
     bound = f"> {above}" if above is not None else f">= {least}"
     limit = f" and <= {most}" if low or most != LARGEST else ""
-    raise error(f"{asked} must be {bound}{limit}.{hint and f' {hint}'}")
+    raise UserError(f"{asked} must be {bound}{limit}.{hint and f' {hint}'}")
 
 
 def check_writable(name: str, path: Path) -> None:

@@ -73,9 +73,10 @@ def write(
         )
     played = {env_id: spec for env_id, spec in chosen.items() if not (keep_figures and env_id in recorded)}
     figures = _measure(registry, played, "figures")
-    figures |= {env_id: _figures_of(recorded[env_id]) for env_id in chosen if env_id not in played}
-    for env_id, floor in _measure_blind(chosen if blind else played, figures).items():
-        figures[env_id]["blind"] = floor
+    for env_id in chosen.keys() - played.keys():
+        entry = recorded[env_id]
+        figures[env_id] = {name: entry[name] for name in ("floor", "blind", "ceiling") if name in entry}
+    _add_blind_floors(chosen if blind else played, figures)
     entries = {env_id: entry for env_id, entry in recorded.items() if ids or (not old and entry["spec"].replaced_by)}
     for env_id, measured in live.items():
         entries[env_id] = {**measured, **figures[env_id]}
@@ -100,8 +101,7 @@ def check_file(
     live = _measure(registry, chosen, "hashes")
     if full:
         figures = _measure(registry, chosen, "figures")
-        for env_id, floor in _measure_blind(chosen, figures).items():
-            figures[env_id]["blind"] = floor
+        _add_blind_floors(chosen, figures)
         live = {env_id: {**live[env_id], **figures[env_id]} for env_id in live}
     recorded = {
         env_id: entry
@@ -197,20 +197,14 @@ def _measure(registry: Registry, specs: dict[str, EnvSpec], what: str) -> dict[s
     return measured
 
 
-def _measure_blind(specs: dict[str, EnvSpec], figures: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def _add_blind_floors(specs: dict[str, EnvSpec], figures: dict[str, dict[str, Any]]) -> None:
     from ..testing import measure_blind_floor
 
-    measured = {}
     with open_progress(open_console(stderr=True)) as progress:
         task = progress.add_task("blind floors", total=len(specs))
         for env_id, spec in specs.items():
-            measured[env_id] = measure_blind_floor(spec, figures[env_id]["floor"])
+            figures[env_id]["blind"] = measure_blind_floor(spec, figures[env_id]["floor"])
             progress.advance(task)
-    return measured
-
-
-def _figures_of(entry: dict[str, Any]) -> dict[str, Any]:
-    return {name: entry[name] for name in ("floor", "blind", "ceiling") if name in entry}
 
 
 def _print_lines(lines: list[str]) -> None:

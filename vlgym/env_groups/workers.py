@@ -63,10 +63,7 @@ class Link(Protocol):
 
 @dataclass(eq=False)
 class Ticket:
-    """A request that is under way or answered.
-
-    Attributes:
-    """
+    """A request that is under way or answered."""
 
     said: dict[str, Any]
     frame: bytes

@@ -50,25 +50,17 @@ def measure_figures(spec: EnvSpec, on_episode: Callable[[object], None] | None =
     return {"floor": play_figures(spec, RandomPolicy(), on_episode), "ceiling": ceiling}
 
 
-def measure_blind_floor(
-    spec: EnvSpec, floor: dict[str, Any] | None = None, on_episode: Callable[[object], None] | None = None
-) -> dict[str, Any]:
+def measure_blind_floor(spec: EnvSpec, floor: dict[str, Any]) -> dict[str, Any]:
     """Return the blind floor (see `blind_floor`): chosen on val, played on the test split.
 
-    Args:
-        spec: the card.
-        floor: that of random play, where it is known: it is not played again.
-        on_episode: called after each episode.
+    `floor` is that of random play, which is not played again.
     """
 
     def play(policy: Policy, split: str, episodes: int) -> Report:
-        return evaluate(
-            spec.id, policy, split=split, episodes=episodes, num_envs=1, env_kwargs=UNSEEN, on_episode=on_episode
-        )
+        return evaluate(spec.id, policy, split=split, episodes=episodes, num_envs=1, env_kwargs=UNSEEN)
 
     def judge(policy: Policy) -> dict[str, Any]:
-        known = floor if isinstance(policy, RandomPolicy) else None
-        return dict(known) if known else play_figures(spec, policy, on_episode, UNSEEN)
+        return dict(floor) if isinstance(policy, RandomPolicy) else play_figures(spec, policy, arguments=UNSEEN)
 
     return dict(measure_blind(spec, partial(build, spec), play, judge))
 
