@@ -13,9 +13,8 @@ from typing import Any
 import chess
 import numpy as np
 import pytest
-from vlgym_pettingzoo import stockfish
-from vlgym_pettingzoo.chess_positions import draw_position, solve_pawn_ending
-from vlgym_pettingzoo.stockfish import STOCKFISH
+from vlgym_pettingzoo import chess_endings
+from vlgym_pettingzoo.chess_endings import STOCKFISH, draw_position, solve_pawn_ending
 
 import vlgym
 from vlgym.errors import UserError
@@ -168,14 +167,14 @@ def test_an_engine_that_dies_or_hangs_is_replaced(blow: signal.Signals, monkeypa
     pid = STOCKFISH.engine.pid
     os.kill(pid, blow)
     STOCKFISH.search.cache_clear()
-    monkeypatch.setattr(stockfish, "PATIENCE", 2.0)
+    monkeypatch.setattr(chess_endings, "PATIENCE", 2.0)
     assert STOCKFISH.choose(board, 1000) == move
     assert STOCKFISH.engine.pid != pid
 
 
 def test_an_environment_that_is_not_closed_leaves_no_engine_and_ends_python() -> None:
     code = (
-        "import vlgym; from vlgym_pettingzoo.stockfish import STOCKFISH\n"
+        "import vlgym; from vlgym_pettingzoo.chess_endings import STOCKFISH\n"
         f"env = vlgym.make('{CHESS}', seat=1); env.reset(seed=0); print(STOCKFISH.engine.pid)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
@@ -187,7 +186,7 @@ def test_an_environment_that_is_not_closed_leaves_no_engine_and_ends_python() ->
 def test_without_stockfish_one_line_names_the_package_and_random_opponents_play_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(stockfish.shutil, "which", lambda *args, **kwargs: None)
+    monkeypatch.setattr(chess_endings.shutil, "which", lambda *args, **kwargs: None)
     STOCKFISH.search.cache_clear()
     STOCKFISH.end()  # one that runs already is not looked for
     with pytest.raises(UserError, match="apt-get install stockfish") as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from vlgym_pettingzoo.hanabi_bot import choose, read_view
+from vlgym_pettingzoo.hanabi import choose, read_view
 
 import vlgym
 from vlgym.registry import get_registry

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from vlgym_pettingzoo.mpe_tag import RUNNER
+from vlgym_pettingzoo.mpe import RUNNER
 
 import vlgym
 from vlgym.table import Reading, Table

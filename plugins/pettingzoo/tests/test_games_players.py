@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from vlgym_pettingzoo.equilibrium import read_table
 from vlgym_pettingzoo.exploit import measure
-from vlgym_pettingzoo.kitchen_rules import LAYOUTS
+from vlgym_pettingzoo.kitchen import LAYOUTS
+from vlgym_pettingzoo.poker import read_table
 
 import vlgym
 from vlgym.table import Reading, Table

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from vlgym_pettingzoo.kitchen_rules import COOKING, Kitchen
+from vlgym_pettingzoo.kitchen import COOKING, Kitchen
 
 import vlgym
 from vlgym.table import Table

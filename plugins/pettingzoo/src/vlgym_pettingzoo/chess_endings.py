@@ -1,22 +1,345 @@
-"""Chess endings: few men on a real board, against Stockfish."""
+"""Chess endings against Stockfish: drawn positions, men drawn from masks, one engine for all games of a process.
+
+The engine is a program (Debian: `stockfish`) that speaks UCI. It starts when a move is first asked for, and ends with
+this process.
+"""
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
+import subprocess
+import threading
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import chess
 import numpy as np
+from numpy.typing import NDArray
+from PIL import Image as PILImage
+from PIL import ImageDraw, ImageFilter
 
+from vlgym.errors import UserError, check_choice
 from vlgym.multi import PLAYERS, MultiVLEnv, Round
 from vlgym.spaces import match_legal
 from vlgym.types import Image
 
-from .art import INK, WHITE, Canvas, Grid
-from .chess_men import draw_man
-from .chess_positions import draw_position, read_endings
+from .art import INK, WHITE, Canvas, Colour, Grid
 from .prompts import game_prompt
-from .stockfish import LEVELS, STOCKFISH, find_stockfish
+
+LEVELS = {"stockfish-1": 300, "stockfish-2": 3_000, "stockfish-3": 20_000}
+"""Positions (nodes) that the engine looks at for a move, of each player."""
+
+SETTINGS = {"Threads": "1", "Hash": "4", "Use NNUE": "false"}
+PATIENCE = 60.0
+"""Seconds after which an engine that does not answer is ended. 20,000 nodes take about 0.03 s."""
+
+
+def find_stockfish() -> str:
+    """Return the program's path. Debian puts it into `/usr/games`, which is not on every PATH."""
+    places = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/games"))
+    path = shutil.which("stockfish", path=places)
+    if path is None:
+        raise UserError(
+            "This player is Stockfish, which is not installed: apt-get install stockfish. Without it the game can be "
+            "played against opponents='random' or a policy."
+        )
+    return path
+
+
+class EngineError(RuntimeError):
+    """The engine ended, did not answer in time, or answered what is no legal move."""
+
+
+class Engine:
+    """One running program."""
+
+    def __init__(self) -> None:
+        pipe = subprocess.PIPE
+        self._program = subprocess.Popen(
+            [find_stockfish()], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, bufsize=1
+        )
+        self.pid = self._program.pid
+        told = "\n".join(self._ask("uci", "uciok"))
+        for name, value in SETTINGS.items():
+            if f"option name {name} type" in told:
+                self._say(f"setoption name {name} value {value}")
+
+    def play(self, board: chess.Board, nodes: int) -> chess.Move:
+        """Return a legal move, found with an empty table."""
+        moves = " ".join(move.uci() for move in board.move_stack)
+        self._say("ucinewgame")
+        self._ask("isready", "readyok")
+        self._say(f"position fen {board.root().fen()}" + (f" moves {moves}" if moves else ""))
+        answer = self._ask(f"go nodes {nodes}", "bestmove")[-1].split()[1]
+        if answer not in {move.uci() for move in board.legal_moves}:
+            raise EngineError(f"Stockfish answered {answer} in {board.fen()}")
+        return chess.Move.from_uci(answer)
+
+    def end(self) -> None:
+        self._program.kill()
+        self._program.communicate()
+
+    def _say(self, line: str) -> None:
+        assert self._program.stdin is not None
+        try:
+            self._program.stdin.write(f"{line}\n")
+        except OSError as error:
+            raise EngineError(f"Stockfish has ended: {error}") from error
+
+    def _ask(self, line: str, last: str) -> list[str]:
+        """Return the lines of an answer, up to one that begins with `last`."""
+        assert self._program.stdout is not None
+        watch = threading.Timer(PATIENCE, self._program.kill)
+        watch.start()
+        try:
+            self._say(line)
+            lines: list[str] = []
+            while not (lines and lines[-1].startswith(last)):
+                lines.append(self._program.stdout.readline())
+                if not lines[-1]:
+                    raise EngineError(f"Stockfish has ended, or did not answer within {PATIENCE:g} seconds")
+            return lines
+        finally:
+            watch.cancel()
+
+
+class Stockfish:
+    """The engine of this process.
+
+    One thread, a table that is cleared before each search, and a fixed number of nodes: the same version of the engine
+    gives the same answer for the same game so far. Where the engine has the choice (15.1 has), it evaluates by rules:
+    those know what few men can do, and mate with fewer nodes than its network.
+    """
+
+    def __init__(self) -> None:
+        self.engine: Engine | None = None
+        self._lock = threading.RLock()
+        self.search = lru_cache(maxsize=20_000)(self._search)
+
+    def choose(self, board: chess.Board, nodes: int) -> chess.Move:
+        """Return the engine's move."""
+        with self._lock:
+            return self.search(board.root().fen(), tuple(move.uci() for move in board.move_stack), nodes)
+
+    def end(self) -> None:
+        with self._lock:
+            engine, self.engine = self.engine, None
+            if engine is not None:
+                engine.end()
+
+    def _search(self, root: str, moves: tuple[str, ...], nodes: int) -> chess.Move:
+        board = chess.Board(root)
+        for move in moves:
+            board.push_uci(move)
+        for _ in range(2):  # where it dies or hangs: once more, with a fresh one
+            try:
+                self.engine = self.engine or Engine()
+                return self.engine.play(board, nodes)
+            except EngineError as error:
+                self.end()
+                failure = error
+        raise failure
+
+    def begin_in_child(self) -> None:
+        self.engine, self._lock = None, threading.RLock()
+
+
+STOCKFISH = Stockfish()
+"""The engine of this process."""
+
+atexit.register(STOCKFISH.end)
+os.register_at_fork(after_in_child=STOCKFISH.begin_in_child)
+
+
+FINE = 6
+"""Each man is drawn so many times larger and made smaller, which smooths its edges."""
+
+Points = tuple[tuple[float, float], ...]
+Ball = tuple[float, float, float, float]
+
+FOOT: Points = ((24, 82), (76, 82), (76, 93), (24, 93))
+SHAPES: dict[str, tuple[Points, ...]] = {
+    "p": (((43, 44), (57, 44), (67, 84), (33, 84)), ((35, 46), (65, 46), (62, 53), (38, 53)), FOOT),
+    "r": (
+        ((24, 14), (37, 14), (37, 24), (44, 24), (44, 14), (56, 14), (56, 24), (63, 24), (63, 14), (76, 14), (76, 36),
+         (67, 42), (67, 70), (73, 84), (27, 84), (33, 70), (33, 42), (24, 36)),
+        FOOT,
+    ),
+    "n": (
+        ((32, 84), (36, 68), (47, 54), (45, 50), (35, 55), (28, 63), (19, 60), (16, 50), (28, 33), (34, 24), (33, 9),
+         (43, 18), (54, 18), (68, 30), (75, 50), (75, 84)),
+        FOOT,
+    ),
+    "b": (((38, 60), (62, 60), (70, 84), (30, 84)), ((50, 14), (66, 34), (34, 34)), FOOT),
+    "q": (((29, 84), (15, 30), (33, 56), (35, 20), (50, 52), (65, 20), (67, 56), (85, 30), (71, 84)), FOOT),
+    "k": (
+        ((46, 4), (54, 4), (54, 34), (46, 34)), ((37, 11), (63, 11), (63, 19), (37, 19)),
+        ((30, 84), (17, 54), (20, 40), (32, 32), (43, 36), (50, 46), (57, 36), (68, 32), (80, 40), (83, 54), (70, 84)),
+        FOOT,
+    ),
+}  # fmt: skip
+"""Polygons of each man on a square of 100 x 100, from its top left corner."""
+
+BALLS: dict[str, tuple[Ball, ...]] = {
+    "p": ((34, 16, 66, 48),),
+    "b": ((44, 5, 56, 17), (32, 20, 68, 66)),
+    "q": ((8, 20, 22, 34), (28, 8, 42, 22), (58, 8, 72, 22), (78, 20, 92, 34)),
+}
+LINES: dict[str, tuple[Points, ...]] = {
+    "r": (((33, 42), (67, 42)), ((33, 70), (67, 70))),
+    "n": (((38, 30), (40, 34)), ((22, 53), (25, 52))),
+    "b": (((50, 30), (50, 52)), ((40, 41), (60, 41)), ((38, 66), (62, 66))),
+    "q": (((27, 70), (73, 70)),),
+    "k": (((27, 70), (73, 70)), ((50, 46), (50, 70))),
+}
+
+
+def draw_man(canvas: Canvas, kind: str, white: bool, x: float, y: float, side: float) -> None:
+    """Draw a man.
+
+    Args:
+        canvas: to draw on.
+        kind: `p`, `r`, `n`, `b`, `q` or `k`.
+        white: whose it is.
+        x, y: top left corner of its square, units.
+        side: of the square, units.
+    """
+    pixels = max(4, round(side * canvas.scale))
+    corner = (round(x * canvas.scale), round(y * canvas.scale))
+    body, edge, lines = _make_masks(kind, pixels)
+    fill: Colour = WHITE if white else INK
+    line: Colour = INK if white else WHITE
+    for colour, mask in ((line, edge), (fill, body), (line, lines)):
+        canvas.picture.paste(colour, corner, mask)
+
+
+@lru_cache(maxsize=64)
+def _make_masks(kind: str, pixels: int) -> tuple[PILImage.Image, PILImage.Image, PILImage.Image]:
+    """Return body, body with its edge, and lines, as masks of `pixels` squared."""
+    size = pixels * FINE
+    body, lines = PILImage.new("L", (size, size)), PILImage.new("L", (size, size))
+    pen, scale = ImageDraw.Draw(body), size / 100
+    for points in SHAPES[kind]:
+        pen.polygon([(x * scale, y * scale) for x, y in points], 255)
+    for ball in BALLS.get(kind, ()):
+        pen.ellipse([place * scale for place in ball], 255)
+    for points in LINES.get(kind, ()):
+        ImageDraw.Draw(lines).line([(x * scale, y * scale) for x, y in points], 255, round(3 * scale))
+    edge = body.filter(ImageFilter.MaxFilter(2 * max(1, round(2.2 * scale)) + 1))
+    small = [mask.resize((pixels, pixels), PILImage.Resampling.BOX) for mask in (body, edge, lines)]
+    return small[0], small[1], small[2]
+
+
+WON = ("KQvK", "KRvK", "KPvK", "KBBvK", "KQvKR")
+"""Endings that the side to move should win. With a pawn only won positions are drawn (`solve_pawn_ending`); the others
+are won but for rare positions, by what is known of these endings."""
+
+HARD = ("KBNvK",)
+"""Won as well, but mate may take more than 30 moves."""
+
+OPEN = ("KRPvKR", "KRPvKRP", "KPPvKPP", "KQPvKQ")
+"""Endings that may be won or drawn, and some of them lost."""
+
+GROUPS = {"won": WON, "hard": HARD, "open": OPEN, "all": (*WON, *HARD, *OPEN)}
+TRIES = 100_000
+Squares = NDArray[np.bool_]
+
+
+def read_endings(names: str) -> tuple[str, ...]:
+    """Return the endings that a text with commas between names of endings and of `GROUPS` names."""
+    found: list[str] = []
+    for name in str(names).split(","):
+        check_choice("endings", name.strip(), (*GROUPS, *GROUPS["all"]))
+        found += [each for each in GROUPS.get(name.strip(), (name.strip(),)) if each not in found]
+    return tuple(found)
+
+
+def draw_position(ending: str, rng: np.random.Generator) -> chess.Board:
+    """Return a legal position in which the first side of an ending is to move: white or black, by chance.
+
+    Nothing is in check or attacked, and there is no mate in one move, so the first move decides nothing by itself.
+
+    Args:
+        ending: one of `GROUPS["all"]`: the men of the side to move, `v`, those of the other.
+        rng: a generator of the game's own.
+    """
+    own, other = ending.split("v")
+    men = [chess.Piece.from_symbol(symbol) for symbol in own + other.lower()]
+    for _ in range(TRIES):
+        squares = rng.choice(64, size=len(men), replace=False)
+        board = chess.Board(None)
+        for square, piece in zip(squares, men, strict=True):
+            board.set_piece_at(int(square), piece)
+        if _fits(board, ending):
+            return board if rng.random() < 0.5 else board.mirror()
+    raise RuntimeError(f"no position of {ending} in {TRIES} tries")
+
+
+def _fits(board: chess.Board, ending: str) -> bool:
+    """Whether a position with white to move is a fair start."""
+    if not board.is_valid() or board.is_check() or board.is_game_over():
+        return False
+    if any(board.is_attacked_by(not piece.color, square) for square, piece in board.piece_map().items()):
+        return False
+    if ending == "KBBvK" and board.has_insufficient_material(chess.WHITE):  # bishops of one colour
+        return False
+    if ending == "KPvK":
+        (pawn,), (king, other) = board.pieces(chess.PAWN, True), (board.king(True), board.king(False))
+        if not solve_pawn_ending()[0, pawn, king, other]:
+            return False
+    return not any(_mates(board, move) for move in board.legal_moves)
+
+
+def _mates(board: chess.Board, move: chess.Move) -> bool:
+    board.push(move)
+    mate = board.is_checkmate()
+    board.pop()
+    return mate
+
+
+@lru_cache(maxsize=1)
+def solve_pawn_ending() -> Squares:
+    """Return where a white pawn and its king win against the black king: `[2, 64, 64, 64] bool`, by who is to move (0:
+    white), and the squares of the pawn, of the white and of the black king, each from a1 along the rows.
+
+    Solved backwards from safe promotions. By the same rules Stockfish's classical evaluation had its table of this
+    ending (bitbase.cpp, 111,282 wins with the pawn on the files a to d); fifty moves are not counted.
+    """
+    places = np.arange(64)
+    column, row = places % 8, places // 8
+    near = np.maximum(abs(column[:, None] - column), abs(row[:, None] - row)) == 1
+    apart = ~near & (places[:, None] != places)
+    wins: Squares = np.zeros((2, 64, 64, 64), bool)
+    for pawn in range(55, 7, -1):
+        hits = (row == pawn // 8 + 1) & (abs(column - pawn % 8) == 1)
+        stands = apart & (places != pawn)[:, None] & (places != pawn)
+        pushes = np.zeros((64, 64), bool)
+        ahead = pawn + 8
+        free = (places != ahead)[:, None] & (places != ahead)
+        if pawn >= 48:
+            pushes = free & (~near[ahead] | near[ahead][:, None])
+        else:
+            pushes = wins[1, ahead].copy()
+            if pawn < 16:
+                pushes |= free & wins[1, ahead + 8]
+        safe = apart & ~hits  # where the black king may go; on the pawn's square it takes it
+        moves = _any(safe, near)
+        while True:
+            lost = stands & moves & ~_any(safe & ~wins[0, pawn], near)
+            won = stands & ~hits & (pushes | _any(near, lost))
+            if (won == wins[0, pawn]).all() and (lost == wins[1, pawn]).all():
+                break
+            wins[0, pawn], wins[1, pawn] = won, lost
+    return wins
+
+
+def _any(one: Squares, two: Squares) -> Squares:
+    """The product of two matrices of truth values."""
+    return one.astype(np.float32) @ two.astype(np.float32) > 0
+
 
 COLUMNS, ROWS = "abcdefgh", "87654321"
 LONGEST = 16

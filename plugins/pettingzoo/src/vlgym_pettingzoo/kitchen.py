@@ -1,8 +1,10 @@
-"""A cooperative kitchen: two cooks make onion soup together, in the manner of Overcooked."""
+"""A cooperative kitchen in the manner of Overcooked: its rules, two greedy cooks, the game."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,9 +14,240 @@ from vlgym.multi import MultiVLEnv, Round
 from vlgym.types import Image
 
 from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour
-from .kitchen_cook import choose
-from .kitchen_rules import COOKING, LAYOUTS, ONIONS, STEPS, Kitchen
 from .prompts import game_prompt
+
+Cell = tuple[int, int]
+
+LAYOUTS = {
+    "galley": ("XOXPXX", "D....S", "X....X", "XOXPXX"),
+    "island": ("XXOXPX", "X....X", "D.XX.S", "X....X", "XPXOXX"),
+    "long": ("XOXPXPXX", "D......S", "X.XXXX.X", "X......O", "XXXXXXXX"),
+}
+"""`X` counter, `O` onions, `D` dishes, `P` pot, `S` hatch, `.` floor."""
+
+STEPS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
+ONIONS, COOKING = 3, 6
+"""Onions of a soup, and the rounds that it cooks."""
+
+
+@dataclass
+class Pot:
+    """Onions in a pot, and the rounds it has cooked since it was full."""
+
+    onions: int = 0
+    cooked: int = 0
+
+    @property
+    def full(self) -> bool:
+        return self.onions == ONIONS
+
+    @property
+    def ready(self) -> bool:
+        return self.full and self.cooked >= COOKING
+
+
+@dataclass
+class Kitchen:
+    """A kitchen in some moment.
+
+    Attributes:
+        layout: a name of `LAYOUTS`.
+        places: where each cook stands.
+        facing: the step in which each cook looks.
+        held: what each cook holds: nothing, `onion`, `dish` or `soup`.
+        pots: by place.
+        counters: what lies on a counter, by place.
+        served: soups that went through the hatch.
+    """
+
+    layout: str
+    places: list[Cell]
+    facing: list[str]
+    held: list[str] = field(default_factory=lambda: ["", ""])
+    pots: dict[Cell, Pot] = field(default_factory=dict)
+    counters: dict[Cell, str] = field(default_factory=dict)
+    served: int = 0
+
+    def __post_init__(self) -> None:
+        self.pots = self.pots or {cell: Pot() for cell in self.find("P")}
+
+    def at(self, cell: Cell) -> str:
+        """The letter of a cell."""
+        return LAYOUTS[self.layout][cell[0]][cell[1]]
+
+    def find(self, letter: str) -> list[Cell]:
+        """All cells with a letter, from the top left."""
+        return [(r, c) for r, line in enumerate(LAYOUTS[self.layout]) for c, each in enumerate(line) if each == letter]
+
+    def ahead(self, cook: int) -> Cell:
+        return step(self.places[cook], self.facing[cook])
+
+    def play(self, moves: Mapping[int, str]) -> int:
+        """Execute one move of both cooks; return the soups served in this round.
+
+        Both step at once: who would stand on one cell, or pass through each other, stay. Both use things at once: at
+        one pot or counter both get in each other's way, and nothing happens.
+        """
+        wanted = list(self.places)
+        for cook, move in moves.items():
+            if move in STEPS:
+                self.facing[cook] = move
+                cell = step(self.places[cook], move)
+                wanted[cook] = cell if self.at(cell) == "." else self.places[cook]
+        swapped = wanted[0] == self.places[1] and wanted[1] == self.places[0]
+        if wanted[0] != wanted[1] and not swapped:
+            self.places = wanted
+        users = [cook for cook, move in moves.items() if move == "use"]
+        clash = len(users) == 2 and self.ahead(0) == self.ahead(1) and self.at(self.ahead(0)) in "PX"
+        served = 0 if clash else sum(self._use(cook) for cook in sorted(users))
+        for pot in self.pots.values():
+            pot.cooked += pot.full and not pot.ready
+        self.served += served
+        return served
+
+    def _use(self, cook: int) -> int:
+        cell, held = self.ahead(cook), self.held[cook]
+        kind = self.at(cell)
+        if kind == "O" and not held:
+            self.held[cook] = "onion"
+        elif kind == "D" and not held:
+            self.held[cook] = "dish"
+        elif kind == "P" and held == "onion" and not self.pots[cell].full:
+            self.pots[cell].onions += 1
+            self.held[cook] = ""
+        elif kind == "P" and held == "dish" and self.pots[cell].ready:
+            self.pots[cell] = Pot()
+            self.held[cook] = "soup"
+        elif kind == "S" and held == "soup":
+            self.held[cook] = ""
+            return 1
+        elif kind == "X" and held and cell not in self.counters:
+            self.counters[cell], self.held[cook] = held, ""
+        elif kind == "X" and not held and cell in self.counters:
+            self.held[cook] = self.counters.pop(cell)
+        return 0
+
+
+def step(cell: Cell, move: str) -> Cell:
+    down, right = STEPS[move]
+    return cell[0] + down, cell[1] + right
+
+
+URGENT = ("serve", "take soup", "fill", "wait for soup", "fetch dish", "fetch onion", "put down", "rest")
+"""Tasks, the most urgent first."""
+
+DETOUR = 2
+"""Steps that are walked more, rather than send the other cook away."""
+
+
+def choose(kitchen: Kitchen, cook: int) -> str:
+    """Return a cook's move, as if the other were such a cook too."""
+    tasks = [_task(kitchen, 0, "")]
+    tasks.append(_task(kitchen, 1, tasks[0]))
+    lead = min((0, 1), key=lambda each: (URGENT.index(tasks[each]), each))
+    follow = 1 - lead
+    goals = _goals(kitchen, tasks[lead])
+    way = _lead_way(kitchen, lead, goals)
+    move = _act(kitchen, lead, tasks[lead], goals, way)
+    if cook == lead:
+        return move
+    return _follow(kitchen, follow, tasks[follow], [*way], move)
+
+
+def _follow(kitchen: Kitchen, cook: int, task: str, others_way: list[Cell], others_move: str) -> str:
+    """The move of the cook who makes way."""
+    place, other = kitchen.places[cook], kitchen.places[1 - cook]
+    if place in others_way:
+        out = _walk(kitchen, place, lambda cell: cell not in others_way, {other})
+        return _move(place, out[0]) if out else "stay"
+    goals = _goals(kitchen, task)
+    taken = {other, *others_way[:1]}
+    way = _way(kitchen, place, goals, taken)
+    move = _act(kitchen, cook, task, goals, way)
+    if move == "use" == others_move and kitchen.ahead(0) == kitchen.ahead(1):
+        return "stay"
+    return move
+
+
+def _act(kitchen: Kitchen, cook: int, task: str, goals: set[Cell], way: list[Cell]) -> str:
+    """Use the thing ahead if that is the task; else turn to it, or walk."""
+    place = kitchen.places[cook]
+    if kitchen.ahead(cook) in goals:
+        return "stay" if task == "wait for soup" else "use"
+    beside = [move for move in STEPS if step(place, move) in goals]
+    if beside:
+        return beside[0]
+    return _move(place, way[0]) if way else "stay"
+
+
+def _lead_way(kitchen: Kitchen, cook: int, goals: set[Cell]) -> list[Cell]:
+    """The cells to walk: round the other cook if that is not much longer, else through it."""
+    place, other = kitchen.places[cook], kitchen.places[1 - cook]
+    through = _way(kitchen, place, goals, ())
+    around = _way(kitchen, place, goals, {other})
+    return around if around and len(around) <= len(through) + DETOUR else through
+
+
+def _way(kitchen: Kitchen, place: Cell, goals: set[Cell], blocked: Container[Cell]) -> list[Cell]:
+    """The cells of a shortest way to stand beside a goal; empty where there is none, or nothing to walk."""
+    return _walk(kitchen, place, lambda cell: any(step(cell, move) in goals for move in STEPS), blocked)
+
+
+def _walk(kitchen: Kitchen, place: Cell, arrived: object, blocked: Container[Cell]) -> list[Cell]:
+    waiting: deque[list[Cell]] = deque([[place]])
+    seen = {place}
+    while waiting:
+        way = waiting.popleft()
+        if arrived(way[-1]):  # type: ignore[operator]
+            return way[1:]
+        for move in STEPS:
+            after = step(way[-1], move)
+            if kitchen.at(after) == "." and after not in blocked and after not in seen:
+                seen.add(after)
+                waiting.append([*way, after])
+    return []
+
+
+def _move(place: Cell, after: Cell) -> str:
+    return next(move for move in STEPS if step(place, move) == after)
+
+
+def _task(kitchen: Kitchen, cook: int, taken: str) -> str:
+    """What to do: by what is held, else by what is missing most; `taken` is the other's task."""
+    held, other = kitchen.held[cook], kitchen.held[1 - cook]
+    pots = kitchen.pots.values()
+    room = sum(ONIONS - pot.onions for pot in pots)
+    coming = sum(pot.full for pot in pots)
+    if held == "soup":
+        return "serve"
+    if held == "onion":
+        return "fill" if room else "put down"
+    if held == "dish":
+        ready = any(pot.ready for pot in pots)
+        return "take soup" if ready else "wait for soup" if coming else "put down"
+    dishes = (other == "dish") + (taken == "fetch dish")
+    onions = (other == "onion") + (taken == "fetch onion")
+    if coming > dishes:
+        return "fetch dish"
+    return "fetch onion" if room > onions else "rest"
+
+
+def _goals(kitchen: Kitchen, task: str) -> set[Cell]:
+    """The cells at which a task is done."""
+    pots = kitchen.pots
+    if task == "fill":
+        room = {cell: pot.onions for cell, pot in pots.items() if not pot.full}
+        return {cell for cell, onions in room.items() if onions == max(room.values())}
+    if task == "take soup":
+        return {cell for cell, pot in pots.items() if pot.ready}
+    if task == "wait for soup":
+        most = max(pot.cooked for pot in pots.values() if pot.full)
+        return {cell for cell, pot in pots.items() if pot.full and pot.cooked == most}
+    if task == "put down":
+        return {cell for cell in kitchen.find("X") if cell not in kitchen.counters}
+    letter = {"serve": "S", "fetch dish": "D", "fetch onion": "O"}.get(task)
+    return set(kitchen.find(letter)) if letter else set()
+
 
 ENOUGH = 2
 """Soups of a game that count as success."""

@@ -26,18 +26,18 @@ def _card(name: str, module: str, summary: str, **fields: Any) -> EnvSpec:
 
 
 TIC_TAC_TOE = _card(
-    "TicTacToe", "tic_tac_toe", "Put three marks in a row before the other player does.",
+    "TicTacToe", "board_games", "Put three marks in a row before the other player does.",
     max_turns=9, success_rule="this seat has three in a row", skills=("reading", "planning"),
     oracle_success=0.9, random_success_below=0.7,
 )  # fmt: skip
 CONNECT_FOUR = _card(
-    "ConnectFour", "connect_four", "Drop discs into a rack; four in a row win.",
+    "ConnectFour", "board_games", "Drop discs into a rack; four in a row win.",
     max_turns=42, success_rule="this seat has four in a row", skills=("reading", "planning"), difficulty="medium",
     kwargs={"opponents": "search"},
     oracle="planner", oracle_success=0.95, random_success_below=0.8,
 )  # fmt: skip
 BREAKTHROUGH = _card(
-    "Breakthrough", "breakthrough", "Bring one piece across a board of 6 x 6 squares.",
+    "Breakthrough", "board_games", "Bring one piece across a board of 6 x 6 squares.",
     max_turns=60, success_rule="this seat has reached the last row or captured all pieces",
     skills=("reading", "planning"), difficulty="hard",
     kwargs={"opponents": "search"}, oracle="planner", oracle_success=0.95, random_success_below=0.8,
@@ -73,7 +73,7 @@ HANABI = _card(
 )  # fmt: skip
 
 BATTLESHIP = _card(
-    "Battleship", "battleship", "Find and sink three hidden ships before yours are sunk.",
+    "Battleship", "board_games", "Find and sink three hidden ships before yours are sunk.",
     max_turns=20, reward_range=(-3.0, 3.0), success_rule="this seat has sunk more ships than it lost",
     skills=("reading", "planning", "hidden information"), difficulty="medium", kwargs={"opponents": "search"},
     oracle="planner", oracle_success=0.25, random_success_below=0.3,
@@ -95,13 +95,13 @@ COINS = _card(
 
 MPE = "Lowe et al., Multi-Agent Actor-Critic for Mixed Cooperative-Competitive Environments, NeurIPS 2017"
 MPE_SPREAD = _card(
-    "MPESpread", "mpe_spread", "Three agents share out three landmarks, and glide onto them.", image_size=(448, 448),
+    "MPESpread", "mpe", "Three agents share out three landmarks, and glide onto them.", image_size=(448, 448),
     max_turns=25, reward_range=(-20.0, 0.0), success_rule="all three landmarks are covered",
     skills=("reading", "navigation", "cooperation"), difficulty="medium", kwargs={"opponents": "oracle"},
     oracle="planner", oracle_success=0.9, random_success_below=0.5, references=(MPE,),
 )  # fmt: skip
 MPE_TAG = _card(
-    "MPETag", "mpe_tag", "Two chasers catch one runner, who is faster.", image_size=(448, 448),
+    "MPETag", "mpe", "Two chasers catch one runner, who is faster.", image_size=(448, 448),
     max_turns=25, reward_range=(-8.0, 2.0),
     success_rule="a chaser: the runner was touched or has left the field; the runner: neither, to the last turn",
     skills=("reading", "navigation", "cooperation"), difficulty="hard", kwargs={"opponents": "oracle"},

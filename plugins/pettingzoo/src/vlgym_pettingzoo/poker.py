@@ -1,9 +1,16 @@
-"""Kuhn poker and Leduc hold'em: matches of several hands, each seat sees its own card alone."""
+"""Kuhn poker and Leduc hold'em: matches of several hands, each seat sees its own card alone.
+
+Near-equilibrium play is a table that OpenSpiel's CFR+ made (`pyspiel.CFRPlusSolver`, 2,000 iterations for Kuhn and
+1,000 for Leduc, the average policy rounded to four digits).
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,9 +20,22 @@ from vlgym.multi import Round
 from vlgym.types import Image
 
 from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, draw_card
-from .equilibrium import find_shares
 from .prompts import game_prompt
 from .spiel import SpielGame, load_game, replay
+
+
+@lru_cache(maxsize=4)
+def read_table(game: str) -> dict[str, dict[int, float]]:
+    """Return information state -> action -> probability."""
+    text = files("vlgym_pettingzoo").joinpath("tables", f"{game}.json").read_text(encoding="utf-8")
+    return {state: {int(action): share for action, share in row.items()} for state, row in json.loads(text).items()}
+
+
+def find_shares(state: Any) -> dict[int, float]:
+    """Return the probability of each legal action of the player who moves."""
+    row = read_table(state.get_game().get_type().short_name)[state.information_state_string()]
+    return {action: row.get(action, 0.0) for action in state.legal_actions()}
+
 
 RANKS = "JQK"
 FELT = (214, 232, 220)
