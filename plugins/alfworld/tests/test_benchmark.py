@@ -7,8 +7,8 @@ import gymnasium
 import numpy as np
 import pytest
 from vlgym_alfworld import benchmark
+from vlgym_alfworld.game import PICK, TASKS
 from vlgym_alfworld.generator import draw_game
-from vlgym_alfworld.tasks import PICK, TASKS
 
 import vlgym  # noqa: F401
 from vlgym.errors import UserError

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from vlgym_alfworld import engine, package
+from vlgym_alfworld.drawn import TextGame
+from vlgym_alfworld.game import PICK, TASKS
 from vlgym_alfworld.generator import draw_game
-from vlgym_alfworld.tasks import PICK, TASKS
-from vlgym_alfworld.textgame import TextGame
 
 from vlgym.errors import MissingSystemPartError
 

@@ -5,10 +5,10 @@ import collections
 import numpy as np
 import pytest
 from vlgym_alfworld import package
+from vlgym_alfworld.drawn import TextGame
+from vlgym_alfworld.game import HEAT, LOOK, PICK_TWO, TASKS, met_conditions
 from vlgym_alfworld.generator import MOST_TOGETHER, draw_game, fitting_scenes
 from vlgym_alfworld.rooms import load_room, scene_numbers
-from vlgym_alfworld.tasks import HEAT, LOOK, PICK_TWO, TASKS, met_conditions
-from vlgym_alfworld.textgame import TextGame
 
 from vlgym.errors import UserError
 

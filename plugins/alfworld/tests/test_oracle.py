@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from vlgym_alfworld.drawn import TextGame
+from vlgym_alfworld.game import TASKS, met_conditions
 from vlgym_alfworld.generator import draw_game
 from vlgym_alfworld.oracle import advise
-from vlgym_alfworld.tasks import TASKS, met_conditions
-from vlgym_alfworld.textgame import TextGame
 
 
 @pytest.fixture(scope="module")

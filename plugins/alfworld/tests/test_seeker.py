@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from vlgym_alfworld.drawn import TextGame
+from vlgym_alfworld.game import HEAT, TASKS, Goal
 from vlgym_alfworld.generator import draw_game
-from vlgym_alfworld.seeker import Memory, seek
-from vlgym_alfworld.tasks import HEAT, TASKS, Goal
-from vlgym_alfworld.textgame import TextGame
+from vlgym_alfworld.oracle import Memory, seek
 
 from vlgym.making import make
 

@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
+from vlgym_alfworld.game import HEAT, LOOK, PICK, PICK_TWO, Goal, met_conditions
 from vlgym_alfworld.oracle import advise
-from vlgym_alfworld.tasks import HEAT, LOOK, PICK, PICK_TWO, Goal, met_conditions
 
 sys.path.insert(0, str(Path(__file__).parent))
 from worlds import make_world

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from vlgym_alfworld.blind import Guesser, Searcher
-from vlgym_alfworld.templates import TEMPLATES, list_furniture_actions, match_template
+from vlgym_alfworld.household import TEMPLATES, list_furniture_actions, match_template
 
 from vlgym import blind
 from vlgym.blind import BlindPlayer

@@ -12,7 +12,7 @@ import gymnasium
 import numpy as np
 import pytest
 from vlgym_alfworld import benchmark, thor
-from vlgym_alfworld.tasks import TASKS
+from vlgym_alfworld.game import TASKS
 
 import vlgym  # noqa: F401
 

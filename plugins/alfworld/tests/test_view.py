@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from vlgym_alfworld import view
+from vlgym_alfworld.drawn import TextGame
+from vlgym_alfworld.game import HEAT
 from vlgym_alfworld.generator import draw_game
 from vlgym_alfworld.rooms import load_floor
-from vlgym_alfworld.tasks import HEAT
-from vlgym_alfworld.textgame import TextGame
 from vlgym_alfworld.view import RoomView
 
 MOST_CROWDED = 9  # 47 receptacles, as many as scene 30

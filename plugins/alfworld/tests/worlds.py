@@ -1,6 +1,6 @@
 """Small hand-made worlds for tests."""
 
-from vlgym_alfworld.world import World
+from vlgym_alfworld.game import World
 
 
 def make_world(**changes: object) -> World:

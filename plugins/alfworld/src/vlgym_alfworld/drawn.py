@@ -1,17 +1,124 @@
-"""A game in TextWorld's engine with a drawn plan of its room, and with both oracles."""
+"""A game in TextWorld's engine with a drawn plan of its room, and with both oracles. It knows no rewards and turns."""
 
 from __future__ import annotations
+
+import contextlib
+import importlib
+import random
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .game import Game
-from .oracle import Advice, advise
+from vlgym.errors import UserError
+
+from .engine import fast_engine, forget_facts
+from .game import Game, World, met_conditions, read_world
+from .oracle import Advice, Memory, advise, seek
+from .package import import_quietly
 from .rooms import load_floor
-from .seeker import Memory, seek
-from .tasks import met_conditions
-from .textgame import TextGame
 from .view import RoomView
+
+TAGS = range(10, 100)
+"""Numbers that are drawn for objects, where the picture alone shall tell their names."""
+
+_IDLE: list[Any] = []
+"""Idle engines, never unloaded: each holds a copy of a C++ library, and unloading one can crash the others."""
+
+
+class TextGame:
+    """A game that runs.
+
+    Args:
+        fast: whether to play with the fast functions (the default) or the untouched engine (for comparison).
+
+    Attributes:
+        feedback: what the engine said last: at the start the room, then the answer to the last command.
+        commands: what can be commanded now, sorted by the engine.
+        won: whether the goal is met.
+        world: snapshot of the state.
+        ids: the simulator's id of each named thing.
+    """
+
+    feedback: str
+    commands: list[str]
+    won: bool
+    world: World
+    ids: dict[str, str]
+
+    def __init__(self, *, fast: bool = True) -> None:
+        self._scope = fast_engine if fast else contextlib.nullcontext
+        self._env: Any = None
+
+    def open(self, game: Game, tag_seed: int | None = None) -> None:
+        """Load a game and start it.
+
+        Args:
+            game: the game.
+            tag_seed: where given, objects get drawn numbers (`mug #37`) in place of the engine's (`mug 1`).
+
+        Raises:
+            UserError: the engine rejects the game.
+        """
+        with self._scope():
+            if self._env is None:
+                self._env = _IDLE.pop() if _IDLE else _make_engine()
+            forget_facts()
+            try:
+                self._env.load(game.data())
+                if tag_seed is not None:
+                    tag_objects(self._env._entity_infos, tag_seed)
+                state = self._env.reset()
+            except (Exception, SystemExit) as error:
+                fix = " Download it again: alfworld-download --force." if game.file else ""
+                raise UserError(
+                    f"{game.file or f'Game {game.name}'}: TextWorld's engine rejects it "
+                    f"({type(error).__name__}: {error}).{fix}"
+                ) from error
+        self._names = {name: info.name.strip() for name, info in state["_entity_infos"].items()}
+        self.ids = {name: key for key, name in self._names.items()}
+        self._take(state, None)
+        parts = [part.strip() for part in state.feedback.split("\n\n")]
+        self.feedback = " ".join(part for part in parts if part and not part.startswith(("-=", "Your task is to:")))
+
+    def command(self, command: str) -> None:
+        """Execute a command; one that cannot be executed changes nothing."""
+        with self._scope():
+            state, _, _ = self._env.step(command)
+        self._take(state, self.world)
+        self.feedback = state.feedback.strip()
+
+    def close(self) -> None:
+        """Hand the engine back for the next game of this process."""
+        if self._env is not None:
+            _IDLE.append(self._env)
+            self._env = None
+
+    def _take(self, state: Any, before: World | None) -> None:
+        self.facts = state["_facts"]
+        self.world = read_world(self.facts, self._names, before)
+        self.commands = list(state["admissible_commands"])
+        self.won = bool(state["won"])
+
+
+def tag_objects(infos: Mapping[str, Any], seed: int) -> None:
+    """Give each object of a loaded game a drawn number with a sign in front, `mug #37`; furniture keeps its name.
+
+    No two objects of a game share a number, and the numbers say nothing of how many objects of a kind there are.
+    """
+    objects = sorted((info.name, key) for key, info in infos.items() if info.type == "object")
+    numbers = TAGS if len(objects) <= len(TAGS) else range(100, 100 + 10 * len(objects))
+    drawn = random.Random(seed).sample(numbers, len(objects))
+    for (name, key), number in zip(objects, drawn, strict=True):
+        infos[key].name = f"{name.strip().rpartition(' ')[0]} #{number}"
+
+
+def _make_engine() -> Any:
+    textworld = import_quietly("textworld")
+    wrappers = import_quietly("alfworld.agents.environment.alfred_tw_env")
+    engine = importlib.import_module("textworld.envs").PddlEnv
+    return wrappers.AlfredDemangler(engine(textworld.EnvInfos(admissible_commands=True, won=True)))
 
 
 class DrawnGame(TextGame):

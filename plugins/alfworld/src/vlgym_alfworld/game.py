@@ -1,13 +1,183 @@
-"""A game: the PDDL domain and problem, the text grammar, and what its goal is. The same record for generated and for
-benchmark games.
+"""A game: a snapshot of its facts in plain words, the six ALFRED task types with their goals, the game file's record.
+
+Oracle, goal conditions and picture read the snapshot; none of them touches the engine. ALFRED's simulator counts the
+same conditions as `goal_condition_success_rate`; here they are read from the facts.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .tasks import Goal
+_STATES = {"isclean": "clean", "ishot": "hot", "iscool": "cool", "issliced": "sliced"}
+_CHANGING = frozenset({"atlocation", "inreceptacle", "holds", "opened", "istoggled", *_STATES})
+
+
+@dataclass(frozen=True)
+class World:
+    """The state of a game. Things are known by the names of the commands, for example `mug 1`.
+
+    Attributes:
+        agent_at: location of the agent.
+        receptacle_at: location of each receptacle.
+        receptacle_kinds: type of each receptacle, lower case, for example `countertop`.
+        object_kinds: type of each object, lower case.
+        holder: the receptacle that each object is in or on; a held object has none.
+        held: the object in the agent's hand, or `None`.
+        openable: receptacles with a door or drawer.
+        opened: those of them that are open.
+        states: for `clean`, `hot`, `cool`, `sliced` the objects in that state.
+        toggled: lamps that were switched on.
+        takeable: objects that can be picked up.
+        holds_kinds: for each receptacle type the object types that it can hold, lower case.
+    """
+
+    agent_at: str
+    receptacle_at: Mapping[str, str]
+    receptacle_kinds: Mapping[str, str]
+    object_kinds: Mapping[str, str]
+    holder: Mapping[str, str]
+    held: str | None
+    openable: frozenset[str]
+    opened: frozenset[str]
+    states: Mapping[str, frozenset[str]]
+    toggled: frozenset[str]
+    takeable: frozenset[str]
+    holds_kinds: Mapping[str, frozenset[str]] = field(repr=False)
+
+    def receptacles_here(self) -> list[str]:
+        """The receptacles at the agent's location, in the order of their names."""
+        return sorted((name for name, place in self.receptacle_at.items() if place == self.agent_at), key=number_key)
+
+    def contents(self, receptacle: str) -> list[str]:
+        """What is in or on a receptacle, in the order of the names; whether it can be seen is another matter."""
+        return sorted((name for name, holder in self.holder.items() if holder == receptacle), key=number_key)
+
+    def is_accessible(self, receptacle: str) -> bool:
+        """Whether the receptacle has no door, or its door is open."""
+        return receptacle not in self.openable or receptacle in self.opened
+
+    def visible(self) -> dict[str, list[str]]:
+        """The receptacles at the agent's location that can be looked into, with their contents."""
+        return {name: self.contents(name) for name in self.receptacles_here() if self.is_accessible(name)}
+
+    def can_hold(self, receptacle: str, thing: str) -> bool:
+        """Whether the receptacle's type takes the object's type."""
+        return self.object_kinds[thing] in self.holds_kinds.get(self.receptacle_kinds[receptacle], frozenset())
+
+
+def number_key(name: str) -> tuple[str, int]:
+    """Sort key of names like `cabinet 10`: by word, then by number."""
+    word, _, number = name.rpartition(" ")
+    return (word, int(number)) if number.isdigit() else (name, 0)
+
+
+def read_world(facts: Iterable[Any], names: Mapping[str, str], before: World | None = None) -> World:
+    """Sort the engine's facts into a snapshot.
+
+    Args:
+        facts: propositions with `name` and `arguments`, each argument with a `name` (the engine's id).
+        names: the name in commands of each id, for example `mug 1`.
+        before: an earlier snapshot of the same game, from which to take what never changes.
+    """
+    rows: dict[str, list[tuple[str, ...]]] = {}
+    for fact in facts:
+        if before is None or fact.name in _CHANGING:
+            rows.setdefault(fact.name, []).append(tuple(variable.name for variable in fact.arguments))
+
+    def pairs(name: str) -> dict[str, str]:
+        return {names[row[0]]: row[1] for row in sorted(rows.get(name, ()))}
+
+    def single(name: str) -> frozenset[str]:
+        return frozenset(names[row[0]] for row in rows.get(name, ()))
+
+    held = sorted(names[row[1]] for row in rows.get("holds", ()))
+    changing: dict[str, Any] = {
+        "agent_at": next(iter(rows.get("atlocation", [("", "")])))[1],
+        "holder": {name: names[place] for name, place in pairs("inreceptacle").items()},
+        "held": held[0] if held else None,
+        "opened": single("opened"),
+        "states": {word: single(fact) for fact, word in _STATES.items()},
+        "toggled": single("istoggled"),
+    }
+    if before is not None:
+        return replace(before, **changing)
+    holds: dict[str, set[str]] = {}
+    for receptacle_type, object_type in rows.get("cancontain", ()):
+        holds.setdefault(type_word(receptacle_type), set()).add(type_word(object_type))
+    return World(
+        receptacle_at=pairs("receptacleatlocation"),
+        receptacle_kinds={name: type_word(kind) for name, kind in pairs("receptacletype").items()},
+        object_kinds={name: type_word(kind) for name, kind in pairs("objecttype").items()},
+        openable=single("openable"),
+        takeable=single("pickupable"),
+        holds_kinds={kind: frozenset(things) for kind, things in holds.items()},
+        **changing,
+    )
+
+
+def type_word(name: str) -> str:
+    """Return `mug` for `MugType` or `mugtype`."""
+    word = name.lower()
+    return word.removesuffix("type")
+
+
+PICK = "pick_and_place_simple"
+LOOK = "look_at_obj_in_light"
+CLEAN = "pick_clean_then_place_in_recep"
+HEAT = "pick_heat_then_place_in_recep"
+COOL = "pick_cool_then_place_in_recep"
+PICK_TWO = "pick_two_obj_and_place"
+
+TASKS = (PICK, LOOK, CLEAN, HEAT, COOL, PICK_TWO)
+"""The task types, in the order of ALFWorld's numbers 1 to 6."""
+
+TREATMENTS = {CLEAN: ("clean", "SinkBasin"), HEAT: ("hot", "Microwave"), COOL: ("cool", "Fridge")}
+"""What an object must become, and the receptacle type that makes it so."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What an episode asks for.
+
+    Attributes:
+        task: one of `TASKS`.
+        thing: object type, for example `Mug`.
+        parent: receptacle type that it must be brought to; empty for `LOOK`.
+        toggle: type of the lamp for `LOOK`; else empty.
+    """
+
+    task: str
+    thing: str
+    parent: str = ""
+    toggle: str = ""
+
+
+def met_conditions(goal: Goal, world: World) -> tuple[bool, ...]:
+    """Return for each of the goal's conditions whether the state meets it; all of them together are the goal.
+
+    Pick: an object of the type is in or on a receptacle of the type. Pick two: one is; two are, in the same receptacle.
+        Look: the object is
+    held; a lamp that is on stands where the agent is. Clean, heat, cool: an object is in place; an object was treated;
+    a treated one is in place.
+    """
+    things = [name for name, kind in world.object_kinds.items() if kind == goal.thing.lower()]
+    if goal.task == LOOK:
+        lamps = [name for name, kind in world.object_kinds.items() if kind == goal.toggle.lower()]
+        here = set(world.receptacles_here())
+        lit = any(lamp in world.toggled and world.holder.get(lamp) in here for lamp in lamps)
+        return world.held in things, lit
+    parents = {name for name, kind in world.receptacle_kinds.items() if kind == goal.parent.lower()}
+    placed = [name for name in things if world.holder.get(name) in parents]
+    if goal.task == PICK:
+        return (bool(placed),)
+    if goal.task == PICK_TWO:
+        fullest = max((sum(world.holder[name] == parent for name in placed) for parent in parents), default=0)
+        return fullest >= 1, fullest >= 2
+    state = TREATMENTS[goal.task][0]
+    treated = [name for name in things if name in world.states[state]]
+    return bool(placed), bool(treated), any(name in treated for name in placed)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ are drawn here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
@@ -16,10 +17,90 @@ import numpy as np
 from vlgym.errors import UserError
 
 from . import package
-from .game import Game
-from .problem import Thing, write_problem
-from .rooms import Place, Room, load_room, scene_numbers
-from .tasks import CLEAN, COOL, HEAT, LOOK, PICK_TWO, TREATMENTS, Goal
+from .game import CLEAN, COOL, HEAT, LOOK, PICK_TWO, TREATMENTS, Game, Goal
+from .rooms import Place, Room, load_room, mangle, scene_numbers
+
+_NAMED_OBJECT_TYPES = ("ButterKnife", "Knife")
+_NAMED_RECEPTACLE_TYPES = ("Fridge", "Microwave", "SinkBasin")
+_ABILITIES = ("cleanable", "heatable", "coolable", "sliceable", "toggleable")
+
+
+@dataclass(frozen=True)
+class Thing:
+    """An object: the simulator's id, its type, and the receptacle that it starts in."""
+
+    id: str
+    kind: str
+    place: Place
+
+
+def write_problem(room: Room, goal: Goal, things: Sequence[Thing], start: tuple[int, int, int, int]) -> str:
+    """Return the PDDL problem of a room with things in it; the agent stands at the pose `start`."""
+    tables = package.constants()
+    holdable: dict[str, set[str]] = tables.VAL_RECEPTACLE_OBJECTS
+    locations = {place.id: _location(place.stand, index) for index, place in enumerate(room.places, start=1)}
+    here = _location(start, 0)
+    kinds = sorted({thing.kind for thing in things})
+
+    objects = ["agent1 - agent"]
+    objects += [f"{kind}Type - otype" for kind in sorted({*kinds, *_NAMED_OBJECT_TYPES})]
+    objects += [f"{kind}Type - rtype" for kind in sorted({*room.kinds, *_NAMED_RECEPTACLE_TYPES})]
+    objects += [f"{mangle(place.id)} - receptacle" for place in room.places]
+    objects += [f"{mangle(thing.id)} - object" for thing in things]
+    objects += [f"{name} - location" for name in (here, *locations.values())]
+
+    facts = [f"(atLocation agent1 {here})", "(= (total-cost) 0)"]
+    for place in room.places:
+        name = mangle(place.id)
+        facts += [f"(receptacleType {name} {place.kind}Type)", f"(receptacleAtLocation {name} {locations[place.id]})"]
+        if place.kind in tables.OPENABLE_CLASS_SET:
+            facts.append(f"(openable {name})")
+    facts += [
+        f"(canContain {receptacle}Type {kind}Type)"
+        for receptacle in room.kinds
+        for kind in kinds
+        if kind in holdable[receptacle]
+    ]
+    for thing in things:
+        name = mangle(thing.id)
+        facts += [
+            f"(objectType {name} {thing.kind}Type)",
+            f"(inReceptacle {name} {mangle(thing.place.id)})",
+            f"(objectAtLocation {name} {locations[thing.place.id]})",
+        ]
+        facts += [
+            f"({ability} {name})"
+            for ability in _ABILITIES
+            if thing.kind in tables.VAL_ACTION_OBJECTS[ability.capitalize()]
+        ]
+        if thing.kind not in tables.VAL_ACTION_OBJECTS["Toggleable"]:
+            facts.append(f"(pickupable {name})")
+    return _assemble(objects, facts, goal)
+
+
+def _assemble(objects: Iterable[str], facts: Iterable[str], goal: Goal) -> str:
+    template = str(package.goal_library()[goal.task]["pddl"])
+    wanted = template.format(obj=goal.thing, recep=goal.parent, toggle=goal.toggle, mrecep="").replace("#", "-").strip()
+    body = wanted.removesuffix(")")  # the package's template closes the (define
+    lines = [
+        "(define (problem vlgym)",
+        "(:domain alfred)",
+        "(:objects",
+        *objects,
+        ")",
+        "(:init",
+        *facts,
+        ")",
+        body,
+        "(:metric minimize (total-cost))",
+        ")",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _location(pose: tuple[int, int, int, int], index: int) -> str:
+    return mangle(f"loc|{pose[0]}|{pose[1]}|{pose[2]}|{pose[3]}|{index}")
+
 
 FEWEST_THINGS, MOST_THINGS = 12, 22
 """Bounds on the number of objects in a room, lamps not counted (a room with few kinds of object may have fewer)."""
@@ -30,7 +111,7 @@ MOST_TOGETHER = 8
 
 LAMP = "DeskLamp"
 LAMP_STANDS = ("CoffeeTable", "Desk", "DiningTable", "Dresser", "Shelf", "SideTable")
-_ABILITIES = {CLEAN: "Cleanable", HEAT: "Heatable", COOL: "Coolable"}
+_ABILITY_OF = {CLEAN: "Cleanable", HEAT: "Heatable", COOL: "Coolable"}
 _T = TypeVar("_T")
 
 
@@ -97,7 +178,7 @@ def _plans(task: str, scene: int) -> tuple[_Plan, ...]:
     needed = TREATMENTS[task][1] if task in TREATMENTS else None
     if needed is not None and needed not in room.kinds:
         return ()
-    able = tables.VAL_ACTION_OBJECTS[_ABILITIES[task]] if task in _ABILITIES else set(room.objects)
+    able = tables.VAL_ACTION_OBJECTS[_ABILITY_OF[task]] if task in _ABILITY_OF else set(room.objects)
     plans = []
     for thing in room.objects:
         holders = _holders(room, thing)
