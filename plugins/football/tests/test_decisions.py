@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from vlgym_football.decisions import RUN_FRAMES, DecisionMaker, can_run_on
 from vlgym_football.engine import Snapshot
+from vlgym_football.match import RUN_FRAMES, DecisionMaker, can_run_on
 
 Make = Callable[..., Snapshot]
 

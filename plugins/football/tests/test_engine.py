@@ -14,8 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from vlgym_football.actions import ENGINE_CODES
-from vlgym_football.engine import Engine, Snapshot, load_library
+from vlgym_football.engine import ENGINE_CODES, Engine, Snapshot, load_library
 from vlgym_football.match import Match
 from vlgym_football.scenario import ROLES, get_scenario
 

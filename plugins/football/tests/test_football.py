@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -125,3 +126,13 @@ def test_the_seed_draws_the_situation_and_an_option_names_it(make_env: Make) -> 
     assert env.reset(seed=0, options={"scenario": "R9_R_2"})[1]["scenario"] == "R9_R_2"
     with pytest.raises(UserError, match="no scenario"):
         env.reset(seed=0, options={"scenario": "R9_R_9"})
+
+
+def test_only_a_goal_for_us_is_a_success(make_env: Make) -> None:
+    env = make_env(scenario="R5_T_1")
+    env.reset(seed=1)
+    found = []
+    for score in ((1, 0), (0, 1)):
+        env.match.now = replace(env.match.now, score=score)
+        found.append(env.success())
+    assert found == [True, False]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from vlgym_football.actions import IDLE
+from vlgym_football.engine import IDLE
 from vlgym_football.football_team import FootballTeam
 from vlgym_football.names import TEAM
 from vlgym_football.pitch import MINE, WHITE, PitchPainter

@@ -7,10 +7,9 @@ import random
 import numpy as np
 import pytest
 from vlgym_sokoban import package
-from vlgym_sokoban.generator import LevelGenerator, RoomSize, split_of_level
+from vlgym_sokoban.generator import LevelGenerator, RoomSize, reverse_play, split_of_level
 from vlgym_sokoban.groups import GROUPS, load_group
 from vlgym_sokoban.package import find_file, load_generator, seed_generator
-from vlgym_sokoban.reverse_play import reverse_play
 from vlgym_sokoban.solver import replay
 
 from vlgym.errors import UserError

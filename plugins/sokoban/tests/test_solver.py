@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from vlgym_sokoban.board import Board
-from vlgym_sokoban.deadlocks import DEAD, Warehouse, to_mask
 from vlgym_sokoban.generator import LevelGenerator, RoomSize
 from vlgym_sokoban.guide import Guide
 from vlgym_sokoban.level import DIRECTIONS, Level
-from vlgym_sokoban.solver import SOLVED, UNKNOWN, replay, solve
+from vlgym_sokoban.solver import DEAD, SOLVED, UNKNOWN, Warehouse, replay, solve, to_mask
 
 from vlgym.errors import UserError
 

@@ -6,9 +6,16 @@ from dataclasses import replace
 
 import pytest
 from vlgym_webshop.catalogue.records import Goal, Product
-from vlgym_webshop.colours import COLOURS, normalize_colour
 from vlgym_webshop.nouns import load_tagger, tag_by_rule
-from vlgym_webshop.reward import count_attributes, count_options, is_alike, score_purchase, title_score
+from vlgym_webshop.reward import (
+    COLOURS,
+    count_attributes,
+    count_options,
+    is_alike,
+    normalize_colour,
+    score_purchase,
+    title_score,
+)
 
 from vlgym.errors import UserError
 

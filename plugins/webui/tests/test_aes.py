@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from vlgym_webui.aes import AREA_EXPONENT, LOSSES, box_overlaps, match_elements, score_element, score_pages
-from vlgym_webui.style_table import PROPERTIES, compare
-from vlgym_webui.tables import Element, Table, select_targets
+from vlgym_webui.style_table import PROPERTIES, Element, Table, compare, select_targets
 
 STYLES = {
     "text": "Send the letter", "color": "rgb(10, 20, 30)", "background-color": "rgb(200, 100, 50)",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from vlgym_webui.browser import Render, name_contents
 from vlgym_webui.steps import Interaction, Step
-from vlgym_webui.tables import Element
+from vlgym_webui.style_table import Element
 
 
 def act(kind: str, selector: str = "", text: str = "", wait_ms: int = 0) -> Interaction:

@@ -12,7 +12,7 @@ import pytest
 from vlgym_webui.code_parser import write_action
 from vlgym_webui.project import list_projects, load_project
 from vlgym_webui.studio import STUDIO
-from vlgym_webui.tables import select_targets
+from vlgym_webui.style_table import select_targets
 
 from vlgym.env import VLEnv
 from vlgym.errors import UserError

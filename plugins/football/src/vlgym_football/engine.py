@@ -2,7 +2,8 @@
 
 No part of the Python package `gfootball` runs (it needs the unmaintained `gym`); this module does what its
 `FootballEnvCore` does: settle the ball, wait while the ball is out of play, and hurry an agent that holds up the game.
-Rules of an episode are `match.py`'s business.
+Rules of an episode are `match.py`'s business. Actions are engine codes (`e_BackendAction`), not positions in
+gfootball's action sets.
 
 The engine is started at first use. It cannot be shut down cleanly, so engines of closed environments are kept and used
 again, by the process that started them only (a forked child starts its own). Use it from one thread.
@@ -24,9 +25,73 @@ from numpy.typing import NDArray
 
 from vlgym.errors import UserError
 
-from .actions import ENGINE_CODES
 from .build import COMMAND, find_engine, require_engine
 from .scenario import ROLES, Scenario
+
+DIRECTIONS = ("left", "top_left", "top", "top_right", "right", "bottom_right", "bottom", "bottom_left")
+PASSES = ("long_pass", "high_pass", "short_pass")
+SHOT = "shot"
+IDLE = "idle"
+BUILTIN_AI = "builtin_ai"
+
+ENGINE_CODES: dict[str, int] = {
+    name: code
+    for code, name in enumerate(
+        (
+            IDLE, *DIRECTIONS, *PASSES, SHOT, "keeper_rush", "sliding", "pressure", "team_pressure", "switch",
+            "sprint", "dribble",
+            "release_direction", "release_long_pass", "release_high_pass", "release_short_pass", "release_shot",
+            "release_keeper_rush", "release_sliding", "release_pressure", "release_team_pressure", "release_switch",
+            "release_sprint", "release_dribble", BUILTIN_AI,
+        )
+    )
+}  # fmt: skip
+"""Name -> value of `e_BackendAction` in gfootball 2.10.2 (a test compares both)."""
+
+_SIXTEEN = (*DIRECTIONS, *PASSES, SHOT, "sprint", "release_sprint", "dribble", "release_dribble")
+
+ACTION_SETS: dict[str, tuple[str, ...]] = {
+    "16": _SIXTEEN,
+    "18": (*_SIXTEEN, "sliding", "release_direction"),
+    "19": (*_SIXTEEN, "sliding", "release_direction", IDLE),
+}
+"""`16`: what MageBench's program offers the model (default). `18`: with the two that complete the number the paper
+gives. `19`: the whole default set of gfootball."""
+
+MAGEBENCH_MIX_UP: dict[str, str] = {
+    "sprint": "keeper_rush",
+    "release_direction": "sliding",
+    "release_sprint": "pressure",
+    "sliding": "team_pressure",
+    "dribble": "switch",
+    "release_dribble": "sprint",
+    BUILTIN_AI: "dribble",
+}
+"""Asked for -> executed, with `action_mix_up`: MageBench numbers its actions by gfootball's set `v2` and opens the game
+with the set `full`, which disagree in development versions of gfootball (docs/football.md)."""
+
+STICKY = ("sprint", "dribble")
+"""Commands that stay on until released; directions stay on as well, until replaced or released."""
+
+MEANINGS: dict[str, str] = {
+    "long_pass": "pass far, to a team-mate chosen by your running direction",
+    "high_pass": "pass through the air",
+    "short_pass": "pass on the ground to a near team-mate",
+    SHOT: "shoot at the opponents' goal",
+    "sprint": "run faster from now on, with less control of the ball",
+    "release_sprint": "stop sprinting",
+    "dribble": "guard the ball from now on, running slower",
+    "release_dribble": "stop dribbling",
+    "sliding": "sliding tackle",
+    "release_direction": "stop running",
+    IDLE: "change nothing",
+}
+
+
+def engine_code(name: str, mix_up: bool) -> int:
+    """Return the engine's code for an action word; with `mix_up` the code of what MageBench executes instead."""
+    return ENGINE_CODES[MAGEBENCH_MIX_UP.get(name, name) if mix_up else name]
+
 
 PHYSICS_STEPS = 10
 """Physics steps of 10 ms in a frame: ten frames are a second."""

@@ -16,9 +16,9 @@ from vlgym.rendering import fit_image
 from vlgym.reset_options import ResetOption
 from vlgym.types import Outcome
 
-from .actions import ACTION_SETS, DIRECTIONS, MEANINGS, STICKY
 from .build import require_engine
 from .camera import draw_camera, require_camera
+from .engine import ACTION_SETS, DIRECTIONS, MEANINGS, STICKY
 from .match import Match
 from .names import GROUPS
 from .pitch import PitchPainter

@@ -14,8 +14,8 @@ from vlgym.multi import MultiVLEnv, Round
 from vlgym.prompts import PromptTemplate
 from vlgym.types import Image
 
-from .actions import ACTION_SETS, DIRECTIONS, IDLE, MEANINGS, STICKY
 from .build import require_engine
+from .engine import ACTION_SETS, DIRECTIONS, IDLE, MEANINGS, STICKY
 from .names import TEAM
 from .pitch import PitchPainter
 from .scenario import FOLDER, read_file

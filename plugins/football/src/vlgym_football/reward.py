@@ -24,8 +24,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from .actions import PASSES, SHOT
-from .engine import Snapshot
+from .engine import PASSES, SHOT, Snapshot
 
 SCALE = 20.0
 MOVE, OPPONENTS, SCORED, STOLEN, PASS, SHOOT = 0.8, 1.0, 2.0, 1.0, 20.0, 100.0

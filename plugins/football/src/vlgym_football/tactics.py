@@ -13,8 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .actions import DIRECTIONS, SHOT
-from .engine import Snapshot
+from .engine import DIRECTIONS, SHOT, Snapshot
 from .match import Match
 from .reward import PASS, SCALE, rate_pass_at
 from .scenario import METRES, lane_clearance

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from vlgym.errors import VlgymError
 
-from .actions import ENGINE_CODES, IDLE
-from .engine import Engine, Snapshot
+from .engine import ENGINE_CODES, IDLE, Engine, Snapshot
 from .match import SETTLE_FRAMES, find_end
 from .scenario import Scenario, distance
 

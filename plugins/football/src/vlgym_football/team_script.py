@@ -12,8 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from .actions import DIRECTIONS, IDLE, SHOT
-from .engine import Snapshot
+from .engine import DIRECTIONS, IDLE, SHOT, Snapshot
 from .scenario import METRES, lane_clearance
 from .tactics import GOAL, HEADINGS, Vector, heading_to, nearest_gap, rank_runs
 from .team_match import TeamMatch

@@ -1,4 +1,4 @@
-"""The rules of gym-sokoban 0.0.6, move by move: what each action does and pays. No drawing, no solver."""
+"""The rules of gym-sokoban 0.0.6, move by move, and MageBench's score of an episode. No drawing, no solver."""
 
 from __future__ import annotations
 
@@ -12,6 +12,25 @@ FINISH_REWARD = 10.0
 
 WALL, FLOOR, TARGET, BOX_ON_TARGET, BOX, PLAYER, PLAYER_ON_TARGET = range(7)
 """Cell codes of the package; `PLAYER_ON_TARGET` is used for drawing only."""
+
+FULL = 100.0
+POINTS_PER_REWARD = 5
+
+
+def to_tenths(reward: float) -> int:
+    """Return a reward as an integer: all are multiples of 0.1, so that a replayed solution scores 100 exactly."""
+    return round(10 * reward)
+
+
+def upper_tenths(level: Level) -> int:
+    """Return `U` in tenths: `10 + n - 0.1 L` for `n` boxes off target at the start and a solution of `L` steps."""
+    missing = len(set(level.boxes) - set(level.targets))
+    return to_tenths(FINISH_REWARD + BOX_REWARD * missing) - to_tenths(STEP_PENALTY) * len(level.solution)
+
+
+def score_of(best_tenths: int, upper: int) -> float:
+    """Return the score for a historically best reward and an upper bound, both in tenths. It is not clipped."""
+    return FULL + POINTS_PER_REWARD * (best_tenths - upper) / 10
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from .board import Board, Move
-from .deadlocks import Warehouse
 from .level import LETTERS, Level
-from .solver import SOLVED, UNSOLVABLE, solve
+from .solver import SOLVED, UNSOLVABLE, Warehouse, solve
 
 SHORTEST_NODES = 100_000
 """Nodes spent on a shortest solution; beyond that some solution has to do. Rooms of the eight groups rarely need it."""

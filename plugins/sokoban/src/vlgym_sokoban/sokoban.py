@@ -14,12 +14,11 @@ from vlgym.prompts import PromptTemplate
 from vlgym.reset_options import ResetOption
 from vlgym.types import Outcome
 
-from .board import STEP_PENALTY, Board
+from .board import STEP_PENALTY, Board, score_of, to_tenths, upper_tenths
 from .groups import LONGEST_SOLUTION
 from .guide import Guide
 from .level import DIRECTIONS, LETTERS, Level
 from .painter import CELL_PIXELS, Painter
-from .score import score_of, to_tenths, upper_tenths
 from .source import LevelSource
 
 ONLINE_TURNS = 50

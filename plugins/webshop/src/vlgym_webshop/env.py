@@ -19,12 +19,11 @@ from .catalogue.build import CatalogueSource
 from .catalogue.records import Goal
 from .catalogue.wishes import split_range
 from .nouns import load_tagger
-from .oracle import missing_option, plan_action
+from .oracle import missing_option, plan_action, suggest_search
 from .reward import Score
 from .services import get_services
 from .session import DONE, ITEM, RESULTS, SEARCH, Page, read_action
 from .shop import Shop, ShopConfig
-from .suggestion import suggest_search
 
 LONGEST_LIST = 4500
 """Characters of clickable elements that the text lists; the rest of a longer list may be clicked, but is not in it."""

@@ -21,8 +21,25 @@ from dataclasses import dataclass
 from rapidfuzz import fuzz, utils
 
 from .catalogue.records import Goal, Product
-from .colours import normalize_colour
 from .nouns import Tagger, tag_by_rule
+
+_WORDS = (
+    "alabaster apricot aqua ash asphalt azure banana beige black blue blush bordeaux bronze brown burgundy camel "
+    "camo caramel champagne charcoal cheetah chestnut chocolate christmas coffee cognac copper coral cranberry cream "
+    "crystal dark denim eggplant elephant espresso fuchsia gold granite grape graphite grass gray green grey heather "
+    "indigo ivory ivy khaki lavender lemon leopard light lilac lime magenta maroon mauve merlot midnight mint mocha "
+    "multicolor mushroom mustard natural navy nude olive orange peach pewter pink plum purple rainbow red rose royal "
+    "rust sand sapphire seashell silver skull slate steel stone stonewash sunflower tan taupe teal tiger turquoise "
+    "violet walnut wheat white wine yellow"
+)
+COLOURS = tuple(_WORDS.split())
+"""The published words in their order: `dark navy blue` is `blue` (b comes before d and n), `shredded` is `red`."""
+
+
+def normalize_colour(text: str) -> str:
+    """Return the first colour word that `text` contains (also inside other words), or `text` itself."""
+    return next((colour for colour in COLOURS if colour in text), text)
+
 
 THRESHOLD = 85
 """token_set_ratio (0 to 100, rounded) must exceed this."""

@@ -16,8 +16,17 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from .style_table import POSITION_WEIGHT, PROPERTIES, NotComparable, compare, expand, filter_value
-from .tables import Element, Table, select_targets
+from .style_table import (
+    POSITION_WEIGHT,
+    PROPERTIES,
+    Element,
+    NotComparable,
+    Table,
+    compare,
+    expand,
+    filter_value,
+    select_targets,
+)
 
 AREA_EXPONENT = 0.8987018465995789
 """An element weighs its area to this power."""

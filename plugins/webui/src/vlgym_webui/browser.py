@@ -26,8 +26,7 @@ from vlgym.browser.chromium import DRIVER_ERRORS, BrowserPool, Chromium, Guard, 
 
 from .server import ORIGIN, PageServer
 from .steps import Interaction, Step
-from .style_table import CSS_PROPERTIES
-from .tables import Table, read_table
+from .style_table import CSS_PROPERTIES, Table, read_table
 
 SETTLE_MS = 1000
 """How far the page's clock moves after loading and after every step, in milliseconds."""
