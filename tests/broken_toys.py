@@ -267,6 +267,14 @@ class NumpyDraw(Walk):
         return super().image()
 
 
+class Setting(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; it always sets the same variable."""
+
+    def image(self) -> np.ndarray:
+        os.environ["VLGYM_TOY"] = "set"
+        return super().image()
+
+
 class Homesick(Walk):
     """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; it behaves otherwise in a forked process."""
 

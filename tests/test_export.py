@@ -105,7 +105,8 @@ def test_minari_has_the_recorded_turns_and_the_observation_after_the_last(run, t
     minari = pytest.importorskip("minari")
     folder, episodes = run
     monkeypatch.setattr("vlgym.export.minari.CHUNK", 2)
-    assert main(["export", str(folder), "--to", "minari", "--out", str(tmp_path / "minari")]) == 0
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", str(folder), "--to", "minari", "--out", "minari"]) == 0
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
     data = minari.load_dataset("vlgym/records-v0")
     assert (data.total_episodes, data.total_steps) == (5, sum(map(len, episodes)))
@@ -138,6 +139,32 @@ def test_minari_refuses_what_does_not_happen_again_and_two_environments(run, tmp
     mixed = [(place, episode) for place in (folder, other) for episode in read_trajectories(place, images=False)]
     with pytest.raises(TrajectoryError, match="or with other arguments"):
         write_minari(mixed, tmp_path / "out")
+
+
+class Cut(RandomPolicy):
+    """Sends half of a surrogate pair before its action, as a server that cuts a string between both does."""
+
+    def reply(self, turns):
+        return [Reply(f"\ud800{reply.text}") for reply in super().reply(turns)]
+
+
+@pytest.mark.parametrize("to", ["hf", "sft", "minari"])
+def test_half_a_surrogate_pair_is_written_as_a_question_mark(tmp_path, monkeypatch, to):
+    record(tmp_path / "run", Cut(), episodes=1)
+    assert main(["export", str(tmp_path / "run"), "--to", to, "--out", str(tmp_path / "out")]) == 0
+    if to == "hf":
+        assert load(tmp_path / "out", tmp_path, monkeypatch)[0]["reply"].startswith("?<action>")
+
+
+@pytest.mark.parametrize(("seed", "status"), [(2**63, 0), (2**64, 2)])
+def test_a_seed_of_64_bits_is_exported_and_a_larger_one_is_one_line(tmp_path, monkeypatch, capsys, seed, status):
+    monkeypatch.setattr("vlgym.rollout.episode_seed", lambda *args: seed)
+    record(tmp_path / "run", episodes=1)
+    assert main(["export", str(tmp_path / "run"), "--to", "hf", "--out", str(tmp_path / "out")]) == status
+    if status:
+        assert "does not fit into 64 bits" in capsys.readouterr().err
+    else:
+        assert set(load(tmp_path / "out", tmp_path, monkeypatch)["seed"]) == {seed}
 
 
 class Silent(RandomPolicy):

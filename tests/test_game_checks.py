@@ -51,7 +51,7 @@ class Peeked(Nim):
     """Asking for the legal actions moves something."""
 
     def moves(self, seat: int) -> list[str]:
-        self.cards[seat] = (self.cards[seat] + 1) % 5
+        self.cards[seat] = (self.cards[seat] + 1) % 7
         return super().moves(seat)
 
 
@@ -92,6 +92,13 @@ class ListsHand(Nim):
 
     def moves(self, seat: int) -> list[str]:
         return super().moves(seat)[:: -1 if self.cards[1 - seat] > 2 else 1]
+
+
+class ScoresHand(Nim):
+    """The score is the other's card."""
+
+    def points(self, seat: int) -> float | None:
+        return float(self.cards[1 - seat])
 
 
 class LazyRedeal(Nim):
@@ -161,6 +168,7 @@ FAULTS: list[tuple[str, type[Any], str]] = [
     ("hidden", ShowsHand, "the picture of seat"),
     ("hidden", TellsHand, "the text of seat"),
     ("hidden", ListsHand, "the text of seat"),
+    ("hidden", ScoresHand, "the info of seat"),
     ("hidden", LazyRedeal, "no seat sees it"),
     ("hidden", NoRedeal, "nothing that is hidden could be changed"),
     ("at_once", ActsWhenRead, "a seat's move shows before all have moved"),

@@ -233,6 +233,8 @@ def test_a_table_state_goes_on_as_the_game_would_have() -> None:
     table, other = table_of("vlgym/Meet-v0", 7), table_of("vlgym/Meet-v0", 8)
     table.step({0: "<action>left</action>", 1: "?"})
     other.load(json.loads(json.dumps(table.save())))
+    assert [other.info(seat) for seat in range(3)] == [table.info(seat) for seat in range(3)]
+    assert other.info(0)["vlgym"]["span"] == (8, 12)
     for each in (table, other):
         each.step({})
     assert table.observe(0)["text"] == other.observe(0)["text"]

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import tempfile
 import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
@@ -141,8 +142,13 @@ def check_writable(name: str, path: Path) -> None:
         place = place.parent
     if place != path.absolute() and not place.is_dir():
         raise UserError(f"{name} {path}: {place} is no folder; choose another place.")
-    if not os.access(place, os.W_OK | (os.X_OK if place.is_dir() else 0)):
-        raise UserError(f"{name} {path}: nothing can be written to {place}; choose another place.")
+    try:
+        if place.is_dir():
+            tempfile.TemporaryFile(dir=place).close()  # root may write to /proc by its permissions, and yet cannot
+        elif not os.access(place, os.W_OK):
+            raise PermissionError
+    except OSError:
+        raise UserError(f"{name} {path}: nothing can be written to {place}; choose another place.") from None
 
 
 def nearest(word: str, choices: Iterable[str], count: int = 3) -> str:

@@ -262,8 +262,10 @@ class Table:
     # ---- saving ----------------------------------------------------------------------------------------------------
 
     def save(self) -> dict[str, Any]:
-        """What restores the position, as JSON-able data: seeds and moves."""
-        return copy.deepcopy({**self._start, "log": self.log, "fallback": self._fallback.bit_generator.state})
+        """What restores the position, as JSON-able data: seeds, moves, and where the last ones stood in replies."""
+        spans = {str(seat): reading.parsed.span for seat, reading in self.readings.items() if reading.parsed.span}
+        fallback = self._fallback.bit_generator.state
+        return copy.deepcopy({**self._start, "log": self.log, "spans": spans, "fallback": fallback})
 
     def load(self, saved: Mapping[str, Any], options: dict[str, Any] | None = None) -> None:
         """Play the moves of `save` again; by default with the options of its reset."""
@@ -272,6 +274,10 @@ class Table:
         for entry in saved["log"]:
             self.log.append(copy.deepcopy(entry))
             self._execute(entry)
+        for seat, action in self.log[-1]["moves"].items() if self.log else ():
+            span = saved["spans"].get(seat)
+            parsed = Parsed((action,), span=span and (int(span[0]), int(span[1])))
+            self.readings[int(seat)] = Reading(action, parsed, self.log[-1].get("failures", {}).get(seat))
         self._fallback.bit_generator.state = saved["fallback"]
 
     # ---- private ---------------------------------------------------------------------------------------------------

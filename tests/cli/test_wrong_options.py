@@ -27,7 +27,7 @@ CALLS = {
 }  # fmt: skip
 """A call of each command that works, or would work for long."""
 WRONG = {
-    "integer": ["-1", "x", "1.5", str(10**30)], "number": ["-1", "x", "nan"], "path": [NOWHERE],
+    "integer": ["-1", "x", "1.5", str(10**30)], "number": ["-1", "x", "nan"], "path": [NOWHERE, "/proc/none/x"],
     "text": ["no-such-thing"],
 }  # fmt: skip
 KINDS = {

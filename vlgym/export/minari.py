@@ -22,7 +22,7 @@ from ..errors import TrajectoryError
 from ..making import make
 from ..trajectory import read_header
 from ..types import Image, StepRecord
-from .parquet import Episode, need
+from .parquet import Episode, encodable, need
 
 NAME = "vlgym/records-v0"
 """Name of the data set below its folder."""
@@ -83,7 +83,7 @@ class _Sink:
         images, texts = _play_again(self.env, folder, episode)
         buffer = importlib.import_module("minari.data_collector").EpisodeBuffer(
             id=self.count, seed=episode[0].seed, observations={"image": images, "text": texts},
-            actions=[record.reply for record in episode],
+            actions=[encodable(record.reply) for record in episode],
             rewards=[record.reward for record in episode],
             terminations=[record.terminated for record in episode],
             truncations=[record.truncated for record in episode],
@@ -118,7 +118,7 @@ class _Sink:
 def _data_sets_in(folder: Path) -> Iterator[None]:
     """Let Minari take `folder` for the place of its data sets."""
     before = os.environ.get(PLACE)
-    os.environ[PLACE] = str(folder)
+    os.environ[PLACE] = str(folder.absolute())  # Minari joins a relative one twice
     try:
         yield
     finally:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ..errors import TrajectoryError
 from ..installing import import_extra
 from ..trajectory import read_picture
 from ..types import StepRecord
@@ -24,7 +25,7 @@ GROUP = 100
 
 KEPT = ("env_id", "episode", "seed", "turn", "text", "reply", "parse", "reward", "terminated", "truncated", "invalid")
 TYPES = {
-    "env_id": "string", "episode": "int64", "seed": "int64", "turn": "int64", "text": "string", "reply": "string",
+    "env_id": "string", "episode": "int64", "seed": "uint64", "turn": "int64", "text": "string", "reply": "string",
     "parse": "string", "reward": "float64", "terminated": "bool", "truncated": "bool", "invalid": "bool",
 }  # fmt: skip
 
@@ -85,6 +86,8 @@ def _turns(episodes: Iterable[Episode]) -> Iterator[tuple[Path, StepRecord]]:
 
 def _row_of_turn(turn: tuple[Path, StepRecord]) -> dict[str, Any]:
     folder, record = turn
+    if record.seed is not None and record.seed >= 2**64:
+        raise TrajectoryError(f"{folder}: the seed {record.seed} does not fit into 64 bits.")
     messages, images = _split(folder, record)
     row = {name: getattr(record, name) for name in KEPT}
     row |= {"actions": list(record.actions), "success": record.success, "score": record.score}
@@ -131,7 +134,7 @@ def _write(features: Any, rows: Iterable[dict[str, Any]], out: Path) -> int:
                 if writer is not None:
                     writer.close()
                 writer = parquet.ParquetWriter(out / "data" / f"train-{count // SHARD:05}.parquet", schema)
-            held.append(row)
+            held.append(encodable(row))
             count += 1
             if len(held) >= GROUP:
                 flush()
@@ -140,3 +143,12 @@ def _write(features: Any, rows: Iterable[dict[str, Any]], out: Path) -> int:
         if writer is not None:
             writer.close()
     return count
+
+
+def encodable(value: Any) -> Any:
+    """Return a row with `?` for lone surrogates, which replies may hold and UTF-8 cannot."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, list):
+        return [encodable(item) for item in value]
+    return {name: encodable(item) for name, item in value.items()} if isinstance(value, dict) else value

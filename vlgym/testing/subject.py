@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,6 +61,7 @@ class Subject:
         kwargs: arguments for the constructor.
         garbage: unreadable replies to try.
         so_far: the fingerprint after each episode of `behaviour`.
+        variables: of the process, before the environment was made.
     """
 
     spec: EnvSpec
@@ -69,6 +71,7 @@ class Subject:
     so_far: list[str] = field(default_factory=list)
     _behaviour: Behaviour | None = None
     _sample: list[list[Seen]] | None = None
+    variables: dict[str, str] = field(default_factory=lambda: dict(os.environ), init=False)
 
     def make(self, **kwargs: Any) -> VLEnv:
         """Build a fresh one."""

@@ -21,6 +21,7 @@ import warnings
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -46,8 +47,8 @@ def check_side_effects(subject: Subject) -> str:
     environment variables and import path stay as they were.
 
     Sees: what Python code does to them while an environment is made, played and closed. Cannot see: files written by C
-    code or by other processes, and what happens only at import. Temporary files are allowed while it is open, and the
-    user's cache.
+    code or by other processes, and what happens only when it is loaded. Temporary files are allowed while it is open,
+    and the user's cache.
     """
     before = _list_globals()
     written = io.StringIO()
@@ -60,14 +61,18 @@ def check_side_effects(subject: Subject) -> str:
             # sys.stdout.
             with contextlib.redirect_stdout(written), listen() as heard:
                 _play_and_close(subject)
-                with listen() as again:  # what the first round left may be a service of the process, which lives on
+                # What the first round left may be a service of the process, which lives on; and an engine may set
+                # variables once, when it is loaded.
+                with patch.dict(os.environ, subject.variables, clear=True), listen() as again:
                     _play_and_close(subject)
+                    variables = dict(os.environ)
         finally:
             os.dup2(saved, 1)
             os.close(saved)
         captured.seek(0)
         printed = written.getvalue() or captured.read().decode(errors="replace")
     require(not printed, f"it printed {printed[:80]!r}")
+    require(variables == subject.variables, "it changed environment variables")
     after = _list_globals()
     changed = [name for name in before if before[name] != after[name]]
     require("the global random module" not in changed, "it drew from the global random module")
@@ -210,7 +215,6 @@ def _list_globals() -> dict[str, Any]:
         "the global random module": random.getstate(),
         "numpy's global generator": (state["state"]["key"].tobytes(), state["state"]["pos"]),
         "the working directory": os.getcwd(),
-        "environment variables": dict(os.environ),
         "sys.path": list(sys.path),
         "the recursion limit": sys.getrecursionlimit(),
         "numpy's error settings": dict(np.geterr()),
