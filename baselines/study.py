@@ -1,7 +1,7 @@
 """Studies: several learners, several seeds, one command, one table and one plot.
 
     python -m baselines.study numberline --workers 2
-    python -m baselines.study ablation --seeds 2 --env-steps 2048
+    python -m baselines.study numberline --seeds 2 --env-steps 2048
     python -m baselines.study transfer --write
 
 Every run is an ordinary run of a learner in its own process and folder, from a warm start that all arms of a seed
@@ -54,7 +54,7 @@ class Config:
     """Run a study, or go on with it, and write its table, plot and raw runs."""
 
     name: Annotated[str, tyro.conf.Positional]
-    """numberline, ablation, ezpoints, unreadable, oneroom, oneroom-fast, ablation-oneroom, credit or transfer."""
+    """numberline, ezpoints, oneroom, oneroom-fast, credit or transfer."""
     out: Path = Path("runs/studies")
     """The study's folder is made in here."""
     workers: int = 2

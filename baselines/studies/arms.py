@@ -69,14 +69,6 @@ VLDAC, LOOP, GRPO = Arm("VL-DAC", "baselines.vldac"), Arm("LOOP", "baselines.loo
 ALGORITHMS = (VLDAC, _rl4vlm(0.1), _rl4vlm(0.3), _rl4vlm(0.9), LOOP, GRPO)
 WARM_UP, STOP, KL = ("--value-warmup", "2"), ("--stop-gradient",), ("--kl-coef", "0.05")
 STABLE = (*WARM_UP, *STOP, *KL)
-LADDER = (  # from RL4VLM to VL-DAC, one change at a time, and all together
-    _rl4vlm(0.3),
-    _rl4vlm(0.3, "+ warm-up", WARM_UP),
-    _rl4vlm(0.3, "+ stop-gradient", STOP),
-    _rl4vlm(0.3, "+ KL", KL),
-    _rl4vlm(0.3, "+ all three", STABLE),
-    VLDAC,
-)
 FOUR = ("--minibatch", "4")  # of eight whole episodes: as many gradient steps per rollout as 32 have by default
 SHORT = ("--minibatch", "128", "--epochs", "1")  # as few gradient steps as LOOP's defaults make with long episodes
 LONG = ("--minibatch", "4")  # of 32 whole episodes: in the mean as many gradient steps as VL-DAC makes
@@ -92,30 +84,12 @@ STUDIES: dict[str, Study] = {
         arms=ALGORITHMS,
         env_steps=6_144,
     ),
-    "ablation": Study(
-        title="NumberLine: from RL4VLM to VL-DAC, one change at a time",
-        question="The paper's figure 4 (OneRoom there): what do KL, value warm-up and stop-gradient each do?",
-        env="vlgym/NumberLine-v0",
-        arms=LADDER,
-        env_steps=6_144,
-        seeds=2,
-        runs_in="numberline",
-    ),
     "ezpoints": Study(
         title="EZPoints: VL-DAC, RL4VLM at three lambdas, LOOP, GRPO",
         question="The same on arithmetic with two cards, where the thoughts carry the reasoning.",
         env="vlgym/EZPoints-v0",
         arms=ALGORITHMS,
         env_steps=4_096,
-        warm_options=("--warm.noise", "0.2", "--warm.check-every", "50"),
-    ),
-    "unreadable": Study(
-        title="EZPoints: what an unreadable reply costs",
-        question="Do unreadable replies go away where training takes something off for each?",
-        env="vlgym/EZPoints-v0",
-        arms=(VLDAC, Arm("without penalty", "baselines.vldac", ("--reward.unreadable-penalty", "0"))),
-        env_steps=4_096,
-        seeds=2,
         warm_options=("--warm.noise", "0.2", "--warm.check-every", "50"),
     ),
     "oneroom": Study(
@@ -148,17 +122,6 @@ STUDIES: dict[str, Study] = {
         warm_options=ROOM_WARM,
         options=ROOM_OPTIONS,
         bin=2_048,  # of the 1,600 steps that 32 environments need, in whole rollouts
-    ),
-    "ablation-oneroom": Study(
-        title="OneRoomS6Fast: from RL4VLM to VL-DAC, one change at a time",
-        question="The paper's figure 4 on an environment where the two ends of the ladder differ.",
-        env="vlgym/OneRoomS6Fast-v0",
-        arms=LADDER,
-        env_steps=6_144,
-        warm_options=ROOM_WARM,
-        options=ROOM_OPTIONS,
-        runs_in="oneroom-fast",
-        bin=2_048,
     ),
     "credit": Study(
         title="OneRoomS6Fast: credit for a step, or more gradient steps?",
