@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +19,8 @@ from vlgym.errors import UserError
 from vlgym.policies import OraclePolicy, RandomPolicy
 from vlgym.tournament import Result, Tournament, rate, read_results
 from vlgym.tournament.play import RECORDS, RESULTS
-from vlgym.tournament.ratings import ELO, fit
-from vlgym.tournament.tables import is_cooperative, list_pairs, write_markdown
+from vlgym.tournament.ratings import ELO, fit, sample
+from vlgym.tournament.tables import is_cooperative, list_pairs, write_markdown, write_tables
 from vlgym.trajectory import METADATA, read_trajectories
 from vlgym.types import Reply, Turn
 
@@ -145,7 +147,7 @@ def test_the_better_player_is_first_and_the_interval_holds_its_rating_and_shrink
                 found.append(won(number, *names, first, -first))
         return found
 
-    few, many = rate(results(10), samples=200), rate(results(160), samples=200)
+    few, many = rate(results(10)), rate(results(160))
     assert [each.name for each in many] == ["strong", "weak"]
     assert all(each.low <= each.rating <= each.high for each in many)
     assert many[0].high - many[0].low < (few[0].high - few[0].low) / 2
@@ -153,16 +155,44 @@ def test_the_better_player_is_first_and_the_interval_holds_its_rating_and_shrink
     assert many[0].games == 320
 
 
-def test_a_player_who_never_lost_has_a_rating() -> None:
-    best, worst = rate([won(n, "a", "b", 1.0, -1.0) for n in range(20)], samples=20)
+@pytest.mark.parametrize("truth", [(0.0, 0.0), (100.0, 0.0, -100.0)])
+def test_the_interval_holds_the_true_rating_in_95_of_100_tournaments(truth: tuple[float, ...]) -> None:
+    rng = np.random.default_rng(1)
+    strengths = np.array(truth)
+    expected = 1 / (1 + 10 ** ((strengths[None, :] - strengths[:, None]) / 400))
+    held = []
+    for _ in range(400):
+        points = np.zeros(expected.shape)
+        for one, other in combinations(range(len(truth)), 2):
+            points[one, other] = rng.binomial(20, expected[one, other])
+            points[other, one] = 20 - points[one, other]
+        low, high = np.percentile(sample(points, rng), [2.5, 97.5], axis=0)
+        held.append((low <= strengths) & (strengths <= high))
+    assert 0.93 <= np.mean(held) <= 0.97
+
+
+def test_a_player_who_never_lost_has_a_rating_without_an_upper_end() -> None:
+    best, worst = rate([won(n, "a", "b", 1.0, -1.0) for n in range(20)])
     assert (best.name, worst.name) == ("a", "b")
     assert 200 < best.rating < 2000
+    assert best.interval == f"{best.low:+.0f} to unbounded"
+    assert (best.high, worst.low) == (np.inf, -np.inf)
+    assert best.low > worst.high
+
+
+def test_games_with_the_same_moves_are_counted_once_among_the_different_ones(tmp_path: Path) -> None:
+    results = [replace(won(n, "a", "b", 1.0, -1.0), moves=moves) for n, moves in enumerate("xxy")]
+    page = write_markdown("t", results, rate(results))
+    assert "2 of the 3 games differ in their moves" in page
+    write_tables(tmp_path, "t", results, rate(results))
+    told = json.loads((tmp_path / "table.json").read_text(), parse_constant=pytest.fail)
+    assert (told["different_games"], told["ratings"][0]["high"]) == (2, None)
 
 
 def test_a_game_that_pays_both_the_same_has_no_ratings() -> None:
     results = [won(0, "a", "b", 2.0, 2.0), won(0, "b", "a", 1.0, 1.0)]
     assert is_cooperative(results)
-    page = write_markdown("t", results, rate(results, samples=5))
+    page = write_markdown("t", results, rate(results))
     assert "| a and b | 2 | 1.500 |" in page
     assert "rating |" not in page
     assert not is_cooperative([won(0, "a", "b", 0.0, 0.0)])

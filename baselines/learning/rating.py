@@ -59,7 +59,7 @@ def rate_pool(run: Any, games: Games) -> None:
         if is_cooperative(results):
             run.log.say(f"rating: both seats are paid the same; mean returns of the pairs: {folder / 'table.md'}")
             continue
-        told = ", ".join(f"{each.name} {each.rating:+.0f} [{each.low:+.0f}, {each.high:+.0f}]" for each in ratings)
+        told = ", ".join(f"{each.name} {each.rating:+.0f} [{each.interval}]" for each in ratings)
         run.log.say(f"rating: {told}; {folder / 'table.md'}")
 
 

@@ -20,7 +20,7 @@ from vlgym.errors import TrajectoryError, UserError
 from vlgym.intervals import wilson_interval
 from vlgym.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
 from vlgym.prompts import PromptBuilder
-from vlgym.reports.compare import compare_runs, find_mcnemar_p, write_play_command
+from vlgym.reports.compare import agree, compare_runs, find_mcnemar_p, write_play_command
 from vlgym.reports.sampling import average_intervals, share_difference_interval
 from vlgym.trajectory import TrajectoryWriter, describe_run
 
@@ -76,6 +76,12 @@ def test_differences_lists_and_the_test_are_those_worked_out_by_hand(runs: list[
     generator = random.Random(3)
     again = sorted(sum(generator.choices(differences, k=20)) / 20 for _ in range(4000))
     assert (part["return"]["low"], part["return"]["high"]) == pytest.approx((again[100], again[-101]), abs=0.06)
+
+
+def test_an_interval_does_not_exclude_0_where_the_exact_test_does_not_reject() -> None:
+    few = {"difference": 1.0, "low": 0.07, "high": 1.0}
+    assert agree(few, find_mcnemar_p(2, 0)) == {"difference": 1.0, "low": 0.0, "high": 1.0}
+    assert agree(few, find_mcnemar_p(6, 0)) == few
 
 
 def test_over_all_each_part_counts_once_and_pairs_are_pooled_for_the_test(runs: list[Path]) -> None:

@@ -102,6 +102,7 @@ def _compare(first: Run, second: Run, ours: Played, theirs: Played) -> dict[str,
             row["won_by_second"] = _list_won(second.parts[key], sides[1], sides[0], both)
             lists = (row["won_by_first"], row["won_by_second"])
             row["mcnemar_p"] = find_mcnemar_p(*map(len, lists))
+            row["success"] = agree(row["success"], row["mcnemar_p"])
             row["repeated"] = len(both) > len(wins[0])
             if part.pictures == PICTURES[0]:
                 success.append(row["success"])
@@ -126,6 +127,15 @@ def find_mcnemar_p(first: int, second: int) -> float:
     if first + second == 0:
         return 1.0
     return float(need("scipy.stats").binomtest(first, first + second, 0.5).pvalue)
+
+
+def agree(success: Mapping[str, Any], p: float) -> dict[str, Any]:
+    """Return a difference whose interval reaches 0 where McNemar's exact test does not reject at 5 %.
+
+    Newcombe's interval is approximate: of two pairs, both won by one side, it leaves out 0, while p is 0.5.
+    """
+    reach = {"low": min(success["low"], 0.0), "high": max(success["high"], 0.0)} if p >= 0.05 else {}
+    return {**success, **reach}
 
 
 def write_play_command(part: Mapping[str, Any]) -> str:
@@ -214,6 +224,7 @@ def _sum_up(
         "won_by_second": discordant[1],
         "mcnemar_p": find_mcnemar_p(*discordant),
     }
+    overall["success"] = agree(overall["success"], overall["mcnemar_p"])
     if places:
         ends = mean_interval(*places) or (None, None)
         difference = sum(map(pooled_mean, places)) / len(places)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -39,6 +40,7 @@ class Result:
         invalid: replies of each seat that could not be read or were illegal.
         turns: moves of all seats.
         truncated: whether a limit ended the game.
+        moves: digest of all moves, which is the same for the same game.
     """
 
     number: int
@@ -48,6 +50,7 @@ class Result:
     invalid: tuple[int, int]
     turns: int
     truncated: bool
+    moves: str = ""
 
     def points(self, name: str) -> float:
         """What a player got: 1 for the larger return, 1/2 for equal ones, else 0."""
@@ -171,7 +174,7 @@ class Tournament:
                 records[-1].success = bool(table.game.won(seat))
         result = Result(
             number, seed, names, (table.returns[0], table.returns[1]), (table.invalid[0], table.invalid[1]),
-            sum(table.turns), not table.terminated,
+            sum(table.turns), not table.terminated, _digest([entry["moves"] for entry in table.log]),
         )  # fmt: skip
         return result, [records for records in episodes if records]
 
@@ -237,6 +240,10 @@ class Tournament:
 
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
         write_whole(path, "".join(line for line in lines if belongs(line)))
+
+
+def _digest(moves: Any) -> str:
+    return hashlib.sha256(json.dumps(moves, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def name_seat(names: tuple[str, str], seat: int) -> str:

@@ -1,13 +1,13 @@
 """Ratings of players from the results of their games: the model of Bradley and Terry (1952), a draw being half a win.
 
 A rating is in Elo's units: who is 400 points above another is expected to win ten of eleven games. Ratings are
-relative: their mean is 0. One draw of every player against an average one is added, so that a player who never lost has
-a rating. The intervals are percentiles of a bootstrap over seeds: all games of a seed are drawn together, because they
-share it.
+relative: their mean is 0. The prior is one draw of every player against an average one. The intervals are those of the
+posterior, sampled by Metropolis' rule; a player who never lost has no upper end, one who never won no lower end.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from .play import Result
 
 ELO = 400 / np.log(10)
-DRAWS = 1000
-"""Samples of the bootstrap."""
+CHAINS, STEPS, BURN_IN = 200, 60, 20
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Rating:
     Attributes:
         name: of the policy.
         rating: in Elo's units; the mean of all players is 0.
-        low, high: ends of the 95 % interval.
+        low, high: ends of the 95 % interval; infinite where the results do not bound it.
         games: how many it played.
         points: wins and half the draws, over games.
         mean_return: of its seats.
@@ -45,28 +44,33 @@ class Rating:
     points: float
     mean_return: float
 
+    @property
+    def interval(self) -> str:
+        """The interval in words."""
+        low, high = (f"{end:+.0f}" if math.isfinite(end) else "unbounded" for end in (self.low, self.high))
+        return f"{low} to {high}"
 
-def rate(results: Sequence[Result], *, samples: int = DRAWS) -> list[Rating]:
+
+def rate(results: Sequence[Result]) -> list[Rating]:
     """Return the ratings, the best first."""
     names = sorted({name for result in results for name in result.players})
-    numbers = sorted({result.number for result in results})
-    points = np.zeros((len(numbers), len(names), len(names)))
+    points = np.zeros((len(names), len(names)))
     for result in results:
         one, other = (names.index(name) for name in result.players)
         won = result.points(result.players[0])
-        at = numbers.index(result.number)
-        points[at, one, other] += won
-        points[at, other, one] += 1 - won
-    found = fit(points.sum(axis=0))
-    rng = np.random.default_rng(0)
-    drawn = [fit(points[rng.integers(len(numbers), size=len(numbers))].sum(axis=0)) for _ in range(samples)]
-    low, high = np.percentile(drawn, [2.5, 97.5], axis=0)
+        points[one, other] += won
+        points[other, one] += 1 - won
+    found = fit(points)
+    low, high = np.percentile(sample(points, np.random.default_rng(0)), [2.5, 97.5], axis=0)
     ratings = []
     for index, name in enumerate(names):
         own = [result for result in results if name in result.players]
         ratings.append(
             Rating(
-                name, float(found[index]), float(low[index]), float(high[index]), len(own),
+                name, float(found[index]),
+                float(low[index]) if points[index].any() else -math.inf,
+                float(high[index]) if points[:, index].any() else math.inf,
+                len(own),
                 float(np.mean([result.points(name) for result in own])),
                 float(np.mean([result.return_of(name) for result in own])),
             )
@@ -75,26 +79,46 @@ def rate(results: Sequence[Result], *, samples: int = DRAWS) -> list[Rating]:
 
 
 def fit(points: Any) -> Any:
-    """Return the ratings `[players] float64` that make the results most likely.
+    """Return the ratings `[players] float64` that are most likely, the prior included.
 
     >>> ratings = fit(np.array([[0.0, 30.0], [10.0, 0.0]]))  # the first won 30 of 40 games
     >>> ratings.round().tolist()
     [94.0, -94.0]
     """
+    strengths = _find_mode(points)
+    return ELO * (strengths - strengths.mean())
+
+
+def sample(points: Any, rng: np.random.Generator) -> Any:
+    """Return draws `[n, players] float64` of the ratings' posterior."""
+    mode = _find_mode(points)
+    share = 1 / (1 + np.exp(mode[None, :] - mode[:, None]))
+    curvature = (points + points.T) * share * (1 - share)
+    alone = 1 / (1 + np.exp(-mode))
+    hessian = np.diag(curvature.sum(axis=1) + alone * (1 - alone)) - curvature
+    width = np.linalg.cholesky(np.linalg.inv(hessian)).T
+    now = mode + rng.standard_normal((CHAINS, len(mode))) @ width
+    loss, kept = _loss(points, now), []
+    for step in range(STEPS):
+        tried = now + 2.4 / math.sqrt(len(mode)) * rng.standard_normal(now.shape) @ width
+        value = _loss(points, tried)
+        taken = np.log(rng.random(CHAINS)) < loss - value
+        now, loss = np.where(taken[:, None], tried, now), np.where(taken, value, loss)
+        if step >= BURN_IN:
+            kept.append(now)
+    draws = np.concatenate(kept)
+    return ELO * (draws - draws.mean(axis=1, keepdims=True))
+
+
+def _loss(points: Any, strengths: Any) -> Any:
+    """Minus the log-posterior `[...]` of strengths `[..., players]`, a constant aside."""
+    gap = strengths[..., :, None] - strengths[..., None, :]
+    prior = np.logaddexp(0, -strengths) + np.logaddexp(0, strengths)
+    return (points * np.logaddexp(0, -gap)).sum(axis=(-2, -1)) + 0.5 * prior.sum(axis=-1)
+
+
+def _find_mode(points: Any) -> Any:
     need("scipy.optimize")
     from scipy.optimize import minimize
 
-    count = len(points)
-
-    def loss(strengths: Any) -> tuple[float, Any]:
-        gap = strengths[:, None] - strengths[None, :]
-        expected = 1 / (1 + np.exp(-gap))
-        alone = 1 / (1 + np.exp(-strengths))
-        value = (points * np.logaddexp(0, -gap)).sum() + 0.5 * (
-            np.logaddexp(0, -strengths) + np.logaddexp(0, strengths)
-        ).sum()
-        slope = -(points * (1 - expected)).sum(axis=1) + (points * (1 - expected)).sum(axis=0) + alone - 0.5
-        return float(value), slope
-
-    strengths = minimize(loss, np.zeros(count), jac=True, method="L-BFGS-B").x
-    return ELO * (strengths - strengths.mean())
+    return minimize(lambda strengths: _loss(points, strengths), np.zeros(len(points)), method="BFGS").x

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -19,11 +20,20 @@ def write_tables(folder: Path, title: str, results: Sequence[Result], ratings: S
     """Write `table.md` and `table.json` into a folder."""
     write_whole(folder / "table.md", write_markdown(title, results, ratings))
     data = {
-        "title": title, "games": len(results), "cooperative": is_cooperative(results),
-        "ratings": [asdict(rating) for rating in ratings],
+        "title": title, "games": len(results), "different_games": count_different(results),
+        "cooperative": is_cooperative(results),
+        "ratings": [
+            {name: None if value in (math.inf, -math.inf) else value for name, value in asdict(rating).items()}
+            for rating in ratings
+        ],
         "pairs": list_pairs(results, [each.name for each in ratings]),
     }  # fmt: skip
     write_whole(folder / "table.json", json.dumps(data, indent=2) + "\n")
+
+
+def count_different(results: Sequence[Result]) -> int:
+    """Return how many games differ in their moves or in who made them."""
+    return len({(result.players, result.moves) for result in results})
 
 
 def is_cooperative(results: Sequence[Result]) -> bool:
@@ -65,10 +75,15 @@ def write_markdown(title: str, results: Sequence[Result], ratings: Sequence[Rati
     lines += ["| player | rating | 95 % interval | games | points | mean return |", "|---|---|---|---|---|---|"]
     for each in ratings:
         lines.append(
-            f"| {_cell(each.name)} | {each.rating:+.0f} | {each.low:+.0f} to {each.high:+.0f} | {each.games} | "
+            f"| {_cell(each.name)} | {each.rating:+.0f} | {each.interval} | {each.games} | "
             f"{each.points:.3f} | {each.mean_return:+.3f} |"
         )
-    lines += ["", "Points: wins and half the draws, over games. Ratings: Bradley and Terry's model in Elo's units.", ""]
+    lines += [
+        "",
+        f"{count_different(results)} of the {len(results)} games differ in their moves. Points: wins and half the "
+        "draws, over games. Ratings: Bradley and Terry's model in Elo's units.",
+        "",
+    ]
     lines += ["| pair | games | wins | draws | losses | mean returns |", "|---|---|---|---|---|---|"]
     for pair in list_pairs(results, [each.name for each in ratings]):
         lines.append(
