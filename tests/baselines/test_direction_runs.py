@@ -167,3 +167,8 @@ def test_imitation_finds_the_oracles_arms_and_stops_at_its_target(target, tmp_pa
         assert all(check < target for check in checks[:-1])
         assert checks[-1] >= target
         assert report.steps < 60
+
+
+def test_the_command_of_rl4vlm_trains_by_its_own_loss(monkeypatch):
+    monkeypatch.setattr(vldac, "train", lambda config, learner=vldac.VLDAC: learner)
+    assert rl4vlm.train(rl4vlm.Config()) is rl4vlm.RL4VLM

@@ -19,32 +19,32 @@ from baselines.learning import command
 from baselines.runs.checkpoint import checkpoints
 
 MOMENTS = {
-    "after the last checkpoint was moved away": ("os.replace", 20, "checkpoints/.update-000004.old"),
-    "while the model is exported": ("baselines.models.lora.processor_files", 1, ".model.part"),
+    "after the last checkpoint was moved away": ("os.replace", "checkpoints/.update-000004.old"),
+    "while the model is exported": ("baselines.models.lora.processor_files", ".model.part"),
 }
-"""What is being done: the function, its how manieth call, and what it leaves half done."""
+"""What is being done: the function whose call finds something half done, and that."""
 
 
-def end_at(place: str, count: int, number: signal.Signals) -> None:
-    """Let this process get a signal when a function is called for the `count`-th time."""
+def end_at(place: str, when: int | Path, number: signal.Signals) -> None:
+    """Let this process get a signal at a call of a function: at the `when`-th, or at the first that finds a path."""
     module_name, name = place.rsplit(".", 1)
     module = importlib.import_module(module_name)
     function, calls = getattr(module, name), [0]
 
     def patched(*args: Any, **kwargs: Any) -> Any:
         calls[0] += 1
-        if calls[0] == count:
+        if when.exists() if isinstance(when, Path) else calls[0] == when:
             os.kill(os.getpid(), number)
         return function(*args, **kwargs)  # SIGTERM only asks
 
     setattr(module, name, patched)
 
 
-def train_until(out: Path, place: str, count: int, number: signal.Signals, log: Path) -> tuple[int, str]:
+def train_until(out: Path, place: str, when: int | Path, number: signal.Signals, log: Path) -> tuple[int, str]:
     """Run the command until it is ended."""
 
     def work() -> None:
-        end_at(place, count, number)
+        end_at(place, when, number)
         command.main(vldac.Config, lambda _: vldac.train(replace(FINISHED, out=out)), None)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -61,8 +61,8 @@ def go_on(out: Path) -> None:
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_run_killed_at_its_worst_moment_goes_on_to_the_same_end(moment, finished, tmp_path):
     out = tmp_path / "run"
-    place, count, half = MOMENTS[moment]
-    status, told = train_until(out, place, count, signal.SIGKILL, tmp_path / "log")
+    place, half = MOMENTS[moment]
+    status, told = train_until(out, place, out / half, signal.SIGKILL, tmp_path / "log")
     assert status == -signal.SIGKILL, told
     assert (out / half).exists(), sorted(path.name for path in out.rglob("*"))
     go_on(out)
