@@ -267,6 +267,14 @@ class NumpyDraw(Walk):
         return super().image()
 
 
+class Costly(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; each step costs 1, and silence nothing."""
+
+    def act(self, action: str) -> Outcome:
+        outcome = super().act(action)
+        return replace(outcome, reward=outcome.reward - 1)
+
+
 class Setting(Walk):
     """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; it always sets the same variable."""
 

@@ -59,6 +59,7 @@ BROKEN: list[tuple[str, str, dict[str, Any], str]] = [
     ("reset_options", "Hasty", {}, "no_such_option=1 changed the running episode"),
     ("reset_options", "Secretive", {}, "does not name the reset option(s) whither"),
     ("fresh", "Aliased", {}, "the infos of turns 0 and 1 share a list"),
+    ("silence", "Costly", {}, "silence pays"),
     ("side_effects", "Printing", {}, "it printed 'target"),
     ("side_effects", "Writing", {}, "it printed 'driver loaded"),
     ("side_effects", "PythonDraw", {}, "global random module"),

@@ -146,6 +146,32 @@ def test_random_executes_a_legal_action_drawn_from_the_episodes_generator() -> N
     assert seen == {"left", "right"}
 
 
+def test_a_random_action_costs_and_never_earns_and_only_the_published_form_pays_it() -> None:
+    ends = {}
+    for policy in ("random", "published"):
+        env = Coin(invalid_action=policy, vlgym_spec=make_spec("vlgym/Coin-v0", "toys:Coin"))
+        env.step_cost = 0.5
+        paid = set()
+        for seed in range(30):
+            env.reset(seed=seed)
+            terminated = truncated = False
+            while not (terminated or truncated):
+                _, reward, terminated, truncated, info = env.step("eh")
+                paid.add((info["vlgym"]["actions"][0], reward))
+            if terminated:
+                ends[policy] = info["success"]
+        dug, lost, won = (-0.5, -1.0, -0.5) if policy == "random" else (0.0, -1.0, 2.0)
+        assert paid == {("dig", dug), ("tails", lost), ("heads", won)}
+    assert ends == {"random": False, "published": True}
+
+
+def test_nothing_done_costs_what_a_step_costs() -> None:
+    env = make_walk(invalid_penalty=0.25)
+    env.step_cost = 0.5
+    begin(env)
+    assert env.step("eh")[1] == -0.75
+
+
 def test_an_action_that_the_rules_forbid_counts_as_invalid_and_costs_the_penalty() -> None:
     env = Coin(invalid_penalty=0.5)
     env.reset(seed=0)
@@ -274,7 +300,7 @@ def test_the_image_size_follows_the_argument_then_the_environments_own_then_the_
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"invalid_action": "rendom"}, r"invalid_action='rendom'.*noop, random, terminate.*Nearest: random"),
+        ({"invalid_action": "rendom"}, r"invalid_action='rendom'.*noop, random, published, terminate.*Nearest: random"),
         ({"invalid_penalty": -1}, "must be >= 0"),
         ({"invalid_penalty": float("nan")}, "must be >= 0"),
         ({"max_turns": 0}, "max_turns=0 must be >= 1"),
@@ -289,7 +315,7 @@ def test_an_argument_out_of_range_is_a_user_error(arguments: dict[str, Any], mes
         Walk(**arguments)
 
 
-@pytest.mark.parametrize("invalid_action", ["noop", "random"])
+@pytest.mark.parametrize("invalid_action", ["noop", "random", "published"])
 def test_a_state_passes_through_json_and_goes_on_identically(invalid_action: str) -> None:
     env, other = (make_walk(invalid_action=invalid_action, invalid_penalty=0.1) for _ in range(2))
     env.reset(seed=3)

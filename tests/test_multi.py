@@ -100,6 +100,21 @@ def test_by_default_a_game_without_an_idle_action_cannot_be_put_off_and_pays_not
     assert paid == {0.0, -1.0}  # a game that chance won pays nothing, one that was lost costs what it costs
 
 
+def test_the_idle_action_stands_for_an_unreadable_reply_and_the_game_does_not_wait() -> None:
+    env = vlgym.make("vlgym/Meet-v0", seat=0)
+    env.reset(seed=0)
+    before = list(env.places)
+    _, reward, _, _, info = env.step("what?")
+    assert info["invalid_action"]
+    assert info["vlgym"]["actions"] == ["stay"]
+    assert reward <= 0
+    assert env.places != before  # the others have moved
+    assert not info["success"]
+    env.won = lambda seat: True  # the others have won for it
+    assert not env.step("what?")[4]["success"]
+    assert env.step("<action>stay</action>")[4]["success"]
+
+
 def test_a_game_that_chance_won_is_no_success_after_a_restore_either() -> None:
     env, other = (vlgym.make("vlgym/Nim-v0", opponents="random") for _ in range(2))
     for seed in range(60):
@@ -109,9 +124,9 @@ def test_a_game_that_chance_won_is_no_success_after_a_restore_either() -> None:
         if env.won(env.seat_now):
             break
     assert env.won(env.seat_now)
-    other.set_state(json.loads(json.dumps(env.get_state())))
+    _, info = other.set_state(json.loads(json.dumps(env.get_state())))
     assert other.won(other.seat_now)
-    assert not other.success()
+    assert not info["success"]
 
 
 def test_a_policy_holds_a_seat_and_sees_that_seats_prompt_and_history() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from .blind import Searcher
 from .blind_policies import BlindPolicy, load_players, make_constant
 from .making import unwrap
-from .policies import Policy, RandomPolicy
+from .policies import IdlePolicy, Policy, RandomPolicy
 from .registry_file import read_registry
 from .spec import EnvSpec
 from .types import Reply, Turn
@@ -53,6 +53,8 @@ def choose_player(spec: EnvSpec | None, entry: dict[str, Any] | None) -> Policy:
     best = ((entry or {}).get("blind") or {}).get("success_policy")
     if best == RandomPolicy.name:
         return RandomPolicy()
+    if best in (IdlePolicy.name, "garbage"):
+        return IdlePolicy()
     for player in (*own, searcher):
         if player.name == best:
             return player

@@ -11,6 +11,9 @@ from typing import Any
 WARN_ABOVE = 1 / 3
 """Share of the way from floor to ceiling above which a blind policy says that the picture is hardly needed."""
 
+ROOM = 0.2
+"""Share of the way from floor to ceiling that the blind floor must leave for a sight score."""
+
 LABELS = ("easy", "medium", "hard")
 
 NOT_MEASURED = "not measured"
@@ -21,22 +24,26 @@ def find_share(blind: Mapping[str, Any], floor: Mapping[str, Any], ceiling: Mapp
     """Return the share of the way from floor to ceiling that blind policies reach, in success or in return, whichever
     is more, and at least 0.
 
-    A return counts from 0 on: where random play pays fines, not to be fined is not to see.
-
     Args:
         blind: `return` and `success`; the same of the others.
-        floor: of random play.
+        floor: of random, idle and garbage play.
         ceiling: of the oracle.
 
     Returns:
         `None` where floor and ceiling leave no way.
     """
     ways = [
-        (blind[name] - start) / (ceiling[name] - start)
-        for name, start in (("success", floor["success"]), ("return", max(0.0, floor["return"])))
-        if ceiling[name] > start
+        (blind[name] - floor[name]) / (ceiling[name] - floor[name])
+        for name in ("success", "return")
+        if ceiling[name] > floor[name]
     ]
     return max(0.0, *ways) if ways else None
+
+
+def leaves_room(blind: float, floor: float, ceiling: float) -> bool:
+    """Return whether a sight score means anything: the ceiling lies at least a fifth of the way from floor to ceiling
+    above the blind floor."""
+    return ceiling - blind >= ROOM * (ceiling - floor)
 
 
 def find_blind_share(entry: Mapping[str, Any] | None) -> float | None:

@@ -29,7 +29,7 @@ from .spec import PLANNERS, EnvSpec
 from .states import seal, unfit, unseal
 from .types import Image, Outcome, Parsed, Parser
 
-INVALID_POLICIES = ("noop", "random", "terminate")
+INVALID_POLICIES = ("noop", "random", "published", "terminate")
 
 
 class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
@@ -49,8 +49,10 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             planner `plan` instead of `tag` or `json`.
         planner: `online`, one action a reply; or `global` (MageBench), one reply that holds the whole plan: it is
             executed, and the episode ends.
-        invalid_action: what an unreadable or illegal reply does: `noop` (default), `random` (a random legal action) or
-            `terminate` (also where the rules refuse). A plan's actions before its first illegal one are executed.
+        invalid_action: what an unreadable or illegal reply does. `noop` (default): nothing, at `step_cost`. `random`: a
+            random legal action, of which only the cost counts; an end that it brings is no success. `published`: a
+            random legal action, paid in full, as in the papers' code. `terminate`: the end (also where the rules
+            refuse). A plan's actions before its first illegal one are executed.
         invalid_penalty: subtracted from the reward of an invalid turn (reward units, `>= 0`).
         max_turns: actions until truncation; default from the spec.
         image_size: `(height, width)` in pixels; default from the spec.
@@ -124,6 +126,8 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         self.reset_seed: int | None = None
         self.seed_split: str | None = None
         self._ended = True
+        self._forced = False  # an action that stood for an invalid reply ended the episode
+        self._acted = False  # a legal action of the agent was executed
         self._events: list[dict[str, Any]] = []
         self._start: dict[str, Any] | None = None
         self.instructions = ""
@@ -232,7 +236,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     def _position(self) -> dict[str, Any]:
         """Where the episode stands, but for what the environment saves itself."""
         rng = None if self._np_random is None else self._np_random.bit_generator.state
-        counters = [self.turn, self.episode_return, self._ended]
+        counters = [self.turn, self.episode_return, self._ended, self._forced, self._acted]
         return {"start": self._start, "events": self._events, "saved": None, "rng": rng, "counters": counters}
 
     def _restore(self, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -248,7 +252,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
                 parsed = Parsed(tuple(event["actions"]), event["failure"])
                 self._conclude(self._execute(parsed)[1], last=self.planner == "global")
         self.np_random.bit_generator.state = state["rng"]
-        self.turn, self.episode_return, self._ended = state["counters"]
+        self.turn, self.episode_return, self._ended, self._forced, self._acted = state["counters"]
         observation = self._observe()
         return observation, self._info(Parsed(), [], "", invalid=False)
 
@@ -276,7 +280,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             "split": self.seed_split,
         }
         self._events = []
-        self.turn, self.episode_return, self._ended = 0, 0.0, False
+        self.turn, self.episode_return, self._ended, self._forced, self._acted = 0, 0.0, False, False, False
         self.start(self.np_random, options)
         self._write_instructions()
 
@@ -311,6 +315,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             self.turn += 1
             reward += outcome.reward
             executed.append(action)
+            self._acted |= not outcome.illegal
             if outcome.illegal or outcome.terminated or outcome.truncated or self.turn >= self.max_turns:
                 break
         penalty = self.invalid_penalty if outcome.illegal else 0.0
@@ -326,23 +331,28 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
                 Outcome(reward - self.invalid_penalty, terminated=True, feedback=f"invalid reply: {failure}"),
                 failure,
             )
-        if self.invalid_action == "random":
-            legal = self.legal_actions()
-            action = legal[int(self.np_random.integers(len(legal)))]
-            outcome = self.act(action)
+        if self.invalid_action == "noop":
             self.turn += 1
-            return (
-                [*executed, action],
-                Outcome(
-                    float(reward + outcome.reward - self.invalid_penalty),
-                    terminated=bool(outcome.terminated),
-                    truncated=bool(outcome.truncated),
-                    feedback=f"invalid reply: {failure}; random action: {action}",
-                ),
-                failure,
-            )
+            cost = self.step_cost + self.invalid_penalty
+            return executed, Outcome(reward - cost, feedback=f"invalid reply: {failure}"), failure
+        legal = self.legal_actions()
+        action = legal[int(self.np_random.integers(len(legal)))]
+        outcome = self.act(action)
         self.turn += 1
-        return executed, Outcome(reward - self.invalid_penalty, feedback=f"invalid reply: {failure}"), failure
+        earned = outcome.reward
+        if self.invalid_action == "random":
+            earned = min(earned, -self.step_cost)
+            self._forced = outcome.terminated or outcome.truncated
+        return (
+            [*executed, action],
+            Outcome(
+                float(reward + earned - self.invalid_penalty),
+                terminated=bool(outcome.terminated),
+                truncated=bool(outcome.truncated),
+                feedback=f"invalid reply: {failure}; random action: {action}",
+            ),
+            failure,
+        )
 
     def _conclude(self, outcome: Outcome, *, last: bool) -> tuple[bool, bool]:
         self.episode_return += outcome.reward
@@ -361,7 +371,8 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
 
     def _info(self, parsed: Parsed, executed: Sequence[str], feedback: str, *, invalid: bool) -> dict[str, Any]:
         info: dict[str, Any] = dict(self.extra_info())
-        info["success"] = bool(self.success())
+        earned = self._acted or self.invalid_action == "published"
+        info["success"] = bool(self.success()) and earned and not self._forced
         info["invalid_action"] = invalid
         score = self.score()
         if score is not None:

@@ -21,12 +21,14 @@ class Game:
         reset_options: of the class: name -> an option that `reset` takes; all others are refused.
         parser: reads the replies.
         instructions: what the prompt of this episode says once.
+        step_cost: what every step costs (reward units, `>= 0`); a reply that cannot be read costs it too.
         system_turn: whether a model is told the rules by a system message, and only the reply format by the first user
             message; by default both stand at the top of the first user message.
     """
 
     prompt: ClassVar[PromptTemplate]
     reset_options: ClassVar[Mapping[str, ResetOption]] = {}
+    step_cost: float = 0.0
     system_turn: bool = False
     parser: Parser
     instructions: str

@@ -30,10 +30,9 @@ WAITING = 8
 class MultiVLEnv(MultiGame, VLEnv):
     """One seat's view of a game; the others are played by `opponents`.
 
-    Where all seats are driven (`Table`, PettingZoo) nobody waits for an unreadable reply: see `Table.step`. Here a game
-    without an idle action does not wait either: who has lost the game could else put off its end until the turn limit.
-    A random legal action stands for the reply; what that earns is not paid, only what it costs, and a game that it wins
-    is no success.
+    No game waits for a readable reply. The game's idle action stands for an invalid one, else a random legal action;
+    what that earns is not paid, only what it costs, and a game that it ends is no success, nor is one in which the seat
+    made no move of its own. `Table.step` plays the same actions where all seats are driven.
 
     `info` also holds `seat`, the seat of this episode.
 
@@ -41,8 +40,8 @@ class MultiVLEnv(MultiGame, VLEnv):
         seat: the seat that this environment plays; `None` draws one for each episode from its seed.
         opponents: who plays the other seats: `random`, `oracle`, `search` or what else the game has in `named_players`,
             a policy, or a dict that gives each of the other seats one of these.
-        invalid_action: as of `VLEnv`; by default `noop` (the game waits, and a turn is spent) where the game has an
-            idle action, else `random`.
+        invalid_action: as of `VLEnv`; by default `noop` (the idle action) where the game has one, else `random`. In a
+            game without an idle action `noop` spends a turn, and the game waits.
         **kwargs: of `VLEnv`.
 
     Raises:
@@ -61,7 +60,6 @@ class MultiVLEnv(MultiGame, VLEnv):
         self._table.remembers = {s for s, player in enumerate(self._players) if not isinstance(player, str)}
         self._seat_now = self.seat or 0
         self._pending = 0.0
-        self._forced = False  # an unreadable reply ended the game
 
     @property
     def title(self) -> str:
@@ -96,7 +94,6 @@ class MultiVLEnv(MultiGame, VLEnv):
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         """Draw the seat, deal, and let the others move until it is this seat's turn."""
         drawn = int(rng.integers(self.seats))
-        self._forced = False
         self._seat_now = drawn if self.seat is None else self.seat
         self._table.seed = self.reset_seed
         self._table.begin(draw_seeds(rng), options)
@@ -112,9 +109,14 @@ class MultiVLEnv(MultiGame, VLEnv):
         return Outcome(reward, table.terminated, table.truncated, table.feedback)
 
     def _fail(self, failure: str, executed: list[str], reward: float) -> tuple[list[str], Outcome, str]:
-        actions, outcome, failure = super()._fail(failure, executed, reward)
-        self._forced = self._table.over
-        return actions, replace(outcome, reward=min(outcome.reward, reward - self.invalid_penalty)), failure
+        idle = self.idle(self._seat_now) if self._seat_now in self._table.movers else None
+        if self.invalid_action != "noop" or idle is None:
+            return super()._fail(failure, executed, reward)
+        outcome = self.act(idle)
+        self.turn += 1
+        self._forced = outcome.terminated or outcome.truncated
+        earned = min(outcome.reward, 0.0) + reward - self.invalid_penalty
+        return [*executed, idle], replace(outcome, reward=earned, feedback=f"invalid reply: {failure}"), failure
 
     def image(self) -> Image:
         """Draw what this seat sees."""
@@ -136,7 +138,7 @@ class MultiVLEnv(MultiGame, VLEnv):
 
     def success(self) -> bool:
         """Whether this seat has succeeded."""
-        return self.won(self._seat_now) and not self._forced
+        return self.won(self._seat_now)
 
     def oracle(self) -> str | None:
         """The oracle's action for this seat."""
@@ -164,7 +166,6 @@ class MultiVLEnv(MultiGame, VLEnv):
             "chance": copy.deepcopy(self._chance.bit_generator.state),
             "seat": self._seat_now,
             "pending": self._pending,
-            "forced": self._forced,
         }
 
     def load(self, state: dict[str, Any]) -> None:
@@ -176,7 +177,6 @@ class MultiVLEnv(MultiGame, VLEnv):
         self._chance = np.random.default_rng(0)
         self._chance.bit_generator.state = copy.deepcopy(state["chance"])
         self._pending = float(state["pending"])
-        self._forced = bool(state["forced"])
 
     # ---- the others ------------------------------------------------------------------------------------------------
 

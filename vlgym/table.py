@@ -27,6 +27,7 @@ from .errors import UserError
 from .multi_game import Round
 from .prompts import PastTurn, PromptBuilder
 from .reset_options import plain_options, read_options
+from .seeding import split_of
 from .spaces import MAX_REPLY, ReplySpace, clean_text
 from .types import Parsed, Turn
 
@@ -117,13 +118,14 @@ class Table:
         checked = read_options(self.game, given)
         if seed is not None or self._rng is None:
             self._rng, self.seed = np_random(seed)[0], seed
+            self.game.seed_split = None if seed is None else split_of(seed)
         self.begin(draw_seeds(self._rng), checked)
         self._start["options"] = given
 
     def begin(self, seeds: list[int], options: dict[str, Any]) -> None:
         """Begin a game from two seeds: of the game's own chance, and of the moves that stand for unreadable replies."""
         seats = self.game.seats
-        self._start = {"seeds": list(seeds), "options": {}}
+        self._start = {"seeds": list(seeds), "options": {}, "split": self.game.seed_split}
         self._fallback = np.random.default_rng(seeds[1])
         self.log: list[dict[str, Any]] = []
         self.history: dict[int, list[PastTurn]] = defaultdict(list)
@@ -269,6 +271,7 @@ class Table:
 
     def load(self, saved: Mapping[str, Any], options: dict[str, Any] | None = None) -> None:
         """Play the moves of `save` again; by default with the options of its reset."""
+        self.game.seed_split = saved["split"]
         self.begin(saved["seeds"], read_options(self.game, saved["options"]) if options is None else options)
         self._start["options"] = copy.deepcopy(saved["options"])
         for entry in saved["log"]:

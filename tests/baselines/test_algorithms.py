@@ -113,7 +113,7 @@ def test_every_step_of_an_episode_has_the_episodes_advantage_and_groups_sum_to_z
 def test_returns_are_discounted_within_an_episode():
     learner = on_stage(loop, num_envs=2, group=2, gamma=0.5, invalid_penalty=1.0)
     for env in learner.collector.envs:
-        env.invalid_penalty, env.max_turns = 1.0, 3
+        env.invalid_penalty, env.max_turns, env.invalid_action = 1.0, 3, "noop"
     batch, row = learner.collect()  # an untrained model is never readable: -1 each turn, and 0.5 more in training
     assert batch.returns.tolist() == [-1.5 * (1 + 0.5 + 0.25)] * 6
     assert row["episode/return"] == -3.0

@@ -165,7 +165,7 @@ def test_value_gradients_are_those_of_the_squared_error_by_hand(update):
 def test_the_value_head_tells_states_apart_while_the_model_moves_under_it():
     learner = on_stage(
         vldac, env=GIFT, num_envs=24, rollout_steps=4, minibatch=24, value_warmup=99,
-        env_kwargs=("invalid_action=random",), reward=RewardOptions(unreadable_penalty=0.0),
+        env_kwargs=("invalid_action=published",), reward=RewardOptions(unreadable_penalty=0.0),
     )  # fmt: skip
     scale, generator = learner.weights.family.language_model.norm.weight, torch.Generator().manual_seed(0)
     for number in range(1, 5):

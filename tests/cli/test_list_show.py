@@ -84,7 +84,7 @@ def test_list_and_show_put_the_blind_floor_between_floor_and_ceiling_and_rate_by
         for label in ("easy", "hard"):
             main(["list", "--difficulty", label, "--family", hard.family, "--json"])
             assert (hard.id in capsys.readouterr().out) == (label == "easy")
-    assert row.split()[3:9] == ["easy", "exact", "8", "0.25", "0.80", "1.00"]  # 0.45 and 0.55 of 0.75
+    assert row.split()[3:9] == ["easy", "exact", "8", "0.25", "0.80*", "1.00"]  # 0.45 and 0.55 of 0.75
     assert "return 0.7 ± 0.02 (standard error; searcher), success 0.8 (always left), 100 episodes" in text
     assert card["blind_share"] == pytest.approx(0.55 / 0.75)
     assert (card["difficulty"], card["rated_difficulty"]) == ("hard", "easy")

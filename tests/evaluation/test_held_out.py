@@ -74,12 +74,16 @@ def test_the_sight_score_lies_between_blind_floor_and_ceiling_and_is_none_where_
     spec = make_spec()
     blind = {**make_entry(spec)["floor"], "return": 0.5, "policy": "searcher", "success_policy": "searcher"}
     with installed(known={spec.id: make_entry(spec, blind=blind)}):
-        assert [sight_score(spec.id, value) for value in (0.25, 0.5, 1.0)] == pytest.approx([-0.5, 0.0, 1.0])
+        places = [sight_score(spec.id, value) for value in (0.25, 0.5, 1.0, 9.0, -50.0)]
+        assert places == pytest.approx([-0.5, 0.0, 1.0, 1.0, -1.0])
         report = summarize(spec.id, "me", "val", [[record(0.75)]])
         assert (report.sight_score, report.normalized) == (pytest.approx(0.5), pytest.approx(2 / 3))
         assert summarize(spec.id, "me", "val", [[record(0.75)]], changed=True).sight_score is None
     with installed(known={spec.id: make_entry(spec)}):
         assert sight_score(spec.id, 1.0) is None
+    for least, known in ((0.84, True), (0.86, False)):  # a fifth of the way from 0.25 to 1 is 0.15
+        with installed(known={spec.id: make_entry(spec, blind={**blind, "return": least})}):
+            assert (sight_score(spec.id, 1.0) is not None) is known
 
 
 def test_arguments_that_make_another_environment_of_it_take_its_normalized_score_away(toys_importable: None) -> None:
@@ -98,7 +102,7 @@ def test_what_an_invalid_turn_does_counts_in_the_floors_so_another_choice_than_t
         for given in ({"invalid_action": "noop"}, {"invalid_penalty": 0.5}, {"max_turns": 3}):
             assert changes_bounds(spec.id, given), given
     assert changes_bounds("no/Such-v0", {"invalid_action": "terminate"})
-    assert not changes_bounds("no/Such-v0", {"invalid_action": "noop"})
+    assert changes_bounds("no/Such-v0", {"invalid_action": "noop"})
 
 
 def test_the_oracle_wins_every_episode_of_the_toy() -> None:

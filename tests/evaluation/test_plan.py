@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from toys import installed, make_entry, make_spec
 
-from vlgym.errors import UserError
+from vlgym.errors import MissingSystemPartError, UserError
 from vlgym.evaluation import plan
 from vlgym.evaluation.plan import Part, blind, list_jobs, list_suites, plan_ids, plan_suite
 from vlgym.plugins import PluginRecord
@@ -54,7 +54,7 @@ def test_a_key_says_what_is_not_as_usual() -> None:
     [
         (Part(COIN.id), False),
         (Part(COIN.id, pictures="grey"), False),
-        (Part(COIN.id, arguments={"parser": "json", "invalid_action": "noop"}), False),
+        (Part(COIN.id, arguments={"parser": "json", "invalid_penalty": 0}), False),
         (Part(COIN.id, arguments={"invalid_penalty": 1}), True),
         (Part(COIN.id, arguments={"max_turns": 3}), True),
         (Part(COIN.id, items=({"max_turns": 3},)), True),
@@ -103,6 +103,21 @@ def test_the_suites_of_the_core_name_environments_that_exist() -> None:
     for name in ("quick", "paper"):
         assert set(plan.OWN_SUITES[name]) <= known
     families = {entry["spec"].family for env_id, entry in get_registry().known.items() if env_id in plan.QUICK}
-    # what a game pays depends on who sits opposite; sight is a suite of its own
-    every = {entry["spec"].family for entry in get_registry().known.values()} - {"toys", "sight", "pettingzoo"}
-    assert families == every
+    assert families == {entry["spec"].family for entry in get_registry().known.values()} - {"toys"}
+    assert not any(get_registry().known[env_id]["spec"].replaced_by for env_id in plan.QUICK)
+
+
+def test_what_cannot_be_made_here_is_left_out_of_a_suite_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(part: Part, *given: object) -> None:
+        raise MissingSystemPartError("no engine")
+
+    parts, _ = plan_suite("two-lengths", planner="online")
+    assert plan.leave_out(parts) == (parts, {})
+    monkeypatch.setattr(Part, "make", refuse)
+    with pytest.raises(MissingSystemPartError, match="no engine"):
+        plan.leave_out(parts)
+    monkeypatch.undo()
+    make = Part.make
+    monkeypatch.setattr(Part, "make", lambda part, *given: (refuse if part.env_id == COIN.id else make)(part, *given))
+    walk = plan.plan_ids([WALK.id])
+    assert plan.leave_out([*parts, *walk]) == (walk, {COIN.id: "no engine"})

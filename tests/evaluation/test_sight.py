@@ -322,7 +322,7 @@ def test_records_of_a_model_that_sees_show_sight_everywhere() -> None:
 
 
 def test_a_random_action_in_place_of_an_unreadable_reply_is_no_answer() -> None:
-    episodes = play(DIGIT, lambda asked, rng: None, 30, invalid_action="random")
+    episodes = play(DIGIT, lambda asked, rng: None, 30, invalid_action="published")
     assert any(episode[-1].success for episode in episodes)  # by accident
     share = judge({DIGIT: episodes}).probes[0].shown
     assert (share.right, share.unreadable) == (0, 30)

@@ -16,7 +16,7 @@ from ..errors import UserError, check_choice
 from ..evaluation import run_evaluation
 from ..evaluation.folder import check_folder, count_finished
 from ..evaluation.meter import Prices
-from ..evaluation.plan import EPISODES, Part, blind, list_suites, plan_ids, plan_suite
+from ..evaluation.plan import EPISODES, Part, blind, leave_out, list_suites, plan_ids, plan_suite
 from ..evaluation.probe import judge_folder, look_first, plan_probe
 from ..evaluation.sight import SUITE, SightReport
 from ..installing import how_to_install
@@ -144,8 +144,12 @@ def evaluate(
         if hasattr(player, "check"):
             player.check()
         parts, missing = _plan(env, suite, episodes, split, repeats, planner, arguments)
-        for env_id in missing:
-            open_console(stderr=True).print(f"left out: {env_id} is not installed: {_remedy(env_id)}", soft_wrap=True)
+        reasons = {env_id: f"it is not installed: {_remedy(env_id)}" for env_id in missing}
+        if suite is not None and envs == "local":
+            parts, broken = leave_out(parts)
+            reasons |= broken
+        for env_id, reason in reasons.items():
+            open_console(stderr=True).print(f"left out: {env_id}: {reason}", soft_wrap=True)
         if blind_too and suite != SUITE:  # which has its controls
             parts = blind(parts)
         turns = wishes.get("history_turns") if history_turns is None else history_turns

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..blind_gap import LABELS, NOT_MEASURED, find_blind_share, rate_difficulty
+from ..blind_gap import LABELS, NOT_MEASURED, WARN_ABOVE, find_blind_share, rate_difficulty
 from ..errors import UserError, check_choice, plain_line
 from ..installing import how_to_install_all
 from ..making import load_class, make
@@ -111,7 +111,10 @@ def _print_table(entries: list[Entry]) -> None:
         return
     _print_columns(console, entries)
     absent = sum(not entry.installed for entry in entries)
-    wins = f"\n{', '.join(WINS)}: successes of random play, of play without the picture, and of the oracle"
+    wins = (
+        f"\n{', '.join(WINS)}: successes of random, idle or garbage play, of play without the picture (* above a third "
+        "of the way from floor to ceiling, in success or in return), and of the oracle"
+    )
     unknown = any(entry.recorded is not None and entry.recorded.get("blind") is None for entry in entries)
     console.print(wins + (f"; ? is {NOT_MEASURED}" if unknown else ""), soft_wrap=not console.is_terminal)
     console.print(f"{len(entries) - absent} installed" + (f", {absent} known but not usable here" if absent else ""))
@@ -156,13 +159,15 @@ def _print_columns(console: Console, entries: list[Entry]) -> None:
 
 
 def _write_wins(entry: Entry, name: str) -> str:
-    """The share of successes that registry.yaml records; `?` for a blind floor that nobody measured."""
+    """The share of successes that registry.yaml records; `?` for a blind floor that nobody measured, and a mark for one
+    that is more than a third of the way from floor to ceiling."""
     if entry.recorded is None:
         return "-"
     figures = entry.recorded.get(name)
     if figures is None:
         return "?" if name == "blind" else "none"
-    return f"{figures['success']:.2f}"
+    marked = name == "blind" and (find_blind_share(entry.recorded) or 0.0) > WARN_ABOVE
+    return f"{figures['success']:.2f}{'*' if marked else ''}"
 
 
 def _family(entry: Entry) -> str:

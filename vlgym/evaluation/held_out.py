@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..blind_gap import leaves_room
 from ..env_failures import EnvFailures, Failure, warn
 from ..env_groups import LOCAL, EnvGroup
 from ..errors import check_choice, check_number
@@ -24,8 +25,8 @@ SAME_BOUNDS = frozenset({"parser"})
 """Constructor arguments that change neither floors nor ceiling: random, blind and oracle policies reply in the parser's
 own form."""
 
-USUAL: Mapping[str, Any] = {"invalid_action": "noop", "invalid_penalty": 0.0}
-"""What an invalid turn does where nothing is said. It counts in the floors: rules may refuse what random play takes
+USUAL: Mapping[str, Any] = {"invalid_penalty": 0.0}
+"""What an invalid turn costs where nothing is said. It counts in the floors: rules may refuse what random play takes
 from the legal actions (EZPoints' numbers), and a blind policy's action need not be legal at every turn."""
 
 
@@ -49,8 +50,8 @@ class Report:
         normalized: `(mean_return - floor) / (ceiling - floor)`, from registry.yaml; `None` where unknown: the file has
             no such figures, or constructor arguments make another environment of it than the one measured there.
         mean_score: mean of the benchmark's own score, where one exists.
-        sight_score: `(mean_return - blind) / (ceiling - blind)`, from registry.yaml; `None` where unknown, as
-            `normalized`, or where the blind floor was not measured.
+        sight_score: `(mean_return - blind) / (ceiling - blind)` in [-1, 1], from registry.yaml; `None` where unknown,
+            as `normalized`, or where the blind floor was not measured or leaves no room.
     """
 
     env_id: str
@@ -104,8 +105,10 @@ def normalized_score(env_id: str, mean_return: float) -> float | None:
 
 
 def sight_score(env_id: str, mean_return: float) -> float | None:
-    """Return `(R - blind) / (ceiling - blind)` with the numbers of registry.yaml, or `None` where it has none."""
-    return _place(env_id, mean_return, "blind")
+    """Return `(R - blind) / (ceiling - blind)` with the numbers of registry.yaml, cut to [-1, 1]; `None` where it has
+    none, or where the blind floor leaves no room (`vlgym.blind_gap.leaves_room`)."""
+    place = _place(env_id, mean_return, "blind")
+    return None if place is None else max(-1.0, min(1.0, place))
 
 
 def evaluate(
@@ -193,4 +196,5 @@ def _place(env_id: str, value: float, least: str) -> float | None:
     if not entry or not entry.get(least) or not entry["ceiling"]:
         return None
     low, high = entry[least]["return"], entry["ceiling"]["return"]
-    return (value - low) / (high - low) if high > low else None
+    room = high > low and leaves_room(low, entry["floor"]["return"], high)
+    return (value - low) / (high - low) if room else None

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ..env import VLEnv
 from ..env_groups import LOCAL, EnvGroup
-from ..errors import UserError, check_choice
+from ..errors import MissingSystemPartError, NotInstalledError, UserError, check_choice
 from ..registry import get_registry
 from ..seeding import SPLITS
 from .held_out import changes_bounds
@@ -21,7 +21,7 @@ PICTURES = (SHOWN, GREY, SHUFFLED)
 
 QUICK = (
     "vlgym/NumberLine-v1", "vlgym/OneRoomS6Fast-v1", "vlgym/Sokoban-v0", "vlgym/ALFWorld-v1", "vlgym/WebShop-v1",
-    "vlgym/WebUI-v1", "vlgym/Football-v1",
+    "vlgym/WebUI-v1", "vlgym/Football-v1", "vlgym/SeeDigit-v0", "vlgym/KitchenPair-v0",
 )  # fmt: skip
 """One environment of each family."""
 
@@ -176,6 +176,24 @@ def plan_suite(
     count = episodes or (QUICK_EPISODES if name == "quick" else EPISODES)
     parts = plan_ids(there, episodes=count, split=split, repeats=repeats or 1, planner=planner, arguments=arguments)
     return parts, [env_id for env_id in wanted if env_id not in registry.specs]
+
+
+def leave_out(parts: Sequence[Part]) -> tuple[list[Part], dict[str, str]]:
+    """Return the parts whose environments can be made on this machine, and id -> reason of the others.
+
+    Raises:
+        MissingSystemPartError, NotInstalledError: none can be made.
+    """
+    reasons: dict[str, UserError] = {}
+    for env_id, part in {part.env_id: part for part in parts}.items():
+        try:
+            part.make().close()
+        except (MissingSystemPartError, NotInstalledError) as error:
+            reasons[env_id] = error
+    kept = [part for part in parts if part.env_id not in reasons]
+    if not kept and reasons:
+        raise next(iter(reasons.values()))
+    return kept, {env_id: str(error) for env_id, error in reasons.items()}
 
 
 def list_suites() -> list[str]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..benchmark_scores import summarize_items
+from ..blind_gap import leaves_room
 from ..evaluation.meter import MILLION
 from ..evaluation.plan import PICTURES, name_part
 from ..registry import get_registry
@@ -137,7 +138,7 @@ def _describe_part(part: Part, episodes: Sequence[Episode], prices: Mapping[str,
         "return": {"mean": pooled_mean(returns), "se": standard_error(returns)},
         "score": _describe_score(part, episodes),
         "normalized": _describe_normalized(normalize(part, returns)),
-        "sight_score": _describe_normalized(normalize(part, returns, "blind")),
+        "sight_score": _bounded(_describe_normalized(normalize(part, returns, "blind"))),
         "benchmark": _describe_benchmark(part, episodes),
         "invalid": {
             "rate": _share(records, lambda record: record.invalid),
@@ -160,10 +161,10 @@ def normalize(part: Part, returns: Groups, least: str = "floor") -> dict[int, li
     `least` is `floor` (random play) for the normalized score, `blind` (play without the picture) for the sight score.
     """
     bounds = find_bounds(part)
-    if not {least, "ceiling"} <= bounds.keys():
+    if not {least, "floor", "ceiling"} <= bounds.keys():
         return None
     low, high = bounds[least]["return"], bounds["ceiling"]["return"]
-    if high <= low:
+    if high <= low or not leaves_room(low, bounds["floor"]["return"], high):
         return None
     return {seed: [(value - low) / (high - low) for value in values] for seed, values in returns.items()}
 
@@ -193,6 +194,14 @@ def _describe_normalized(groups: Groups | None) -> dict[str, Any] | None:
         return None
     low, high = mean_interval(groups) or (None, None)
     return {"mean": pooled_mean(groups), "low": low, "high": high}
+
+
+def _bounded(described: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return mean and interval cut to [-1, 1], where a sight score lies."""
+    if described is None:
+        return None
+    ends = {name: described[name] for name in ("mean", "low", "high") if described[name] is not None}
+    return {**described, **{name: max(-1.0, min(1.0, value)) for name, value in ends.items()}}
 
 
 def _describe_benchmark(part: Part, episodes: Sequence[Episode]) -> dict[str, Any] | None:
@@ -233,7 +242,7 @@ def _describe_all(
         "planned": sum(part.planned for part in sighted.values()),
         "success": _describe_mean(success, _shares_interval),
         "normalized": _describe_mean([groups for groups in places if groups is not None], mean_interval),
-        "sight_score": _describe_mean([groups for groups in sights if groups is not None], mean_interval),
+        "sight_score": _bounded(_describe_mean([groups for groups in sights if groups is not None], mean_interval)),
         "replies": len(records),
         **_count_tokens(records, prices),
     }

@@ -97,7 +97,8 @@ def write_markdown(report: Mapping[str, Any]) -> str:
         lines.append(f"- normalized score: {write_interval(place)}, mean over {place['parts']} environment(s)")
     if overall.get("sight_score"):
         sight = overall["sight_score"]
-        lines.append(f"- sight score: {write_interval(sight)}, mean over {sight['parts']} environment(s)")
+        share = f"{sight['parts']} of {overall['parts']}"
+        lines.append(f"- sight score: {write_interval(sight)}, mean over {share} environment(s)")
     lines.append(f"- episodes: {write_episodes(overall)}, split {report['split']}")
     if seen := report.get("can_it_see"):
         lines += [f"- can-it-see: {escape(line)}" for line in seen["warnings"] or ["the model sees its pictures"]]
@@ -108,8 +109,8 @@ def write_markdown(report: Mapping[str, Any]) -> str:
     lines += [
         "Success and normalized score come with 95 % intervals, the return with its standard error. The normalized "
         "score is (return - floor) / (ceiling - floor) with the floor and the ceiling of registry.yaml; the sight "
-        "score is (return - blind) / (ceiling - blind), where the best policy without the picture was measured: 0 is "
-        "what needs no sight, and a part without such a measurement has none.",
+        "score is (return - blind) / (ceiling - blind) in [-1, 1]: 0 is what needs no sight. A part has none where the "
+        "blind floor was not measured, or leaves less than a fifth of the way from floor to ceiling.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -1,8 +1,8 @@
 """Find out what can be won without the picture: choose among blind policies on one split, judge the choice on another.
 
-Tried are random play, the best constant action, the generic searcher (`vlgym.blind`) and what the spec names. The best
-by return and the best by success need not be one policy; each figure is of its own. A policy is chosen where it is not
-judged, so that no luck of the choice is counted.
+Tried are random, idle and garbage play, the best constant action, the generic searcher (`vlgym.blind`) and what the
+spec names. The best by return and the best by success need not be one policy; each figure is of its own. A policy is
+chosen where it is not judged, so that no luck of the choice is counted.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from ..blind import Searcher
 from ..blind_policies import BlindPolicy, load_players, make_constant
 from ..env import VLEnv
 from ..evaluation import Report
-from ..policies import Policy, RandomPolicy
+from ..policies import IdlePolicy, Policy, RandomPolicy
 from ..spec import EnvSpec
+from .garbage import GarbagePolicy
 from .playing import seeds_of
 
 MOST_CONSTANTS = 20
@@ -42,7 +43,8 @@ def measure_blind(spec: EnvSpec, make: Callable[[], VLEnv], play: Play, judge: C
         judge: plays the chosen policies on the test split; returns `return`, `se`, `success` and `episodes`.
     """
     policies: list[Policy] = [
-        RandomPolicy(), *list_constants(spec, make, play), BlindPolicy(Searcher.name, Searcher), *load_players(spec),
+        RandomPolicy(), IdlePolicy(), GarbagePolicy(), *list_constants(spec, make, play),
+        BlindPolicy(Searcher.name, Searcher), *load_players(spec),
     ]  # fmt: skip
     episodes = max(4, min(100, CHOOSING_TURNS // spec.max_turns))
     best = find_best(policies, [play(policy, choosing_split(spec), episodes) for policy in policies])

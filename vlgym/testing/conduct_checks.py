@@ -16,6 +16,7 @@ import numpy as np
 from ..adapter import GymAdapter
 from ..env import VLEnv
 from ..game import Game
+from ..multi import MultiVLEnv
 from ..seeding import episode_seed
 from ..spaces import match_legal
 from .garbage import write_garbage
@@ -81,8 +82,8 @@ def _ask_twice(env: VLEnv) -> None:
 
 def check_garbage(subject: Subject) -> str:
     """Unreadable replies never raise, never pay, never end in success and, where the environment's `invalid_action` is
-    `noop`, move nothing; an action that does not exist is not legal. Under the Global planner nonsense at the end of a
-    plan adds nothing to what the moves before it pay.
+    `noop` and nobody else plays, move nothing; an action that does not exist is not legal. Under the Global planner
+    nonsense at the end of a plan adds nothing to what the moves before it pay.
 
     Sees: all that for 300 replies of the kinds models write when they fail, for nonsense in the right format, and for
     legal actions with letters added, one action a reply; and three plans of two moves that end in nonsense. Cannot see:
@@ -104,6 +105,7 @@ def check_garbage(subject: Subject) -> str:
             invalid += 1
             require(reward <= 0, f"reply {text!r:.120} was invalid and paid {reward}")
             quiet = info["vlgym"]["parse"] != "illegal_action" and env.invalid_action == "noop"
+            quiet = quiet and not isinstance(env, MultiVLEnv)  # the others play on
             still = before == digest_picture(observation["image"]) and legal == env.legal_actions()
             require(still or not quiet, f"the unreadable reply {text!r:.120} changed the picture or the legal actions")
         if terminated or truncated:
@@ -138,7 +140,7 @@ def _try_half_plans(subject: Subject) -> int:
             continue
         env.reset(seed=seed)
         _, paid, _, _, info = env.step(spoilt)
-        due -= env.invalid_penalty
+        due -= env.step_cost + env.invalid_penalty
         require(info["invalid_action"], f"the plan {spoilt!r:.120} ends in nonsense and is not counted as invalid")
         require(
             abs(paid - due) < 1e-9, f"the plan {spoilt!r:.120} ends in nonsense and paid {paid}; its moves pay {due}"

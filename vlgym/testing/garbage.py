@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..types import Reply, Turn
+
 _PIECES = (
     "", " ", "\n", "action", "<action>", "</action>", "<action></action>", "<action> </action>", '{"action":',
     '{"action": null}',
@@ -33,3 +35,13 @@ def write_garbage(rng: np.random.Generator, legal: Sequence[str]) -> str:
     elif kind == 2 and legal:
         pieces.append(legal[int(rng.integers(len(legal)))])
     return "".join(pieces).encode("utf-8", "replace").decode("utf-8")
+
+
+class GarbagePolicy:
+    """Answers every turn with garbage, the same for the same episode and turn."""
+
+    name = "garbage"
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        """Write one reply for each turn."""
+        return [Reply(write_garbage(np.random.default_rng([turn.seed or 0, turn.turn]), turn.legal)) for turn in turns]

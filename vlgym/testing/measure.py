@@ -12,11 +12,12 @@ from typing import Any
 
 from ..evaluation import Report, evaluate
 from ..making import build
-from ..policies import OraclePolicy, Policy, RandomPolicy
+from ..policies import IdlePolicy, OraclePolicy, Policy, RandomPolicy
 from ..recorded import hash_texts
 from ..spec import EnvSpec
 from .blind_floor import measure_blind
 from .fingerprint import measure_behaviour
+from .garbage import GarbagePolicy
 
 SHORT_TURNS = 100
 """Episodes of at most so many turns are cheap: at random they took 0.001 to 0.2 s each on one core, and 0.7 s in a
@@ -42,25 +43,27 @@ def measure_hashes(spec: EnvSpec, distribution: str) -> dict[str, Any]:
 
 
 def measure_figures(spec: EnvSpec, on_episode: Callable[[object], None] | None = None) -> dict[str, Any]:
-    """Return the parts of a registry entry that take long play: floor (random) and ceiling (oracle).
+    """Return the parts of a registry entry that take long play: floor and ceiling (oracle).
 
-    `on_episode` is called after each of the episodes, `count_episodes` for each of the two.
+    The floor is the best return of random, idle and garbage play, and their best success. `on_episode` is called after
+    each of the episodes, `count_episodes` for each player.
     """
     ceiling = None if spec.oracle == "none" else play_figures(spec, OraclePolicy(fallback=True), on_episode)
-    return {"floor": play_figures(spec, RandomPolicy(), on_episode), "ceiling": ceiling}
+    players = [play_figures(spec, policy, on_episode) for policy in (RandomPolicy(), IdlePolicy(), GarbagePolicy())]
+    floor = {**max(players, key=lambda each: each["return"]), "success": max(each["success"] for each in players)}
+    return {"floor": floor, "ceiling": ceiling}
 
 
 def measure_blind_floor(spec: EnvSpec, floor: dict[str, Any]) -> dict[str, Any]:
-    """Return the blind floor (see `blind_floor`): chosen on val, played on the test split.
-
-    `floor` is that of random play, which is not played again.
-    """
+    """Return the blind floor (see `blind_floor`): chosen on val, played on the test split; at least `floor`."""
 
     def play(policy: Policy, split: str, episodes: int) -> Report:
         return evaluate(spec.id, policy, split=split, episodes=episodes, num_envs=1, env_kwargs=UNSEEN)
 
     def judge(policy: Policy) -> dict[str, Any]:
-        return dict(floor) if isinstance(policy, RandomPolicy) else play_figures(spec, policy, arguments=UNSEEN)
+        if isinstance(policy, (RandomPolicy, IdlePolicy, GarbagePolicy)):
+            return dict(floor)
+        return play_figures(spec, policy, arguments=UNSEEN)
 
     return dict(measure_blind(spec, partial(build, spec), play, judge))
 

@@ -15,9 +15,11 @@ import gymnasium
 from ..errors import UserError
 from ..evaluation import Report
 from ..evaluation.exact_tests import binomial_p
-from ..policies import OraclePolicy, RandomPolicy
+from ..multi import MultiVLEnv
+from ..policies import IdlePolicy, OraclePolicy, RandomPolicy
 from ..seeding import episode_seed
 from ..states import CONTENT, seal
+from .garbage import GarbagePolicy
 from .playing import (
     GARBAGE,
     Deadline,
@@ -237,6 +239,33 @@ def check_floor(subject: Subject) -> str:
     return f"random success {'; '.join(parts)}"
 
 
+def check_silence(subject: Subject) -> str:
+    """Who says nothing, or nothing readable, never succeeds, and earns at most what random play earns and a quarter of
+    the way from there to the oracle.
+
+    Sees: an unreadable reply that costs less than the legal moves do, in up to 30 episodes of val (test, where there is
+    none). Cannot see: what few episodes do not tell from luck.
+    """
+    if not subject.splits():
+        return "there is no split to judge on"
+    split, parts = subject.splits()[0], []
+    random = subject.play(RandomPolicy(), split)
+    for policy in (IdlePolicy(), GarbagePolicy()):
+        report = subject.play(policy, split)
+        require(not report.success, f"{policy.name} replies succeed in {report.success:.3f} of the episodes")
+        if subject.spec.oracle != "none":
+            best = subject.play(OraclePolicy(fallback=True), split)
+            bound = random.mean_return + 0.25 * (best.mean_return - random.mean_return)
+            bound += 3 * math.hypot(report.return_se, random.return_se)
+            require(
+                report.mean_return <= bound,
+                f"{policy.name} replies return {report.mean_return:.3f}, random play {random.mean_return:.3f} and the "
+                f"oracle {best.mean_return:.3f}: silence pays",
+            )
+        parts.append(f"{policy.name} {report.mean_return:.3f}")
+    return f"{' and '.join(parts)}, random {random.mean_return:.3f}, without a success"
+
+
 def is_unlikely(report: Report, share: float, *, above: bool = False) -> bool:
     """Whether so few successes (with `above`: so many) would be rarer than 1 in 1,000 where the true share is
     `share`."""
@@ -276,7 +305,7 @@ def check_turn_limit(subject: Subject) -> str:
     """
     limit = min(subject.spec.max_turns, 25)
     env = subject.make(max_turns=limit)
-    if env.invalid_action == "random":  # a random action may end the episode by the rules
+    if env.invalid_action in ("random", "published"):  # a random action may end the episode by the rules
         env.close()
         env = subject.make(max_turns=limit, invalid_action="noop")
     at_once = env.invalid_action == "terminate"
@@ -287,6 +316,8 @@ def check_turn_limit(subject: Subject) -> str:
         if at_once:
             require(terminated, "invalid_action is 'terminate', but an unreadable reply did not terminate the episode")
             continue
+        if isinstance(env, MultiVLEnv) and terminated:  # the others play on
+            break
         require(not terminated, f"turn {turn} of unreadable replies terminated the episode")
         require(truncated == (turn == limit - 1), f"truncated={truncated} at turn {turn + 1} of {limit}")
     try:

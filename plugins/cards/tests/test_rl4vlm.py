@@ -50,7 +50,8 @@ def test_compat_sets_parser_and_random_fallback_unless_told_otherwise(make_env: 
     for title in ("NumberLine", "EZPoints", "Points24", "Blackjack"):
         env = make_env(title, compat="rl4vlm")
         assert isinstance(env.parser, ProjectionParser)
-        assert env.invalid_action == "random"
+        assert env.invalid_action == "published"
+        assert make_env(title).invalid_action == "random"
         kept = make_env(title, compat="rl4vlm", parser="tag", invalid_action="noop")
         assert (kept.parser.name, kept.invalid_action) == ("tag", "noop")
 

@@ -36,7 +36,7 @@ def play(env: Any, *actions: str) -> list[float]:
 
 def test_the_preset_has_128_turns_four_images_and_a_random_action_for_what_cannot_be_read(make: Callable) -> None:
     env = make(compat="vldac")
-    assert (env.max_turns, env.invalid_action) == (128, "random")
+    assert (env.max_turns, env.invalid_action) == (128, "published")
     assert (env.vlgym_spec.history_turns, env.vlgym_spec.history_images) == (3, 4)
     given = make(compat="vldac", max_turns=7, invalid_action="noop")
     assert (given.max_turns, given.invalid_action) == (7, "noop")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,13 @@ import pytest
 from vlgym_pettingzoo.kitchen import COOKING, Kitchen
 
 import vlgym
+from vlgym.seeding import episode_seed
 from vlgym.table import Table
 
 
 def at(title: str, seed: int = 0, **kwargs: Any) -> Table:
     table = vlgym.open_table(f"vlgym/{title}-v0", **kwargs)
+    table.game.opening = 0  # the games that begin after random moves: from the first one
     table.reset(seed=seed)
     return table
 
@@ -162,3 +165,32 @@ def test_a_folded_card_is_shown_to_its_owner_alone() -> None:
     before.cards[1] = next(card for card in range(3) if card not in before.cards)
     assert np.array_equal(pictures[0], table.game.draw(0))
     assert not np.array_equal(pictures[1], table.game.draw(1))
+
+
+@pytest.mark.parametrize("title", ["ConnectFour", "Breakthrough"])
+def test_hardly_two_test_games_open_alike_and_none_as_a_train_game(title: str) -> None:
+    table = vlgym.open_table(f"vlgym/{title}-v0")
+    starts = {}
+    for split in ("train", "val", "test"):
+        boards = []
+        for index in range(100):
+            table.reset(seed=episode_seed(f"vlgym/{title}-v0", split, index))
+            assert table.movers == (0,)
+            boards.append(str(table.game.state))
+        starts[split] = set(boards)
+    assert len(starts["test"]) >= 90
+    assert not starts["test"] & (starts["train"] | starts["val"])
+
+
+def test_the_search_draws_from_the_episodes_seed_and_a_restored_game_goes_on_with_it() -> None:
+    table, said = at("ConnectFour"), set()
+    for seed in range(12):
+        table.reset(seed=seed)
+        said.add(table.game.search(0))
+    assert len(said) > 1
+    table = vlgym.open_table("vlgym/ConnectFour-v0")
+    table.reset(seed=episode_seed("vlgym/ConnectFour-v0", "test", 3))
+    other = vlgym.open_table("vlgym/ConnectFour-v0")
+    other.load(json.loads(json.dumps(table.save())))
+    assert str(other.game.state) == str(table.game.state)
+    assert other.game.salt == table.game.salt

@@ -326,7 +326,7 @@ class ALFWorld(VLEnv):
         """With `compat="rl4vlm"` an empty reply plays a random admissible command, as published."""
         before = self.invalid_action
         if self.compat is not None and failure == rl4vlm.EMPTY and before == "noop":
-            self.invalid_action = "random"
+            self.invalid_action = "published"
         try:
             return super()._fail(failure, executed, reward)
         finally:

@@ -44,10 +44,6 @@ class Blackjack(VLEnv):
     Oracle: exact: it maximises the probability of winning (computed by recursion over the endless deck), so
         it wins 43.2 % of games. Playing for expected reward instead wins 42.9 % and loses less.
 
-    A reply that cannot be read costs `invalid_penalty` (0 by default) and a turn, so that with the default
-    a player who never answers returns 0, which is more than the best player's mean (-0.05): set a penalty
-    when training on return.
-
     `compat="rl4vlm"` gives the published picture, where ten-valued cards are always J, Q or K, the fifth
     card of a hand lies outside the canvas, and the dealer's second card stays face down; published reply
     parser and random fallback. Not reproduced: the face-down card in info, and prompts that describe the

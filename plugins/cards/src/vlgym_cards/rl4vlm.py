@@ -93,11 +93,9 @@ def _read_keys(thoughts: str, keys: Iterable[str]) -> dict[str, Any] | None:
 
 
 def apply_compat(compat: str | None, arguments: dict[str, Any], parser: str = PARSER) -> dict[str, Any]:
-    """Return the base class's arguments with the published parser and fallback filled in where `compat`
-    asks for them.
-
-    What the caller gave explicitly stays."""
+    """Return the base class's arguments with `invalid_action="random"`, since these games have no idle action; where
+    `compat` asks for them, with the published parser and fallback. What the caller gave stays."""
     if check_choice("compat", compat, COMPAT) is None:
-        return arguments
-    published = {"parser": parser, "invalid_action": "random"}
+        return {"invalid_action": "random", **arguments}
+    published = {"parser": parser, "invalid_action": "published"}
     return {**published, **{name: value for name, value in arguments.items() if value is not None}}

@@ -164,5 +164,5 @@ def apply_vldac(arguments: dict[str, Any]) -> dict[str, Any]:
             **arguments,
             "vlgym_spec": replace(spec, history_turns=VLDAC_IMAGES - 1, history_images=VLDAC_IMAGES),
         }
-    published = {"max_turns": VLDAC_TURNS, "invalid_action": "random"}
+    published = {"max_turns": VLDAC_TURNS, "invalid_action": "published"}
     return {**published, **{name: value for name, value in arguments.items() if value is not None}}

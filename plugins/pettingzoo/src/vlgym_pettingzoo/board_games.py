@@ -322,7 +322,9 @@ class ConnectFour(SearchedGame):
     Endings: terminated by four in a row or a full rack; truncated after 42 turns of a seat, which legal play does not
         reach.
     Success: a win.
-    Splits: train, val and test differ by seed: which seat is played, and so how the opponent plays.
+    Splits: no opening is in two of train, val and test: each game begins after 6 random moves, whose board belongs to
+        one split by its hash. The seed says which seat is played and what the
+        opponent's search draws. Some openings are lost.
     Oracle: a planner, not proved optimal: OpenSpiel's Monte Carlo tree search with 1,000 simulations a move. The
         opponent `search`, the default, is the same player with 50.
     References: OpenSpiel 2.0.2, `connect_four` and `MCTSBot`. Drawing and texts are this package's.
@@ -330,7 +332,7 @@ class ConnectFour(SearchedGame):
 
     spiel = "connect_four"
     marks = ("yellow", "red")
-    strong, modest = 1000, 50
+    opening, strong, modest = 6, 1000, 50
     prompt = game_prompt("You are playing Connect Four.")
 
     def name_action(self, action: int) -> str:
@@ -376,7 +378,9 @@ class Breakthrough(SearchedGame):
     Reward: +1 for a win, -1 for a loss; zero-sum. There is no draw.
     Endings: terminated by a win; truncated after 60 turns of a seat, which legal play does not reach.
     Success: a win.
-    Splits: train, val and test differ by seed: which seat is played, and so how the opponent plays.
+    Splits: no opening is in two of train, val and test: each game begins after 4 random moves, whose board belongs to
+        one split by its hash. The seed says which seat is played and what the
+        opponent's search draws. Some openings are lost.
     Oracle: a planner, not proved optimal: OpenSpiel's Monte Carlo tree search with 2,000 simulations a move. The
         opponent `search`, the default, is the same player with 100.
     References: OpenSpiel 2.0.2, `breakthrough(rows=6,columns=6)` and `MCTSBot`. Drawing and texts are this package's.
@@ -384,7 +388,7 @@ class Breakthrough(SearchedGame):
 
     spiel = "breakthrough(rows=6,columns=6)"
     marks = ("black", "white")
-    strong, modest = 2000, 100
+    opening, strong, modest = 4, 2000, 100
     prompt = game_prompt("You are playing Breakthrough.")
 
     def name_action(self, action: int) -> str:

@@ -34,7 +34,7 @@ CONNECT_FOUR = _card(
     "ConnectFour", "board_games", "Drop discs into a rack; four in a row win.",
     max_turns=42, success_rule="this seat has four in a row", skills=("reading", "planning"), difficulty="medium",
     kwargs={"opponents": "search"},
-    oracle="planner", oracle_success=0.95, random_success_below=0.8,
+    oracle="planner", oracle_success=0.65, random_success_below=0.8,
 )  # fmt: skip
 BREAKTHROUGH = _card(
     "Breakthrough", "board_games", "Bring one piece across a board of 6 x 6 squares.",

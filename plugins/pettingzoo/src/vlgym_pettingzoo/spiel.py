@@ -82,22 +82,37 @@ class SpielGame(MultiVLEnv):
 
 
 class SearchedGame(SpielGame):
-    """A game whose players search.
+    """A game without chance whose players search.
+
+    It begins after `opening` random moves, which belong to one split by their hash; and the search draws from the
+    episode's seed. So no two episodes need be the same game, and no game of one split opens as one of another.
 
     Attributes:
+        opening: of the class: random moves before the first one, an even number.
         strong: of the class: simulations of the tree search for a move of the oracle.
         modest: of the class: simulations for a move of the opponent `search`.
     """
 
     zero_sum: ClassVar[bool] = True
+    opening: ClassVar[int]
     strong: ClassVar[int]
     modest: ClassVar[int]
 
+    def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        super().deal(rng, options)
+        self.salt = int(rng.integers(2**31))
+        while self.opening:
+            self.state = load_game(self.spiel).new_initial_state()
+            while not self.state.is_terminal() and self.state.move_number() < self.opening:
+                self.state.apply_action(int(rng.choice(self.state.legal_actions())))
+            if not self.state.is_terminal() and find_split(self.state) == (self.seed_split or "train"):
+                return
+
     def advise(self, seat: int) -> str | None:
-        return self.name_action(search(self.state, self.strong))
+        return self.name_action(search(self.state, self.strong, self.salt))
 
     def search(self, seat: int) -> str | None:
-        return self.name_action(search(self.state, self.modest))
+        return self.name_action(search(self.state, self.modest, self.salt))
 
     def explain(self, seat: int, action: str) -> str:
         return f"{action} wins most of the games that I played on in my head"
@@ -108,9 +123,14 @@ def load_game(name: str) -> Any:
     return pyspiel.load_game(name)
 
 
-def search(state: Any, simulations: int) -> int:
-    """Return the action of OpenSpiel's Monte Carlo tree search; the same in one state every time."""
-    seed = zlib.crc32(repr(state.history()).encode()) % 2**31
+def find_split(state: Any) -> str:
+    """Return the split that an opening belongs to: one of ten to test, one to val, the others to train."""
+    return {0: "test", 1: "val"}.get(zlib.crc32(str(state).encode()) % 10, "train")
+
+
+def search(state: Any, simulations: int, salt: int) -> int:
+    """Return the action of OpenSpiel's Monte Carlo tree search; the same in one state and for one salt every time."""
+    seed = zlib.crc32(repr((salt, state.history())).encode()) % 2**31
     evaluator = pyspiel.RandomRolloutEvaluator(1, seed)
     bot = pyspiel.MCTSBot(state.get_game(), evaluator, 1.5, simulations, 100, True, seed, False)
     return int(bot.step(state))

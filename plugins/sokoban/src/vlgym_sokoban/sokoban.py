@@ -150,6 +150,7 @@ class Sokoban(VLEnv):
         if kwargs.get("max_turns") is None:
             kwargs["max_turns"] = self.max_steps if kwargs.get("planner") == "global" else ONLINE_TURNS
         super().__init__(**kwargs)
+        self.step_cost = STEP_PENALTY if protocol is None else 0.0  # MageBench charges nothing
         self.restart = restart
         self.grid_text = grid_text
         self.info_text = protocol is None if info_text is None else info_text
