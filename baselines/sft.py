@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from vlgym.checksums import seal
+from vlgym.durable import seal
 from vlgym.errors import UserError, check_number
 
 from .engine.engine import ModelPolicy

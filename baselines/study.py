@@ -30,7 +30,7 @@ import tyro
 from vlgym.errors import FailedError, UserError, check_choice, check_number, check_writable
 from vlgym.evaluation import summarize
 from vlgym.exits import INTERRUPTED, TERMINATED, Terminated
-from vlgym.reports.needs import need
+from vlgym.reports.sampling import need
 from vlgym.terminal import open_console, open_progress
 from vlgym.trajectory import HEADER, read_trajectories
 from vlgym.types import StepRecord

@@ -11,7 +11,7 @@ from typing import Any
 
 from toys import installed, make_entry, make_spec, make_walk
 
-from vlgym.checksums import seal, unseal
+from vlgym.durable import seal, unseal
 from vlgym.evaluation.plan import name_part
 from vlgym.making import make, unwrap
 from vlgym.policies import Policy

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from vlgym.argument_types import check_argument_types
+from vlgym.arguments import check_argument_types
 from vlgym.errors import UserError
 from vlgym.making import make
 

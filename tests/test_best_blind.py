@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from vlgym.best_blind import BestBlind, choose_player
 from vlgym.blind import Searcher
+from vlgym.blind_policies import BestBlind, choose_player
 from vlgym.evaluation import evaluate
 from vlgym.policies import RandomPolicy
 from vlgym.policy_names import make_policy

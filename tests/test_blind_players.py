@@ -14,7 +14,7 @@ from vlgym.blind_policies import BlindPolicy, load_players, make_constant
 from vlgym.errors import PluginError, SpecError, UserError
 from vlgym.evaluation import evaluate
 from vlgym.rollout import Runner, run_episodes
-from vlgym.testing.blind_floor import find_constants, measure_blind
+from vlgym.testing.measure import find_constants, measure_blind
 from vlgym.types import Turn
 
 HANDED: list[tuple[Any, ...]] = []
@@ -117,7 +117,7 @@ def test_the_best_constant_is_looked_for_among_the_actions_that_are_legal_at_mos
 
 
 def test_blind_policies_are_chosen_on_val_and_judged_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vlgym.testing.blind_floor.CHOOSING_TURNS", 80)
+    monkeypatch.setattr("vlgym.testing.measure.CHOOSING_TURNS", 80)
     spec = make_spec(blind=("test_blind_players:Spy",))
     splits, tried = [], []
     with installed(spec):

@@ -26,7 +26,7 @@ from vlgym.testing import (
 )
 from vlgym.testing.certificate import run_check
 from vlgym.testing.fingerprint import plain, scripted_reply, transcript
-from vlgym.testing.garbage import write_garbage
+from vlgym.testing.playing import write_garbage
 
 pytestmark = pytest.mark.usefixtures("toys_importable")
 

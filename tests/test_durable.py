@@ -14,8 +14,17 @@ import pytest
 from toys import make_walk
 
 from vlgym import durable
-from vlgym.checksums import check_files, is_cut, seal, unseal, write_checksums
-from vlgym.durable import old_of, place_folder, put_back, write_whole
+from vlgym.durable import (
+    check_files,
+    is_cut,
+    old_of,
+    place_folder,
+    put_back,
+    seal,
+    unseal,
+    write_checksums,
+    write_whole,
+)
 from vlgym.errors import TrajectoryError
 from vlgym.evaluation.folder import count_finished
 from vlgym.policies import RandomPolicy

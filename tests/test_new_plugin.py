@@ -11,8 +11,8 @@ import pytest
 from fresh import make_fresh, run_fresh
 
 from vlgym.cli.app import main
+from vlgym.cli.new_plugin import write_plugin
 from vlgym.errors import UserError
-from vlgym.scaffold import write_plugin
 from vlgym.testing import ALL_CHECKS, CHECKS
 from vlgym.trajectory import read_trajectories
 

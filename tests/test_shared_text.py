@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector.utils import create_shared_memory, read_from_shared_memory, write_to_shared_memory
 
-from vlgym import shared_text
+from vlgym import spaces as shared_text
 from vlgym.spaces import MessageSpace
 
 

@@ -11,15 +11,14 @@ import numpy as np
 import pytest
 from toys import Coin, make_spec, make_walk
 
-from vlgym.checksums import seal
+from vlgym.durable import seal
 from vlgym.errors import TrajectoryError
 from vlgym.parsers import TagParser
 from vlgym.policies import RandomPolicy
 from vlgym.prompts import PromptBuilder
 from vlgym.rollout import Runner, run_episodes
 from vlgym.trajectory import TrajectoryWriter, describe_run, read_trajectories
-from vlgym.types import StepRecord
-from vlgym.versions import list_versions
+from vlgym.types import StepRecord, list_versions
 
 RUN = describe_run([make_walk()], note="test")
 

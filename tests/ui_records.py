@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from starlette.testclient import TestClient
 
-from vlgym.checksums import seal
+from vlgym.durable import seal
 from vlgym.rendering import encode_png
 from vlgym.trajectory import TrajectoryWriter, hash_picture
 from vlgym.types import Image, LearnerNotes, StepRecord

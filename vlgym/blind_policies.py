@@ -1,23 +1,70 @@
 """Let blind players play: the policy that hands them a text and the legal actions, and takes their action.
 
-Only this policy touches the environment, for its reply format. It finds no player good or bad: measuring is
-`vlgym.testing.blind_floor`'s business.
+Only this policy touches the environment, for its reply format. Measuring is `vlgym.testing.measure`'s business;
+`BestBlind` plays the player that registry.yaml names.
 """
 
 from __future__ import annotations
 
 import importlib
 import random
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from .blind import BlindPlayer, Constant
+from .blind import BlindPlayer, Constant, Searcher
 from .errors import PluginError, UserError
 from .making import unwrap
+from .policies import IdlePolicy, Policy, RandomPolicy
+from .registry_file import read_registry
 from .spec import EnvSpec
 from .types import Reply, Turn
+
+_CONSTANT = re.compile(r"always (?P<action>.+)", re.DOTALL)
+
+
+class BestBlind:
+    """Plays every environment with its best blind player by success."""
+
+    name = "blind"
+
+    def __init__(self) -> None:
+        self._chosen: dict[str, Policy] = {}
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        """Ask the player of each turn's environment."""
+        replies = []
+        for turn in turns:
+            if turn.env_id not in self._chosen:
+                entry = read_registry().get(turn.env_id)
+                self._chosen[turn.env_id] = choose_player(unwrap(turn.env).vlgym_spec, entry)
+            replies += self._chosen[turn.env_id].reply([turn])
+        return replies
+
+
+def choose_player(spec: EnvSpec | None, entry: dict[str, Any] | None) -> Policy:
+    """Return the best player by success that registry.yaml records; else the first that the card names; else the
+    searcher.
+
+    Args:
+        spec: the card; `None` for an environment without one.
+        entry: the environment's entry, as `vlgym.registry_file.read_registry` returns it; `None` where there is none.
+    """
+    own = load_players(spec) if spec is not None else []
+    searcher = BlindPolicy(Searcher.name, Searcher)
+    best = ((entry or {}).get("blind") or {}).get("success_policy")
+    if best == RandomPolicy.name:
+        return RandomPolicy()
+    if best in (IdlePolicy.name, "garbage"):
+        return IdlePolicy()
+    for player in (*own, searcher):
+        if player.name == best:
+            return player
+    constant = _CONSTANT.fullmatch(best or "")
+    return make_constant(constant["action"]) if constant else [*own, searcher][0]
+
 
 MakePlayer = Callable[[random.Random], BlindPlayer]
 """Makes the player of one episode."""

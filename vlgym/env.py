@@ -17,7 +17,6 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from . import shared_text  # noqa: F401  (registers MessageSpace with Gymnasium's shared memory)
 from .arguments import arguments_in_force, bind_arguments, signature_of
 from .errors import UserError, check_choice, check_number
 from .game import Game
@@ -343,16 +342,10 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         if self.invalid_action == "random":
             earned = min(earned, -self.step_cost)
             self._forced = outcome.terminated or outcome.truncated
-        return (
-            [*executed, action],
-            Outcome(
-                float(reward + earned - self.invalid_penalty),
-                terminated=bool(outcome.terminated),
-                truncated=bool(outcome.truncated),
-                feedback=f"invalid reply: {failure}; random action: {action}",
-            ),
-            failure,
-        )
+        total = float(reward + earned - self.invalid_penalty)
+        feedback = f"invalid reply: {failure}; random action: {action}"
+        done = Outcome(total, bool(outcome.terminated), bool(outcome.truncated), feedback)
+        return [*executed, action], done, failure
 
     def _conclude(self, outcome: Outcome, *, last: bool) -> tuple[bool, bool]:
         self.episode_return += outcome.reward

@@ -1,8 +1,63 @@
-"""Confidence intervals: Wilson's for shares, Student's t for means."""
+"""Confidence intervals (Wilson's for shares, Student's t for means) and exact tests."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Hashable, Sequence
+
+
+def permutation_p(given: Sequence[Hashable], right: Sequence[Hashable]) -> float:
+    """Return the share of the permutations of `right` that agree with `given` in as many places as it does, or in more.
+
+    It holds whatever the answers' frequencies are, and for whoever prefers some answers: one who always gives the same
+    has `p = 1`. Counted exactly, by the rook polynomials of the places where a value may meet itself.
+
+    >>> permutation_p(["left", "right", "right"], ["left", "right", "right"]) == 1 / 3
+    True
+    >>> permutation_p(["left", "left", "left"], ["left", "right", "right"])
+    1.0
+    """
+    matches = sum(a == b for a, b in zip(given, right, strict=True))
+    count, there = len(right), Counter(given)
+    rooks = [1]  # rooks[j]: ways to fix j agreeing places
+    for value, times in Counter(right).items():
+        other = there[value]
+        own = [math.comb(times, j) * math.comb(other, j) * math.factorial(j) for j in range(min(times, other) + 1)]
+        product = [0] * (len(rooks) + len(own) - 1)
+        for i, ways in enumerate(rooks):
+            for j, more in enumerate(own):
+                product[i + j] += ways * more
+        rooks = product
+    found = sum(
+        (-1) ** (j - k) * math.comb(j, k) * rooks[j] * math.factorial(count - j)
+        for k in range(matches, len(rooks))
+        for j in range(k, len(rooks))
+    )
+    return found / math.factorial(count)
+
+
+def binomial_p(hits: int, trials: int, chance: float) -> float:
+    """Return the probability of `hits` or more in `trials` that succeed with probability `chance` each.
+
+    >>> binomial_p(9, 10, chance=0.5) == 11 / 1024
+    True
+    """
+    return sum(math.comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(hits, trials + 1))
+
+
+def holm(values: Sequence[float], alpha: float) -> list[bool]:
+    """Return which p values stand, so that any stands wrongly with probability at most `alpha` (Holm 1979).
+
+    >>> holm([0.010, 0.040, 0.030], alpha=0.05)
+    [True, False, False]
+    """
+    stands = [False] * len(values)
+    for place, index in enumerate(sorted(range(len(values)), key=lambda i: values[i])):
+        if values[index] > alpha / (len(values) - place):
+            break
+        stands[index] = True
+    return stands
 
 
 def wilson_interval(successes: float, trials: float, z: float = 1.959964) -> tuple[float, float]:

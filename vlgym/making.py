@@ -15,8 +15,7 @@ import gymnasium
 from gymnasium.envs.registration import register
 from gymnasium.envs.registration import registry as gymnasium_registry
 
-from .argument_types import check_argument_types
-from .arguments import list_arguments
+from .arguments import check_argument_types, list_arguments
 from .env import VLEnv
 from .errors import PluginError, UserError, nearest
 from .parsers import get_parser

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .argument_types import fits
-from .best_blind import BestBlind
+from .arguments import fits
+from .blind_policies import BestBlind
 from .endpoint import OpenAIPolicy
 from .errors import PluginError, UserError, check_choice, nearest, plain_line
 from .policies import IdlePolicy, OraclePolicy, Policy, RandomPolicy, ReplayPolicy, ScriptedPolicy

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from .argument_types import describe, fits
+from .arguments import describe, fits
 from .errors import SpecError, check_choice, is_printable
 from .probes import Probe
 from .seeding import SPLITS

@@ -25,18 +25,15 @@ from typing import Any
 import numpy as np
 from PIL.Image import DecompressionBombError
 
-from .argument_types import describe, fits
-from .arguments import to_plain
-from .checksums import is_cut, seal, unseal
-from .durable import sync, write_whole
+from .arguments import describe, fits, to_plain
+from .durable import is_cut, seal, sync, unseal, write_whole
 from .env import VLEnv
 from .errors import TrajectoryError
 from .prompts import PromptBuilder
 from .registry import get_registry
 from .remote import RemoteEnv
 from .rendering import decode_png, encode_png
-from .types import Image, LearnerNotes, Message, StepRecord, Usage
-from .versions import find_distribution, list_versions
+from .types import Image, LearnerNotes, Message, StepRecord, Usage, find_distribution, list_versions
 
 FORMAT = 4
 READABLE = (3, 4)

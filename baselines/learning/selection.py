@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from vlgym.checksums import seal
-from vlgym.durable import put_back
+from vlgym.durable import put_back, seal
 from vlgym.errors import UserError
 
 from ..engine.plain import make_engine

@@ -16,7 +16,7 @@ import torch
 from peft import LoraConfig, PeftModel
 from safetensors.torch import save_file
 
-from vlgym.checksums import CHECKSUMS
+from vlgym.durable import CHECKSUMS
 from vlgym.errors import UserError
 
 from . import lora

@@ -10,8 +10,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from vlgym.checksums import CHECKSUMS, check_files, write_checksums
-from vlgym.durable import place_folder, put_back
+from vlgym.durable import CHECKSUMS, check_files, place_folder, put_back, write_checksums
 from vlgym.errors import UserError, check_writable
 
 from .limits import EVALUATION

@@ -31,7 +31,7 @@ from peft.tuners.lora import Linear as LoraLinear
 from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
 
-from vlgym.checksums import CHECKSUMS
+from vlgym.durable import CHECKSUMS
 from vlgym.errors import UserError, check_choice, check_number
 
 from .family import Family, Float32Product

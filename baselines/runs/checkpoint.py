@@ -20,8 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from vlgym.checksums import check_files, measure_file, write_checksums
-from vlgym.durable import place_file, place_folder, put_back
+from vlgym.durable import check_files, measure_file, place_file, place_folder, put_back, write_checksums
 from vlgym.errors import UserError
 
 STATE, TENSORS = "state.json", "tensors.safetensors"

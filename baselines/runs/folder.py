@@ -11,8 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
 
-from vlgym.checksums import seal, unseal
-from vlgym.durable import write_whole
+from vlgym.durable import seal, unseal, write_whole
 from vlgym.env_groups import LOCAL, EnvGroup
 from vlgym.errors import UserError
 from vlgym.prompts import PromptBuilder

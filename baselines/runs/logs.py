@@ -18,8 +18,7 @@ from typing import Any
 
 from torch.utils.tensorboard import SummaryWriter
 
-from vlgym.checksums import is_cut, seal, unseal
-from vlgym.durable import sync, write_whole
+from vlgym.durable import is_cut, seal, sync, unseal, write_whole
 from vlgym.errors import UserError, check_choice
 from vlgym.terminal import Advance, counting, is_live, open_console, open_progress
 

@@ -22,10 +22,10 @@ from pathlib import Path
 import numpy as np
 from report import finish, parse_write, table
 
-from vlgym.checksums import seal
+from vlgym.durable import seal
 from vlgym.rendering import encode_png
 from vlgym.trajectory import FORMAT, hash_picture, read_trajectories
-from vlgym.ui.server import serve
+from vlgym.ui.app import serve
 
 EPISODES, TURNS, PICTURES, REPEATS = 10_000, 5, 100, 30
 

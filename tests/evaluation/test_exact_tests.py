@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from vlgym.evaluation.exact_tests import binomial_p, holm, permutation_p
+from vlgym.intervals import binomial_p, holm, permutation_p
 
 
 def test_permutations_are_counted_as_by_trying_all_of_them() -> None:

@@ -12,7 +12,7 @@ import pytest
 import toys
 from toys import installed, make_spec
 
-from vlgym.checksums import seal
+from vlgym.durable import seal
 from vlgym.errors import TrajectoryError, UserError
 from vlgym.evaluation import run_evaluation
 from vlgym.evaluation.folder import EvaluationFolder, count_finished

@@ -142,7 +142,7 @@ def test_a_line_that_cannot_be_read_is_counted_and_the_others_are_shown(tmp_path
 
 
 def test_a_line_longer_than_the_limit_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vlgym.ui.lines.LONGEST_LINE", 2000)
+    monkeypatch.setattr("vlgym.ui.index.LONGEST_LINE", 2000)
     write_raw(tmp_path, row(episode=1), row(episode=2, reply="x" * 9000), row(episode=3))
     page = ask(tmp_path).get("/").text
     assert re.findall(r"#(\d)", page) == ["3", "1"]

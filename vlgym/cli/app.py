@@ -13,7 +13,7 @@ import typer
 from .. import __version__
 from ..exits import run_command
 from .check_cmd import check
-from .compare_cmd import compare
+from .compare_cmd import compare, report
 from .doctor import doctor
 from .eval_cmd import evaluate
 from .export_cmd import export
@@ -21,7 +21,6 @@ from .list_cmd import list_environments, show
 from .new_plugin import new_plugin
 from .play import play
 from .registry_cmd import registry_app
-from .report_cmd import report
 from .tournament import tournament
 from .ui import ui
 

@@ -1,4 +1,4 @@
-"""`vlgym compare`: two runs or more on the same episodes, paired."""
+"""`vlgym report` and `vlgym compare`: the numbers of a run from its records, and two runs or more, paired."""
 
 from __future__ import annotations
 
@@ -10,10 +10,36 @@ import typer
 
 from ..reports.compare import compare_runs, write_play_command
 from ..reports.results import write_table
+from ..reports.text import explain_sight, list_rows
 from ..reports.words import NONE, write_interval, write_number, write_p
+from ..reports.writing import PAGE, write_report
 from ..terminal import print_rows
 from .console import open_console, print_json
 from .list_cmd import AsJson
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `vlgym eval` wrote.")],
+    as_json: AsJson = False,
+) -> None:
+    """Compute the report of a finished or unfinished run from its records; write report.json, .md and .html beside
+    them."""
+    if as_json:
+        print_json(write_report(folder))
+    else:
+        print_report(folder)
+
+
+def print_report(folder: Path) -> None:
+    """Write the report of a run and print its table."""
+    found = write_report(folder)
+    console = open_console()
+    console.print(f"{found['policy']['name']}, split {found['split']}", style="bold")
+    print_rows(console, *list_rows(found))
+    for row in found["sight"]:
+        console.print(f"{row['control']}: {explain_sight(row)}", soft_wrap=True)
+    console.print(f"written: {folder / PAGE}", soft_wrap=True)
+
 
 if TYPE_CHECKING:
     from rich.console import Console

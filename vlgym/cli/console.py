@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from ..argument_types import read_arguments as read_arguments
+from ..arguments import read_arguments as read_arguments
 from ..prompts import write_messages as write_messages
 from ..terminal import open_console as open_console  # the commands find it here
 from ..types import Message

@@ -17,7 +17,7 @@ from ..installing import how_to_install, how_to_install_all
 from ..plugins import PluginRecord
 from ..recorded import compare_recorded
 from ..registry import Registry, get_registry, list_problems
-from ..versions import find_version
+from ..types import find_version
 from .console import open_console, print_json
 from .list_cmd import AsJson
 

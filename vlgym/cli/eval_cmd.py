@@ -24,11 +24,11 @@ from ..policies import Policy
 from ..policy_names import make_policy
 from ..prompts import PromptBuilder
 from ..registry import get_registry
-from ..reports.needs import need
+from ..reports.sampling import need
 from ..spec import PLANNERS
+from .compare_cmd import print_report
 from .console import open_console, read_arguments
 from .eval_progress import EvaluationProgress
-from .report_cmd import print_report
 
 HIGHEST = 10_000_000
 REPORT_NEEDS = ("scipy.stats", "jinja2")

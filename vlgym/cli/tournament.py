@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from ..argument_types import read_arguments
+from ..arguments import read_arguments
 from ..errors import UserError, check_choice, check_writable, plain_line
 from ..policy_names import list_policies, make_policy
-from ..reports.needs import need
+from ..reports.sampling import need
 from ..seeding import SPLITS
 from ..several import open_table
 from ..terminal import open_progress

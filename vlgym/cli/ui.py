@@ -32,7 +32,7 @@ def ui(
             raise UserError(f"{folder} is no folder. Name one that `vlgym eval` or a training run wrote.")
     for module in NEEDED:
         import_extra(module, "ui", "The web page")
-    from ..ui.server import serve
+    from ..ui.app import serve
 
     console = open_console()
 

@@ -21,8 +21,7 @@ import numpy as np
 
 from ..errors import FailedError, UserError, check_number
 from ..types import Reply, Turn, Usage
-from .connection import KEY, check_url, open_client, read_key
-from .messages import Answer, read_answer, show, write_messages
+from .messages import KEY, Answer, check_url, open_client, read_answer, read_key, show, write_messages
 
 MOST_AT_ONCE = 1024
 FILTERED = {"content_filter", "content_policy_violation"}

@@ -11,7 +11,7 @@ from ..errors import UserError, plain_line
 from ..making import make
 from ..prompts import PromptBuilder
 from ..trajectory import describe_env
-from ..versions import list_versions
+from ..types import list_versions
 from .wire import pack
 
 

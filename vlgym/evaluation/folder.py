@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..arguments import to_plain
-from ..checksums import seal
-from ..durable import write_whole
+from ..durable import seal, write_whole
 from ..env_failures import Failure
 from ..env_groups import LOCAL, EnvGroup
 from ..errors import TrajectoryError, UserError, check_writable
@@ -33,8 +32,7 @@ from ..trajectory import (
     read_lines,
     without_none,
 )
-from ..types import StepRecord
-from ..versions import list_versions
+from ..types import StepRecord, list_versions
 from .plan import Part
 
 KIND = "evaluation"

@@ -32,10 +32,9 @@ from itertools import permutations
 from typing import Any
 
 from ..errors import UserError, check_choice
-from ..intervals import wilson_interval
+from ..intervals import binomial_p, holm, permutation_p, wilson_interval
 from ..making import make
 from ..types import StepRecord
-from .exact_tests import binomial_p, holm, permutation_p
 from .sight_report import (
     SIGHTED,
     TOLD,

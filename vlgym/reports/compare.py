@@ -15,9 +15,8 @@ from typing import Any
 from ..errors import UserError
 from ..trajectory import find_differences, without_none
 from .compute import describe_difference, find_bounds, returns_of, won
-from .needs import need
 from .records import PICTURES, Episode, Part, Run, read_episodes, read_run
-from .sampling import Groups, average_intervals, mean_interval, pooled_mean
+from .sampling import Groups, average_intervals, mean_interval, need, pooled_mean
 
 CONDITIONS = (
     "class", "arguments", "spec_hash", "prompt_hash", "prompt_version", "parser", "parser_version", "parser_settings",

@@ -13,8 +13,8 @@ from typing import Any
 from ..evaluation.plan import PICTURES
 from . import words
 from .charts import draw_steps, make_axis, make_bar
-from .needs import need
 from .records import Run
+from .sampling import need
 from .showing import RULE, ShownEpisode
 from .text import explain_sight, list_rows
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..argument_types import fits
+from ..arguments import fits
 from ..errors import TrajectoryError
 from ..evaluation import without_images
 from ..evaluation.plan import PICTURES, name_part

@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..installing import import_extra
 from ..intervals import wilson_interval
-from .needs import need
+
+need = partial(import_extra, extra="eval", user="A report")
+"""Imports a module of the extra `eval`."""
+
 
 RESAMPLES = 9999
 _BATCH = 500  # resamples at once: memory stays small with many episodes

@@ -9,9 +9,9 @@ from typing import Any
 from ..durable import write_whole
 from ..errors import check_writable
 from .compute import report_run
-from .needs import need
 from .page import write_page
 from .records import read_episodes, read_run
+from .sampling import need
 from .showing import choose_episodes, show_episodes
 from .text import write_markdown
 

@@ -9,7 +9,7 @@ from ..blind_gap import WARN_ABOVE, find_share
 from ..blind_policies import BlindPolicy, load_players, make_constant
 from ..evaluation import Report, summarize
 from ..policies import OraclePolicy, Policy, RandomPolicy
-from .blind_floor import choosing_split, find_best, find_constants
+from .measure import choosing_split, find_best, find_constants
 from .playing import Deadline
 from .subject import FEWEST, MOST, TURN_BUDGET, CheckWarning, Subject
 

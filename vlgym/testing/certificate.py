@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import UserError, check_choice
 from ..registry import get_registry
-from ..versions import list_versions
+from ..types import list_versions
 from .checks import ALL_CHECKS, RFC_008, CheckFailure, CheckResult, CheckWarning, Subject, checks_for
 
 FORMAT = 1

@@ -19,8 +19,17 @@ from ..game import Game
 from ..multi import MultiVLEnv
 from ..seeding import episode_seed
 from ..spaces import match_legal
-from .garbage import write_garbage
-from .playing import Seen, choose_legal, choose_oracle, digest_picture, first_difference, play, repeat, seeds_of
+from .playing import (
+    Seen,
+    choose_legal,
+    choose_oracle,
+    digest_picture,
+    first_difference,
+    play,
+    repeat,
+    seeds_of,
+    write_garbage,
+)
 from .subject import CheckFailure, Subject, require
 
 NONSENSE = ("fly to the moon", "qwertz", "?", "-17", "null", "do whatever wins")

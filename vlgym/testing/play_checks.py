@@ -14,15 +14,15 @@ import gymnasium
 
 from ..errors import UserError
 from ..evaluation import Report
-from ..evaluation.exact_tests import binomial_p
+from ..intervals import binomial_p
 from ..multi import MultiVLEnv
 from ..policies import IdlePolicy, OraclePolicy, RandomPolicy
 from ..seeding import episode_seed
 from ..states import CONTENT, seal
-from .garbage import GarbagePolicy
 from .playing import (
     GARBAGE,
     Deadline,
+    GarbagePolicy,
     Seen,
     choose_idle,
     choose_legal,

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checksums import seal, unseal
-from ..durable import write_whole
+from ..durable import seal, unseal, write_whole
 from ..errors import TrajectoryError, UserError
 from ..policies import Policy
 from ..seeding import episode_seed

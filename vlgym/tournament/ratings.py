@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..reports.needs import need
+from ..reports.sampling import need
 
 if TYPE_CHECKING:
     from .play import Result

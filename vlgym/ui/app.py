@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import secrets
+import socket
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Mount
@@ -13,9 +16,30 @@ from starlette.staticfiles import StaticFiles
 from ..errors import UserError
 from . import compare, gallery, play, watch
 from .games import Games
-from .guarding import Guard
+from .guarding import STATIC, Guard, show_error
 from .index import Index
-from .pages import STATIC, show_error
+
+LOOPBACK = "127.0.0.1"
+
+
+def serve(paths: Iterable[Path], out: Path, port: int, say: Callable[[str], None]) -> None:
+    """Serve the pages until Ctrl-C."""
+    try:  # here, not in uvicorn: its own way to fail is an exit without advice
+        listening = socket.create_server((LOOPBACK, port))
+    except OSError as error:
+        raise UserError(
+            f"--port {port}: {error.strerror or error}. Try another one, or --port 0 for any free one."
+        ) from None
+    token = secrets.token_urlsafe(24)
+    app = create_app(paths, out, token)
+    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off", ws="none")
+    try:
+        with listening:
+            app.state.index.refresh()  # the first time takes longest
+            say(f"http://{LOOPBACK}:{listening.getsockname()[1]}/?token={token}")
+            uvicorn.Server(config).run(sockets=[listening])
+    finally:
+        app.state.games.close_all()
 
 
 def create_app(paths: Iterable[Path], out: Path, token: str = "") -> Starlette:

@@ -9,8 +9,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from .choosing import LONGEST, cut_page, read_page
+from .guarding import render
 from .index import Episode
-from .pages import render
 from .watch import find_turn, get_index
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..argument_types import fits
-from .files import LOG, open_inside
-from .lines import read_row, split_lines
+from ..arguments import fits
+from .guarding import LOG, open_inside
+from .index import read_row, split_lines
 
 LARGEST = 64_000_000  # bytes of a log that are read
 POINTS = 300  # of a curve

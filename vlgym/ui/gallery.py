@@ -14,7 +14,7 @@ from starlette.routing import Route
 from ..blind_gap import find_blind_share, rate_difficulty
 from ..registry import get_registry
 from .frames import look
-from .pages import render
+from .guarding import render
 
 FIGURES = (("floor", "random play"), ("blind", "without the picture"), ("ceiling", "oracle"))
 

@@ -7,18 +7,52 @@ Only what the list needs is kept, and where each turn stands in its file. What a
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
 import time
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import plain_line
 from ..trajectory import METADATA, check_values
-from .files import find_records, open_inside
-from .lines import read_row, split_lines
+from .guarding import find_records, open_inside
+
+LONGEST_LINE = 32_000_000  # bytes; a longer one is not read
+
+
+def split_lines(file: BinaryIO, start: int) -> Iterator[tuple[int, int, bytes | None]]:
+    """Yield first byte, size and text of each whole line from a place on; `None` for the text of one that is too long.
+
+    The beginning of a line, which somebody is writing just now, is left for another time.
+    """
+    file.seek(start)
+    while line := file.readline(LONGEST_LINE):
+        size, text = len(line), line if line.endswith(b"\n") else None
+        while not line.endswith(b"\n"):
+            if not (line := file.readline(LONGEST_LINE)):
+                return
+            size += len(line)
+        yield start, size, text
+        start += size
+
+
+def read_row(text: bytes) -> dict[str, Any]:
+    """Return what a line says.
+
+    Raises:
+        ValueError: it is no JSON object.
+    """
+    try:
+        row = json.loads(text.decode("utf-8", "replace"))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(row, dict):
+        raise ValueError("it is no JSON object")
+    return row
+
 
 LOOK_EVERY = 2.0  # seconds between looks for new folders
 SEARCHED = 20_000  # characters of a reply that are searched

@@ -17,15 +17,15 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from ..argument_types import read_arguments
+from ..arguments import read_arguments
 from ..errors import UserError
 from ..registry import get_registry
 from ..reports.words import split_reply
 from ..seeding import SPLITS
 from ..several import SKILL
 from .games import Game, Games
+from .guarding import render
 from .index import make_key
-from .pages import render
 from .turns import LONGEST
 
 FIELDS = ("env", "split", "episodes", "arguments", "opponents", "options")

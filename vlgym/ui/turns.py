@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..checksums import FIELD, unseal
+from ..durable import FIELD, unseal
 from ..errors import plain_line
 from ..reports.words import shorten, split_reply
 from ..trajectory import MALFORMED, METADATA, NO_PICTURE, read_record
 from ..types import LearnerNotes, Message, StepRecord
-from .files import open_inside
-from .heat import read_tokens
-from .index import Episode
-from .lines import read_row
+from .guarding import open_inside
+from .index import Episode, read_row
+
+SHADES = 6
+MOST = 5_000  # tokens that are shown
+
+
+def read_tokens(learner: LearnerNotes) -> list[tuple[str, str, int]]:
+    """Return text, probability in words and shade of the tokens of a learner's notes."""
+    pairs = zip(learner.tokens[:MOST], learner.log_probs, strict=False)
+    return [(text, f"{100 * math.exp(min(0.0, log_prob)):.3g} %", shade(log_prob)) for text, log_prob in pairs]
+
+
+def shade(log_prob: float) -> int:
+    """Return how dark a token is: in even steps of its logarithm, from probability 1 to 1 in 20."""
+    return round(max(0.0, min(1.0, -log_prob / math.log(20))) * SHADES)
+
 
 LONGEST = 60_000  # characters of a text in one piece
 LARGEST_PICTURE = 32_000_000  # bytes

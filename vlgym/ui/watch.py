@@ -15,10 +15,8 @@ from ..reports.words import shorten
 from ..trajectory import HEADER
 from .choosing import ORDERS, RESULTS, choose, cut_page, find_neighbours, read_choice
 from .curves import draw_curves
-from .files import open_inside
-from .index import Episode, Index
-from .lines import read_row
-from .pages import render
+from .guarding import open_inside, render
+from .index import Episode, Index, read_row
 from .turns import LONGEST, Turn, open_picture, read_turn
 
 LARGEST = 16_000_000  # bytes of a run.json
