@@ -23,7 +23,8 @@ LINE = "vlgym/Line-v0"
 def ask(*paths: Path, base: str = BASE) -> TestClient:
     """A client of a server that shows some folders."""
     out = (paths or (Path("/nowhere"),))[0] / "human"
-    return TestClient(create_app(paths, out), base_url=base, raise_server_exceptions=False)
+    cookies = {f"vlgym_{base.rpartition(':')[2]}": "known"}
+    return TestClient(create_app(paths, out, "known"), base_url=base, cookies=cookies, raise_server_exceptions=False)
 
 
 def draw(shade: int, size: tuple[int, int] = (24, 32)) -> Image:

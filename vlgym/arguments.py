@@ -83,7 +83,7 @@ def read_arguments(pairs: Iterable[str], option: str = "--arg") -> dict[str, Any
             raise UserError(f"{option} {pair!r} must look like name=value, for example {option} invalid_penalty=0.1.")
         try:
             arguments[name.strip()] = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             arguments[name.strip()] = value
     return arguments
 

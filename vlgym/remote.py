@@ -6,13 +6,15 @@ code runs elsewhere (`vlgym.env_groups`); only the parser works here, because it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import gymnasium
 
 from .errors import UserError
-from .parsers import get_parser
+from .parsers import PARSERS, get_parser
+from .registry import get_registry
 from .spaces import ReplySpace
 from .spec import EnvSpec
 from .types import Parser
@@ -31,7 +33,7 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
     """
 
     def __init__(self, caller: Any, env_id: str, arguments: Mapping[str, Any]) -> None:
-        self.env_id, self._caller = env_id, caller
+        self.env_id, self._arguments, self._caller = env_id, dict(arguments), caller
         self._facts: dict[str, Any] | None = None
         self._sent: tuple[Any, Any] | None = None
         self._spec: EnvSpec | None = None
@@ -40,7 +42,7 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
         self.system_text = ""
         self._closed = False
         self._number = caller.open()
-        self._made = caller.post(self._number, "make", id=env_id, arguments=dict(arguments))
+        self._made = caller.post(self._number, "make", id=env_id, arguments=self._arguments)
 
     # ---- what is known of it ---------------------------------------------------------------------------------------
 
@@ -67,7 +69,7 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
     def action_space(self) -> ReplySpace:  # type: ignore[override]
         """Samples the same replies as the environment's own."""
         if self._space is None:
-            self._space = ReplySpace(_rebuild(self.env_id, self.facts["parser"]))
+            self._space = ReplySpace(_rebuild(self.env_id, self._arguments, self.facts["parser"]))
         self._space.legal = self._legal
         return self._space
 
@@ -140,16 +142,29 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
         return self._caller.wait(self._caller.post(self._number, do, **said))
 
 
-def _rebuild(env_id: str, said: Mapping[str, Any]) -> Parser:
-    """Build a parser here from what is known of it there."""
-    for name in (said["name"], said["place"]):
+def _rebuild(env_id: str, arguments: Mapping[str, Any], said: Mapping[str, Any]) -> Parser:
+    """Return the parser that is known here and equals the one there; what the worker says is compared, not imported."""
+    for known in _list_parsers(env_id, arguments):
         try:
-            parser = get_parser(name)
-        except UserError:
+            parser = get_parser(known() if isinstance(known, type) else known)
+        except (UserError, TypeError):
             continue
         if (parser.name, parser.version, parser.describe()) == (said["name"], said["version"], said["format"]):
             return parser
     raise UserError(
-        f"{env_id}: its parser {said['place']} cannot be built here without arguments, so it cannot be played in "
-        "another process; give --parser tag or json, or play with --envs local."
+        f"{env_id}: its parser {said['name']} is not known here, so it cannot be played in another process; give "
+        "--parser tag or json, or play with --envs local."
     )
+
+
+def _list_parsers(env_id: str, arguments: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield what the environment's parser may be: as it was asked for, the core's, its card's, its plugin's."""
+    from .making import load_class  # which imports this module
+
+    yield from (arguments.get("parser"), *PARSERS)
+    spec = get_registry().get(env_id)
+    yield from spec.reply_styles
+    package = load_class(spec).__module__.partition(".")[0]
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == package:
+            yield from (each for each in vars(module).values() if isinstance(each, type) and hasattr(each, "parse"))

@@ -135,19 +135,6 @@ def test_two_people_at_one_screen_play_a_game_and_each_sees_the_own_side_after_a
     assert [len(episode) for episode in read_trajectories(folder)] == [players.count("2")]
 
 
-def test_a_policy_holds_the_other_seat(tmp_path: Path) -> None:
-    replies = tmp_path / "replies.json"
-    replies.write_text(json.dumps(["<action>bet</action>"] * 50))
-    client = ask(tmp_path)
-    address = begin(client, env="vlgym/KuhnPoker-v0", opponents=f"scripted:{replies}", arguments="hands=2\nseat=0")
-    page = client.get(address).text
-    assert "player 1</span>" in page
-    page = send(client, address, page, reply="<action>check</action>")
-    assert re.findall(r'value="\d+">(\w+)', page) == ["fold", "call"]  # the other bet
-    run = json.loads((tmp_path / "human" / "KuhnPoker-v0-001" / "run.json").read_text())
-    assert run["parts"]["vlgym/KuhnPoker-v0"]["given"]["opponents"]["name"] == f"scripted:{replies}"
-
-
 def test_records_tell_the_name_of_a_guest_and_nothing_of_its_options() -> None:
     guest = Guest(SimpleNamespace(name="model", key="secret", reply=list), "openai:model")  # type: ignore[arg-type]
     assert "secret" not in json.dumps(to_plain({"opponents": guest}))
@@ -244,7 +231,7 @@ def test_ending_a_game_ends_its_process(tmp_path: Path) -> None:
 def test_a_process_that_answers_nonsense_or_nothing_ends_its_game_with_a_line(
     tmp_path: Path, script: str, told: str
 ) -> None:
-    games = Games(tmp_path, (sys.executable, "-c", script), 0.5 if "sleep" in script else 20.0)
+    games = Games(tmp_path, {}, (sys.executable, "-c", script), 0.5 if "sleep" in script else 20.0)
     game = games.begin(env_id=LINE)
     assert told in game.error
     assert "\n" not in game.error

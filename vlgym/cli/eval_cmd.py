@@ -20,6 +20,7 @@ from ..evaluation.plan import EPISODES, Part, blind, leave_out, list_suites, pla
 from ..evaluation.probe import judge_folder, look_first, plan_probe
 from ..evaluation.sight import SUITE, SightReport
 from ..installing import how_to_install
+from ..parsers import check_named
 from ..policies import Policy
 from ..policy_names import make_policy
 from ..prompts import PromptBuilder
@@ -138,9 +139,10 @@ def evaluate(
     player = make_policy(policy, given)
     try:
         wishes = player.prefers() if hasattr(player, "prefers") else {}
-        style = parser or wishes.get("parser")
-        if style is not None:
-            arguments["parser"] = style
+        if parser is not None:
+            arguments["parser"] = parser
+        elif wishes.get("parser") is not None:
+            arguments["parser"] = check_named(wishes["parser"], policy)  # a model's folder may say it
         if hasattr(player, "check"):
             player.check()
         parts, missing = _plan(env, suite, episodes, split, repeats, planner, arguments)

@@ -46,13 +46,9 @@ class Host:
     def _do_make(self, request: Mapping[str, Any]) -> dict[str, Any]:
         env = self._envs[request["env"]] = self._make(request["id"], **request["arguments"])
         parser, spec = env.parser, env.vlgym_spec
-        kind = type(parser)
         return {
             "spec": None if spec is None else spec.to_dict(),
-            "parser": {
-                "name": parser.name, "version": parser.version, "format": parser.describe(),
-                "place": f"{kind.__module__}:{kind.__qualname__}",
-            },
+            "parser": {"name": parser.name, "version": parser.version, "format": parser.describe()},
             "vlgym": own_version(),
         }  # fmt: skip
 

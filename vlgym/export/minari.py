@@ -20,6 +20,7 @@ import gymnasium
 from ..env import VLEnv
 from ..errors import TrajectoryError
 from ..making import make
+from ..parsers import check_named
 from ..trajectory import read_header
 from ..types import Image, StepRecord
 from .parquet import Episode, encodable, need
@@ -135,7 +136,7 @@ def _describe(folder: Path, record: StepRecord) -> tuple[str, dict[str, Any]]:
     entry = parts.get(record.part) or parts.get(record.env_id)
     if not isinstance(entry, dict) or not isinstance(entry.get("arguments"), dict):
         raise TrajectoryError(f"{folder} does not say with which arguments {record.env_id} was made.")
-    return record.env_id, {**entry["arguments"], "parser": entry["parser"]}
+    return record.env_id, {**entry["arguments"], "parser": check_named(entry["parser"], str(folder))}
 
 
 def _play_again(env: VLEnv, folder: Path, episode: list[StepRecord]) -> tuple[list[Image], list[str]]:

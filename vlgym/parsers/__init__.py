@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 from ..errors import UserError, nearest
 from ..types import Parsed, Parser
@@ -10,14 +11,16 @@ from .json_reply import JsonParser
 from .plan import PlanParser
 from .tag import TagParser
 
-__all__ = ["PARSERS", "JsonParser", "Parsed", "Parser", "PlanParser", "TagParser", "find_end", "get_parser"]
+__all__ = [
+    "PARSERS", "JsonParser", "Parsed", "Parser", "PlanParser", "TagParser", "check_named", "find_end", "get_parser",
+]  # fmt: skip
 
 PARSERS: dict[str, type] = {"tag": TagParser, "json": JsonParser, "plan": PlanParser}
 
 
 def get_parser(parser: str | Parser) -> Parser:
     """Return a parser by name (`tag`), by import string (`package.module:Class`, called without arguments), or as
-    given.
+    given. An import string is code: only code and the command line may give one (else see `check_named`).
 
     Raises:
         UserError: unknown name, or an import string that does not lead to a parser.
@@ -45,6 +48,20 @@ def get_parser(parser: str | Parser) -> Parser:
     raise UserError(
         f"Unknown parser {parser!r}; there are {', '.join(PARSERS)}, or an import string package.module:Class."
         f"{nearest(parser, PARSERS)}"
+    )
+
+
+def check_named(parser: Any, source: str) -> str:
+    """Return a parser's name that a file, a form or another process says; an import string is refused.
+
+    Raises:
+        UserError: it is no name in `PARSERS`.
+    """
+    if isinstance(parser, str) and parser in PARSERS:
+        return parser
+    raise UserError(
+        f"{source} says parser={parser!r:.80}; only {', '.join(PARSERS)} are taken from there. An import string is "
+        "code: give it on the command line (--parser)."
     )
 
 

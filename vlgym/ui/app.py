@@ -6,23 +6,37 @@ import secrets
 import socket
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import cast
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from ..errors import UserError
 from . import compare, gallery, play, watch
-from .games import Games
+from .frames import Looks
+from .games import Configured, Games
 from .guarding import STATIC, Guard, show_error
 from .index import Index
 
 LOOPBACK = "127.0.0.1"
 
 
-def serve(paths: Iterable[Path], out: Path, port: int, say: Callable[[str], None]) -> None:
+class Server(uvicorn.Server):
+    """Ends games and pictures that are waited for before it waits for the answers to be sent."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End what is open, then as uvicorn."""
+        close(cast(Starlette, self.config.app))
+        await super().shutdown(sockets)
+
+
+def serve(
+    paths: Iterable[Path], out: Path, port: int, say: Callable[[str], None], policies: Configured | None = None
+) -> None:
     """Serve the pages until Ctrl-C."""
     try:  # here, not in uvicorn: its own way to fail is an exit without advice
         listening = socket.create_server((LOOPBACK, port))
@@ -31,30 +45,42 @@ def serve(paths: Iterable[Path], out: Path, port: int, say: Callable[[str], None
             f"--port {port}: {error.strerror or error}. Try another one, or --port 0 for any free one."
         ) from None
     token = secrets.token_urlsafe(24)
-    app = create_app(paths, out, token)
-    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off", ws="none")
+    app = create_app(paths, out, token, policies)
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, lifespan="off", ws="none",
+        timeout_graceful_shutdown=1,
+    )  # fmt: skip
     try:
         with listening:
             app.state.index.refresh()  # the first time takes longest
             say(f"http://{LOOPBACK}:{listening.getsockname()[1]}/?token={token}")
-            uvicorn.Server(config).run(sockets=[listening])
+            Server(config).run(sockets=[listening])
     finally:
-        app.state.games.close_all()
+        close(app)  # what began while the server ended, too
 
 
-def create_app(paths: Iterable[Path], out: Path, token: str = "") -> Starlette:
-    """Return the application; its `state` holds the index of records and the open games.
+def close(app: Starlette) -> None:
+    """End the games, and the pictures that are made."""
+    app.state.looks.close()
+    app.state.games.close_all()
+
+
+def create_app(paths: Iterable[Path], out: Path, token: str, policies: Configured | None = None) -> Starlette:
+    """Return the application; its `state` holds the index of records, the first pictures and the open games.
 
     Args:
         paths: records below these folders are shown; nothing else is.
         out: where games that a person plays are recorded.
-        token: who asks must know it; empty lets everybody in, for tests.
+        token: who asks must know it.
+        policies: that may hold other seats, by the names that the page offers.
     """
+    if not token:
+        raise ValueError("an empty token is known to everybody")
     app = Starlette(
         routes=[Mount("/static", StaticFiles(directory=STATIC)), *watch.ROUTES, *compare.ROUTES, *gallery.ROUTES,
                 *play.ROUTES],
         middleware=[Middleware(Guard, token=token)],
-        exception_handlers={404: show_error, 405: show_error, UserError: show_error, 500: show_error},
+        exception_handlers={HTTPException: show_error, UserError: show_error, 500: show_error},
     )  # fmt: skip
-    app.state.index, app.state.games = Index((*paths, out)), Games(out)
+    app.state.index, app.state.looks, app.state.games = Index((*paths, out)), Looks(), Games(out, policies)
     return app

@@ -80,8 +80,12 @@ def read_choice(params: Mapping[str, str]) -> Choice:
 
 def read_page(params: Mapping[str, str]) -> int:
     """Return the number of the page that an address says, from 1."""
-    page = params.get("page", "")
-    return max(1, int(page)) if page.isascii() and page.isdigit() and len(page) < 9 else 1
+    return max(1, read_count(params.get("page", "")))
+
+
+def read_count(text: str) -> int:
+    """Return the number that a text says; -1 where it says none, or one that is too long for any count."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else -1
 
 
 def choose(episodes: Iterable[Episode], choice: Choice) -> list[Episode]:

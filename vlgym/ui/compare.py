@@ -58,5 +58,5 @@ def pair_up(episodes: Iterable[Episode], first: str, second: str) -> list[tuple[
 
 ROUTES = [
     Route("/compare", show_compare),
-    Route("/side/{folder}/{order:int}/{other}/{other_order:int}/{turn:int}", show_side),
+    Route("/side/{folder}/{order:count}/{other}/{other_order:count}/{turn:count}", show_side),
 ]

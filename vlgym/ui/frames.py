@@ -4,8 +4,8 @@ kept. `python -m vlgym.ui.frames ID` makes them, with a time limit: no plugin ca
 
 from __future__ import annotations
 
+import asyncio
 import base64
-import functools
 import inspect
 import json
 import os
@@ -13,6 +13,8 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -22,41 +24,71 @@ from ..prompts import PromptBuilder, write_messages
 from ..rendering import encode_png
 from ..seeding import episode_seed
 
+COMMAND = (sys.executable, "-m", "vlgym.ui.frames")
 LIMIT = 90.0  # seconds for an environment
 SPLIT, EPISODES = "train", 3
-_ONE = threading.Lock()
 
 
-def look(env_id: str) -> dict[str, Any]:
-    """Return what an installed environment looks like: `pictures` (PNG, base64), the first `prompt` as text, `card`
-    (the class docstring), or the `error` why there is nothing to see."""
-    with _ONE:
-        return _look(env_id)
+class Looks:
+    """Makes looks one after the other in a thread of its own, so that who waits holds none, and keeps them.
+
+    Args:
+        command: what is run, with the id behind it.
+    """
+
+    def __init__(self, command: Sequence[str] = COMMAND) -> None:
+        self.command = tuple(command)
+        self._made: dict[str, Future[dict[str, Any]]] = {}
+        self._thread = ThreadPoolExecutor(1)
+        self._lock = threading.Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._closed = False
+
+    async def look(self, env_id: str) -> dict[str, Any]:
+        """Return what an installed environment looks like: `pictures` (PNG, base64), the first `prompt` as text,
+        `card` (the class docstring), or the `error` why there is nothing to see."""
+        if env_id not in self._made:
+            self._made[env_id] = self._thread.submit(self._make, env_id)
+        return await asyncio.shield(asyncio.wrap_future(self._made[env_id]))
+
+    def close(self) -> None:
+        """End what is being made; what was not begun is not made."""
+        with self._lock:
+            self._closed = True
+            if self._child is not None:
+                _kill(self._child)
+        self._thread.shutdown(wait=False)
+
+    def _make(self, env_id: str) -> dict[str, Any]:
+        with self._lock:
+            if self._closed:
+                return {"error": "The page has ended.", "pictures": []}
+            child = self._child = subprocess.Popen(
+                [*self.command, env_id], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                start_new_session=True,
+            )  # fmt: skip
+        with child:
+            try:
+                answer, told = child.communicate(timeout=LIMIT)
+                return {"error": "", **json.loads(answer)}
+            except subprocess.TimeoutExpired:
+                error = f"It took longer than {LIMIT:g} s."
+            except ValueError:
+                lines = told.decode("utf-8", "replace").strip().splitlines()
+                error = lines[-1] if lines else "It wrote no answer."
+            finally:
+                _kill(child)
+                self._child = None
+        return {"error": plain_line(error), "pictures": []}
 
 
-@functools.cache
-def _look(env_id: str) -> dict[str, Any]:
-    child = subprocess.Popen(
-        [sys.executable, "-m", "vlgym.ui.frames", env_id], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
-    with child:
-        try:
-            answer, told = child.communicate(timeout=LIMIT)
-            return {"error": "", **json.loads(answer)}
-        except subprocess.TimeoutExpired:
-            error = f"It took longer than {LIMIT:g} s."
-        except ValueError:
-            lines = told.decode("utf-8", "replace").strip().splitlines()
-            error = lines[-1] if lines else "It wrote no answer."
-        finally:
-            with suppress(OSError):
-                os.killpg(child.pid, signal.SIGKILL)  # with what it started: a browser, an engine
-    return {"error": plain_line(error), "pictures": []}
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    with suppress(OSError):
+        os.killpg(child.pid, signal.SIGKILL)  # with what it started: a browser, an engine
 
 
 def make_look(env_id: str) -> dict[str, Any]:
-    """Make what `look` returns, in this process."""
+    """Make what `Looks.look` returns, in this process."""
     env = make(env_id)
     inner = unwrap(env)
     pictures, prompt = [], ""

@@ -13,7 +13,6 @@ from starlette.routing import Route
 
 from ..blind_gap import find_blind_share, rate_difficulty
 from ..registry import get_registry
-from .frames import look
 from .guarding import render
 
 FIGURES = (("floor", "random play"), ("blind", "without the picture"), ("ceiling", "oracle"))
@@ -33,15 +32,15 @@ def show_environment(request: Request) -> Response:
     return render(request, "environment.html", card=_find_card(_find_id(request)))
 
 
-def show_look(request: Request) -> Response:
+async def show_look(request: Request) -> Response:
     """Answer with an environment's first pictures and prompt; the page of the environment asks for this afterwards."""
     env_id = _find_id(request)
-    return render(request, "look.html", env_id=env_id, look=look(env_id))
+    return render(request, "look.html", env_id=env_id, look=await request.app.state.looks.look(env_id))
 
 
-def show_frame(request: Request) -> Response:
+async def show_frame(request: Request) -> Response:
     """Answer with one of the first pictures."""
-    seen, number = look(_find_id(request)), request.path_params["number"]
+    seen, number = await request.app.state.looks.look(_find_id(request)), request.path_params["number"]
     if number >= len(seen["pictures"]):
         raise HTTPException(404, seen["error"] or "There is no such picture.")
     data = base64.b64decode(seen["pictures"][number])
@@ -70,5 +69,5 @@ ROUTES = [
     Route("/gallery", show_gallery),
     Route("/gallery/env/{env_id:path}", show_environment),
     Route("/gallery/look/{env_id:path}", show_look),
-    Route("/gallery/frame/{number:int}/{env_id:path}", show_frame),
+    Route("/gallery/frame/{number:count}/{env_id:path}", show_frame),
 ]

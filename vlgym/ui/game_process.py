@@ -4,7 +4,7 @@ The process plays an evaluation of the policy `human`: the same seeds, prompts, 
 and the same records. In a game of several agents the other seats are held by the game's players, by any policy, or by
 further people at the same screen. It reads one JSON object a line and writes one a line (see `vlgym.ui.games`):
 
-    read    {"env_id", "split", "episodes", "arguments", "out", "opponents", "options"}    what to play, first of all
+    read    {"env_id", "split", "episodes", "arguments", "out", "opponents", "policy"}    what to play, first of all
             {"reply": text} or {"action": number of a legal action} or {"oracle": true}
     write   {"kind": "turn", ...}, {"kind": "oracle", "reply": text or null}, {"kind": "episode", ...},
             {"kind": "error", "line": text}
@@ -23,7 +23,7 @@ from typing import Any, TextIO
 
 from ..env import VLEnv
 from ..env_failures import close_env
-from ..errors import UserError, plain_line
+from ..errors import UserError, check_choice, plain_line
 from ..evaluation import plan_ids
 from ..evaluation.folder import EvaluationFolder, describe_evaluation
 from ..evaluation.meter import Prices
@@ -32,14 +32,12 @@ from ..evaluation.play import end_reply
 from ..human import complete_reply, takes_lines
 from ..making import load_class, unwrap
 from ..policies import OraclePolicy, Policy
-from ..policy_names import make_policy
+from ..policy_names import ALONE, make_policy
 from ..registry import get_registry
 from ..rendering import encode_png
 from ..rollout import Runner
 from ..types import Message, Reply, StepRecord, Turn
-
-HOT_SEAT = "me"
-"""What stands for further people at the same screen, where a policy is asked for."""
+from .games import HOT_SEAT
 
 MOST_ACTIONS = 500
 """Legal actions beyond so many are not sent; their replies can be typed all the same."""
@@ -107,16 +105,21 @@ class Guest:
         return self._policy.reply(turns)
 
 
-def seat_others(env_id: str, others: str, options: dict[str, Any], people: HotSeat) -> Any:
+def seat_others(env_id: str, others: str, policy: Sequence[Any] | None, people: HotSeat) -> Any:
     """Return who holds the other seats, as `opponents` of a game takes it: `others` is `HOT_SEAT`, a player of the
-    game, or a policy as `vlgym eval` names it, with its options.
+    game, a policy of `ALONE`, or the name of the configured `policy` (see `vlgym.ui.games.Configured`).
 
     Raises:
         UserError: there is no such policy, or it has no such option.
     """
-    if others in getattr(load_class(get_registry().get(env_id)), "named_players", ()):
+    named = getattr(load_class(get_registry().get(env_id)), "named_players", ())
+    if policy is not None:
+        return Guest(make_policy(*policy), policy[0])
+    if others in named:
         return others
-    return Guest(people if others == HOT_SEAT else make_policy(others, options), others)
+    if others in (HOT_SEAT, people.name):
+        return Guest(people, others)
+    return Guest(make_policy(check_choice("Other seats", others, {*named, HOT_SEAT, *ALONE}), {}), others)
 
 
 def play(pipe: Conversation, settings: dict[str, Any]) -> None:
@@ -128,7 +131,7 @@ def play(pipe: Conversation, settings: dict[str, Any]) -> None:
     """
     arguments, others, people = dict(settings["arguments"]), settings["opponents"], HotSeat(pipe)
     if others:
-        arguments["opponents"] = seat_others(settings["env_id"], others, settings["options"], people)
+        arguments["opponents"] = seat_others(settings["env_id"], others, settings["policy"], people)
     (part,) = plan_ids(
         [settings["env_id"]], episodes=settings["episodes"], split=settings["split"], arguments=arguments
     )
@@ -139,7 +142,7 @@ def play(pipe: Conversation, settings: dict[str, Any]) -> None:
         with EvaluationFolder(Path(settings["out"]), run, session=session, resume=False) as folder:
             for job in list_jobs([part]):
                 people.episode = job.number
-                records, last = _play_episode(pipe, env, part, job.number, hot=others == HOT_SEAT)
+                records, last = _play_episode(pipe, env, part, job.number, hot=others in (HOT_SEAT, people.name))
                 folder.write(records)
                 pipe.say(
                     "episode", episode=job.number, before=last, success=records[-1].success, turns=len(records),

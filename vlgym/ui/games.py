@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,6 +28,11 @@ from ..errors import plain_line
 MODULE = "vlgym.ui.game_process"
 LIMIT = 120.0  # seconds for an answer: an engine or a browser may have to start
 LARGEST = 64_000_000  # bytes of an answer
+HOT_SEAT = "me"
+"""What stands for further people at the same screen, where a policy is asked for."""
+
+Configured = Mapping[str, tuple[str, Mapping[str, Any]]]
+"""Policies by name: each as `vlgym eval --policy` takes it, and its options."""
 
 
 @dataclass
@@ -73,13 +79,18 @@ class Games:
 
     Args:
         out: folder for their records.
+        policies: that may hold other seats, beside those that need nothing but their name.
         command: what is run; a test may give another one.
     """
 
     def __init__(
-        self, out: Path, command: Sequence[str] = (sys.executable, "-m", MODULE), limit: float = LIMIT
+        self,
+        out: Path,
+        policies: Configured | None = None,
+        command: Sequence[str] = (sys.executable, "-m", MODULE),
+        limit: float = LIMIT,
     ) -> None:
-        self.out, self.command, self.limit = out, tuple(command), limit
+        self.out, self.policies, self.command, self.limit = out, dict(policies or {}), tuple(command), limit
         self.open: dict[str, Game] = {}
 
     def begin(self, **settings: Any) -> Game:
@@ -88,7 +99,7 @@ class Games:
         settings["out"] = str(new_folder(self.out, title))
         process = subprocess.Popen(
             self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            start_new_session=True,
+            start_new_session=True, bufsize=0,
         )  # fmt: skip
         answers: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         threading.Thread(target=_listen, args=(process, answers), daemon=True).start()
@@ -118,18 +129,18 @@ class Games:
     def close(self, game: Game) -> None:
         """End a game; what was finished is kept."""
         self.open.pop(game.key, None)
-        _end(game.process)
+        _end([game.process])
 
     def close_all(self) -> None:
-        """End all games."""
-        for game in list(self.open.values()):
-            self.close(game)
+        """End all games at once."""
+        _end([game.process for game in self.open.values()], grace=1)
+        self.open.clear()
 
     def _tell(self, game: Game, said: Mapping[str, Any]) -> None:
         with suppress(OSError, ValueError):  # it has ended, or its pipe is closed; what it said last tells why
-            pipe = cast(BinaryIO, game.process.stdin)
-            pipe.write(json.dumps(dict(said)).encode() + b"\n")
-            pipe.flush()
+            data = memoryview(json.dumps(dict(said)).encode() + b"\n")
+            while data:
+                data = data[cast(BinaryIO, game.process.stdin).write(data) :]
         self._hear(game)
 
     def _hear(self, game: Game) -> None:
@@ -156,7 +167,7 @@ class Games:
 
     def _fail(self, game: Game, line: str) -> None:
         game.error = plain_line(line, 2000)
-        _end(game.process)
+        _end([game.process])
         with suppress(OSError):
             game.folder.rmdir()  # where nothing was played
 
@@ -169,12 +180,15 @@ def _listen(process: subprocess.Popen[bytes], answers: queue.SimpleQueue[bytes])
     answers.put(b"")
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process: at once by itself where it can (it closes what it opened), else by force."""
-    with suppress(OSError):
-        cast(BinaryIO, process.stdin).close()
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(timeout=5)
-    with suppress(OSError):
-        os.killpg(process.pid, signal.SIGKILL)  # with what it started: a browser, an engine
-    process.wait()
+def _end(processes: Sequence[subprocess.Popen[bytes]], grace: float = 5.0) -> None:
+    """End processes: by themselves where they can within some seconds (they close what they opened), else by force."""
+    for process in processes:
+        with suppress(OSError):
+            cast(BinaryIO, process.stdin).close()  # without a buffer: this waits for no writer
+    until = time.monotonic() + grace
+    for process in processes:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(max(0.0, until - time.monotonic()))
+        with suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)  # with what it started: a browser, an engine
+        process.wait()

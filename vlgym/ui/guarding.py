@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import hmac
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
-from urllib.parse import urlsplit
 
 import jinja2
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
@@ -31,6 +32,15 @@ from ..trajectory import HEADER, METADATA
 
 HERE = Path(__file__).parent
 TEMPLATES, STATIC = HERE / "templates", HERE / "static"
+
+
+class CountConvertor(IntegerConvertor):
+    """A number in an address; one that is too long for any count is no such address."""
+
+    regex = "[0-9]{1,20}"
+
+
+register_url_convertor("count", CountConvertor())
 
 _ENVIRONMENT = jinja2.Environment(
     loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
@@ -102,7 +112,7 @@ def _find_run(folder: Path, root: Path) -> Path:
     return folder
 
 
-NAMES = ("localhost", "127.0.0.1")
+HOST = re.compile(r"(localhost|127\.0\.0\.1)(:\d{1,5})?", re.ASCII)
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -137,8 +147,9 @@ class Guard(BaseHTTPMiddleware):
 
     def _ask_token(self, request: Request) -> Response | None:
         """Return nothing for who knows the token; who brings it in a link gets the cookie and is sent on."""
-        cookie = f"vlgym_{request.url.port}"  # servers on other ports of the machine share its cookies
-        if not self.token or _same(request.cookies.get(cookie, ""), self.token):
+        port = request.headers["host"].partition(":")[2]
+        cookie = f"vlgym_{port}"  # servers on other ports of the machine share its cookies
+        if _same(request.cookies.get(cookie, ""), self.token):
             return None
         if request.method == "GET" and _same(request.query_params.get("token", ""), self.token):
             place = "/" + request.url.path.lstrip("/\\")  # `//elsewhere` would be another server
@@ -156,7 +167,7 @@ def _same(given: str, token: str) -> bool:
 def find_refusal(method: str, headers: Headers) -> str | None:
     """Return why a request is not answered, or `None`."""
     host = headers.get("host", "")
-    if host.partition(":")[0] not in NAMES:
+    if not HOST.fullmatch(host):
         return "this server answers to localhost and 127.0.0.1 only."
     site, mode = headers.get("sec-fetch-site"), headers.get("sec-fetch-mode")
     own = site in (None, "none", "same-origin")
@@ -164,5 +175,5 @@ def find_refusal(method: str, headers: Headers) -> str | None:
         return None if own or mode == "navigate" else "another site asked for it."
     if not own:
         return "another site sent it."
-    origin = headers.get("origin")
-    return None if origin and urlsplit(origin).netloc == host else "it does not come from a page of this server."
+    own = headers.get("origin") == f"http://{host}"
+    return None if own else "it does not come from a page of this server."

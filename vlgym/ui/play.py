@@ -19,17 +19,22 @@ from starlette.routing import Route
 
 from ..arguments import read_arguments
 from ..errors import UserError
+from ..multi_game import PLAYERS
+from ..parsers import check_named
+from ..policy_names import ALONE
 from ..registry import get_registry
 from ..reports.words import split_reply
 from ..seeding import SPLITS
 from ..several import SKILL
-from .games import Game, Games
+from .choosing import read_count
+from .games import HOT_SEAT, Game, Games
 from .guarding import render
 from .index import make_key
 from .turns import LONGEST
 
-FIELDS = ("env", "split", "episodes", "arguments", "opponents", "options")
+FIELDS = ("env", "split", "episodes", "arguments", "opponents")
 MOST_EPISODES = 1000
+LARGEST_FORM = 1_000_000  # bytes
 KEYS = (
     ("ArrowUp", re.compile(r"\b(up|forward|north)\b")), ("ArrowDown", re.compile(r"\b(down|back|backward|south)\b")),
     ("ArrowLeft", re.compile(r"\b(left|west)\b")), ("ArrowRight", re.compile(r"\b(right|east)\b")),
@@ -49,6 +54,7 @@ def _render_start(request: Request, said: Mapping[str, str], error: str = "") ->
     return render(
         request, "play.html", 400 if error else 200, families=families, splits=SPLITS, error=error,
         said={name: said.get(name, "") for name in FIELDS},
+        others=[HOT_SEAT, *dict.fromkeys((*PLAYERS, *ALONE)), *_games(request).policies],
         games=list(_games(request).open.values()), out=_games(request).out,
     )  # fmt: skip
 
@@ -58,19 +64,19 @@ def begin(request: Request, said: dict[str, str]) -> Response:
     try:
         env_id = said.get("env", "")
         get_registry().get(env_id)
-        episodes = said.get("episodes") or "1"
-        if not (episodes.isascii() and episodes.isdigit() and 1 <= int(episodes[:9]) <= MOST_EPISODES):
-            raise UserError(f"Episodes: {episodes[:40]!r} must be a whole number from 1 to {MOST_EPISODES}.")
-        arguments, options = (
-            read_arguments([line for line in said.get(name, "").splitlines() if line.strip()], f"{name.title()}:")
-            for name in ("arguments", "options")
-        )
+        episodes = read_count(said.get("episodes") or "1")
+        if not 1 <= episodes <= MOST_EPISODES:
+            raise UserError(f"Episodes: {said['episodes'][:40]!r} must be a whole number from 1 to {MOST_EPISODES}.")
+        lines = [line for line in said.get("arguments", "").splitlines() if line.strip()]
+        arguments = read_arguments(lines, "Arguments:")
+        if "parser" in arguments:
+            check_named(arguments["parser"], "The form")
         others = said.get("opponents", "").strip()
         if others and SKILL not in get_registry().get(env_id).skills:
             raise UserError(f"{env_id} is for one agent, so nobody can hold another seat; leave 'Other seats' empty.")
         game = _games(request).begin(
-            env_id=env_id, split=said.get("split") or "train", episodes=int(episodes), arguments=arguments,
-            opponents=others, options=options,
+            env_id=env_id, split=said.get("split") or "train", episodes=episodes, arguments=arguments,
+            opponents=others, policy=_games(request).policies.get(others),
         )  # fmt: skip
     except UserError as error:
         return _render_start(request, said, str(error))
@@ -97,12 +103,11 @@ def show_game(request: Request) -> Response:
 def answer(request: Request, said: dict[str, str]) -> Response:
     """Pass on what the person wrote or clicked, and lead to the next turn."""
     game, games = _find_game(request), _games(request)
-    count = int(said["count"]) if said.get("count", "").isdigit() and len(said["count"]) < 9 else -1
-    action = said.get("action", "")
+    count, action = read_count(said.get("count", "")), read_count(said.get("action", ""))
     if said.get("next"):
         games.answer(game, count, {"next": True})
-    elif action.isascii() and action.isdigit() and len(action) < 9:
-        games.answer(game, count, {"action": int(action)})
+    elif action >= 0:
+        games.answer(game, count, {"action": action})
     else:
         games.answer(game, count, {"reply": said.get("reply", "").replace("\r\n", "\n")})
     kept = "&".join(f"{name}=1" for name in ("oracle", "view") if said.get(name) == "1")
@@ -151,8 +156,13 @@ def _with_form(handle: Callable[[Request, dict[str, str]], Response]) -> Callabl
     """An endpoint that reads the form which is sent, and answers in a thread: an environment may take long."""
 
     async def endpoint(request: Request) -> Response:
-        body = (await request.body()).decode("utf-8", "replace")
-        return await run_in_threadpool(handle, request, dict(parse_qsl(body, keep_blank_values=True)))
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > LARGEST_FORM:
+                raise HTTPException(413, f"This form is too large; it may have {LARGEST_FORM} bytes.")
+        text = body.decode("utf-8", "replace")
+        return await run_in_threadpool(handle, request, dict(parse_qsl(text, keep_blank_values=True)))
 
     return endpoint
 
@@ -163,5 +173,5 @@ ROUTES = [
     Route("/play/{game}", show_game, methods=["GET"]),
     Route("/play/{game}", _with_form(answer), methods=["POST"]),
     Route("/play/{game}/end", end, methods=["POST"]),
-    Route("/play/{game}/picture/{count:int}/{number:int}", show_picture, methods=["GET"]),
+    Route("/play/{game}/picture/{count:count}/{number:count}", show_picture, methods=["GET"]),
 ]

@@ -100,7 +100,7 @@ def _read_record(folder: Path) -> str:
 
 ROUTES = [
     Route("/", show_list),
-    Route("/turn/{folder}/{order:int}/{turn:int}", show_turn),
-    Route("/picture/{folder}/{order:int}/{turn:int}/{number:int}", show_picture),
+    Route("/turn/{folder}/{order:count}/{turn:count}", show_turn),
+    Route("/picture/{folder}/{order:count}/{turn:count}/{number:count}", show_picture),
     Route("/run/{run}", show_run),
 ]

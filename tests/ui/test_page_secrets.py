@@ -1,0 +1,219 @@
+"""What the web page keeps to itself: no form, record or worker brings it to import code, send a key or stand still."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from ui_records import BASE, ask
+
+from vlgym.cli.app import main
+from vlgym.durable import seal
+from vlgym.errors import UserError
+from vlgym.export.minari import _describe
+from vlgym.registry import get_registry
+from vlgym.remote import _rebuild
+from vlgym.ui.app import create_app
+
+OWN = {"origin": BASE}
+POKER = "vlgym/KuhnPoker-v0"
+CODE = "page_secrets_code:made"
+
+
+@pytest.fixture
+def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that appears when the callable `CODE` is called, here or in a process that is started here."""
+    mark = tmp_path / "called"
+    (tmp_path / "page_secrets_code.py").write_text(f"def made():\n    open({str(mark)!r}, 'w').close()\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    return mark
+
+
+def begin(client: TestClient, **said: str) -> str:
+    """Send the form that begins a game; return the page that it leads to."""
+    return client.post("/play", data={"env": POKER, "split": "test", **said}, headers=OWN).text
+
+
+# --- code and secrets -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("said", [CODE, json.dumps(CODE), json.dumps([CODE])])
+def test_a_form_imports_no_parser(tmp_path: Path, imported: Path, said: str) -> None:
+    page = begin(ask(tmp_path), env="vlgym/NumberLine-v1", arguments=f"parser={said}")
+    assert "only tag, json, plan are taken" in page
+    assert not imported.exists()
+
+
+def test_neither_a_record_nor_a_worker_nor_a_models_folder_brings_a_parser_to_be_imported(
+    tmp_path: Path, imported: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "run").mkdir()
+    part = {"arguments": {}, "parser": CODE}
+    (tmp_path / "run" / "run.json").write_text(json.dumps(seal({"format": 4, "parts": {POKER: part}})))
+    record: Any = SimpleNamespace(part="", env_id=POKER)
+    with pytest.raises(UserError, match="only tag, json, plan"):
+        _describe(tmp_path / "run", record)
+    with pytest.raises(UserError, match="not known here"):
+        _rebuild(POKER, {}, {"name": CODE, "place": CODE, "version": 1, "format": ""})
+    model = SimpleNamespace(prefers=lambda: {"parser": CODE})
+    monkeypatch.setattr("vlgym.cli.eval_cmd.make_policy", lambda *_: model)
+    assert main(["eval", "--policy", "x", "--env", POKER, "--out", str(tmp_path / "out")]) == 2
+    assert "only tag, json, plan" in capsys.readouterr().err
+    assert not imported.exists()
+
+
+def test_a_form_names_no_policy_that_needs_more_than_its_name(tmp_path: Path) -> None:
+    replies = tmp_path / "replies.txt"
+    replies.write_text("<action>bet</action>\n")
+    for others in (f"scripted:{replies}", "openai:m", "openai", "scripted"):
+        page = begin(ask(tmp_path), opponents=others, options="base_url=http://127.0.0.1:9/v1\napi_key_env=HOME")
+        assert "is not one of" in page, others
+        assert "<h2>Turn" not in page
+
+
+def test_a_policy_of_the_command_line_is_offered_and_held_by_its_name(tmp_path: Path) -> None:
+    replies = tmp_path / "replies.txt"
+    replies.write_text("<action>bet</action>\n" * 9)
+    app = create_app([], tmp_path / "human", "t", {"bettor": (f"scripted:{replies}", {})})
+    client = TestClient(app, base_url=BASE, cookies={"vlgym_8421": "t"})
+    form = client.get("/play").text
+    for name in ("me", "random", "oracle", "blind", "bettor"):
+        assert f'<option value="{name}"' in form
+    assert str(replies) not in form
+    page = begin(client, opponents="bettor", arguments="hands=1\nseat=1")
+    assert re.findall(r'value="\d+">(\w+)', page) == ["fold", "call"]  # the other bet
+    run = json.loads((tmp_path / "human" / "KuhnPoker-v0-001" / "run.json").read_text())
+    assert run["parts"][POKER]["given"]["opponents"]["name"] == f"scripted:{replies}"
+    client.app.state.games.close_all()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--policy", "gpt"], "NAME=SPEC"),
+        (["--policy", "a=opnai:m"], "openai"),
+        (["--policy", "random=openai:m"], "random"),
+        (["--policy", "a=openai:m", "--policy-arg", "b.seed=1"], "b.seed"),
+    ],
+)
+def test_a_policy_of_the_command_line_that_is_none_is_told_in_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], told: str
+) -> None:
+    assert main(["ui", str(tmp_path), "--out", str(tmp_path / "out"), "--port", "0", *words]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_no_application_is_made_without_a_token(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="token"):
+        create_app([], tmp_path, "")
+
+
+# --- requests that are none -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["[::1].evil.com", "[::1]", "localhost:80.evil.com", "localhost:999999", ":80"])
+def test_a_host_that_only_begins_like_this_machine_is_refused(host: str) -> None:
+    for origin in ("http://[::1", f"http://{host}"):
+        assert ask().get("/", headers={"host": host, "origin": origin}).status_code == 403
+        assert ask().post("/play", headers={"host": host, "origin": origin}).status_code == 403
+    assert ask().post("/play", headers={"origin": "http://[::1"}).status_code == 403
+
+
+def test_a_number_of_5000_digits_is_none(tmp_path: Path) -> None:
+    client, number = ask(tmp_path), "1" * 5000
+    for address in (
+        f"/turn/x/0/{number}", f"/turn/x/{number}/0", f"/picture/x/0/0/{number}", f"/side/x/0/y/0/{number}",
+        f"/gallery/frame/{number}/vlgym/NumberLine-v1", f"/play/x/picture/0/{number}",
+    ):  # fmt: skip
+        assert client.get(address).status_code == 404, address[:40]
+    assert client.get(f"/?page={number}").status_code == 200
+    for episodes in ("1" + "0" * 5000, "000000001" + "0" * 5000, "²"):
+        assert client.post("/play", data={"env": POKER, "episodes": episodes}, headers=OWN).status_code == 400
+    deep = client.post("/play", data={"env": "vlgym/NumberLine-v1", "arguments": "x=" + "[" * 100_000}, headers=OWN)
+    assert "has no argument" in html.unescape(deep.text)
+
+
+def test_a_form_of_2_mb_is_too_large_whether_it_says_so_or_not(tmp_path: Path) -> None:
+    client, body = ask(tmp_path), b"reply=" + b"x" * 2_000_000
+    for content in (body, iter([body[:1_500_000], body[1_500_000:]])):
+        answer = client.post("/play", content=content, headers=OWN)
+        assert answer.status_code == 413
+        assert "too large" in answer.text
+
+
+# --- a page that stands still -----------------------------------------------------------------------------------------
+
+
+PAGE = """
+import functools, sys
+from pathlib import Path
+from vlgym.ui import app
+
+stuck = (sys.executable, "-c", "import os, time; "
+         f"open({sys.argv[1]!r} + '/' + str(os.getpid()), 'w').close(); time.sleep(600)")
+app.Looks = functools.partial(app.Looks, command=stuck)
+app.Games = functools.partial(app.Games, command=stuck)
+app.serve([], Path(sys.argv[1]) / "human", 0, lambda address: print(address, flush=True))
+"""
+
+
+def is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_until(met: Any) -> None:
+    until = time.monotonic() + 30
+    while not met():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_60_pictures_that_are_waited_for_hold_no_thread_and_ctrl_c_ends_all(tmp_path: Path) -> None:
+    child = subprocess.Popen([sys.executable, "-c", PAGE, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    connections = []
+    try:
+        assert child.stdout is not None
+        port, token = re.findall(r":(\d+)/\?token=(\S+)", child.stdout.readline())[0]
+        head = f"Host: 127.0.0.1:{port}\r\nCookie: vlgym_{port}={token}\r\n"
+
+        def send(first: str, more: str = "") -> socket.socket:
+            connections.append(socket.create_connection(("127.0.0.1", int(port)), 30))
+            connections[-1].sendall(f"{first} HTTP/1.1\r\n{head}{more}".encode())
+            return connections[-1]
+
+        ids = list(get_registry().specs)
+        for number in range(60):
+            send(f"GET /gallery/look/{ids[number % len(ids)]}", "\r\n")
+        answer = send("GET /static/style.css", "\r\n").recv(99)
+        assert b"200 OK" in answer
+        form = f"env={POKER}&split=test"
+        origin = f"Origin: http://127.0.0.1:{port}\r\nContent-Length: {len(form)}\r\n\r\n"
+        send("POST /play", origin + form)
+        wait_until(lambda: len([each for each in tmp_path.iterdir() if each.name.isdigit()]) == 2)
+        child.send_signal(signal.SIGINT)
+        child.wait(15)  # 3 s on a machine that does nothing else
+    finally:
+        child.kill()
+        child.wait()
+        for each in connections:
+            each.close()
+    started = [int(each.name) for each in tmp_path.iterdir() if each.name.isdigit()]
+    assert len(started) == 2
+    wait_until(lambda: not any(map(is_running, started)))
