@@ -6,8 +6,10 @@ code runs elsewhere (`vlgym.env_groups`); only the parser works here, because it
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import gymnasium
@@ -159,12 +161,12 @@ def _rebuild(env_id: str, arguments: Mapping[str, Any], said: Mapping[str, Any])
 
 def _list_parsers(env_id: str, arguments: Mapping[str, Any]) -> Iterator[Any]:
     """Yield what the environment's parser may be: as it was asked for, the core's, its card's, its plugin's."""
-    from .making import load_class  # which imports this module
-
     yield from (arguments.get("parser"), *PARSERS)
     spec = get_registry().get(env_id)
     yield from spec.reply_styles
-    package = load_class(spec).__module__.partition(".")[0]
+    place = spec.entry_point.partition(":")[0]
+    with suppress(ImportError):
+        importlib.import_module(place)
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] == package:
+        if name.partition(".")[0] == place.partition(".")[0]:
             yield from (each for each in vars(module).values() if isinstance(each, type) and hasattr(each, "parse"))
