@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import gymnasium
@@ -20,6 +20,7 @@ from .policies import Policy
 from .prompts import PastTurn, PromptBuilder
 from .remote import RemoteEnv
 from .seeding import episode_seed
+from .spaces import MAX_REPLY
 from .types import Reply, StepRecord, Turn
 
 
@@ -130,6 +131,7 @@ class Runner:
     def advance(self, turns: Sequence[Turn], replies: Sequence[Reply], name: str = "policy") -> list[StepRecord]:
         """Step every active environment with its reply to `turns()`: `step` without the policy."""
         check_replies(replies, len(turns), name)
+        replies = [cut_reply(reply) for reply in replies]
         start = time.perf_counter()
         active = [slot for slot in self.slots if slot.active]
         for slot, reply in zip(active, replies, strict=True):
@@ -301,6 +303,11 @@ class Runner:
             messages, slot.env, slot.env_id, slot.seed, slot.turn, slot.episode % self.repeats, self.part,
             slot.observation["text"], tuple(details["legal_actions"]),
         )  # fmt: skip
+
+
+def cut_reply(reply: Reply) -> Reply:
+    """Return a reply as far as an environment reads it, marked as cut where that is not all."""
+    return reply if len(reply.text) <= MAX_REPLY else replace(reply, text=reply.text[:MAX_REPLY], cut=True)
 
 
 def check_replies(replies: Sequence[Reply], count: int, name: str) -> None:

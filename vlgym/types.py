@@ -251,7 +251,7 @@ class StepRecord:
         messages: the exact prompt that the policy saw.
         image: image of this turn, `[H, W, 3] uint8`.
         text: text of this turn's observation.
-        reply: the policy's text.
+        reply: the policy's text, as far as an environment reads it (`vlgym.spaces.MAX_REPLY`).
         actions: actions that were executed, in order.
         parse: `"ok"`, the failure code, or `"env_error"` where the environment itself failed (see `Runner`).
         reward: reward of the turn.
@@ -260,7 +260,7 @@ class StepRecord:
         invalid: no legal action was read from the reply.
         success: the success flag after the turn.
         score: the benchmark's own score after the turn, where one exists.
-        cut: a limit ended the reply before it was over, as the policy says.
+        cut: a limit ended the reply before it was over, as the policy says, or that of `reply`.
         refused: the policy declined to answer, as it says.
         repeat: which playing of this seed it is, from 0.
         part: part of the evaluation that the episode belongs to; elsewhere empty.

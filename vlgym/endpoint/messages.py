@@ -9,10 +9,11 @@ import asyncio
 import functools
 import json
 import os
-from collections.abc import Sequence
+import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from ..types import Image, Message
 KEY = "OPENAI_API_KEY"
 NO_KEY = "none"
 """Sent where there is no key: a local server wants none, but the protocol has a place for it."""
+MOST_REDIRECTS = 5
+ABOUT_LENGTH = ("content-encoding", "content-length", "transfer-encoding")
 LOCAL = ("localhost", "127.0.0.1", "::1")
 """Hosts that no proxy is asked for."""
 
@@ -52,14 +55,18 @@ def read_key(variable: str, url: str | None) -> str:
     return key
 
 
-def open_client(
-    url: str | None, key: str, concurrency: int, timeout: float, max_retries: int
-) -> tuple[Any, Any, str, list[str]]:
-    """Return the client, its connections (`reached`: there was an answer), the address for lines and records, and
-    what these must not show.
+Hide = Callable[[str], str]
+"""Takes keys and passwords out of a text."""
 
-    The client repeats what may pass: a broken connection, a status such as 429 or 500, an answer that is none, and one
-    that takes longer than `timeout` as a whole.
+
+def open_client(
+    url: str | None, key: str, concurrency: int, timeout: float, max_retries: int, most: int
+) -> tuple[Any, Any, str, Hide]:
+    """Return the client, its connections (`reached`: there was an answer), the address for lines and records, and
+    what takes out of a text what these must not show.
+
+    The client repeats what may pass: a broken connection, a status such as 429 or 500, an answer that is none, one of
+    more than `most` bytes, and one that takes longer than `timeout` as a whole. It goes to no other host.
     """
     try:
         import httpx2
@@ -76,7 +83,7 @@ def open_client(
         async def send(self, request: Any, **how: Any) -> Any:
             try:
                 async with asyncio.timeout(timeout):
-                    response = await super().send(request, **how)
+                    response = await self.follow(request, **how)
             except TimeoutError:
                 raise httpx2.ReadTimeout("", request=request) from None
             except httpx2.ConnectError as error:
@@ -86,23 +93,80 @@ def open_client(
             self.reached = True
             if response.status_code == 200:
                 try:
-                    read_answer(response.content)
+                    read_answer(response.content, hide)
                 except BadAnswerError as error:
                     raise httpx2.DecodingError(f"its answer is {error}", request=request) from None
             return response
+
+        async def follow(self, request: Any, **how: Any) -> Any:
+            """Send a request, and again where its own host says so; read the answer up to the limit."""
+            how |= {"stream": True, "follow_redirects": False}
+            for _ in range(MOST_REDIRECTS):
+                response = await super().send(request, **how)
+                try:
+                    data = await read_limited(response, most)
+                except BadAnswerError as error:
+                    raise httpx2.DecodingError(f"its answer is {error}", request=request) from None
+                finally:
+                    await response.aclose()
+                following = response.next_request
+                if following is None or not is_same_host(request.url, following.url):
+                    break
+                request = following
+            headers = [(name, value) for name, value in response.headers.multi_items() if name not in ABOUT_LENGTH]
+            return httpx2.Response(response.status_code, headers=headers, content=data, request=request)
+
+    def hide(text: str) -> str:
+        for secret in secrets:
+            text = text.replace(secret, "[secret]")
+        return text
 
     split = urlsplit(url or "")
     login = (unquote(split.username or ""), unquote(split.password or "")) if "@" in split.netloc else None
     plain = urlunsplit(split._replace(netloc=split.netloc.rpartition("@")[2], query="", fragment="")) if url else None
     query = dict(parse_qsl(split.query))
+    known = {key, split.password or "", *(login or ())[1:], *query.values()} - {""}
+    written = {form for each in known for form in (each, quote(each, safe=""), json.dumps(each)[1:-1])}
+    secrets = sorted(written, key=len, reverse=True)
     limits = httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
-    http = Client(auth=login, limits=limits, timeout=timeout, trust_env=split.hostname not in LOCAL)
+    http = Client(
+        auth=login, limits=limits, timeout=timeout, trust_env=split.hostname not in LOCAL,
+        headers={"Accept-Encoding": "gzip, deflate"},
+    )  # fmt: skip
     client = openai.AsyncOpenAI(
         base_url=plain, api_key=key or NO_KEY, max_retries=max_retries, timeout=timeout, http_client=http,
         default_query=query,
     )  # fmt: skip
-    secrets = {key, split.password or "", *(login or ())[1:], *query.values()} - {""}
-    return client, http, _without_secrets(str(client.base_url)), sorted(secrets, key=len, reverse=True)
+    return client, http, _without_secrets(str(client.base_url)), hide
+
+
+async def read_limited(response: Any, most: int) -> bytes:
+    """Return the body of an answer, unpacked; of neither form more than `most` bytes are held.
+
+    Raises:
+        BadAnswerError: it is longer, or cannot be unpacked.
+    """
+    data = bytearray()
+    async for part in response.aiter_raw():
+        data += part
+        if len(data) > most:
+            raise BadAnswerError(f"longer than {most} bytes (--policy-arg max_answer_bytes)")
+    for coding in reversed(response.headers.get_list("content-encoding", split_commas=True)):
+        if coding.strip().lower() == "identity":
+            continue
+        unpack = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip and deflate
+        try:
+            data = bytearray(unpack.decompress(data, most + 1))
+        except zlib.error:
+            raise BadAnswerError(f"no {show(coding, 40)}") from None
+        if len(data) > most:
+            raise BadAnswerError(f"longer than {most} bytes when unpacked (--policy-arg max_answer_bytes)")
+    return bytes(data)
+
+
+def is_same_host(url: Any, other: Any) -> bool:
+    """Whether an address leads to the same server, or to its encrypted port."""
+    return bool(url.host == other.host and (other.scheme, other.port) in ((url.scheme, url.port), ("https", None)))
 
 
 def _without_secrets(url: str) -> str:
@@ -166,7 +230,7 @@ def _write_content(parts: Sequence[dict[str, Any]]) -> str | list[dict[str, Any]
     ]
 
 
-def read_answer(data: bytes) -> Answer:
+def read_answer(data: bytes, hide: Hide = str) -> Answer:
     """Read a chat completion; only its first choice counts, and a text of reasoning beside the answer does not.
 
     Raises:
@@ -175,15 +239,16 @@ def read_answer(data: bytes) -> Answer:
     try:
         body = json.loads(data)
     except (ValueError, RecursionError):
-        raise BadAnswerError(f"no JSON: {show(data)}") from None
+        raise BadAnswerError(f"no JSON: {show(data, hide=hide)}") from None
+    wrong = BadAnswerError(f"no chat completion: {show(data, hide=hide)}")
     choices = body.get("choices") if isinstance(body, dict) else None
     choice = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(choice, dict) or not {"message", "finish_reason"} & choice.keys():
-        raise BadAnswerError(f"no chat completion: {show(data)}")
+        raise wrong
     message = choice.get("message") or {}
     if not isinstance(message, dict):
-        raise BadAnswerError(f"no chat completion: {show(data)}")
-    text, refusal = _read_content(message.get("content"), data), message.get("refusal")
+        raise wrong
+    text, refusal = _read_content(message.get("content"), wrong), message.get("refusal")
     reason = choice.get("finish_reason")
     refusal = refusal if isinstance(refusal, str) else ""
     model, usage = body.get("model"), body.get("usage")
@@ -194,23 +259,23 @@ def read_answer(data: bytes) -> Answer:
         bool(refusal) or reason == "content_filter",
         _read_count(usage.get("prompt_tokens")),
         _read_count(usage.get("completion_tokens")),
-        show(model) if isinstance(model, str) else "",
+        show(model, hide=hide) if isinstance(model, str) else "",
     )
 
 
-def show(said: str | bytes, width: int = 240) -> str:
-    """Return the beginning of what a server said as one line without control characters."""
-    text = said[: 4 * width].decode("utf-8", "replace") if isinstance(said, bytes) else said[: 4 * width]
-    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    return line if len(line) <= width and len(said) <= 4 * width else f"{line[: width - 3].rstrip()}..."
+def show(said: str | bytes, width: int = 240, hide: Hide = str) -> str:
+    """Return the beginning of what a server said as one line without secrets and control characters."""
+    text = hide(said.decode("utf-8", "replace") if isinstance(said, bytes) else said)  # before it is cut
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text[: 4 * width]).split())
+    return line if len(line) <= width and len(text) <= 4 * width else f"{line[: width - 3].rstrip()}..."
 
 
-def _read_content(content: Any, data: bytes) -> str:
+def _read_content(content: Any, wrong: BadAnswerError) -> str:
     """Return the text of a message's content: a string, nothing, or a list of parts."""
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list):
-        raise BadAnswerError(f"no chat completion: {show(data)}")
+        raise wrong
     texts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type", "text") == "text"]
     return "".join(text for text in texts if isinstance(text, str))
 

@@ -24,7 +24,7 @@ from ..types import Reply, Turn, Usage
 from .messages import KEY, Answer, check_url, open_client, read_answer, read_key, show, write_messages
 
 MOST_AT_ONCE = 1024
-FILTERED = {"content_filter", "content_policy_violation"}
+FILTERED = ("content_filter", "content_policy_violation")
 """Error codes by which a filter before the model declines a prompt: a refusal, no failure."""
 
 
@@ -42,11 +42,13 @@ class OpenAIPolicy:
         timeout: seconds that one answer may take.
         max_retries: how often a request is repeated after a failure that may pass.
         requests_per_minute: most requests sent in a minute, evenly spaced; `None` for no limit.
+        max_answer_bytes: most bytes of one answer, as it comes and unpacked; a longer one is a failure.
         seed: with it, each request carries a seed of its own, made from this one, the environment, the episode's seed,
             repeat and turn; the same in any order of play.
 
     Attributes:
         name: `openai:MODEL`.
+        hide: takes the key and the address's password out of a text.
         served_model: what the server calls the model that answered last; empty before the first answer.
 
     Raises:
@@ -68,6 +70,7 @@ class OpenAIPolicy:
         max_retries: int = 6,
         requests_per_minute: float | None = None,
         seed: int | None = None,
+        max_answer_bytes: int = 16_000_000,
     ) -> None:
         model = model.strip()
         if not model:
@@ -75,6 +78,7 @@ class OpenAIPolicy:
         check_number("--concurrency", concurrency, 1, MOST_AT_ONCE)
         check_number("--max-retries", max_retries, 0, 1000)
         check_number("--timeout", timeout, above=0)
+        check_number("max_answer_bytes", max_answer_bytes, 1000)
         for name, value, least in (("--temperature", temperature, 0), ("--max-tokens", max_tokens, 1)):
             if value is not None:
                 check_number(name, value, least)
@@ -88,8 +92,8 @@ class OpenAIPolicy:
         self.temperature, self.max_tokens, self.seed = temperature, max_tokens, seed
         self.concurrency, self.timeout, self.max_retries = concurrency, timeout, max_retries
         self.requests_per_minute, self.api_key_env = requests_per_minute, api_key_env
-        self._client, self._http, self._url, self._secrets = open_client(
-            url, api_key, concurrency, timeout, max_retries
+        self._client, self._http, self._url, self.hide = open_client(
+            url, api_key, concurrency, timeout, max_retries, max_answer_bytes
         )
         self._keyless = not api_key
         self._places = asyncio.Semaphore(concurrency)
@@ -198,7 +202,7 @@ class OpenAIPolicy:
             try:
                 answer, attempts = await self._send(body)
             except openai.APIError as error:
-                if not FILTERED & {error.code, error.type}:
+                if error.code not in FILTERED and error.type not in FILTERED:
                     self._ended = self._explain(error)
                     raise self._ended from None
                 answer = Answer("", refused=True)
@@ -228,7 +232,7 @@ class OpenAIPolicy:
                 raise
             self._limit_name = "max_completion_tokens"  # what some models call it
             return await self._send(body)
-        return read_answer(raw.content), raw.retries_taken + 1
+        return read_answer(raw.content, self.hide), raw.retries_taken + 1
 
     def _explain(self, error: Any) -> UserError:
         """Return the error that ends the run."""
@@ -247,6 +251,11 @@ class OpenAIPolicy:
             return UserError(
                 f"{where} has no chat completions for {self.model}: {said}. Check the model's name and --base-url "
                 "(most end with /v1)."
+            )
+        if 300 <= status < 400:
+            place = show(error.response.headers.get("location", ""), hide=self.hide)
+            return UserError(
+                f"{where} sends on to {place}, which gets no prompts; if you trust it, give it as --base-url."
             )
         if 400 <= status < 500 and status not in (408, 409, 429):
             return UserError(
@@ -269,9 +278,7 @@ class OpenAIPolicy:
             words = f"{error.status_code} {said or error.body or error.message}"
         else:
             words = str(error.__cause__ or error) or type(error.__cause__).__name__
-        for secret in self._secrets:
-            words = words.replace(secret, "[secret]")
-        return show(words).rstrip(".")
+        return show(words, hide=self.hide).rstrip(".")
 
 
 def make_seed(seed: int, turn: Turn) -> int:

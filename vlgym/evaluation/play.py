@@ -24,7 +24,7 @@ from ..parsers import find_end
 from ..policies import AskingPolicy, Policy
 from ..prompts import PromptBuilder
 from ..remote import RemoteEnv
-from ..rollout import Runner
+from ..rollout import Runner, cut_reply
 from ..seeding import episode_seed
 from ..types import Message, Parser, Reply, StepRecord, Turn
 from .plan import GREY, SHUFFLED, Job
@@ -228,6 +228,7 @@ def end_reply(parser: Parser, reply: Reply) -> tuple[Reply, str]:
 
     A server goes on to the end of the turn and our engine does not; so equal models get equal actions from both.
     """
+    reply = cut_reply(reply)
     end = find_end(parser, reply.text)
     if end is None:
         return reply, ""

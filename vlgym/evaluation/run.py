@@ -5,9 +5,11 @@ The same for the command line, for the probes before it, and for a program of on
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -87,7 +89,8 @@ def run_evaluation(
     builders = {} if layout is None else {part.key: layout for part in parts}
     run = describe_evaluation(parts, policy, builders=builders, prices=prices.to_dict(), group=group, **more)
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    hide = getattr(policy, "hide", str)
+    command = write_command(map(hide, [Path(sys.argv[0]).name, *sys.argv[1:]]), os.environ)
     session = {"command": command, "started": started, **(noted or {})}
     if hasattr(policy, "describe_session"):
         session |= policy.describe_session()
@@ -124,6 +127,35 @@ def run_evaluation(
             raise
         finally:
             watcher.end()
+
+
+_NAME = r"(?:^|[\W_]|api)(?:key|token|secret|password|passwd|pwd|auth|authorization|credentials?)"
+_WITHOUT = tuple(
+    (re.compile(pattern, re.IGNORECASE | re.DOTALL), new)
+    for pattern, new in (
+        (r"://.*@", "://"),
+        (r"(://[^?#]*)[?#].*", r"\1"),
+        (rf"""({_NAME}["']?\s*[:=]).*""", r"\1[secret]"),
+        (r"\b(bearer|basic)\s.*", r"\1 [secret]"),
+        (r"\b(?:sk|pk|rk|hf|gsk|gh\w|xox\w|glpat|github_pat|AKIA|AIza|eyJ)[-_]?[-\w.]{16,}", "[secret]"),
+    )
+)
+
+
+def write_command(words: Iterable[str], environment: Mapping[str, str]) -> str:
+    """Return a command line for records, without what looks like a key or a password by its place, its name or its
+    form, and without the values of the environment's variables that are called so."""
+    known = [each for name, each in environment.items() if len(each) >= 8 and re.search(rf"{_NAME}(?:_|$)", name, re.I)]
+    written: list[str] = []
+    for word in words:
+        if written and re.fullmatch(rf"--?\w.*?{_NAME}|--?{_NAME}", written[-1], re.I):
+            word = "[secret]"
+        for each in sorted(known, key=len, reverse=True):
+            word = word.replace(each, "[secret]")
+        for pattern, new in _WITHOUT:
+            word = pattern.sub(new, word)
+        written.append(word)
+    return shlex.join(written)
 
 
 def _describe_kept(folder: EvaluationFolder, parts: Sequence[Part]) -> str:
