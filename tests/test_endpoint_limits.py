@@ -13,11 +13,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from toys import installed, make_spec, make_walk
 
 from vlgym.cli.app import main
 from vlgym.endpoint import OpenAIPolicy
+from vlgym.endpoint.messages import is_same_host
 from vlgym.errors import FailedError, UserError
 from vlgym.evaluation.plan import Part, list_jobs
 from vlgym.evaluation.play import Player
@@ -200,6 +202,17 @@ def test_prompts_do_not_follow_to_another_host(status: int) -> None:
     assert other.asked == []
 
 
+@pytest.mark.parametrize(
+    ("place", "same"),
+    [
+        ("http://h:8000/x", True), ("https://h/x", True), ("http://h/x", False), ("http://g:8000/x", False),
+        ("https://g/x", False), ("https://h:8000/x", False),
+    ],
+)  # fmt: skip
+def test_the_same_host_is_the_same_name_and_port_or_its_https(place: str, same: bool) -> None:
+    assert is_same_host(httpx2.URL("http://h:8000/v1"), httpx2.URL(place)) == same
+
+
 def test_a_redirect_of_the_same_host_is_followed_and_a_circle_ends() -> None:
     def answer(path: str) -> Answer:
         return (307, {"Location": f"{PATH}/"}, b"") if path == PATH else (200, {}, complete("here"))
@@ -219,8 +232,8 @@ def test_what_a_server_says_is_hidden_before_it_is_shortened(monkeypatch: pytest
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     answers: list[Answer] = []
     with serve(lambda _: answers[-1]) as server:
-        for front in range(200, 245, 5):
-            said = "." * front + KEY + "." * 300
+        for front in (*("." * count for count in range(200, 245, 5)), " " * 950):  # white space is shown as one blank
+            said = front + KEY + "." * 300
             shape = json.dumps({"choices": said})
             answers += [(200, {}, said.encode()), (200, {}, shape.encode()), (400, {}, said.encode())]
             while answers:
@@ -236,7 +249,7 @@ def test_the_served_model_is_named_without_the_key(monkeypatch: pytest.MonkeyPat
         url = server.url.replace("://", "://user:p%40ss%20word@")
         _, policy = ask(url)
     assert policy.served_model == "m-[secret]-p%40ss word"
-    with serve(lambda _: (200, {}, complete("x", "." * 235 + KEY))) as server:
+    with serve(lambda _: (200, {}, complete("x", "." * 228 + KEY))) as server:
         assert KEY[:4] not in ask(server.url)[1].describe_session()["served_model"]
 
 
