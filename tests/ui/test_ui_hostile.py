@@ -16,7 +16,7 @@ from ui_records import ask, draw, play, row, write, write_log, write_raw
 
 from vlgym.trajectory import hash_picture
 
-SCRIPT = '"><script>alert(1)</script><img src=x onerror=alert(1)>{{7*7}}</pre></select><!--'
+SCRIPT = '"><script>alert(1)</script><img src=x onerror=alert(1)>{{7*7007}}</pre></select><!--'
 PICTURE = f"images/{hash_picture(draw(7))}.png"
 
 
@@ -53,7 +53,7 @@ def check_harmless(page: str) -> None:
         assert not any(name.startswith("on") for name in attributes), (tag, attributes)
         assert tag != "script" or (attributes.get("src") or "").startswith("/static/")
         assert tag != "img" or (attributes.get("src") or "").startswith("/picture/")
-    assert "{{7*7}}" in page or "49" not in re.sub(r"\d{3,}", "", page)
+    assert "{{7*7007}}" in page or "49049" not in page
 
 
 def test_tags_in_any_field_are_text_on_every_page(tmp_path: Path) -> None:
