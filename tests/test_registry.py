@@ -119,7 +119,7 @@ def test_each_distribution_that_claims_what_is_not_its_own_gets_one_line() -> No
         "evil claims vlgym/Jump-v1",
         "worse claims vlgym/Walk-v0",
     ]
-    assert "take a namespace of their own" in lines[0]
+    assert "use another namespace" in lines[0]
 
 
 def test_in_a_real_process_a_plugin_without_a_right_gets_no_id_of_ours(tmp_path: Path) -> None:

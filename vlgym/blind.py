@@ -1,9 +1,9 @@
-"""Blind players: what can be won with the text and the legal actions alone, without the picture.
+"""Blind players: policies that see the text and the legal actions, but not the picture.
 
-A player is handed a text, the legal actions and a generator, and nothing else: no environment, no reward, no seed. What
-it remembers of its one episode is its own attributes. `blind_policies` lets one play. Here are the two kinds that fit
-any environment; a family states better ones of its own in `EnvSpec.blind`. Those may import this module and the
-standard library only, so that no state of a game can reach them by another way.
+A player gets a text, the legal actions and a generator: no environment, no reward, no seed. Its attributes hold what it
+remembers of its one episode. `blind_policies` runs one. This module has the two kinds that fit any environment;
+`EnvSpec.blind` names better ones of a family. Those import this module and the standard library only, so that they
+cannot reach the state of a game.
 """
 
 from __future__ import annotations

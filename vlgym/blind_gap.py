@@ -1,6 +1,6 @@
-"""What floor, blind floor and ceiling of registry.yaml say together: how much of an environment needs the picture.
+"""Share of an environment that needs the picture, from the floor, blind floor and ceiling in registry.yaml.
 
-Pure numbers: measuring them is `vlgym.testing`'s business.
+The numbers are measured in `vlgym.testing`.
 """
 
 from __future__ import annotations

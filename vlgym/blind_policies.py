@@ -71,7 +71,7 @@ MakePlayer = Callable[[random.Random], BlindPlayer]
 
 
 class BlindPolicy:
-    """Plays every episode with a blind player of its own.
+    """Plays each episode with a fresh blind player.
 
     Args:
         name: of the policy, for reports.

@@ -1,6 +1,7 @@
-"""Files and folders that are whole, old or new, wherever the program or the machine stops: written beside their place,
-flushed to the disk, then given their name. Checksums in each JSON record, and of the files of a folder, find damage by
-accident; whoever changes a file on purpose can change its checksum.
+"""Files and folders that are whole, old or new, wherever the program or the machine stops.
+
+They are written under a temporary name in the same folder, flushed to the disk, then renamed. Checksums in each JSON
+record, and of the files of a folder, find accidental damage; a change on purpose can include the checksum.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def unseal(record: Any, *, required: bool = True) -> dict[str, Any]:
 
 
 def is_cut(line: bytes) -> bool:
-    """Whether a line of JSON is what a kill or a full disk leaves at the end of a file: the beginning of one."""
+    """True if a line of JSON is only the beginning of one, as a kill or a full disk leaves it at the end of a file."""
     if line.endswith(b"\n"):
         return False
     text = line.decode("utf-8", "replace")
@@ -106,7 +107,7 @@ def _crc(plain: Mapping[str, Any]) -> str:
 
 
 _REFUSED = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
-"""How a file system says that it cannot flush: then nobody can, and it is no error."""
+"""Error numbers of a file system that cannot flush; they are ignored."""
 
 
 def write_whole(path: Path, data: bytes | str) -> None:
@@ -185,7 +186,7 @@ def new_folder(parent: Path, name: str) -> Path:
 
 
 def old_of(folder: Path) -> Path:
-    """What an older folder is called while a new one takes its place."""
+    """Return the name of an older folder while a new one takes its place."""
     return folder.with_name(f".{folder.name}.old")
 
 

@@ -214,7 +214,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     def set_state(self, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Restore what `get_state` returned; return observation and info as `reset` does.
 
-        Without a `save` of its own the episode is replayed from its start: it is a function of generator and replies.
+        An environment without `save` replays the episode from its start: it is a function of generator and replies.
 
         Raises:
             UserError: it is damaged, of another environment or of other arguments; the episode before goes on.
@@ -233,7 +233,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         return self.vlgym_spec.id if self.vlgym_spec is not None else type(self).__name__
 
     def _position(self) -> dict[str, Any]:
-        """Where the episode stands, but for what the environment saves itself."""
+        """Return the position in the episode, except the part that `save` returns."""
         rng = None if self._np_random is None else self._np_random.bit_generator.state
         counters = [self.turn, self.episode_return, self._ended, self._forced, self._acted]
         return {"start": self._start, "events": self._events, "saved": None, "rng": rng, "counters": counters}
@@ -256,7 +256,10 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         return observation, self._info(Parsed(), [], "", invalid=False)
 
     def _bookmark(self, *, whole: bool = False) -> tuple[Any, ...]:
-        """What `_go_back` needs; it copies nothing large, unless the state is to come back whole, to the last bit."""
+        """Return the data that `_go_back` needs.
+
+        It copies nothing large, unless the state is to come back whole, to the last bit.
+        """
         position = {**self._position(), "saved": self.save()} if whole else self._position()
         return self._np_random, self._np_random_seed, self.reset_seed, self.seed_split, position
 

@@ -118,7 +118,7 @@ def check_number(
         value: what was asked for.
         least: smallest valid value.
         most: largest valid value.
-        above: where there is no smallest one, what it must be larger than.
+        above: exclusive lower bound, instead of `least`.
         hint: said after the range.
 
     Raises:
@@ -166,6 +166,8 @@ def plain_line(text: str, longest: int = 500) -> str:
 
 
 def is_printable(character: str) -> bool:
-    """Whether a character is a letter, sign or blank: no control, format (bidirectional overrides are), surrogate or
-    unassigned one, and no line separator."""
+    """True if a character is a letter, sign or blank.
+
+    Controls, formats (bidirectional overrides are), surrogates, unassigned ones and line separators are not.
+    """
     return unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")

@@ -1,5 +1,4 @@
-"""How every command ends: with one line for a problem that the user can fix, and with a status of the table in
-`vlgym.errors`."""
+"""The end of every command: one line for a problem that the user can fix, and a status of `vlgym.errors`."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ _SYSTEM = {
     errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR,
     errno.ENAMETOOLONG, errno.EMFILE,
 }  # fmt: skip
-"""Errors of the operating system that are no bug."""
+"""Errors of the operating system that are the user's to fix."""
 
 
 class Terminated(KeyboardInterrupt):
@@ -66,8 +65,7 @@ def run_command(program: str, command: Callable[[], Any]) -> int:
 def explain_system_error(error: Exception) -> str | None:
     """Return a line on an error of the operating system that the user can do something about; `None` for others.
 
-    Libraries written in Rust (safetensors, tokenizers) raise errors of their own, which hold the system's number as
-    text.
+    Libraries written in Rust (safetensors, tokenizers) raise other classes, with the system's error number as text.
     """
     number, name = getattr(error, "errno", None), getattr(error, "filename", None)
     if number is None and (found := re.search(r"\(os error (\d+)\)", str(error))):

@@ -63,7 +63,7 @@ class Game:
         raise TypeError(f"{type(self).__name__} must define task()")
 
     def state_text(self) -> str:
-        """What the turn text says about the state beyond the image; may be empty."""
+        """Return the part of the turn text about the state that the image does not show; may be empty."""
         return ""
 
     def legal_actions(self) -> list[str]:
@@ -80,14 +80,16 @@ class Game:
 
     @property
     def system_text(self) -> str:
-        """What a system message says of this episode's instructions: all before the reply format, where `system_turn`
-        asks for one; else nothing."""
+        """Return the system message's part of this episode's instructions.
+
+        That is all before the reply format where `system_turn` asks for one; else nothing.
+        """
         if not self.system_turn:
             return ""
         return self.instructions.partition(clean_text(self.parser.describe()))[0].strip()
 
     def success(self) -> bool:
-        """Whether the task is solved, by the spec's success rule."""
+        """True if the task is solved, by the spec's success rule."""
         raise TypeError(f"{type(self).__name__} must define success()")
 
     def oracle(self) -> str | None:

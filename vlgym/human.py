@@ -20,7 +20,7 @@ END = "."
 """The line that ends a reply of several lines, as in mail programs."""
 
 MOST_CHOICES = 100
-"""Legal actions beyond so many are not numbered on the screen; their numbers hold all the same."""
+"""Most legal actions numbered on the screen; the numbers of the others are valid, too."""
 
 HINT = f"Write as many lines as you like; a line with nothing but {END!r} ends the reply."
 """What a player is told where replies have several lines."""
@@ -73,7 +73,7 @@ class HumanPolicy:
 
 
 def takes_lines(env: VLEnv) -> bool:
-    """Whether actions have several lines, such as code has, so that a reply does, too."""
+    """True if actions have several lines, such as code, so that a reply has, too."""
     return any("\n" in action for action in env.legal_actions())
 
 

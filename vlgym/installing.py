@@ -1,7 +1,7 @@
-"""How a distribution of this project is installed today; every page, list and error says it through here.
+"""Installation commands of this project's distributions, the same on every page, list and error.
 
-Nothing is on a package index yet, so what works is a clone of the repository. At the release set `RELEASED`; the tests
-then name each page that still says the old thing.
+No package index has them yet, so a clone of the repository works. At the release set `RELEASED`; the tests then name
+each page that still shows the old command.
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ WAITING = 8
 class MultiVLEnv(MultiGame, VLEnv):
     """One seat's view of a game; the others are played by `opponents`.
 
-    No game waits for a readable reply. The game's idle action stands for an invalid one, else a random legal action;
-    what that earns is not paid, only what it costs, and a game that it ends is no success, nor is one in which the seat
-    made no move of its own. `Table.step` plays the same actions where all seats are driven.
+    No game waits for a readable reply. The game's idle action replaces an invalid one; in a game without one, a random
+    legal action does. Its reward is paid only if it is negative. A game that it ends is no success, nor is one in which
+    the seat made no move itself. `Table.step` plays the same actions where all seats are driven.
 
     `info` also holds `seat`, the seat of this episode.
 
@@ -63,7 +63,7 @@ class MultiVLEnv(MultiGame, VLEnv):
 
     @property
     def title(self) -> str:
-        """The id, or the class's name where there is no card."""
+        """The id; the class's name without a card."""
         return self._title()
 
     @property
@@ -127,17 +127,17 @@ class MultiVLEnv(MultiGame, VLEnv):
         return self.goal(self._seat_now)
 
     def state_text(self) -> str:
-        """What this seat's turn text says."""
+        """Return this seat's part of the turn text."""
         return self.tell(self._seat_now)
 
     def legal_actions(self) -> list[str]:
-        """Of this seat. `wait`, where the game ended before its first move."""
+        """Return this seat's legal actions; `wait` if the game ended before its first move."""
         if self._table.over:
             return [] if self._ended else [WAIT]
         return self._table.legal(self._seat_now)
 
     def success(self) -> bool:
-        """Whether this seat has succeeded."""
+        """True if this seat has succeeded."""
         return self.won(self._seat_now)
 
     def oracle(self) -> str | None:

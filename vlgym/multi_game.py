@@ -17,7 +17,7 @@ PLAYERS = ("random", "oracle", "search")
 
 @dataclass(frozen=True)
 class Round:
-    """What the moves of one round did. A round is one move of one seat, or one move of each seat that moves at once.
+    """Result of one round: one move of one seat, or one move of each seat that moves at once.
 
     Attributes:
         rewards: of every seat, by its number (reward units of the game).
@@ -79,11 +79,11 @@ class MultiGame:
         raise TypeError(f"{type(self).__name__} must define goal()")
 
     def tell(self, seat: int) -> str:
-        """What this seat's turn text says beyond the image; may be empty."""
+        """Return the part of this seat's turn text that the image does not show; may be empty."""
         return ""
 
     def won(self, seat: int) -> bool:
-        """Whether this seat has succeeded, by the spec's success rule."""
+        """True if this seat has succeeded, by the spec's success rule."""
         raise TypeError(f"{type(self).__name__} must define won()")
 
     def idle(self, seat: int) -> str | None:

@@ -17,7 +17,7 @@ Observation = dict[str, Any]
 
 
 class _View:
-    """What both kinds share: names, spaces, pictures.
+    """Base of both interfaces: names, spaces, pictures.
 
     Attributes:
         table: all seats of the game.
@@ -111,7 +111,7 @@ class AecGame(_View, AECEnv[str, Observation, str]):
         self._report()
 
     def observe(self, agent: str) -> Observation:
-        """What an agent is shown now."""
+        """Return an agent's current observation."""
         return self.table.observe(self._seats[agent])
 
     def step(self, action: str | None) -> None:

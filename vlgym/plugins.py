@@ -103,7 +103,7 @@ def find_misspelt(records: Iterable[PluginRecord], switch: str | None = None) ->
 
 
 def _names(record: PluginRecord) -> set[str]:
-    """What `VLGYM_PLUGINS` may call a plugin."""
+    """Return the names of a plugin that `VLGYM_PLUGINS` accepts."""
     return {record.name, record.distribution, record.distribution.removeprefix("vlgym-")}
 
 

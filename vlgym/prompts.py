@@ -130,7 +130,7 @@ class PromptBuilder:
 
 @dataclass(frozen=True)
 class PastTurn:
-    """What the builder needs of a past turn."""
+    """A past turn, as the builder needs it."""
 
     image: Image
     turn_text: str

@@ -1,7 +1,6 @@
-"""Whether an installed environment is still what registry.yaml records: its card, its prompt and its parser.
+"""Compare an installed environment's card, prompt and parser with registry.yaml.
 
-The environment is made, but not played: what it does is compared by its fingerprint, in `vlgym check` and
-`vlgym registry check`.
+The environment is made, but not played: `vlgym check` and `vlgym registry check` compare its fingerprint.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from .registry_file import compare_registries
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is true of an installed environment now.
+    """State of an installed environment against registry.yaml.
 
     Attributes:
         live: `spec_hash`, `prompt_hash` and `parser_hash` as they are; empty where the environment cannot be made.

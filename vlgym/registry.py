@@ -23,7 +23,7 @@ FIRST_PARTY = "vlgym"
 
 OWNERSHIP = (
     "ids of vlgym/ belong to the distributions that registry.yaml names, and new ones to this project's; "
-    "others take a namespace of their own."
+    "others use another namespace."
 )
 
 

@@ -50,7 +50,7 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What its worker says of it once it is made: its card and its parser."""
+        """The worker's facts on it once it is made: its card and its parser."""
         if self._facts is None:
             self._facts = self._caller.wait(self._made)
         return self._facts
@@ -64,7 +64,7 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
 
     @property
     def parser(self) -> Parser:
-        """What reads its replies, built here."""
+        """The parser of its replies, built here."""
         return self.action_space.parser
 
     @property

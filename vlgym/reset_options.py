@@ -89,7 +89,7 @@ def read_options(env: Any, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain_options(given: Any) -> dict[str, Any]:
-    """Return the options of a call of `reset` as a dict of their own, with Python's numbers for numpy's."""
+    """Return the options of a call of `reset` as a new dict, with Python's numbers for numpy's."""
     if not isinstance(given or {}, Mapping):
         raise UserError(f"reset(options={given!r}): options must be a dict of names and values, or None.")
     return {name: value.item() if isinstance(value, np.generic) else value for name, value in (given or {}).items()}

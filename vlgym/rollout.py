@@ -61,10 +61,10 @@ class Runner:
             training give the number of all their environments.
         remake: makes environment `i` again. With it, an environment that raises is noted in `failures` and replaced,
             and its episode ends as truncated (parse `"env_error"`, reward 0). An episode that cannot begin is left
-            out where there is no end of them, else begun again. Without it, the error is raised.
+            out if `episodes` is `None`, else begun again. Without it, the error is raised.
         again: play every episode again that an environment broke off; its records up to the one with `"env_error"`
             do not count.
-        failures: notes and counts them (see `vlgym.env_failures`); by default one of its own.
+        failures: notes and counts them (see `vlgym.env_failures`); by default a new one.
         part: part of the evaluation that the episodes belong to, for the records.
 
     Attributes:
@@ -116,7 +116,7 @@ class Runner:
 
     @property
     def done(self) -> bool:
-        """Whether every episode has ended."""
+        """True if every episode has ended."""
         return not any(slot.active for slot in self.slots)
 
     def turns(self) -> list[Turn]:
@@ -249,8 +249,9 @@ class Runner:
             self._start(slot, episode, skip=skip)
 
     def _start(self, slot: _Slot, episode: int, replies: Sequence[str] = (), skip: int = 0) -> None:
-        """Begin an episode and play it up to where it stood; where an environment raises, again in a new one, so many
-        episodes on."""
+        """Begin an episode and play it up to where it stood; where an environment raises, again in a new one, `skip`
+        episodes on.
+        """
         while True:
             text = None
             try:

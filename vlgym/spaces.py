@@ -110,7 +110,7 @@ class ReplySpace(spaces.Text):
         super().__init__(max_length=max_length, min_length=0, charset=CHARSET, seed=seed)
 
     def contains(self, x: Any) -> bool:
-        """Whether `x` is a string of at most `max_length` characters, in any alphabet."""
+        """True if `x` is a string of at most `max_length` characters, in any alphabet."""
         return isinstance(x, str) and len(x) <= self.max_length
 
     def sample(self, mask: Any = None, probability: Any = None) -> str:

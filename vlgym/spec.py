@@ -65,13 +65,13 @@ class EnvSpec:
         system_requirements: Debian packages needed.
         references: papers and sources.
         contract: contract version that the plugin was written for.
-        pictures: `exact` where every machine draws the same pixels (code of the package, with fonts of its own), else
+        pictures: `exact` where every machine draws the same pixels (code of the package, with its fonts), else
             `similar`: fonts or renderers of the machine draw. It says how strictly pictures are compared with those
             that registry.yaml records.
         truncates_early: whether the environment itself may truncate an episode before `max_turns` (a limit of frames).
         probes: episodes that reach the rules which random play and the oracle do not; the fingerprint plays them.
-        blind: blind players of this environment (`vlgym.blind.BlindPlayer`), each `package.module:Class`; beside the
-            generic ones they find what can be won without the picture.
+        blind: blind players of this environment (`vlgym.blind.BlindPlayer`), each `package.module:Class`; with the
+            generic ones they measure what can be won without the picture.
         replaced_by: id of a newer version, where this one is kept for comparison only.
     """
 

@@ -1,7 +1,7 @@
-"""What a saved state says of itself: which environment it is of, with which arguments, and a digest of all of it.
+"""Seal of a saved state: its environment, its arguments and a digest of all of it.
 
-`seal` adds that to a state, `unseal` refuses what is not this environment's or is damaged. What a state holds besides
-is the environment's business.
+`seal` adds it to a state. `unseal` refuses a damaged state and one of another environment. The environment decides
+what else a state holds.
 """
 
 from __future__ import annotations

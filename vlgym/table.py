@@ -1,4 +1,4 @@
-"""Table: all seats of one game, for whoever drives every seat: PettingZoo's environments, self-play, tournaments.
+"""Table: all seats of one game, for a caller that drives every seat: PettingZoo's environments, self-play, tournaments.
 
     table = vlgym.open_table("vlgym/TicTacToe-v0")
     table.reset(seed=0)
@@ -7,7 +7,7 @@
     print(table.returns)
 
 It reads replies, replaces those that cannot be read, counts turns and keeps a log from which a state is restored. It
-is no environment and plays for nobody.
+has no policy and is not a Gymnasium environment.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WAIT = "wait"
 
 @dataclass(frozen=True)
 class Reading:
-    """What became of a reply: the action that is executed, what the parser found, and the failure code or `None`."""
+    """Result of reading a reply: the action that is executed, what the parser found, and the failure code or `None`."""
 
     action: str
     parsed: Parsed
@@ -58,11 +58,11 @@ class Chair:
 
     @property
     def action_space(self) -> ReplySpace:
-        """Of this seat; it samples replies with a legal action."""
+        """This seat's action space; it samples replies with a legal action."""
         return self.table.spaces[self.seat]
 
     def legal_actions(self) -> list[str]:
-        """Of this seat, now."""
+        """Return this seat's current legal actions."""
         return self.table.legal(self.seat)
 
     def solve(self) -> str | None:
@@ -198,11 +198,11 @@ class Table:
         return self.game.moves(seat) if seat in self.movers else [WAIT]
 
     def instructions(self, seat: int) -> str:
-        """What the prompt of this game says once to a seat."""
+        """Return the part of a seat's prompt that appears once."""
         return self._instructions[seat]
 
     def turn_text(self, seat: int) -> str:
-        """What the prompt says to a seat now."""
+        """Return the text of a seat's current turn."""
         game, legal = self.game, self.legal(seat)
         state = game.tell(seat)
         if legal == [WAIT]:
@@ -237,7 +237,7 @@ class Table:
         return info
 
     def turn(self, seat: int) -> Turn:
-        """What a policy is given for a seat that moves now: its prompt, with the history that the spec asks for."""
+        """Return a policy's input for a seat that moves: its prompt, with the history that the spec asks for."""
         image, text = self.game.draw(seat), self.turn_text(seat)
         messages = self.builder.build(self._instructions[seat], text, image, self.history[seat])
         return Turn(
@@ -264,7 +264,7 @@ class Table:
     # ---- saving ----------------------------------------------------------------------------------------------------
 
     def save(self) -> dict[str, Any]:
-        """What restores the position, as JSON-able data: seeds, moves, and where the last ones stood in replies."""
+        """Return JSON-able data that restores the position: seeds, moves, and where the last ones stood in replies."""
         spans = {str(seat): reading.parsed.span for seat, reading in self.readings.items() if reading.parsed.span}
         fallback = self._fallback.bit_generator.state
         return copy.deepcopy({**self._start, "log": self.log, "spans": spans, "fallback": fallback})

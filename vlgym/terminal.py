@@ -1,4 +1,4 @@
-"""What every command writes to: consoles of the right width, and progress bars that fit.
+"""Output of every command: consoles of the right width, and progress bars that fit.
 
 The one place that knows of widths, NO_COLOR and pipes. It imports `rich` only when something is opened.
 """
@@ -57,7 +57,7 @@ def measure_width(stream: Any) -> int:
 
 
 def is_live(console: Console) -> bool:
-    """Whether lines can be written over: a terminal that is not `dumb`."""
+    """True if lines can be overwritten: a terminal that is not `dumb`."""
     return console.is_terminal and not console.is_dumb_terminal
 
 

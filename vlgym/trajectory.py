@@ -392,7 +392,7 @@ def encode_header(run: dict[str, Any]) -> str:
 
 
 def is_sealed(held: Any) -> bool:
-    """Whether what a run.json says is of a format that has checksums."""
+    """True if a run.json's format has checksums."""
     number = held.get("format") if isinstance(held, dict) else None
     return isinstance(number, int) and number > READABLE[0]
 

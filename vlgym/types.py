@@ -68,7 +68,7 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True)
 class Parsed:
-    """What a parser found in a reply.
+    """Result of parsing a reply.
 
     Attributes:
         actions: candidate actions in order, as written by the model (stripped); empty on a failure.
@@ -104,7 +104,7 @@ class Parser(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an environment's `act` did.
+    """Result of an environment's `act`.
 
     Attributes:
         reward: reward of this action (reward units of the environment).
@@ -123,7 +123,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Turn:
-    """What a policy is given for one environment at one turn.
+    """A policy's input for one environment at one turn.
 
     Attributes:
         messages: the prompt as neutral chat messages; all that a model may see.
@@ -150,7 +150,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a reply took.
+    """Tokens, time and attempts of a reply.
 
     Attributes:
         prompt_tokens: tokens of the prompt, as whoever answered counts them.
@@ -167,7 +167,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a policy answers.
+    """A policy's answer.
 
     Attributes:
         text: the reply.
@@ -186,12 +186,11 @@ class Reply:
 
 @dataclass(frozen=True)
 class LearnerNotes:
-    """What a learner computed of a turn that it trained on, for people to look at.
+    """A learner's numbers on a turn that it trained on, for people to look at.
 
     Attributes:
-        value: what its critic expected of the state before the reply; `None` without a critic.
-        advantage: how much better than expected the reply was, as the gradient steps used it; `None` where the reply
-            taught nothing.
+        value: its critic's estimate of the state before the reply; `None` without a critic.
+        advantage: advantage of the reply in the gradient steps; `None` if the reply was not trained on.
         tokens: the reply's tokens as text, the end-of-turn token included where it has one.
         log_probs: natural logarithm of each token's probability when it was sampled.
     """

@@ -74,7 +74,7 @@ _SWITCHES = (
     # The same picture everywhere.
     "--hide-scrollbars", "--force-device-scale-factor=1", "--force-color-profile=srgb", "--font-render-hinting=none",
     "--disable-lcd-text", "--lang=en-US",
-    # A list of its own: Chromium reads the last such switch only.
+    # A separate list: Chromium reads the last such switch only.
     "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,NetworkTimeServiceQuerying,"
     "InterestFeedContentSuggestions,CertificateTransparencyComponentUpdater,AutofillServerCommunication,"
     "BackForwardCache,PaintHolding,SpareRendererForSitePerProcess,"
@@ -173,14 +173,14 @@ class Chromium:
 
     @property
     def alive(self) -> bool:
-        """Whether the driver runs; a browser that died or hangs behind it shows when it is asked."""
+        """True if the driver runs. A browser behind it that died or hangs shows at the next request."""
         return self.process.poll() is None
 
     @property
     def intact(self) -> bool:
-        """Whether none of the processes that all pages share has ended, or been stopped, since the start.
+        """True if none of the processes that all pages share has ended or been stopped since the start.
 
-        Chromium starts a lost one again and says nothing, but a page that was loading meanwhile may lack a part.
+        Chromium restarts a lost one silently, but a page that was loading meanwhile may lack a part.
         """
         return self.alive and all(map(_is_running, self._staff))
 
@@ -215,7 +215,7 @@ class Chromium:
         self.close()
         raise MissingSystemPartError(
             "Chromium's driver would listen where every user of this machine can command it: this system gives "
-            f"programs no network of their own (no user namespaces). Set {self._sandbox}=shared where nobody else has "
+            f"programs no private network (no user namespaces). Set {self._sandbox}=shared where nobody else has "
             f"an account, {self._sandbox}=off in a container; or have an administrator allow user namespaces."
         )
 
@@ -362,7 +362,7 @@ class BrowserPool(Generic[Lent]):
 
 
 def _serves_all(process: psutil.Process) -> bool:
-    """Whether a process is the browser itself, or serves all pages with pictures, network, storage or new renderers."""
+    """True if a process is the browser itself, or serves all pages with pictures, network, storage or new renderers."""
     with suppress(psutil.Error):
         words = process.cmdline()
         kind = next((word[len("--type=") :] for word in words if word.startswith("--type=")), "")

@@ -1,4 +1,4 @@
-"""How we talk to a driver of browsers inside a room: Selenium's commands, and the few that Selenium lacks.
+"""Connection to a browser's driver inside a room: Selenium's commands, and the few that Selenium lacks.
 
 It starts nothing; `vlgym.browser.chromium` does, and is the only one to import this.
 """
@@ -45,8 +45,9 @@ class RoomConnection(ChromeRemoteConnection):
 
 
 class FreshTabs:
-    """Makes tabs in browser contexts of their own, by WebDriver BiDi, whose commands for that Selenium cannot send
-    into a room.
+    """Makes each tab in a separate browser context, by WebDriver BiDi.
+
+    Selenium cannot send these commands into a room.
 
     Args:
         driver: of a session with the capability `webSocketUrl`.

@@ -1,9 +1,9 @@
-"""The program that runs between us and a browser's driver: it gives the browser a network and a user of its own.
+"""The program between this process and a browser's driver: it gives the browser a private network and user.
 
-A script, which `vlgym.browser.room` starts by its path and nothing imports; the standard library only, so that it
-starts in milliseconds. It makes a network namespace with nothing in it but a loopback interface, gives up root, starts
-the driver there, and then does two things: it hands out connections into that network, and it ends everything when
-the process that wanted the browser has ended.
+`vlgym.browser.room` starts this script by its path; nothing imports it. It uses the standard library only, so that it
+starts in milliseconds. It makes a network namespace that holds only a loopback interface, gives up root and starts the
+driver there. Then it hands out connections into that network, and ends everything when the process that wanted the
+browser has ended.
 
 Messages are packets of JSON on an inherited socket. It knows nothing of browsers.
 """
@@ -83,7 +83,7 @@ def _serve(control: socket.socket, ending: int, driver: subprocess.Popen[bytes])
 
 
 def _start(order: dict[str, Any]) -> subprocess.Popen[bytes]:
-    """Start the driver in a process group of its own; the kernel ends it with this process, even a killed one."""
+    """Start the driver in a new process group; the kernel ends it with this process, even a killed one."""
     return subprocess.Popen(
         order["command"], env=order["environment"], stdin=subprocess.DEVNULL, process_group=0,
         preexec_fn=lambda: _LIBRARY.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0),
@@ -122,7 +122,7 @@ def _can_unshare(flags: int) -> bool:
 
 
 def _has_namespaces() -> bool:
-    """Whether Chromium can build its own sandbox: a user namespace, and one for processes and network inside it."""
+    """True if Chromium can build its own sandbox: a user namespace, and one for processes and network inside it."""
     return _can_unshare(_NEWUSER | 0x20000000 | _NEWNET)
 
 

@@ -1,6 +1,6 @@
-"""What a family of processes may use, and what happens when it uses more.
+"""Resource limits of a process and its children, and the end of those that exceed them.
 
-It knows nothing of browsers. The core never imports it: who does depends on `psutil`.
+It knows nothing of browsers. The core never imports it: a plugin that does depends on `psutil` itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WATCH_S = 0.1
 
 @dataclass(frozen=True)
 class Limits:
-    """What one piece of work may use.
+    """Resources that one piece of work may use.
 
     Attributes:
         wall_s: seconds by the clock.

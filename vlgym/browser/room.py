@@ -58,7 +58,7 @@ class Room:
         self._control, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.settimeout(_ANSWERS_S)
         command = [sys.executable, "-I", "-S", str(_KEEPER), str(inside.fileno()), str(os.getpid())]
-        # A group of its own: Ctrl-C in the terminal is not for it. (In a session of its own it would be slower.)
+        # A new process group keeps Ctrl-C in the terminal away from it. (A new session would be slower.)
         with inside:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0, cwd=folder,

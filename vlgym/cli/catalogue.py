@@ -1,4 +1,4 @@
-"""What `list`, `show` and `registry` know of an id: installed or not, whose it is, what to do about it.
+"""State of an id for `list`, `show` and `registry`: installed or not, its project, and how to install it.
 
 Prints nothing.
 """
@@ -90,8 +90,10 @@ def find_entry(registry: Registry, env_id: str) -> Entry:
 
 
 def is_first_party(env_id: str) -> bool:
-    """Whether an installed id is this project's own, and so belongs in registry.yaml: the registry lets nobody else
-    have ids of this namespace."""
+    """True if an installed id is this project's own, and so belongs in registry.yaml.
+
+    The registry reserves this namespace.
+    """
     return env_id.startswith(f"{FIRST_PARTY}/")
 
 

@@ -22,8 +22,7 @@ def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `vlgym eval` wrote.")],
     as_json: AsJson = False,
 ) -> None:
-    """Compute the report of a finished or unfinished run from its records; write report.json, .md and .html beside
-    them."""
+    """Compute the report of a finished or unfinished run from its records; write report.json, .md and .html there."""
     if as_json:
         print_json(write_report(folder))
     else:
@@ -90,7 +89,7 @@ def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
             if part[f"only_{side}"]:
                 console.print(f"{key}: {part[f'only_{side}']} episode(s) in {name} only", soft_wrap=True)
         if part.get("repeated"):
-            console.print(f"{key}: McNemar's test counts each repeat of a seed as a pair of its own", soft_wrap=True)
+            console.print(f"{key}: McNemar's test counts each repeat of a seed as a separate pair", soft_wrap=True)
     for side, name in (("first", pair["first"]), ("second", pair["second"])):
         if others := pair["only_parts"][side]:
             console.print(f"in {name} only: {', '.join(others)}", soft_wrap=True)

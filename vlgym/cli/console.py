@@ -1,4 +1,4 @@
-"""What the commands share on a terminal: JSON output, constructor arguments, chat messages as text."""
+"""Shared parts of the commands on a terminal: JSON output, constructor arguments, chat messages as text."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def _list_requirements(registry: Registry) -> dict[str, list[str]]:
 
 
 def _find_system_package(package: str) -> bool | None:
-    """Return whether dpkg has the package; `None` where there is no dpkg.
+    """Return whether dpkg has the package; `None` without dpkg.
 
     `False` need not mean that anything is broken: the library may have come by another way.
     """

@@ -109,7 +109,7 @@ def evaluate(
     ] = None,
     price_in: Annotated[float | None, typer.Option(min=0, help="Dollars for a million prompt tokens.")] = None,
     price_out: Annotated[float | None, typer.Option(min=0, help="Dollars for a million reply tokens.")] = None,
-    max_cost: Annotated[float | None, typer.Option(min=0, help="Stop when so many dollars are spent.")] = None,
+    max_cost: Annotated[float | None, typer.Option(min=0, help="Stop after spending this many dollars.")] = None,
 ) -> None:
     """Evaluate a policy: play held-out episodes, keep every prompt, picture and reply, and report with intervals.
 

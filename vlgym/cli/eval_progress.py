@@ -1,4 +1,4 @@
-"""What `vlgym eval` shows while it plays: a bar for each part that is open, a line for each that is done."""
+"""Progress of `vlgym eval` on the terminal: a bar for each open part, a line for each finished one."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def export(
 
 
 class Count:
-    """How many episodes were read, and how many were kept."""
+    """Numbers of episodes read and kept."""
 
     seen = kept = 0
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 TABLE_WIDTH = 140
-"""Below so many columns `vlgym list` leaves out some of each environment's."""
+"""On a terminal with fewer columns `vlgym list` leaves out some of each environment's."""
 
 WINS = ("floor", "blind", "ceiling")
 """Columns of the table that hold shares of successes."""
@@ -38,7 +38,7 @@ MOST_NAME = 24
 """Columns of a family's or a distribution's name in the table."""
 
 HIDDEN = ("registry", "live", "not_made", "differences", "installed", "external", "remedy", "docstring")
-"""Parts of a card that have no row of their own in its table."""
+"""Parts of a card without a row in its table."""
 
 EnvId = Annotated[str, typer.Argument(metavar="ID", help="Environment id, for example vlgym/NumberLine-v0.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON on standard output.")]
@@ -187,7 +187,7 @@ def _say_last(entry: Entry) -> str:
 
 
 def _describe(registry: Registry, entry: Entry) -> dict[str, Any]:
-    spec = entry.spec or registry.get(entry.env_id)  # a clash has no card of its own: get() says who claims it
+    spec = entry.spec or registry.get(entry.env_id)  # a clash has no card: get() says who claims it
     recorded = registry.known.get(entry.env_id)
     measured = (
         {key: value for key, value in recorded.items() if key not in ("spec", "distribution")} if recorded else None

@@ -43,7 +43,7 @@ WRAPPED = {"wrapped.py.in": "src/$package/environment.py", "test_wrapped.py.in":
 
 @dataclass(frozen=True)
 class NewPlugin:
-    """What was written: the folder, and the names in it."""
+    """Folder and names of a plugin that was written."""
 
     folder: Path
     distribution: str
@@ -58,7 +58,7 @@ def write_plugin(
     Args:
         name: words of small letters and digits, joined by `-`.
         parent: where the folder is made.
-        wrap: id of a Gymnasium environment with discrete actions; by default the plugin has rules of its own.
+        wrap: id of a Gymnasium environment with discrete actions; by default the plugin has its own rules.
         actions: words for the actions of `wrap`, from the first to the last; by default `action 0`, `action 1`, ...
         multi_agent: write a game of two agents.
 
@@ -70,7 +70,7 @@ def write_plugin(
     if actions and wrap is None:
         raise UserError("--actions names the actions of the environment that --wrap names; give both.")
     if multi_agent and wrap is not None:
-        raise UserError("--multi-agent writes a game of its own, --wrap takes one of Gymnasium's; give one of them.")
+        raise UserError("--multi-agent writes a new game, --wrap takes one of Gymnasium's; give one of them.")
     title = "".join(word.capitalize() for word in name.split("-"))
     values: dict[str, Any] = {
         "name": name, "namespace": name, "distribution": f"vlgym-{name}", "package": f"vlgym_{name.replace('-', '_')}",
@@ -114,7 +114,7 @@ def check_name(name: str) -> None:
 
 
 def describe_own() -> dict[str, Any]:
-    """What the templates need for a plugin with rules of its own."""
+    """Return the template values for a plugin with its own rules."""
     return {
         "summary": "Walk to the red square on a board.", "max_turns": 10, "reward_range": "(0.0, 1.0)",
         "reward_comment": "", "success_rule": "The player stands on the flag's square.",
@@ -125,7 +125,7 @@ def describe_own() -> dict[str, Any]:
 
 
 def describe_game() -> dict[str, Any]:
-    """What the templates need for a game of two agents."""
+    """Return the template values for a game of two agents."""
     return {
         **describe_own(), "summary": "Take one, two or three stones in turn; who takes the last one wins.",
         "max_turns": 8,
@@ -136,7 +136,7 @@ def describe_game() -> dict[str, Any]:
 
 
 def describe_wrapped(env_id: str, words: Sequence[str]) -> dict[str, Any]:
-    """What the templates need to wrap a Gymnasium environment, which is made and played for that.
+    """Make and play a Gymnasium environment and return the template values that wrap it.
 
     Raises:
         UserError: it cannot be made, its actions are not discrete, or it draws nothing.

@@ -126,7 +126,7 @@ def play(
         raise UserError("Name an environment (all ids: vlgym list), or a folder to show: --replay FOLDER.")
     check_choice("--policy", policy, POLICIES)
     if seed is not None and split is not None:
-        raise UserError("Give --seed or --split, not both: a split's episodes have seeds of their own.")
+        raise UserError("Give --seed or --split, not both: a split sets the seeds of its episodes.")
     get_registry().get(env_id)
     chosen = seed if seed is not None else episode_seed(env_id, split or "train", index or 0)
     arguments = read_arguments(arg or [])

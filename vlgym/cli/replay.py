@@ -23,7 +23,7 @@ from ..trajectory import METADATA, read_picture, read_trajectories
 from ..types import Message, StepRecord
 
 EPISODES = "episodes"
-"""Folder of a training run in which each recording has a folder of its own, named in the order of time."""
+"""Folder of a training run with one folder for each recording, named in the order of time."""
 
 read_episodes = partial(read_trajectories, images=False, unfinished=False)
 """Yields the whole episodes of a folder."""

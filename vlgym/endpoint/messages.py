@@ -1,6 +1,6 @@
-"""What goes to an endpoint and what comes back: neutral messages become its JSON, its JSON becomes a reply's parts.
+"""Translate between neutral messages and an endpoint's JSON, in both directions.
 
-An answer that is none raises `BadAnswerError`.
+An answer that is no chat completion raises `BadAnswerError`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..types import Image, Message
 
 KEY = "OPENAI_API_KEY"
 NO_KEY = "none"
-"""Sent where there is no key: a local server wants none, but the protocol has a place for it."""
+"""Sent without a key: a local server wants none, but the protocol has a place for it."""
 MOST_REDIRECTS = 5
 ABOUT_LENGTH = ("content-encoding", "content-length", "transfer-encoding")
 LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -165,7 +165,7 @@ async def read_limited(response: Any, most: int) -> bytes:
 
 
 def is_same_host(url: Any, other: Any) -> bool:
-    """Whether an address leads to the same server, or to its encrypted port."""
+    """True if an address leads to the same server, or to its encrypted port."""
     return bool(url.host == other.host and (other.scheme, other.port) in ((url.scheme, url.port), ("https", None)))
 
 
@@ -177,15 +177,15 @@ def _without_secrets(url: str) -> str:
 
 
 class BadAnswerError(Exception):
-    """What the server sent under status 200 is no chat completion."""
+    """An answer with status 200 is no chat completion."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a chat completion says.
+    """Parts of a chat completion.
 
     Attributes:
-        text: the model's text; empty where it wrote none. Where it refused in a field of its own, that text.
+        text: the model's text; empty where it wrote none. The text of the field `refusal` where it refused there.
         cut: the limit of tokens ended it.
         refused: the model, or a filter before it, declined.
         prompt_tokens: as the server counts them; 0 where it does not say.
@@ -231,7 +231,7 @@ def _write_content(parts: Sequence[dict[str, Any]]) -> str | list[dict[str, Any]
 
 
 def read_answer(data: bytes, hide: Hide = str) -> Answer:
-    """Read a chat completion; only its first choice counts, and a text of reasoning beside the answer does not.
+    """Read a chat completion; only its first choice counts, without its reasoning text.
 
     Raises:
         BadAnswerError: it is no JSON, or none of this shape; the message shows how it begins.

@@ -1,7 +1,7 @@
 """The policy `openai:MODEL`: it asks an endpoint, some turns at once.
 
-An event loop in a thread of its own does the asking, so that environments can step meanwhile. Nothing is cached between
-runs, and no answer is streamed.
+An event loop in a thread does the asking, so that environments can step meanwhile. Nothing is cached between runs, and
+no answer is streamed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class OpenAIPolicy:
         max_retries: how often a request is repeated after a failure that may pass.
         requests_per_minute: most requests sent in a minute, evenly spaced; `None` for no limit.
         max_answer_bytes: most bytes of one answer, as it comes and unpacked; a longer one is a failure.
-        seed: with it, each request carries a seed of its own, made from this one, the environment, the episode's seed,
+        seed: with it, each request carries a seed made from this one, the environment, the episode's seed,
             repeat and turn; the same in any order of play.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""How the environments of a batch are stepped: one after the other in this process, in worker processes, or on Ray.
+"""Groups that step the environments of a batch: in turn in this process, in worker processes, or on Ray.
 
     group = open_group("processes:4")
     runner = Runner([group.make("vlgym/OneRoom-v0") for _ in range(16)])

@@ -91,5 +91,5 @@ def own_version() -> str:
 
 
 def describe_error(error: Exception) -> dict[str, Any]:
-    """What an environment raised, as plain data: its class by name, whether it is a `UserError`, and its text."""
+    """Return an environment's error as plain data: its class by name, whether it is a `UserError`, and its text."""
     return {"type": type(error).__name__, "user": isinstance(error, UserError), "line": plain_line(str(error), 2000)}

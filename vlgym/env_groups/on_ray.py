@@ -22,7 +22,7 @@ _load = partial(import_extra, "ray", extra="ray", user="An environment on Ray")
 
 
 class Actor:
-    """What runs on Ray: a `Host`."""
+    """The actor on Ray: a `Host`."""
 
     def __init__(self) -> None:
         self.host = Host()

@@ -30,7 +30,7 @@ class ProcessLink:
         self._socket, theirs = socket.socketpair()
         self._socket.settimeout(START)
         with theirs:
-            # A group of its own: Ctrl-C is for the learner, which goes on to the end of its update.
+            # A new process group: Ctrl-C is for the learner, which goes on to the end of its update.
             self._process = subprocess.Popen(
                 [*command, str(theirs.fileno())], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL, process_group=0,

@@ -1,4 +1,4 @@
-"""What goes over the wire between a learner and its workers: frames of JSON text and raw arrays, nothing that is run.
+"""Wire format between a learner and its workers: frames of JSON text and raw arrays, without code.
 
 A frame is the length of the text (4 bytes, little-endian), the length of the arrays (8 bytes), the text, the arrays one
 after the other. In the text, what JSON does not know is an object with one key that begins with `~`: `~t` a tuple,
@@ -28,7 +28,7 @@ _DEEPEST = 64
 
 
 class NonsenseError(ValueError):
-    """What arrived is no frame."""
+    """The bytes that arrived are no frame."""
 
 
 def pack(data: Any) -> bytes:
@@ -89,7 +89,7 @@ def _read(connection: socket.socket, size: int) -> bytearray:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two pieces of plain data are packed alike; arrays count by type and shape."""
+    """True if two pieces of plain data are packed alike; arrays count by type and shape."""
     return _write(a, []) == _write(b, [])
 
 

@@ -1,9 +1,8 @@
 """The worker process: `python -m vlgym.env_groups.worker SOCKET`, started by `vlgym.env_groups.processes`.
 
-It reads a frame, does what it says, writes a frame, and ends when the other side does. Environments are made and
-stepped in the main thread, because graphics contexts belong to the thread that made them; a thread beside it writes the
-answers, so that a learner that is busy elsewhere keeps no environment waiting. There are never more answers than
-environments.
+It reads a frame, executes it, writes a frame, and ends when the other side does. Environments are made and stepped in
+the main thread, because graphics contexts belong to the thread that made them. A second thread writes the answers, so
+that a busy learner keeps no environment waiting. There are never more answers than environments.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class LostError(Exception):
 
 
 class EnvError(Exception):
-    """What an environment raised in its worker; its class there gives the name of the class here."""
+    """An environment raised an error in its worker; its class there gives the name of the class here."""
 
 
 class Link(Protocol):
@@ -73,7 +73,7 @@ class Ticket:
 
 @dataclass(eq=False)
 class _Place:
-    """What a worker must know to hold an environment, all of it from answers.
+    """Answers from which a worker can restore an environment.
 
     Attributes:
         made: the request that made it, once it is answered.
@@ -287,7 +287,7 @@ class WorkerGroup:
 
 
 def _came_out(place: _Place, answers: Sequence[dict[str, Any]]) -> bool:
-    """Whether an episode that was played again stands where it stood; pictures are not compared."""
+    """True if a replayed episode stands where it stood; pictures are not compared."""
     if any("error" in answer for answer in answers) or place.last is None:
         return False
     return same(_without_picture(answers[-1]["value"]), place.last)

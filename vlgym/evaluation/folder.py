@@ -69,7 +69,7 @@ def describe_evaluation(
         raise UserError(f"A run has one split, this one has {', '.join(splits) or 'no parts'}.")
     for part in parts:
         if part.key in described:
-            raise UserError(f"Two parts of the plan are {part.key!r}; play them into folders of their own.")
+            raise UserError(f"Two parts of the plan are {part.key!r}; play them into separate folders.")
         env = part.make(group=group)
         entry = describe_env(env, builders.get(part.key))
         env.close()

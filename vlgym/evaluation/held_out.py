@@ -190,8 +190,10 @@ def without_images(record: StepRecord) -> StepRecord:
 
 
 def _place(env_id: str, value: float, least: str) -> float | None:
-    """Where a return stands between floor (or blind floor) and ceiling of registry.yaml; `None` where it does not have
-    both, one above the other."""
+    """Return the position of a return between the floor (or blind floor) and the ceiling of registry.yaml.
+
+    `None` without both, or if the ceiling is not above the floor.
+    """
     entry = get_registry().known.get(env_id)
     if not entry or not entry.get(least) or not entry["ceiling"]:
         return None

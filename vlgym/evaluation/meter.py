@@ -1,4 +1,4 @@
-"""What an evaluation takes: tokens and money, while it runs and over all its sessions."""
+"""Tokens and cost of an evaluation, while it runs and over all its sessions."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class BudgetSpentError(FailedError):
 
 @dataclass(frozen=True)
 class Prices:
-    """What tokens cost.
+    """Prices of tokens.
 
     Attributes:
-        prompt: dollars for a million prompt tokens; `None` where nobody said.
+        prompt: dollars for a million prompt tokens; `None` if unknown.
         completion: the same for reply tokens.
     """
 

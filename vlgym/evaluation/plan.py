@@ -1,4 +1,4 @@
-"""What an evaluation plays: parts, each an environment in one setting, and the numbers of its episodes.
+"""Plan of an evaluation: parts, each an environment in one setting, and the numbers of its episodes.
 
 A plan is data. It comes from ids or from a suite; `play` plays it.
 """
@@ -51,7 +51,7 @@ class Part:
             size; `shuffled`, those of the episode with the next seed, which gets the same replies.
         arguments: constructor arguments of all items.
         items: further constructor arguments of each item.
-        fresh_seeds: repeats of an item have seeds of their own, as a benchmark's runs have.
+        fresh_seeds: each repeat of an item has a new seed, as a benchmark's runs have.
     """
 
     env_id: str
@@ -76,7 +76,7 @@ class Part:
 
     @property
     def changed(self) -> bool:
-        """Whether this is another environment than the one whose floor and ceiling registry.yaml knows."""
+        """True if this is another environment than the one whose floor and ceiling registry.yaml records."""
         given = (self.arguments, *self.items)
         return self.planner != "online" or any(changes_bounds(self.env_id, item) for item in given)
 
@@ -90,7 +90,7 @@ class Part:
 
     @property
     def per_seed(self) -> int:
-        """How many consecutive episode numbers share a seed."""
+        """Number of consecutive episodes that share a seed."""
         return 1 if self.fresh_seeds else self.repeats
 
     def make(self, item: int = 0, group: EnvGroup = LOCAL) -> VLEnv:

@@ -1,4 +1,4 @@
-"""Play a plan: every episode in an environment of its own, each waiting for its own answer alone.
+"""Play a plan: each episode in a separate environment, each waiting for its own answer alone.
 
 Environments are stepped in the calling thread, because some (OpenGL, browsers) belong to the thread that made them; or
 in workers, where all that are answered together work at the same time.
@@ -265,6 +265,6 @@ def _replace_pictures(messages: Sequence[Message], choose: Callable[[Any, int], 
 
 
 def _place(job: Job) -> tuple[str, str, str]:
-    """What the environments of two jobs must share so that one can serve both."""
+    """Return the data that the environments of two jobs must share so that one can serve both."""
     part = job.part
     return (part.env_id, part.planner, repr({**part.arguments, **part.items[part.item_of(job.number)]}))

@@ -1,4 +1,4 @@
-"""Whether a model sees at all: a verdict on the finished records of the suite `can-it-see`. Nothing is played here.
+"""Verdict on a model's sight, from the finished records of the suite `can-it-see`. Nothing is played here.
 
 A probe is an environment that asks one question an episode, and has plain attributes: `topic` (what must be seen),
 `answers` (all of them) and `answer` (the right one); where there are sizes, `levels` (smallest first) and `level`;
@@ -107,7 +107,7 @@ def judge(episodes_by_part: Mapping[str, Sequence[Sequence[StepRecord]]]) -> Sig
 
 
 def read_answers(part: str, episodes: Sequence[Sequence[StepRecord]]) -> list[Answer]:
-    """Make the questions of a part's episodes again, and put what was answered beside them."""
+    """Make the questions of a part's episodes again, and pair each with its answer."""
     env: Any = make(part.partition(" ")[0], image_size=(16, 16))
     if not all(hasattr(env, name) for name in ("topic", "answers", "answer")):
         raise UserError(f"{part} is no probe of sight; those are the parts of the suite {SUITE}.")

@@ -1,4 +1,4 @@
-"""What is found of a model's sight, and the plain sentences that say it. How it is found: `sight`."""
+"""Findings on a model's sight, and the sentences that state them. `sight` computes them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SIGHTED, UNCLEAR, UNREADABLE, TOLD, TOO_FEW = "sighted", "unclear", "unreadable"
 
 @dataclass(frozen=True)
 class Share:
-    """How often the answer was right.
+    """Share of right answers.
 
     Attributes:
         unreadable: questions to which no legal answer was given.
@@ -45,7 +45,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Order:
-    """Which pictures of earlier turns are named.
+    """Order of the pictures of earlier turns, as the answers name them.
 
     Attributes:
         places: what the question calls them.
@@ -62,7 +62,7 @@ class Order:
 
     @property
     def wrong(self) -> bool:
-        """Whether the pictures seem to arrive in another order, or not all of them."""
+        """True if the pictures seem to arrive in another order, or not all of them."""
         return self.only is not None or self.named not in (None, tuple(range(len(self.places))))
 
 
@@ -96,7 +96,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class SightReport:
-    """What the records say.
+    """Verdict on the records.
 
     Attributes:
         sees: whether any probe shows sight; `None` where that cannot be judged.

@@ -1,5 +1,5 @@
-"""What is made of finished records: a run's report, the comparison of runs, the board of many.
+"""Products of finished records: a run's report, the comparison of runs, the leaderboard.
 
-Plays nothing and changes no record. What it computes is a function of run.json and metadata.jsonl alone, and of
-registry.yaml's floors and ceilings. Needs what the extra `eval` installs.
+Plays nothing and changes no record. Its results are a function of run.json, metadata.jsonl and the floors and ceilings
+of registry.yaml. Needs the extra `eval`.
 """

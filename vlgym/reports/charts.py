@@ -1,6 +1,6 @@
-"""Where the marks of the pages' small drawings stand, in percent of their width and height; templates draw them.
+"""Positions of the marks in the pages' small drawings, in percent of their width and height; templates draw them.
 
-No text is drawn: numbers stand beside the drawings, in letters of the page's own size on every screen.
+No text is drawn: numbers stand next to the drawings, in letters of the page's own size on every screen.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar from zero to a value, its interval, and marks beside it.
+    """A bar from zero to a value, its interval, and marks.
 
     Attributes:
         low: lower end of the interval; `None` without one.

@@ -262,7 +262,7 @@ def _describe_mean(
 
 
 def _compare_sight(run: Run, played: Mapping[str, Sequence[Episode]]) -> list[dict[str, Any]]:
-    """What each control loses against the part with its pictures, on the seeds that both ended."""
+    """Return each control's loss against the part with its pictures, on the seeds that both ended."""
     rows = []
     for key, part in run.parts.items():
         sighted = run.parts.get(name_part(part.env_id, part.planner, PICTURES[0]))

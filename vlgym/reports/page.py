@@ -20,7 +20,7 @@ from .text import explain_sight, list_rows
 
 TEMPLATES = Path(__file__).with_name("templates")
 OTHERS = {"refused": "refused", "empty": "empty reply", "cut": "cut off", "env_errors": "environment failed"}
-"""Kinds of replies that are counted beside the failure codes."""
+"""Kinds of replies that are counted in addition to the failure codes."""
 
 HASHES = ("spec_hash", "prompt_hash", "prompt_version", "parser", "parser_version")
 

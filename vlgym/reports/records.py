@@ -52,7 +52,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run is."""
+    """An evaluation run, as read from its records."""
 
     folder: Path
     header: Mapping[str, Any]

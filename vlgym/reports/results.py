@@ -101,7 +101,7 @@ def find_mismatch(part: Part, split: str) -> str | None:
 
 
 def is_suite(part: Part) -> bool:
-    """Whether a suite of registry.yaml has exactly these items of the environment."""
+    """True if a suite of registry.yaml has exactly these items of the environment."""
     text = json.dumps([dict(item) for item in part.items], sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     recorded = [parts[part.env_id] for parts in _suites().values() if part.env_id in parts]

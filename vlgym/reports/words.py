@@ -1,4 +1,4 @@
-"""How a report's numbers are written: on the terminal, in Markdown and on the pages alike."""
+"""Format of a report's numbers, the same on the terminal, in Markdown and on the pages."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 NONE = "–"
-"""Stands where there is no value."""
+"""Stands for a missing value."""
 
 
 def write_number(value: float | None, digits: int = 2, *, signed: bool = False) -> str:
-    """Return a number with so many digits after the point; `NONE` for none. There is no minus zero."""
+    """Return a number with `digits` digits after the point; `NONE` for none. There is no minus zero."""
     if value is None:
         return NONE
     text = f"{value:{'+' if signed else ''}.{digits}f}"

@@ -1,4 +1,4 @@
-"""report.json, report.md and report.html of a run, beside its records."""
+"""Write report.json, report.md and report.html of a run into the folder of its records."""
 
 from __future__ import annotations
 

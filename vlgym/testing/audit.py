@@ -1,7 +1,7 @@
-"""What Python code does to the world outside: files opened for writing, network addresses asked for.
+"""Record the files that Python code opens for writing and the network addresses that it asks for.
 
-It listens to the interpreter's own audit events, so code in C that asks the system itself is not heard, nor are child
-processes. Nothing is prevented.
+It listens to the interpreter's audit events. System calls of C code and child processes are not heard. Nothing is
+prevented.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _installed = False
 
 @dataclass
 class Heard:
-    """What happened while somebody listened.
+    """Effects of code on the outside world, as heard by a listener.
 
     Attributes:
         written: paths that were created, changed or removed, as absolute paths.

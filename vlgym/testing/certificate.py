@@ -27,12 +27,12 @@ class Certificate:
 
     @property
     def passed(self) -> bool:
-        """Whether every property holds that must hold."""
+        """True if every required property holds."""
         return all(result.passed for result in self.results)
 
     @property
     def warnings(self) -> int:
-        """How many properties need not hold, and do not."""
+        """Number of optional properties that do not hold."""
         return sum(result.warning for result in self.results)
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,11 +1,15 @@
-"""What an environment does, as a hash and some small pictures: fixed seeds and fixed replies in, text, reward, flags,
-info and images out.
+"""Fingerprint of an environment's behaviour: a hash and some small pictures.
 
-Numbers are rounded to 6 decimals, because the last bits of sines differ between machines; images are compared by
-`pictures`, because renderers and fonts differ too. What is played: on every split legal actions drawn by a generator of
-its own, with unreadable replies among them, and the oracle's episode, because random play rarely sees what success
-pays; replies of all kinds in every reply style; the other ways with invalid replies; the Global planner, where there is
-one; and the probes that the spec states for the rules that none of these reaches.
+Fixed seeds and fixed replies go in; text, reward, flags, info and images come out. Numbers are rounded to 6 decimals,
+because the last bits of sines differ between machines. Images are compared by `pictures`, because renderers and fonts
+differ too. These episodes are played:
+
+- on every split legal actions drawn by a separate generator, with unreadable replies among them, and the oracle's
+  episode, because random play rarely sees what success pays;
+- replies of all kinds in every reply style;
+- the other ways with invalid replies;
+- the Global planner, where the spec has it;
+- the spec's probes, for the rules that none of these reaches.
 """
 
 from __future__ import annotations
@@ -42,7 +46,7 @@ Make = Callable[..., VLEnv]
 
 @dataclass(frozen=True)
 class Behaviour:
-    """What was measured.
+    """Measured behaviour of an environment.
 
     Attributes:
         fingerprint: 16 hexadecimal digits; equal in every process and on every machine while the behaviour is the same.
@@ -61,9 +65,9 @@ def measure_behaviour(
     Args:
         make: builds the environment.
         spec: its card.
-        variants: whether the spec's probes with arguments of their own are played, which may not go with others.
+        variants: play the spec's probes with arguments, too; these may not go with other arguments.
         so_far: gets the fingerprint after each episode.
-        seconds: after so long no other episode is begun.
+        seconds: time after which no other episode is begun.
     """
     digest = hashlib.sha256()
     deadline, reached = Deadline(seconds), [] if so_far is None else so_far

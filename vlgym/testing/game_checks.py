@@ -27,9 +27,9 @@ SECONDS = 6.0
 
 
 def check_seats(subject: Subject) -> str:
-    """Who moves is a seat with legal actions; a game is over when nobody moves; every round pays every seat; an
-    unreadable reply of one seat stalls nobody; the oracle of every seat names a legal action, the same one twice;
-    asking what a seat may do or sees changes nothing; a restored game says the same to every seat.
+    """Every mover has legal actions; a game is over when nobody moves; every round pays every seat; an unreadable reply
+    of one seat stalls nobody; the oracle of every seat names a legal action, the same one twice; asking for a seat's
+    actions or observation changes nothing; a restored game says the same to every seat.
 
     Sees: all that in 20 random games with every fourth reply unreadable. Cannot see: what no random game reaches.
     """
@@ -69,7 +69,7 @@ def check_seats(subject: Subject) -> str:
 
 
 def check_zero_sum(subject: Subject) -> str:
-    """Where the class says `zero_sum`, the rewards of every round add up to 0.
+    """The rewards of every round of a `zero_sum` game add up to 0.
 
     Sees: a round of 20 random games that pays out more or less. Cannot see: one that no random game reaches.
     """
@@ -84,9 +84,9 @@ def check_zero_sum(subject: Subject) -> str:
 
 
 def check_hidden(subject: Subject) -> str:
-    """Where the class says `hidden_information`, what is hidden from a seat changes nothing in its picture, its text,
-    its legal actions and its info (feedback, success, score), in every state of 20 random games; and another seat does
-    see the change.
+    """In a class with `hidden_information`, a change of what is hidden from a seat changes nothing in its picture, its
+    text, its legal actions and its info (feedback, success, score), in every state of 20 random games; another seat
+    sees the change.
 
     Sees: a hand that is drawn, told or listed to the wrong seat. Cannot see: what `redeal` leaves as it is.
     """
@@ -94,7 +94,7 @@ def check_hidden(subject: Subject) -> str:
 
 
 def find_leaks(subject: Subject, games: int, seconds: float = math.inf) -> str:
-    """`check_hidden` over so many games; a plugin's own test may play more."""
+    """Run `check_hidden` over `games` games; a plugin's own test may play more."""
     table, other = _open(subject), _open(subject)
     if not table.game.hidden_information:
         return "not declared: every seat sees all"
@@ -149,8 +149,7 @@ def check_at_once(subject: Subject) -> str:
 
 
 def check_symmetry(subject: Subject) -> str:
-    """Where the class says `symmetric`, the game with its seats in reverse order (`mirror`) asks, shows and pays the
-    same in reverse.
+    """A `symmetric` game with its seats in reverse order (`mirror`) asks, shows and pays the same in reverse.
 
     Sees: a rule, picture or text that depends on a seat's number, in 20 random games. Cannot see: what `mirror` hides.
     """
@@ -196,7 +195,7 @@ def _open(subject: Subject) -> Table:
 
 
 def _games(subject: Subject, table: Table, first: int, games: int = GAMES, seconds: float = SECONDS) -> Iterator[int]:
-    """Begin so many games of the train split one after the other."""
+    """Begin `games` games of the train split one after the other."""
     deadline = Deadline(seconds)
     for index in range(games):
         if deadline.over and index >= FEWEST:

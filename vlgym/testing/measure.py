@@ -35,7 +35,7 @@ CONSTANT_TURNS, CHOOSING_TURNS = 400, 2000
 P = TypeVar("P", bound=Policy)
 
 Play = Callable[[Policy, str, int], Report]
-"""Plays so many episodes of a split with a policy."""
+"""Plays a number of episodes of a split with a policy."""
 
 
 def measure_blind(spec: EnvSpec, make: Callable[[], VLEnv], play: Play, judge: Callable[[Policy], Any]) -> Any:
@@ -99,7 +99,7 @@ def choosing_split(spec: EnvSpec) -> str:
 
 
 SHORT_TURNS = 100
-"""Episodes of at most so many turns are cheap: at random they took 0.001 to 0.2 s each on one core, and 0.7 s in a
+"""Most turns of a cheap episode: at random they took 0.001 to 0.2 s each on one core, and 0.7 s in a
 browser; longer ones took 0.3 to 2.5 s. The oracle took up to 2.9 s."""
 
 UNSEEN = {"image_size": (56, 56)}

@@ -1,8 +1,8 @@
-"""Whether a parser takes time in proportion to the length of a reply, whatever the reply is.
+"""Check that a parser's time grows in proportion to the length of a reply.
 
-A model writes what it likes, and one reply that takes seconds to read stops a whole batch. The strings that are tried
-are made of the pieces of the parser's own format, each repeated between others, which is how pattern matching goes
-wrong; a parser that is slow on other strings only is not found.
+A model may write anything, and one reply that takes seconds to read stops a whole batch. The strings that are tried
+repeat each piece of the parser's own format between others, which is where pattern matching becomes slow. A parser that
+is slow on other strings only is not found.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Slowest:
 
     @property
     def linear(self) -> bool:
-        """Whether the time grows in proportion to the length."""
+        """True if the time grows in proportion to the length."""
         return self.growth <= MOST_GROWTH
 
 
@@ -90,7 +90,7 @@ def write_shapes(parser: Parser, legal: Sequence[str]) -> Iterator[tuple[str, st
 
 
 def write_string(shape: tuple[str, str, str], length: int) -> str:
-    """Return the string of a shape with so many characters."""
+    """Return the string of a shape with `length` characters."""
     prefix, piece, end = shape
     room = max(0, length - len(prefix) - len(end))
     return prefix + (piece * (room // len(piece) + 1))[:room] + end

@@ -157,8 +157,10 @@ def _require_refusals(subject: Subject, env: Any, state: dict[str, Any]) -> None
 
 
 def _reach(subject: Subject, env: Any, depth: int) -> list[Seen]:
-    """Play so many turns of an episode that is not over then, if there is one: of legal actions if possible, else of
-    unreadable replies."""
+    """Play `depth` turns of an episode that does not end before, if there is one.
+
+    The actions are legal if possible, else the replies are unreadable.
+    """
     for index in range(8):
         choose = choose_idle if index >= 6 else choose_legal(index, garbage_every=3 if index > 2 else 5)
         seen = play(env, episode_seed(subject.spec.id, "train", 3 + index), choose, depth)
@@ -240,8 +242,8 @@ def check_floor(subject: Subject) -> str:
 
 
 def check_silence(subject: Subject) -> str:
-    """Who says nothing, or nothing readable, never succeeds, and earns at most what random play earns and a quarter of
-    the way from there to the oracle.
+    """A policy without readable replies never succeeds, and earns at most the return of random play plus a quarter of
+    the oracle's lead over it.
 
     Sees: an unreadable reply that costs less than the legal moves do, in up to 30 episodes of val (test, where there is
     none). Cannot see: what few episodes do not tell from luck.
@@ -267,8 +269,11 @@ def check_silence(subject: Subject) -> str:
 
 
 def is_unlikely(report: Report, share: float, *, above: bool = False) -> bool:
-    """Whether so few successes (with `above`: so many) would be rarer than 1 in 1,000 where the true share is
-    `share`."""
+    """True if at most this many successes have a probability below 1 in 1,000 under the true share `share`.
+
+    Args:
+        above: at least this many, instead of at most.
+    """
     n, won = report.episodes, round(report.success * report.episodes)
     return (binomial_p(won, n, share) if above else binomial_p(n - won, n, 1 - share)) < 1e-3
 

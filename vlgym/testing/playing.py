@@ -83,16 +83,16 @@ class Seen:
 
     @property
     def ended(self) -> bool:
-        """Whether the episode ended with this call."""
+        """True if the episode ended with this call."""
         return bool(self.terminated or self.truncated)
 
     @property
     def acted(self) -> bool:
-        """Whether a legal action was executed by this call."""
+        """True if this call executed a legal action."""
         return bool(self.info["vlgym"]["actions"]) and not self.info["invalid_action"]
 
     def outcome(self) -> tuple[Any, ...]:
-        """What must be equal where two episodes are the same."""
+        """Values that are equal in equal episodes."""
         return self.text, self.picture, self.reward, self.terminated, self.truncated, self.info
 
 
@@ -129,7 +129,7 @@ def play(
 
 
 def choose_legal(seed: int, *, garbage_every: int = 0) -> Choose:
-    """Legal actions drawn by a generator of their own; with `garbage_every`, each so-manyth reply is unreadable."""
+    """Return a chooser of random legal actions with its own generator; each `garbage_every`th reply is unreadable."""
     replies = np.random.default_rng(seed)
 
     def choose(env: VLEnv, turn: int) -> str:
@@ -180,7 +180,7 @@ def first_difference(one: Sequence[Seen], other: Sequence[Seen]) -> str | None:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are equal, arrays and NaN included."""
+    """True if two values are equal, arrays and NaN included."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
@@ -198,7 +198,7 @@ class Deadline:
 
     @property
     def over(self) -> bool:
-        """Whether the time is up."""
+        """True if the time is up."""
         return time.perf_counter() > self._until
 
 

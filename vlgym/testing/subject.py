@@ -1,4 +1,4 @@
-"""What the checks have in common: the environment under test, the result of one check, and how one fails."""
+"""Shared parts of the checks: the environment under test, the result of one check, and its failure."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .fingerprint import Behaviour, measure_behaviour
 from .playing import Deadline, Seen, choose_idle, choose_legal, choose_oracle, play, seeds_of
 
 TURN_BUDGET = {"val": 500, "test": 300}
-"""Turns that a policy plays on a split for the checks, about: so many episodes as that is of `max_turns`, at least
-`FEWEST` and at most `MOST`."""
+"""Turns, about, that a policy plays on a split for the checks: `TURN_BUDGET / max_turns` episodes, at least `FEWEST`
+and at most `MOST`."""
 
 FEWEST, MOST = {"val": 4, "test": 2}, {"val": 30, "test": 20}
 

@@ -52,7 +52,7 @@ class Result:
     moves: str = ""
 
     def points(self, name: str) -> float:
-        """What a player got: 1 for the larger return, 1/2 for equal ones, else 0."""
+        """Return a player's points: 1 for the larger return, 1/2 for equal ones, else 0."""
         own, other = self.returns if self.players[0] == name else self.returns[::-1]
         return 0.5 if abs(own - other) <= DRAW else float(own > other)
 
@@ -124,7 +124,7 @@ class Tournament:
 
     @property
     def total(self) -> int:
-        """How many games there are in all."""
+        """Number of games in all."""
         return self.games * len(self.players) * (len(self.players) - 1)
 
     def play(self, on_game: Callable[[Result], object] = lambda result: None) -> list[Result]:

@@ -25,7 +25,7 @@ CHAINS, STEPS, BURN_IN = 200, 60, 20
 
 @dataclass(frozen=True)
 class Rating:
-    """How strong a player is.
+    """Strength of a player.
 
     Attributes:
         name: of the policy.

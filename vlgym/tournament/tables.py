@@ -37,7 +37,7 @@ def count_different(results: Sequence[Result]) -> int:
 
 
 def is_cooperative(results: Sequence[Result]) -> bool:
-    """Whether both seats were paid the same in every game, and not always nothing: then nobody wins or loses."""
+    """True if both seats were paid the same in every game, and not always nothing: then nobody wins or loses."""
     same = all(abs(result.returns[0] - result.returns[1]) <= DRAW for result in results)
     return same and any(abs(result.returns[0]) > DRAW for result in results)
 

@@ -1,4 +1,4 @@
-"""Which episodes the list shows, and in which order: what an address says, and the same written as an address."""
+"""Selection and order of the episodes in the list, read from an address and written to one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ORDERS: dict[str, tuple[str, Callable[[Episode], Any]]] = {
 
 @dataclass(frozen=True)
 class Choice:
-    """What the list shows.
+    """Filters and order of the list.
 
     Attributes:
         run: key of a run; empty for all, as everywhere.

@@ -1,6 +1,6 @@
 """The learning curves of a run, from its log.jsonl, as points of small drawings.
 
-The numbers beside them are text of the page, so that they can be read without the drawing.
+The page writes the numbers as text next to them, so that they can be read without the drawing.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _draw(rows: Sequence[Mapping[str, float]], name: str) -> Curve | None:
 
 
 def _share(value: float, low: float, high: float) -> float:
-    """Where a value stands between two, in percent; in the middle where these are one."""
+    """Return the position of a value between two, in percent; 50 where these are one."""
     width = high / 2 - low / 2  # half of it, which is finite whatever a log says
     return min(100.0, max(0.0, 100 * (value / 2 - low / 2) / width)) if width > 0 else 50.0
 

@@ -30,7 +30,7 @@ SPLIT, EPISODES = "train", 3
 
 
 class Looks:
-    """Makes looks one after the other in a thread of its own, so that who waits holds none, and keeps them.
+    """Makes looks in turn in a background thread, so that waiting callers hold no thread, and keeps them.
 
     Args:
         command: what is run, with the id behind it.

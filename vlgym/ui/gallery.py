@@ -55,7 +55,7 @@ def _find_id(request: Request) -> str:
 
 
 def _find_card(env_id: str) -> dict[str, Any]:
-    """What the registry knows of an environment; its difficulty is not more than the blind floor leaves."""
+    """Return the registry's entry of an environment; its difficulty is not more than the blind floor leaves."""
     registry = get_registry()
     spec, recorded = registry.specs[env_id], registry.known.get(env_id)
     return {

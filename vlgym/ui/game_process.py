@@ -1,4 +1,4 @@
-"""One game that a person plays on the web page, in a process of its own: `python -m vlgym.ui.game_process`.
+"""One game that a person plays on the web page, in a separate process: `python -m vlgym.ui.game_process`.
 
 The process plays an evaluation of the policy `human`: the same seeds, prompts, parser and turn limit as for a model,
 and the same records. In a game of several agents the other seats are held by the game's players, by any policy, or by
@@ -40,7 +40,7 @@ from ..types import Message, Reply, StepRecord, Turn
 from .games import HOT_SEAT
 
 MOST_ACTIONS = 500
-"""Legal actions beyond so many are not sent; their replies can be typed all the same."""
+"""Most legal actions that are sent; the replies of the others can be typed."""
 
 
 class Conversation:
@@ -101,7 +101,7 @@ class Guest:
         self._policy, self.name = policy, name
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        """What the policy answers."""
+        """Return the policy's answers."""
         return self._policy.reply(turns)
 
 
@@ -195,7 +195,7 @@ def _oracle(env: Any) -> str:
 
 
 def _describe(env: Any, turn: Turn, text: str, max_turns: int, seat: int | None) -> dict[str, Any]:
-    """What the page shows of a turn."""
+    """Return the page's data of a turn."""
     actions = env.legal_actions()
     pictures: list[str] = []
     return {

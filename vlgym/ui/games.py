@@ -1,4 +1,4 @@
-"""The games that are played on the page: each in a process of its own, which is asked and answered by lines of JSON.
+"""The games that are played on the page: each in a separate process, which is asked and answered by lines of JSON.
 
 A plugin's code runs there alone. A game that hangs, ends or writes nonsense ends with a message; the page goes on.
 """
@@ -62,7 +62,7 @@ class Game:
 
     @property
     def folder(self) -> Path:
-        """Where its records are."""
+        """Folder of its records."""
         return Path(self.settings["out"])
 
     def picture(self, number: int) -> bytes | None:
@@ -79,7 +79,7 @@ class Games:
 
     Args:
         out: folder for their records.
-        policies: that may hold other seats, beside those that need nothing but their name.
+        policies: that may hold other seats, in addition to those that need nothing but their name.
         command: what is run; a test may give another one.
     """
 

@@ -1,10 +1,10 @@
-"""Who may ask, and what the browser may do with the answer. One piece of middleware around everything.
+"""Access control of the pages, and limits on what the browser does with an answer, in one middleware.
 
-- Whoever asks must know the token: the printed link carries it once (`?token=`), from then on a cookie does, which no
-  other site can use.
-- The name that was asked for must be loopback's own: a page elsewhere cannot make its own name point here.
-- A request that another site makes is refused, unless it is a person who follows a link. What changes something
-  (everything but GET and HEAD) must say that it comes from a page of this server.
+- A request must carry the token: the printed link has it once (`?token=`), from then on a cookie, which no other site
+  can use.
+- The host name must be loopback's own: a page elsewhere cannot make its own name point here.
+- A request from another site is refused, unless a person follows a link. A request that changes something (everything
+  but GET and HEAD) must say that it comes from a page of this server.
 - The browser is told to load nothing from elsewhere and to run no script of a page's own.
 """
 

@@ -103,7 +103,7 @@ class Episode:
 
     @property
     def turns(self) -> int:
-        """How many there are so far."""
+        """Number of turns so far."""
         return len(self.offsets)
 
     @property
@@ -150,7 +150,7 @@ class Folder:
 
 @dataclass(frozen=True)
 class Run:
-    """What belongs together: an evaluation, or a training run with all its recordings."""
+    """An evaluation, or a training run with all its recordings."""
 
     key: str
     name: str
@@ -158,7 +158,7 @@ class Run:
 
 
 class Index:
-    """Of some folders, and of all below them. May be used by several threads.
+    """Index of some folders and everything below them. May be used by several threads.
 
     Args:
         roots: folders; they need not exist yet. One below another is seen with it.
@@ -252,7 +252,7 @@ def make_key(folder: Path) -> str:
 
 
 def _is_same(file: BinaryIO, folder: Folder) -> bool:
-    """Whether the last line that was read is still there: a run that goes on drops half of an episode."""
+    """True if the last line that was read is still there: a resumed run drops half of an episode."""
     if folder.tail is None:
         return True
     start, size, checksum = folder.tail

@@ -90,7 +90,7 @@ def find_turn(index: Index, folder: str, order: int, number: int) -> tuple[Episo
 
 
 def _read_record(folder: Path) -> str:
-    """What a run says of itself in its run.json; empty where that cannot be read."""
+    """Return a run's fields from its run.json; empty where that cannot be read."""
     try:
         with open_inside(folder, HEADER) as file:
             return shorten(json.dumps(read_row(file.read(LARGEST)), indent=2), LONGEST)
