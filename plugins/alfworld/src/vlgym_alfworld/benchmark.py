@@ -69,7 +69,7 @@ def list_expressions(grammar: str) -> tuple[str, ...]:
 
 
 def is_plain(expression: str) -> bool:
-    """Whether an expression consists of names, attributes without underscores in front, strings, `+` and `or`."""
+    """True if an expression consists of names, attributes without underscores in front, strings, `+` and `or`."""
     try:
         nodes = list(ast.walk(ast.parse(expression.strip(), mode="eval")))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -98,8 +98,8 @@ _SENTENCE = re.compile(r"Your task is to: (.*?)\.?(?:\"|\n|$)")
 
 
 def wants_benchmark(games: str, split: str | None) -> bool:
-    """Whether the benchmark's games are to be played: `benchmark` always, `auto` where a split is named and its games
-    are there.
+    """True if the benchmark's games are played: `benchmark` always, `auto` if a split is named and its games are
+    installed.
 
     Raises:
         UserError: they are demanded and not there.

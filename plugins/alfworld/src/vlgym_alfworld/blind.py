@@ -1,5 +1,5 @@
-"""What can be won in ALFWorld without the picture: where admissible commands are listed, they name what is there; with
-action templates the numbers of things must be guessed.
+"""Blind players of ALFWorld. Listed admissible commands name what is there; with action templates the numbers of
+things must be guessed.
 """
 
 from __future__ import annotations

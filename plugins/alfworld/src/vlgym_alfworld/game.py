@@ -51,11 +51,11 @@ class World:
         return sorted((name for name, place in self.receptacle_at.items() if place == self.agent_at), key=number_key)
 
     def contents(self, receptacle: str) -> list[str]:
-        """What is in or on a receptacle, in the order of the names; whether it can be seen is another matter."""
+        """Return the objects in or on a receptacle, visible or not, in the order of their names."""
         return sorted((name for name, holder in self.holder.items() if holder == receptacle), key=number_key)
 
     def is_accessible(self, receptacle: str) -> bool:
-        """Whether the receptacle has no door, or its door is open."""
+        """True if the receptacle has no door, or its door is open."""
         return receptacle not in self.openable or receptacle in self.opened
 
     def visible(self) -> dict[str, list[str]]:
@@ -63,7 +63,7 @@ class World:
         return {name: self.contents(name) for name in self.receptacles_here() if self.is_accessible(name)}
 
     def can_hold(self, receptacle: str, thing: str) -> bool:
-        """Whether the receptacle's type takes the object's type."""
+        """True if the receptacle's type takes the object's type."""
         return self.object_kinds[thing] in self.holds_kinds.get(self.receptacle_kinds[receptacle], frozenset())
 
 
@@ -139,7 +139,7 @@ TREATMENTS = {CLEAN: ("clean", "SinkBasin"), HEAT: ("hot", "Microwave"), COOL: (
 
 @dataclass(frozen=True)
 class Goal:
-    """What an episode asks for.
+    """Goal of an episode.
 
     Attributes:
         task: one of `TASKS`.

@@ -37,7 +37,7 @@ TEMPLATES = (
     "cool OBJECT with RECEPTACLE",
     "slice OBJECT with OBJECT",
 )
-"""Commands beside the listed ones, with the words that the player fills in as capitals."""
+"""Commands in addition to the listed ones, with the words that the player fills in as capitals."""
 
 _OLDER = ("put OBJECT in/on RECEPTACLE",)
 """What engines before alfworld 0.4 say for `move .. to ..`."""
@@ -257,7 +257,7 @@ class ALFWorld(VLEnv):
         return observation, reward, terminated, truncated, info
 
     def resolve_arguments(self) -> dict[str, Any]:
-        """Which games are played, and in which form."""
+        """Return the kind of games that are played, and their form."""
         return {
             "games": "benchmark" if self.uses_benchmark else "generated",
             "actions": self.actions,
@@ -296,12 +296,12 @@ class ALFWorld(VLEnv):
         return advice.command if advice else None
 
     def think(self, action: str) -> str:
-        """Why the oracle gives that command."""
+        """Return the oracle's reason for a command."""
         advice = self._advise()
         return f"{advice.reason}." if advice and advice.command == action else ""
 
     def success(self) -> bool:
-        """Whether the engine's goal test holds."""
+        """True if the engine's goal test holds."""
         return self._backend.won
 
     def score(self) -> float:

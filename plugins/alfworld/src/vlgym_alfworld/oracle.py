@@ -128,7 +128,7 @@ def _of_kind(kinds: Mapping[str, str], kind: str) -> list[str]:
 
 
 class Memory:
-    """Where things were when they were last seen, and into what furniture was looked; of one episode."""
+    """Last seen places of things and searched furniture, in one episode."""
 
     def __init__(self) -> None:
         self._places: dict[str, str] = {}

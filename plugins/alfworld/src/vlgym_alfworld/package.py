@@ -1,8 +1,8 @@
-"""What the installed `alfworld` package ships, and an import of it that leaves the process as it was.
+"""Files of the installed `alfworld` package, and an import of it that leaves the process as it was.
 
 `import alfworld` makes a folder under the home directory and sets the environment variable `ALFWORLD_DATA`;
-`import textworld` draws from NumPy's global generator. Here none of it happens: the variable points at an existing
-folder of the package while the import runs, and variable and generators are put back afterwards.
+`import textworld` draws from NumPy's global generator. This import does neither: the variable points at an existing
+folder of the package meanwhile, and variable and generators are put back afterwards.
 """
 
 from __future__ import annotations

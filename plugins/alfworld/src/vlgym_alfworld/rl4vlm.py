@@ -1,4 +1,4 @@
-"""What `compat="rl4vlm"` reproduces of the published code: how it reads a reply, and its reward."""
+"""Reply parser and reward of the published code, for `compat="rl4vlm"`."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ MARGIN, BAR = 3, 5
 """Margin and door bar of a tile, pixels at the basic size."""
 
 LABEL_SIZES = ((14, 16), (12, 30), (11, 1000))
-"""Font size of labels (pixels at the basic size) for up to so many receptacles."""
+"""Font size of labels (pixels at the basic size) for up to this number of receptacles."""
 
 LARGEST_TEXT, SMALLEST_TEXT = 16, 9
 """Font sizes of the band, pixels at the basic size."""

@@ -158,7 +158,7 @@ class Blackjack(VLEnv):
 
     @property
     def dealer_hand(self) -> Hand:
-        """What the dealer holds, the face-down card included."""
+        """The dealer's hand, the face-down card included."""
         return hand_of(card.value() for card in self.dealer)
 
     def _draw(self, rng: np.random.Generator) -> Card:

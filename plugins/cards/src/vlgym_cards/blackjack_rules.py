@@ -14,7 +14,7 @@ DEALER_STANDS = 17
 
 
 class Hand(NamedTuple):
-    """What matters of a hand.
+    """Value of a hand.
 
     Attributes:
         total: best total; above 21 the hand is bust.

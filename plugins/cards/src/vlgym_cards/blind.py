@@ -1,5 +1,4 @@
-"""What can be won in the card games without the picture. Always `+` and always `stand` need no player of their own:
-they are constant actions, which are tried everywhere.
+"""Blind players of the card games. Always `+` and always `stand` are constant actions, which are tried everywhere.
 
 A player sees the text and the legal actions; of the games it knows the rules, as their tasks state them.
 """
@@ -33,7 +32,7 @@ class NumberLineScript(BlindPlayer):
 
 
 class FormulaPlayer(BlindPlayer):
-    """What the players of both formula games share: they read the formula to learn which numbers were refused."""
+    """Base of both formula games' players: it reads the formula to learn which numbers were refused."""
 
     likely: tuple[str, ...] = ()
 

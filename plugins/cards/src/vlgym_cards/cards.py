@@ -29,7 +29,7 @@ class Card:
 
     @property
     def symbol(self) -> str:
-        """What is printed on the card: `A`, `2` to `10`, `J`, `Q`, `K`."""
+        """The print on the card: `A`, `2` to `10`, `J`, `Q`, `K`."""
         return _SYMBOLS.get(self.rank, str(self.rank))
 
     def value(self, *, faces_as_ten: bool = True) -> int:

@@ -22,7 +22,7 @@ class FormulaError(ValueError):
 
 @dataclass(frozen=True)
 class Level:
-    """What has been read of one `sum`, either the whole formula or an open bracket.
+    """The part of one `sum` that has been read: the whole formula or an open bracket.
 
     Attributes:
         total: the finished terms.

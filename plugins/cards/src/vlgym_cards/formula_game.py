@@ -1,4 +1,4 @@
-"""What EZPoints and Points24 share: build a formula token by token from the cards' numbers."""
+"""Base of EZPoints and Points24: build a formula token by token from the cards' numbers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class FormulaGame(VLEnv):
         self, *, compat: str | None = None, faces_as_ten: bool = True, refusals: int | None = None, **kwargs: Any
     ) -> None:
         if refusals is not None:
-            check_number("refusals", refusals, 1, hint="So many refused numbers end the episode; None: any number.")
+            check_number("refusals", refusals, 1, hint="This many refused numbers end the episode; None: any number.")
         self.compat = compat
         self.faces_as_ten = faces_as_ten
         self.refusals = None if compat else refusals
@@ -175,13 +175,13 @@ class FormulaGame(VLEnv):
         }
 
     def _count_refusals(self) -> dict[str, Any]:
-        """Where refusals end an episode: how many there were, and strict success, which is one without any."""
+        """Return the number of refusals and strict success (success without any), where refusals end an episode."""
         if self.refusals is None:
             return {}
         return {"refused": self.refused, "strict_success": self.solved and self.refused == 0}
 
     def refusal_rule(self) -> str:
-        """What the task says of refused numbers; empty where they do not end the episode."""
+        """The task's sentence on refused numbers; empty where they do not end the episode."""
         if self.refusals is None:
             return ""
         times = {1: "first", 2: "second", 3: "third"}.get(self.refusals, f"{self.refusals}th")

@@ -30,14 +30,14 @@ class NumberLine(VLEnv):
     """NumberLine: make the current number equal to the target number.
 
     NumberLine-v1 shows two targets, one after the other (`targets=2`). NumberLine-v0 is the published form, with one:
-    each of its starts needs one kind of move alone, so that of the two players who always make the same move one wins
-    at least half of the games, however starts are drawn (always `+`: 0.528). With two targets that is 0.167.
+    each of its starts needs one kind of move alone, so that one of the two constant policies wins at least half of the
+    games, however starts are drawn (always `+`: 0.528). With two targets that is 0.167.
 
     Goal: reach the target in as few steps as possible, without a wrong one. Both numbers are between 0 and
         `max_position` (5); start and target are drawn uniformly, and if they fall together the target moves
         on to (target + 1) mod `max_position`. That is the published distribution, its small bias included
         (30 different starts, mean distance 2.278), so that results compare.
-    Observation: a white picture, 300 x 300 pixels by default, with the words Target and Current, each beside
+    Observation: a white picture, 300 x 300 pixels by default, with the words Target and Current, each with
         its number at a fixed place (at 56 x 112 pixels whole within one patch of 28). The numbers are nowhere
         in the text.
     Actions: `-` (subtract one, not below 0) and `+` (add one, not above `max_position`); both are always
@@ -145,7 +145,7 @@ class NumberLine(VLEnv):
         return json.dumps({"current number": self.current, "target number": self.target, "thoughts": thoughts})
 
     def success(self) -> bool:
-        """Whether all targets are reached without a wrong move: with one target, whether the return is positive."""
+        """True if all targets are reached without a wrong move; with one target, if the return is positive."""
         return self.episode_return > self.targets - 1
 
     def extra_info(self) -> dict[str, Any]:

@@ -1,5 +1,4 @@
-"""What the published EZPoints and Points24 make of a formula: the meaning of a Python arithmetic
-expression.
+"""Value of a formula in the published EZPoints and Points24: that of a Python arithmetic expression.
 
 For `compat="rl4vlm"` only. The tokens are joined without separators, so digits run together (`2`, `4` is
 24), `*`, `*` is a power, `/`, `/` a floor division, and signs are allowed; a blank ends a number or an

@@ -29,7 +29,7 @@ UNLIMITED = 1_000_000
 
 @dataclass(frozen=True)
 class Rules:
-    """Which tokens the game offers."""
+    """Tokens that the game offers."""
 
     operators: str = "+-*/"
     brackets: bool = True

@@ -1,10 +1,10 @@
 """Build the football engine once, keep the wheel, install it: `python -m vlgym_football.build`.
 
-The package index has only the engine's source for Linux, and installing that as it is fails (its build needs psutil
-beside it) and would bring in the unmaintained `gym`. So the source is compiled here in a throw-away virtual
-environment, debug symbols and the list of dependencies are taken out of the wheel (the engine itself needs none), and
-the wheel is kept under the user's cache folder. The name of the kept file holds engine version, Python and Boost,
-because the engine is bound to all three.
+The package index has only the engine's source for Linux. Its build fails without psutil in the build environment, and
+it would install the unmaintained `gym`. So the source is compiled here in a throw-away virtual environment. Debug
+symbols and the list of dependencies are taken out of the wheel (the engine itself needs none). The wheel is kept under
+the user's cache folder. The name of the kept file holds engine version, Python and Boost, because the engine is bound
+to all three.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ removed."""
 
 LINK_TIME_OPTIMISATION = "-flto=auto"
 COMPILER_FLAGS = f"{LINK_TIME_OPTIMISATION} -fno-semantic-interposition"
-"""A third more frames per second (its vectors and quaternions are small functions in files of their own), the same
+"""A third more frames per second (its vectors and quaternions are small functions in separate files), the same
 matches bit for bit."""
 
 SOURCE_SHA256 = "1b0fdcfa78b7fadc3730585ee7f0f412ba825c27e422b2b85ea0cf7ba57800b6"

@@ -108,7 +108,7 @@ _free: dict[int, list[Any]] = {}
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What is to be seen at one frame. Places are pitch coordinates (see `scenario.py`), velocities the same per frame.
+    """State of one frame. Places are pitch coordinates (see `scenario.py`), velocities the same per frame.
 
     Attributes:
         frame: frames played.
@@ -188,7 +188,7 @@ class Engine:
         self._game.perform_action(code, True, agent)
 
     def holds(self, name: str, agent: int = 0) -> bool:
-        """Whether a sticky command (`sprint`, `dribble`, a direction) is on for an agent's player."""
+        """True if a sticky command (`sprint`, `dribble`, a direction) is on for an agent's player."""
         return self._game is not None and bool(self._game.sticky_action_state(ENGINE_CODES[name], True, agent))
 
     def save(self) -> bytes:

@@ -79,8 +79,8 @@ class Football(VLEnv):
         reward: `magebench` or `scoring`.
         start: `with_ball`: our player takes up the ball before the first reply (default); or `published`: the model
             begins at the engine's first frame, when nobody has it yet (default with `compat="magebench"`).
-        release_direction: with `with_ball`, whether the run that takes the ball is over then; else `right` stays on,
-            so that a player who does nothing runs.
+        release_direction: with `with_ball`, release the direction once the ball is taken; else `right` stays on, so
+            that an idle player runs.
         action_mix_up: whether `sprint`, `dribble` and others are executed as something else, as above; by default with
             `compat="magebench"` only.
         compat: `None` or `"magebench"`.

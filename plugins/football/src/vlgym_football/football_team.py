@@ -26,7 +26,7 @@ DURATION = 120
 """Frames of an attack."""
 
 JITTER = 1.0
-"""All but the keepers and the one at the ball start up to so many metres from their places."""
+"""Largest distance in metres of the starts from their places, but for the keepers and the player at the ball."""
 
 ACTIONS = ACTION_SETS["19"]
 
@@ -158,7 +158,7 @@ class FootballTeam(MultiVLEnv):
         }  # fmt: skip
 
     def advise(self, seat: int) -> str | None:
-        """What the script does; kept until the next decision, because trying plays takes time."""
+        """Return the script's action; kept until the next decision, because trying plays takes time."""
         attacker = self.attacker(seat)
         if attacker not in self._advice:
             self._advice[attacker] = self._script.choose(attacker)

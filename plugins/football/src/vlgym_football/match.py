@@ -81,8 +81,7 @@ class DecisionMaker:
 
 
 def can_run_on(now: Snapshot) -> bool:
-    """Whether the owner of the ball (or the ball, if nobody has it) stays on the pitch and meets no opponent in the
-    next frames."""
+    """True if the ball or its owner stays on the pitch and meets no opponent in the next frames."""
     if now.owner_team == -1:
         place, pace = now.ball[:2], now.ball_velocity[:2]
     else:
@@ -105,7 +104,7 @@ _LARGEST_STATE = 1_000_000
 
 @dataclass(frozen=True)
 class Played:
-    """What one reply did: reward, frames played, why the episode ended (one of `ENDS`, or empty)."""
+    """Result of one reply: reward, frames played, why the episode ended (one of `ENDS`, or empty)."""
 
     reward: float
     frames: int
@@ -114,7 +113,7 @@ class Played:
 
 @dataclass(frozen=True)
 class Foresight:
-    """What replies would lead to: their reward, the ending if they end the episode, and the frame after them."""
+    """Predicted result of replies: their reward, the ending if they end the episode, and the frame after them."""
 
     reward: float
     ending: str

@@ -65,7 +65,7 @@ FOOTBALL_1 = replace(
         *FOOTBALL.probes,
     ),
 )
-"""The version in which who does nothing stands still. In the one before, the run that takes up the ball goes on."""
+"""The version in which an idle player stands still. In version 0 the run that takes up the ball goes on."""
 
 FOOTBALL_TEAM = EnvSpec(
     id="vlgym/FootballTeam-v0",

@@ -38,7 +38,7 @@ COMPONENTS = ("move", "opponents", "scored", "stolen", "pass", "shot")
 
 @dataclass
 class RewardMeter:
-    """What the reward remembers between frames.
+    """State of the reward between frames.
 
     Attributes:
         duration: frames of the episode, T of the formula.

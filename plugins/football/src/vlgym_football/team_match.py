@@ -83,7 +83,7 @@ class TeamMatch:
 
 
 def for_players(scenario: Scenario, players: int) -> Scenario:
-    """Return the situation for so many attackers: the first ones, and with each further one the next opponent.
+    """Return the situation for `players` attackers: the first ones, and with each further one the next opponent.
 
     A shipped situation lists four attackers, and the opponents who meet them.
     """

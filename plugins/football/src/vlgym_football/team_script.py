@@ -91,7 +91,7 @@ class TeamScript:
         return plays
 
     def _scores(self, attacker: int, play: list[str]) -> bool:
-        """Whether a shot goes in."""
+        """True if a shot goes in."""
 
         def decide(count: int) -> Mapping[int, str]:
             return {attacker: play[count]} if count < len(play) else {}

@@ -1,4 +1,4 @@
-"""What can be won in MiniWorld without the picture: by wandering about, or by going round."""
+"""Blind players of MiniWorld: one wanders about, one goes round."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _MARGIN = 1e-6  # MiniWorld keeps some radii in single precision, metres
 
 @dataclass(frozen=True)
 class Goal:
-    """Where the agent has to be, and what it does there.
+    """Place that the agent must reach, and the action there.
 
     Attributes:
         key: changes whenever an old plan for this goal is void for another reason than the agent's pose.
@@ -63,7 +63,7 @@ class Pilot:
         return Ground(self._walls, things)
 
     def can_walk(self, goal: Goal) -> bool:
-        """Whether the field of distances reaches from the goal to the agent: cheaper than a plan, and nearly as
+        """True if the field of distances reaches from the goal to the agent: cheaper than a plan, and nearly as
         sure.
         """
         pose = pose_of(self.world)

@@ -30,7 +30,7 @@ Circle = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Pose:
-    """Where the agent stands: x, z in metres, heading in radians."""
+    """Place of the agent: x, z in metres, heading in radians."""
 
     x: float
     z: float
@@ -78,7 +78,7 @@ class Walls:
 
 @dataclass(frozen=True)
 class Body:
-    """What moves: the agent's circle, and the circle that it carries ahead, if any.
+    """Moving body: the agent's circle, and the circle that it carries ahead, if any.
 
     Attributes:
         radius: radius of the agent, metres.
@@ -97,7 +97,7 @@ class Body:
 
 @dataclass(frozen=True)
 class Ground:
-    """What a body may not touch."""
+    """Obstacles that a body may not touch."""
 
     walls: Walls
     things: tuple[Circle, ...] = ()

@@ -83,7 +83,7 @@ class WallGap(MiniWorldTask):
 
 
 class Sidewalk(MiniWorldTask):
-    """A sidewalk of 3 x 12 m beside a street marked by cones; a red box stands at its far end.
+    """A sidewalk of 3 x 12 m next to a street marked by cones; a red box stands at its far end.
 
     Goal: come near the red box (centres closer than 1.15 m) without stepping into the street.
     Observation: the robot's camera, 60 degrees of vertical view.

@@ -1,4 +1,4 @@
-"""What all MiniWorld tasks share: the world, the picture, the oracle's pilot, and the plain task of reaching a box."""
+"""Base of all MiniWorld tasks: the world, the picture, the oracle's pilot, and the plain task of reaching a box."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ class MiniWorldTask(GymAdapter):
         return self.inner
 
     def aim(self) -> str:
-        """What the agent looks for, in words."""
+        """The agent's target, in words."""
         return "the red box"
 
     def goal(self) -> Goal | None:
-        """Where the oracle wants to be now; `None` where it knows no way."""
+        """Return the oracle's current goal; `None` where it knows no way."""
         return reach(self.world, self.world.box)
 
     def task(self) -> str:
@@ -138,7 +138,7 @@ class MiniWorldTask(GymAdapter):
         return f"A turn rotates you by {about}{turn:g} degrees; a move takes you {about}{step:g} m."
 
     def carrying_text(self, names: dict[int, str]) -> str:
-        """What the agent carries, in words; `names` maps the `id()` of entities to their names."""
+        """Return the agent's load in words; `names` maps the `id()` of entities to their names."""
         carried = self.world.agent.carrying
         return f"You carry {'nothing' if carried is None else names[id(carried)]}."
 

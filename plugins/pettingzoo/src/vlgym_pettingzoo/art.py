@@ -78,7 +78,7 @@ class Canvas:
 
 
 class Grid:
-    """Where the cells of a board lie on a canvas, with names of columns below and of rows at the left.
+    """Places of a board's cells on a canvas, with names of columns below and of rows at the left.
 
     Args:
         canvas: what is drawn on.

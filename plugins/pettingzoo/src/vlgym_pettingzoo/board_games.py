@@ -40,7 +40,7 @@ class Battleship(SpielGame):
     Splits: train, val and test differ by seed: ships, seat, and how the opponent shoots.
     Oracle: a planner: it shoots where most placements of ships that fit all its shots lie, and knows no more than a
         player may. The opponent `search`, the
-        default, shoots beside its hits, and else anywhere.
+        default, shoots next to its hits, and else anywhere.
     References: OpenSpiel 2.0.2, `battleship`. Drawing, texts and the planner are this package's.
     """
 
@@ -66,7 +66,7 @@ class Battleship(SpielGame):
         return [cells for player, cells in self._read()[0] if player == self.player_of(seat)]
 
     def shots_of(self, seat: int) -> list[Cell]:
-        """Where a seat has shot, in order."""
+        """Return a seat's shots, in order."""
         return [cell for player, cell in self._read()[1] if player == self.player_of(seat)]
 
     def _read(self) -> tuple[list[tuple[int, frozenset[Cell]]], list[tuple[int, Cell]]]:
@@ -99,7 +99,7 @@ class Battleship(SpielGame):
         return name(hunt(hits, set(tried) - hits))
 
     def search(self, seat: int) -> str | None:
-        """Shoot beside a hit, else anywhere; the same each time in one state."""
+        """Return a shot next to a hit, else anywhere; the same each time in one state."""
         hidden = {cell for ship in self.ships_of(1 - seat) for cell in ship}
         tried = self.shots_of(seat)
         free = [(row, column) for row in range(SIDE) for column in range(SIDE) if (row, column) not in tried]
@@ -278,7 +278,7 @@ def _key(history: tuple[int, ...]) -> Key:
 
 @lru_cache(maxsize=20000)
 def _worth(key: Key, player: int) -> tuple[float, float]:
-    """What both playing on their best is worth to a player, and what its best play is worth against random moves."""
+    """Return a player's value under best play by both, and the value of its best play against random moves."""
     line = _winner(key)
     if line is not None:
         return (1.0, 1.0) if line == player else (-1.0, -1.0)

@@ -155,7 +155,7 @@ os.register_at_fork(after_in_child=STOCKFISH.begin_in_child)
 
 
 FINE = 6
-"""Each man is drawn so many times larger and made smaller, which smooths its edges."""
+"""Factor by which each man is drawn larger and then reduced, which smooths its edges."""
 
 Points = tuple[tuple[float, float], ...]
 Ball = tuple[float, float, float, float]
@@ -279,7 +279,7 @@ def draw_position(ending: str, rng: np.random.Generator) -> chess.Board:
 
 
 def _fits(board: chess.Board, ending: str) -> bool:
-    """Whether a position with white to move is a fair start."""
+    """True if a position with white to move is a fair start."""
     if not board.is_valid() or board.is_check() or board.is_game_over():
         return False
     if any(board.is_attacked_by(not piece.color, square) for square, piece in board.piece_map().items()):

@@ -33,7 +33,7 @@ class CoinGame(MultiVLEnv):
     Endings: truncated after 24 turns of each.
     Success: the two have earned at least 4 together, and neither has lost. `score` is the sum of both.
     Splits: train, val and test differ by seed: coins, places, seat.
-    Oracle: a planner: it walks to coins of its own colour and stands aside for the other's. The opponent `search` takes
+    Oracle: a planner: it walks to coins of its colour and stands aside for the other's. The opponent `search` takes
         every coin. Default opponent: the oracle.
     References: Lerer and Peysakhovich, Maintaining cooperation in complex social dilemmas using deep reinforcement
         learning, 2017, describe such a game. Rules as written here, drawing and texts are this package's.

@@ -39,7 +39,7 @@ class Held:
 
 @dataclass(frozen=True)
 class View:
-    """What a player knows.
+    """A player's knowledge.
 
     Attributes:
         lives: left.
@@ -188,7 +188,9 @@ def _told_rank(held: Held, rank: int) -> Held:
 
 
 def _candidates(held: Held, view: View, hide: Iterable[Held] = ()) -> list[tuple[Card, int]]:
-    """What a card may be to its owner, with how many copies are unseen; `hide` are cards that the owner sees."""
+    """Return the cards that a card may be to its owner, with their unseen copies; `hide` are cards that the owner
+    sees.
+    """
     gone = Counter(view.discards) + Counter(other.card for other in hide if other.card is not None)
     for colour, top in view.fireworks.items():
         gone.update((colour, rank) for rank in range(1, top + 1))
@@ -206,7 +208,7 @@ def _playable(card: Card, view: View) -> bool:
 
 
 def _useful(card: Card, view: View) -> bool:
-    """Whether a card can still be played some time."""
+    """True if a card can still be played some time."""
     gone = Counter(view.discards)
     below = [(card[0], rank) for rank in range(view.fireworks[card[0]] + 1, card[1])]
     return card[1] > view.fireworks[card[0]] and all(gone[each] < COPIES[each[1]] for each in below)
@@ -271,7 +273,9 @@ class Hanabi(SpielGame):
         return f"{told[0].lower()} {int(told[1]) + 1}"
 
     def public_moves(self, seat: int) -> list[str]:
-        """What somebody who may not see the other cards can expect of a seat: legal hints would tell what one holds."""
+        """Return a seat's moves as known to a player who may not see the other cards: legal hints would tell what
+        one holds.
+        """
         places = [f"{verb} {place}" for verb in ("play", "discard") for place in range(1, self.cards + 1)]
         others = [player for player in range(self.seats) if player != self.player_of(seat)]
         hints = [name_hint(what, each, self.seats) for each in others for what in (*NAMES.values(), *"12345")]
@@ -330,7 +334,7 @@ class Hanabi(SpielGame):
         return False
 
     def _dealt_at(self, player: int) -> list[int]:
-        """Where in the history the cards of a player's hand were dealt."""
+        """Return the indices in the history at which the cards of a player's hand were dealt."""
         state: Any = replay(self.spiel, ())
         hands: list[list[int]] = [[] for _ in range(self.seats)]
         receiver = 0

@@ -189,7 +189,7 @@ def _lead_way(kitchen: Kitchen, cook: int, goals: set[Cell]) -> list[Cell]:
 
 
 def _way(kitchen: Kitchen, place: Cell, goals: set[Cell], blocked: Container[Cell]) -> list[Cell]:
-    """The cells of a shortest way to stand beside a goal; empty where there is none, or nothing to walk."""
+    """Return the cells of a shortest way to a neighbour of a goal; empty where there is none, or nothing to walk."""
     return _walk(kitchen, place, lambda cell: any(step(cell, move) in goals for move in STEPS), blocked)
 
 
@@ -213,7 +213,7 @@ def _move(place: Cell, after: Cell) -> str:
 
 
 def _task(kitchen: Kitchen, cook: int, taken: str) -> str:
-    """What to do: by what is held, else by what is missing most; `taken` is the other's task."""
+    """Return a cook's task: by what is held, else by what is missing most; `taken` is the other's task."""
     held, other = kitchen.held[cook], kitchen.held[1 - cook]
     pots = kitchen.pots.values()
     room = sum(ONIONS - pot.onions for pot in pots)

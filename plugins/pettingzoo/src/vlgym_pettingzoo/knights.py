@@ -91,7 +91,7 @@ def _first(turn: int, steps: int, wait: int) -> str:
 
 
 def _hope(place: Point, aim: float, zombie: Point, time: int) -> float:
-    """How likely an arrow hits: by how much it misses a zombie that walks straight on, and how far that may stagger."""
+    """Return a score of an arrow's chance to hit a zombie that walks straight on or staggers."""
     x, y = zombie[0] - place[0], zombie[1] + FALL * time - place[1]
     across, down = (ARROW * part for part in _along(aim))
     down -= FALL
@@ -145,7 +145,7 @@ def _effort(place: Point, heading: float, zombie: Point) -> float:
 
 
 def _swing_hits(place: Point, heading: float, zombie: Point) -> bool:
-    """Whether a swing that begins now hits a zombie that walks straight down, before that touches the knight."""
+    """True if a swing that begins now hits a zombie that walks straight down, before that touches the knight."""
     if math.dist(place, zombie) > 120:
         return False
     for frame, degrees in enumerate(SWING):
@@ -304,7 +304,7 @@ class KnightsArchersZombies(MultiVLEnv):
         return f"I am the {NAMES[seat]} and see {len(self.engine.zombie_list)} zombies, so {action}"
 
     def at(self, point: tuple[float, float]) -> tuple[float, float]:
-        """Where a point of the engine's screen lies in the picture, in layout units."""
+        """Return the place in the picture of a point of the engine's screen, in layout units."""
         return _LEFT + (point[0] - _X0) * _SCALE, _TOP + point[1] * _SCALE
 
     def draw(self, seat: int) -> Image:
@@ -373,7 +373,7 @@ class KnightsArchersZombies(MultiVLEnv):
         canvas.text("Z: zombie     red line: keep them off it", 124, 368, 13, GREY, "lm")
 
     def _describe(self, seat: int) -> str:
-        """Whether a player is alive, and can attack at once."""
+        """Return a player's condition: dead, ready to attack, or not ready."""
         body = self.bodies[seat]
         if not body.is_alive:
             return "dead"

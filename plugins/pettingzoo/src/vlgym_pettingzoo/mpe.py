@@ -58,11 +58,11 @@ class ParticleGame(MultiVLEnv):
         super().__init__(**kwargs)
 
     def make_engine(self) -> Any:
-        """MPE2's environment, which ends by no limit of its own."""
+        """Return MPE2's environment, without a turn limit."""
         raise TypeError(f"{type(self).__name__} must define make_engine()")
 
     def fits(self) -> bool:
-        """Whether what the engine dealt can be played."""
+        """True if the engine's deal can be played."""
         return True
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
@@ -92,7 +92,7 @@ class ParticleGame(MultiVLEnv):
         return [float(self.engine.rewards[name]) for name in self.engine.possible_agents]
 
     def at(self, point: Any) -> Point:
-        """Where a point of the field lies in the picture, in layout units."""
+        """Return the place in the picture of a point of the field, in layout units."""
         scale = _SIDE / (2 * self.reach)
         return _LEFT + (float(point[0]) + self.reach) * scale, _TOP + (self.reach - float(point[1])) * scale
 
@@ -122,7 +122,7 @@ class ParticleGame(MultiVLEnv):
         canvas.text(words, _LEFT + 18 + width, y, 12, INK, "lm")
 
     def draw_body(self, canvas: Canvas, body: Any, tint: Colour, label: str, name: str) -> None:
-        """An agent: a disc with its label, its name beside it, and an arrow to where it glides if it pushes no more.
+        """Draw an agent: a disc with its label, its name next to it, and an arrow to where it glides without a push.
 
         One that has left the picture is drawn on its edge, with an arrow outwards.
         """
@@ -150,7 +150,7 @@ class ParticleGame(MultiVLEnv):
 
 
 def glide(place: Point, speed: Point, push: Point, frames: int, top: float | None = None) -> tuple[Point, Point]:
-    """Where an agent that touches nothing is after so many frames, and its speed."""
+    """Return the place and speed after `frames` frames of an agent that touches nothing."""
     (x, y), (across, up) = place, speed
     for _ in range(frames):
         x, y = x + across * DT, y + up * DT
@@ -224,7 +224,7 @@ class MPESpread(ParticleGame):
         return self.seats - seat if self.flipped else seat + 1
 
     def covered(self) -> list[bool]:
-        """Which landmarks are covered."""
+        """Return, for each landmark, true if it is covered."""
         world = self.engine.world
         return [
             min(math.dist(body.state.p_pos, mark.state.p_pos) for body in world.agents) < COVERS
@@ -442,7 +442,9 @@ class MPETag(ParticleGame):
         return f"I {'flee from the chasers' if seat == RUNNER else 'cut off the runner'}, so {action}"
 
     def _meet(self, seat: int) -> Point:
-        """Where a chaser heads: the nearer one for where the runner will be, the other for its way to the middle."""
+        """Return a chaser's target: the nearer one heads for the runner's predicted place, the other for its way to
+        the middle.
+        """
         runner, body = self.body_of(RUNNER).state, self.body_of(seat)
         away = [math.dist(self.body_of(each).state.p_pos, runner.p_pos) for each in range(RUNNER)]
         time = min(away[seat] / body.max_speed, 0.6)
@@ -468,14 +470,14 @@ class MPETag(ParticleGame):
         return glide(place, speed, push, frames, body.max_speed)
 
     def _rocks(self, seat: int, place: Point) -> float:
-        """How deep a place is in a rock."""
+        """Return the depth of a place inside a rock."""
         room = self.body_of(seat).size + 0.03
         return sum(
             max(0.0, rock.size + room - math.dist(place, rock.state.p_pos)) for rock in self.engine.world.landmarks
         )
 
     def _flee(self, turns: int) -> str:
-        """The push from which the runner can keep clearest for so many turns, while the chasers come straight on."""
+        """Return the push that keeps the runner clearest for `turns` turns, while the chasers come straight on."""
         chasers = [(tuple(b.state.p_pos.tolist()), tuple(b.state.p_vel.tolist())) for b in self.engine.world.agents]
         body = self.body_of(RUNNER)
         start = (tuple(body.state.p_pos.tolist()), tuple(body.state.p_vel.tolist()))

@@ -43,7 +43,7 @@ FELT = (214, 232, 220)
 
 @dataclass
 class LastHand:
-    """How a hand ended: the card of each seat, what each won, and whether the cards were shown."""
+    """End of a hand: the card of each seat, what each won, and whether the cards were shown."""
 
     cards: list[int]
     won: list[int]

@@ -1,4 +1,4 @@
-"""The prompt of a game: a sentence of its own, then the rules, the reply's format, the state and the legal actions."""
+"""The prompt of a game: an opening sentence, then the rules, the reply's format, the state and the legal actions."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class SpielGame(MultiVLEnv):
         return () if self.state.is_terminal() else (self.seat_of(self.state.current_player()),)
 
     def name_action(self, action: int) -> str:
-        """What an action of the player who moves is called."""
+        """Return the name of an action of the player who moves."""
         raise TypeError(f"{type(self).__name__} must define name_action()")
 
     def moves(self, seat: int) -> list[str]:

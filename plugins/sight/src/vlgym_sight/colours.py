@@ -57,7 +57,7 @@ class SeeHistory(Question):
     Goal: look at four pictures, one a turn, and say what colour one of them had; which one is asked only at the last.
     Observation: four pictures, 224 x 224 pixels by default, each of one colour: all over, or one large shape on grey
         (the same in all four pictures of an episode). The four colours differ. The text says which picture of four
-        this is, and beside the fourth it asks for the first, the second, the third or the last. By default the prompt
+        this is, and with the fourth it asks for the first, the second, the third or the last. By default the prompt
         holds all three past turns with their pictures.
     Actions: `next` in turns 1 to 3; then one of the eight colours, those that were not shown among them.
     Reward: 1 for the right colour, else 0.
@@ -109,7 +109,7 @@ class SeeHistory(Question):
         return super().act(action)
 
     def legal_actions(self) -> list[str]:
-        """`next`, and beside the last picture every colour."""
+        """Return `next`, and with the last picture every colour."""
         return list(self.answers) if self._at_last() else [NEXT]
 
     def oracle(self) -> str:

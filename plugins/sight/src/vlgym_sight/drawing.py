@@ -1,5 +1,7 @@
-"""What the probes draw with: a canvas addressed in shares of the picture's shorter side, a few shapes, card suits and
-letters. Pillow draws everything, with the font that it brings; there are no assets."""
+"""Drawing tools of the probes: a canvas addressed in shares of the picture's shorter side, shapes, card suits, letters.
+
+Pillow draws everything, with the font that it brings; there are no assets.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +102,7 @@ class Canvas:
         )  # fmt: skip
 
     def width_of(self, text: str, size: float) -> float:
-        """How wide a line is, in shares of the shorter side."""
+        """Return the width of a line, in shares of the shorter side."""
         return load_font(round(size * self._side)).getlength(text) / self._side + 0.06 * size
 
     def finish(self) -> NDArray[np.uint8]:

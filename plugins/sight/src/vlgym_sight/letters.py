@@ -1,4 +1,4 @@
-"""What must be read: a digit, a word at three sizes, a playing card."""
+"""Probes of reading: a digit, a word at three sizes, a playing card."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where and how many: a side, a cell of a labelled grid, a number of discs."""
+"""Probes of place and number: a side, a cell of a labelled grid, a number of discs."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class SeeCell(Question):
 
     Goal: say in which cell the mark stands.
     Observation: a picture, 224 x 224 pixels by default, with a grid of 3 x 3 cells, letters A to C over its columns and
-        digits 1 to 3 beside its rows, and one mark; its shape and colour vary. The text is the same for every episode.
+        digits 1 to 3 at its rows, and one mark; its shape and colour vary. The text is the same for every episode.
     Actions: `A1` to `C3`, column first.
     Reward: 1 for the right cell, else 0.
     Endings: terminated by the answer; an unreadable reply is the one turn there is, and truncates.

@@ -35,7 +35,7 @@ def score_of(best_tenths: int, upper: int) -> float:
 
 @dataclass(frozen=True)
 class Move:
-    """What one action did."""
+    """Result of one action."""
 
     reward: float
     moved: bool

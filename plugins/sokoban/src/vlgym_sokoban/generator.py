@@ -128,7 +128,7 @@ _CODE_TO_SYMBOL = "# .*$@"
 
 @dataclass(frozen=True)
 class RoomSize:
-    """What to generate."""
+    """Size of a room to generate."""
 
     rows: int
     columns: int

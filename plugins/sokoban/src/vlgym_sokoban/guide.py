@@ -38,7 +38,7 @@ class Guide:
             self.unsolvable = self.is_lost(board)
 
     def is_lost(self, board: Board) -> bool:
-        """Whether it is proved that no solution exists from here; a proof that takes too many nodes is left open."""
+        """True if it is proved that no solution exists from here; a proof that takes too many nodes is left open."""
         found = solve(board.to_level(), self._house, max_nodes=PROOF_NODES, greed=GREED)
         return found.status == UNSOLVABLE
 

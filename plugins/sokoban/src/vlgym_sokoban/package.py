@@ -2,7 +2,7 @@
 
 Importing `gym_sokoban` would import the old `gym`, `pkg_resources` and `imageio`. Its generator module needs none of
 them, so it is loaded from its path as a private module; the sprites are read with Pillow. The private module gets
-random generators of its own in place of the two global ones it draws from.
+seeded generators in place of the two global ones it draws from.
 """
 
 from __future__ import annotations

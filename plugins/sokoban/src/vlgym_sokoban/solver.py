@@ -64,7 +64,7 @@ class Warehouse:
         return known
 
     def has_frozen(self, boxes: int) -> bool:
-        """Whether some box off target can never move again.
+        """True if some box off target can never move again.
 
         The largest set of boxes is found in which each is stuck on both axes by walls, dead squares or boxes of the
         set: none of them can be the first to move.
@@ -156,7 +156,7 @@ SOLVED, UNSOLVABLE, UNKNOWN = "solved", "unsolvable", "unknown"
 
 @dataclass(frozen=True)
 class Solution:
-    """What the solver found.
+    """Result of the solver.
 
     Attributes:
         status: `solved`, `unsolvable` (proved) or `unknown` (the limit was reached first).
@@ -183,9 +183,9 @@ def solve(
         level: the position.
         warehouse: of the same room, to share its memory between calls.
         max_steps: give up (`unknown`) once every solution is known to be longer.
-        max_nodes: give up after so many nodes.
-        greed: weight of the bound. 1 (default) finds a shortest solution; more finds some solution sooner, at most so
-            many times as long, and then `max_steps` says nothing.
+        max_nodes: most nodes expanded before it gives up.
+        greed: weight of the bound. 1 (default) finds a shortest solution. A larger weight finds some solution sooner,
+            at most `greed` times as long, and then `max_steps` says nothing.
     """
     house = warehouse or Warehouse(level)
     columns = level.columns

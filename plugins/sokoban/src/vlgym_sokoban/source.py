@@ -1,4 +1,4 @@
-"""Where the levels of an environment come from: drawn from the seed, shipped, or read from the user's file."""
+"""Sources of an environment's levels: drawn from the seed, shipped, or read from the user's file."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class LevelSource:
             self.rows, self.columns = own.get("rows", group.rows), own.get("columns", group.columns)
             self.boxes = own.get("boxes", group.boxes)
             resized = "rows" in own or "columns" in own
-            # The package's default walk for rooms without a group of their own.
+            # The package's default walk for rooms without a group.
             walk = int(1.7 * (self.rows + self.columns)) if resized else group.gen_steps
             self.gen_steps = steps = own.get("gen_steps", walk)
             size = RoomSize(self.rows, self.columns, self.boxes, steps, min_solution, max_solution)

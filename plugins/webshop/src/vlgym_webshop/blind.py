@@ -1,4 +1,4 @@
-"""What can be bought in WebShop without the picture: the text lists a ready-made query and every option's value."""
+"""Blind players of WebShop: the text lists a ready-made query and every option's value."""
 
 from __future__ import annotations
 

@@ -57,8 +57,8 @@ class WebShop(VLEnv):
         options). Product names, prices, ratings, features and the chosen options are in the picture only.
     Actions: `search[words]` on the search page, any words; `click[element]` with an element of the page: article
         numbers (lower case), `next >`, `< prev`, `back to search`, `description`, `features`, `reviews`, option
-        values, `buy now`. A ready-made search is listed in `-v0` only. Anything else, a search where there is no search
-        bar included, is an invalid turn that changes nothing.
+        values, `buy now`. A ready-made search is listed in `-v0` only. Anything else, a search on a page without a
+        search bar included, is an invalid turn that changes nothing.
     Reward: 0 until `buy now`; then r_type * (attributes met + options met + [price within limit]) / (attributes +
         options + 1), the published formula (see `vlgym_webshop.reward`), from 0 to 1.
     Endings: terminated by the purchase; truncated after `max_turns` (50; the literature also uses 15 and 100).
@@ -165,7 +165,7 @@ class WebShop(VLEnv):
         self.page, self._score = Page(), None
 
     def resolve_arguments(self) -> dict[str, Any]:
-        """Which noun tagger is used."""
+        """Return the noun tagger that is used."""
         return {"nouns": load_tagger(self.config.nouns, generated=self.config.source.data is None)[0]}
 
     def act(self, action: str) -> Outcome:
@@ -214,14 +214,14 @@ class WebShop(VLEnv):
         return f"Instruction: {self.goal.instruction}"
 
     def state_text(self) -> str:
-        """Which page is open."""
+        """Return the sentence that names the open page."""
         if self.page.kind == DONE:
             return "The order is complete. "
         names = {SEARCH: "search page", RESULTS: f"results page {self.page.number}", ITEM: "product page"}
         return f"You are on the {names.get(self.page.kind, f'{self.page.detail} page')}. "
 
     def success(self) -> bool:
-        """Whether the purchase earned the full reward."""
+        """True if the purchase earned the full reward."""
         return self._score is not None and self._score.reward == 1.0
 
     def oracle(self) -> str | None:
@@ -229,7 +229,7 @@ class WebShop(VLEnv):
         return plan_action(self.shop, self.goal, self.page)
 
     def think(self, action: str) -> str:
-        """Why the oracle does that, in a line."""
+        """Return the oracle's reason for an action, in a line."""
         kind, argument = read_action(action) or ("click", "")
         if kind == "search":
             told = argument == suggest_search(self.goal.instruction)
@@ -249,7 +249,7 @@ class WebShop(VLEnv):
         return 100.0 * self._score.reward if self._score else 0.0
 
     def extra_info(self) -> dict[str, Any]:
-        """Where the shopper is, and the sub-scores of the purchase."""
+        """Return the shopper's page, and the sub-scores of the purchase."""
         score = self._score
         return {
             "page": self.page.kind,
@@ -276,7 +276,7 @@ class WebShop(VLEnv):
 
     @property
     def goal(self) -> Goal:
-        """What the shopper of this episode wants.
+        """The shopper's goal in this episode.
 
         Raises:
             UserError: there was no reset yet.

@@ -117,5 +117,5 @@ def type_score(product: Product, goal: Goal, title: float) -> float:
 
 
 def is_alike(one: str, other: str) -> bool:
-    """Whether thefuzz's token_set_ratio of two texts exceeds 85."""
+    """True if thefuzz's token_set_ratio of two texts exceeds 85."""
     return round(fuzz.token_set_ratio(one, other, processor=utils.default_process)) > THRESHOLD

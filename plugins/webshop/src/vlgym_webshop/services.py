@@ -1,7 +1,7 @@
-"""What the environments of one process share: the browser, the web server and the shops. Made at first use, ended
-with the last user.
+"""Services that the environments of one process share: the browser, the web server and the shops.
 
-A forked process shares none of it: it makes its own. Nothing is started by constructing an environment.
+They are made at first use and ended with the last user. A forked process shares none of them: it makes its own.
+Constructing an environment starts nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Services:
         self.browser = Browser(self.serve)
 
     def join(self, user: int) -> None:
-        """Count an environment (by a number of its own) as a user."""
+        """Count an environment, by its number, as a user."""
         with self._lock:
             self._users.add(user)
 

@@ -26,7 +26,7 @@ _ACTION = re.compile(r"\s*(search|click)\s*\[(.+)\]\s*", re.IGNORECASE | re.DOTA
 
 @dataclass(frozen=True)
 class Page:
-    """Where the shopper is.
+    """Position of the shopper.
 
     Attributes:
         kind: `search`, `results`, `item`, `detail` or `done`.
@@ -47,7 +47,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Rules:
-    """What may be done on which page.
+    """Rules of what may be done on a page.
 
     Attributes:
         search: returns the article numbers that a query finds, best first.
@@ -76,7 +76,7 @@ class Rules:
         return []
 
     def accepts_search(self, page: Page) -> bool:
-        """Whether `search[...]` is accepted on a page."""
+        """True if `search[...]` is accepted on a page."""
         return page.kind == SEARCH or (self.search_anywhere and page.kind != DONE)
 
     def results(self, page: Page) -> list[str]:

@@ -16,7 +16,7 @@ _CACHED = 256
 
 @dataclass(frozen=True)
 class ShopConfig:
-    """What makes two shops different.
+    """Settings that make two shops different.
 
     Attributes:
         source: which catalogue.

@@ -1,4 +1,4 @@
-"""What a page scores in WebUI that is written from the description alone, in one reply."""
+"""Blind player of WebUI: it writes a page from the description alone, in one reply."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The browser that renders one page at a time, and survives what pages do.
 
-It has no network but its `PageServer`. Each page gets a browser context of its own, whose clock is virtual: it moves
-when we say so, and stands still while anything is loading. A page that hangs or grows takes the browser with it:
-`alive` is false then, and the pool starts another. Nothing of ours is in the page's reach.
+It has no network but its `PageServer`. Each page gets a fresh browser context, whose clock is virtual: it moves when
+we say so, and stands still while anything is loading. A page that hangs or grows takes the browser with it: `alive` is
+false then, and the pool starts another. Nothing of ours is in the page's reach.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _SWITCHES = (
 
 @dataclass(frozen=True)
 class Render:
-    """What came of a page.
+    """Result of rendering a page.
 
     Attributes:
         tables: element table of the initial page and after each interaction; `None` where the interaction failed.
@@ -98,7 +98,7 @@ class Render:
 
     @property
     def rendered(self) -> bool:
-        """Whether the initial page could be read."""
+        """True if the initial page could be read."""
         return self.tables[0] is not None
 
 
@@ -111,7 +111,7 @@ class StepFailure(Exception):
 
 
 class Browser(Chromium):
-    """A Chromium with a page server of its own.
+    """A Chromium with a private page server.
 
     Args:
         limits: what one page, its interactions included, may use.
@@ -277,7 +277,7 @@ class Browser(Chromium):
         self._ask("rest")
 
     def _has_arrived(self) -> bool:
-        """Whether the page is loaded and its clock is where it should be.
+        """True if the page is loaded and its clock is where it should be.
 
         Raises:
             PageFailure: the page wants to leave.
@@ -290,7 +290,7 @@ class Browser(Chromium):
         return here and state["now"] >= self._now and state["loaded"]
 
     def _is_coming(self) -> bool:
-        """Whether the page is still to take the empty tab's place: it has not gone back there, which no event tells."""
+        """True if the page is still to take the empty tab's place: it has not gone back there, which no event tells."""
         history = self.cdp("Page.getNavigationHistory")
         return bool(history["currentIndex"] == len(history["entries"]) - 1)
 

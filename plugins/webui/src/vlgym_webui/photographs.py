@@ -1,4 +1,4 @@
-"""Whether an element is to be seen: photographs of the target and of a page, compared where the element is in each.
+"""Visibility of an element: photographs of the target and of a page, compared where the element is in each.
 
     agreement = 2 |covariance| / (variance of the one + variance of the other)
 

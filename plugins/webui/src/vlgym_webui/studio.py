@@ -26,7 +26,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What became of some code: AES with its losses, and the render that they are of."""
+    """Result of evaluating some code: AES with its losses, and the render that they are of."""
 
     report: Report
     render: Render

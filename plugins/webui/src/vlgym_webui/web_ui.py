@@ -43,7 +43,7 @@ EXAMPLES = (
 
 
 class BlockPrompt(PromptTemplate):
-    """A prompt whose actions are code blocks: each begins on a line of its own, as fences must."""
+    """A prompt whose actions are code blocks: each begins on a new line, as fences must."""
 
     def write_turn(self, *, state: str, actions: Sequence[str], turn: int, max_turns: int) -> str:
         """Fill in the turn text; `turn` counts from 0 and is shown from 1."""
@@ -192,7 +192,7 @@ class WebUI(VLEnv):
         return "\n\n".join(parts)
 
     def state_text(self) -> str:
-        """What is written so far, shortened where it does not fit, and what went wrong with it."""
+        """Return the page's code so far, shortened where it does not fit, and its errors."""
         if self.evaluation is None:
             return "Nothing is written yet. The picture shows the target."
         head = f"The picture shows the target and your page. {self._describe_page()}\nYour files:\n"
@@ -209,7 +209,7 @@ class WebUI(VLEnv):
         return write_action(code) if code else None
 
     def success(self) -> bool:
-        """Whether the page as it stands scores at least 95."""
+        """True if the page as it stands scores at least 95."""
         return self._report().score >= SUCCESS
 
     def score(self) -> float:

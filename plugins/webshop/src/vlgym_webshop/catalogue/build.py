@@ -31,8 +31,7 @@ MOST_PRODUCTS = 1_000_000
 
 @dataclass(frozen=True)
 class CatalogueSource:
-    """Which catalogue: generated (`products`, `seed`, and whether of `lookalikes`), or WebShop's files in the folder
-    `data`.
+    """Source of a catalogue: generated (`products`, `seed`, `lookalikes`), or WebShop's files in the folder `data`.
 
     Raises:
         UserError: a value is out of its range.

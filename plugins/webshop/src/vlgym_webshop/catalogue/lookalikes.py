@@ -30,7 +30,7 @@ GROUP = 12
 """Products of a group: six pairs of marks, each at two prices."""
 
 STEP = 10
-"""Price limits are multiples of so many dollars."""
+"""Price limits are multiples of this, in dollars."""
 
 
 def generate_lookalike(index: int, seed: int = 0) -> Product:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True)
 class Review:
-    """What a customer wrote.
+    """A customer's review.
 
     Attributes:
         stars: 1 to 5.
@@ -80,7 +80,7 @@ class Product:
 
 @dataclass(frozen=True)
 class Goal:
-    """What the shopper wants.
+    """A shopper's goal.
 
     Attributes:
         asin: the product that the instruction was written for.

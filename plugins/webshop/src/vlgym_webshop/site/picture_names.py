@@ -1,4 +1,4 @@
-"""Which drawing fits a product that comes without one: the first key word found in its texts decides."""
+"""Choose a drawing for a product that comes without one: the first key word found in its texts decides."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The shop's web server: a Flask application behind Werkzeug, on a free port of the loopback interface, in a thread
-of its own.
+"""The shop's web server: a Flask application behind Werkzeug, on a free port of the loopback interface, in a thread.
 
 Stateless: what a page shows is a function of its address. `python -m vlgym_webshop` serves it for a person to look at.
 """
