@@ -1,4 +1,4 @@
-"""The reference learners. Each command is a module here; what they share lies in the folders beside.
+"""The reference learners. Each command is a module here; what they share lies in the subfolders.
 
 Importing this package alone changes nothing: vlgym does so wherever it runs, because the plugin in it (`plugin.py`)
 brings the policy `hf:`. What needs torch begins with `get_ready`.
@@ -12,7 +12,7 @@ NEEDED = ("torch", "transformers", "peft", "safetensors", "tokenizers", "tyro", 
 
 
 def get_ready() -> None:
-    """Called before torch is imported, by the commands (below) and by the folders beside.
+    """Prepare the process before torch is imported; the commands (below) and the subfolders call it.
 
     Raises:
         ModuleNotFoundError: packages of the learners are not installed; the message says what to do.
@@ -35,7 +35,7 @@ def find_missing() -> list[str]:
 
 
 def describe_missing(missing: list[str], what: str = "The learners need") -> str:
-    """What to do where packages of the learners are not installed."""
+    """Return the advice for packages of the learners that are not installed."""
     from vlgym.installing import how_to_install  # the core may take its time: only where it has something to say
 
     return (
@@ -45,7 +45,7 @@ def describe_missing(missing: list[str], what: str = "The learners need") -> str
 
 
 def _is_about_to_run() -> bool:
-    """Whether a module of this package is about to be imported in order to be run, as by `python -m baselines.vldac`.
+    """True if a module of this package is about to be imported in order to be run, as by `python -m baselines.vldac`.
 
     While it looks for that, `sys.argv` is `-m` and what stands behind the module's name. `python -m vlgym` looks the
     same there, and imports this package, too.

@@ -250,7 +250,7 @@ class ArCHer:
 
     @torch.no_grad()
     def features(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """What the critics read of a batch's prompts [B, H] and replies [B, 2 H]."""
+        """Return the critics' input for a batch's prompts [B, H] and replies [B, 2 H]."""
         parts = [
             self.reference.reply_states([batch.samples[i].prompt for i in part], batch.ids[part], batch.mask[part])
             for part in torch.arange(len(batch.samples)).split(self.config.micro_batch)

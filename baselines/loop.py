@@ -163,7 +163,7 @@ class LOOP:
         return metrics.means()
 
     def teaches(self, advantages: Tensor) -> Tensor:
-        """Which episodes are learnt from, bool of the same shape."""
+        """Return which episodes are learnt from, bool of the same shape."""
         return ~(advantages.abs() < self.smallest_advantage)
 
     def policy_step(self, batch: Batch, rows: Tensor, weights: Tensor, metrics: Metrics) -> None:

@@ -7,7 +7,7 @@ that of its action's tokens plus lambda times that of the thoughts before them; 
 one number per step; the critic shares the model, without stop-gradient, warm-up or KL.
 
 It is VL-DAC's learner with another loss and other defaults. The step loss has the log-probability of a whole reply, so
-a KL beside it is a whole reply's, too: a sum over tokens instead of their mean. Departures from the published code:
+its KL is a whole reply's, too: a sum over tokens instead of their mean. Departures from the published code:
 - the action's tokens are found by character offsets from what the environment's parser read (`learning/spans.py`); of
   a reply in which no action was read, the last four are scored as the action, as in the code; one of fewer tokens is
   all action, where the code gives it no gradient;
@@ -83,7 +83,7 @@ class Config(vldac.Config):
 
     @property
     def ratio_per_step(self) -> bool:
-        """Whether the policy's ratio is taken of whole replies, not of single tokens."""
+        """True if the policy's ratio is taken of whole replies, not of single tokens."""
         return True
 
     def resolve(self) -> Self:

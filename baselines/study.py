@@ -194,7 +194,9 @@ def average_half(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
 def find_start(
     folder: Path, seed: int, env_ids: set[str], kept: Mapping[tuple[str, int], dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """What the warm start of a seed reaches on held-out episodes, which one run measures for all; empty till it has."""
+    """Return the warm start's result of a seed on held-out episodes, which one run measures for all; empty till it
+    has.
+    """
     runs = [read_record(path) for path in sorted((folder / "runs").glob(f"*-{seed}/evaluation.json"))]
     runs += [run["evaluations"] for (_, run_seed), run in kept.items() if run_seed == seed]
     for run in runs:

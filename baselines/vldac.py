@@ -120,7 +120,7 @@ class VLDAC:
         self.collector = self.make_collector()
 
     def make_collector(self) -> Any:
-        """What plays the rollouts."""
+        """Return the collector that plays the rollouts."""
         return Collector(self.run.envs.make_runner(), self.run.policy, self.run.envs.make_shaper(self.config.gamma))
 
     def make(self, update: Update) -> None:
@@ -369,7 +369,7 @@ def kl_loss(
 ) -> Tensor:
     """`kl_estimate` of each reply, summed over steps by their weights [B]; scalar.
 
-    The policy loss decides over what a reply's tokens are taken together, so that one coefficient means the same beside
+    The policy loss decides over what a reply's tokens are taken together, so that one coefficient means the same with
     either: the token loss is a mean over them, and so is the KL; the step loss has the log-probability of the whole
     reply, a sum, and so its KL is the whole reply's.
 

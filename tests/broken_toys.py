@@ -131,7 +131,7 @@ class Touchy(Walk):
 
 
 class RescanningParser(TagParser):
-    """Looks for the end anew after each beginning."""
+    """Looks for the end again after each beginning."""
 
     name = "rescanning"
 

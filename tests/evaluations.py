@@ -63,7 +63,9 @@ def write_run(
     finish: int | None = None,
     **header: Any,
 ) -> Path:
-    """Play and write a run; `finish` stops each part after so many episodes. A mapping has a policy per pictures."""
+    """Play and write a run; `finish` is the number of episodes after which each part stops. A mapping has a policy
+    per pictures.
+    """
     policies = policy if isinstance(policy, Mapping) else dict.fromkeys(pictures, policy)
     parts, played = {}, []
     run: dict[str, Any] = {}

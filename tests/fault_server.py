@@ -33,7 +33,7 @@ WORDS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 4
 
 @dataclass(frozen=True)
 class Fault:
-    """What is to go wrong.
+    """Fault of an answer.
 
     Attributes:
         kind: of the way (`held`, `hang`, `drop`, `half`, `drip`, `truncated`, `json`, `html`, `shape`, `error200`), a
@@ -79,7 +79,7 @@ Choose = Callable[[Asked], Fault | None]
 
 
 class FaultServer:
-    """Serves in a thread of its own, as a context manager; `url` is what `--base-url` wants.
+    """Serves in a thread, as a context manager; `url` is what `--base-url` wants.
 
     Args:
         faults: what happens to which request: by number, or a function of the request.

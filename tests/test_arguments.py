@@ -16,7 +16,9 @@ from vlgym.parsers import JsonParser
 
 
 class Stranger(Walk):
-    """What a third party writes: an argument with a default, one that the constructor fills in, one that stays open."""
+    """A third party's environment: an argument with a default, one that the constructor fills in, one that stays
+    open.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What Python code writes and asks for is heard, with the path that it has."""
+"""Written files and requested addresses of Python code are heard, with their paths."""
 
 from __future__ import annotations
 

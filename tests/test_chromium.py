@@ -58,7 +58,7 @@ def gone(processes: list[int]) -> bool:
 
 
 def is_running(process: int) -> bool:
-    """Whether a process has not ended."""
+    """True if a process has not ended."""
     try:
         return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

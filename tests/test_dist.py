@@ -1,4 +1,4 @@
-"""What `make dist` builds installs from a folder, without an index, and brings every file that it needs."""
+"""The wheels of `make dist` install from a folder, without an index, and bring every file that they need."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def read_page(path: Path) -> doctest.DocTest:
 
 
 def run(*tests: doctest.DocTest) -> tuple[int, str]:
-    """How many examples were run, and what is wrong with those that failed."""
+    """Return how many examples were run, and the faults of those that failed."""
     said: list[str] = []
     runner = doctest.DocTestRunner(optionflags=FLAGS, verbose=False)
     for test in tests:

@@ -1,4 +1,4 @@
-"""What trainers of others are given: episodes equal Gymnasium's for the same seeds and replies."""
+"""Environments for other trainers: episodes equal Gymnasium's for the same seeds and replies."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ Calls = list[tuple[str, str]]
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
-    """What was flushed and renamed, in that order."""
+    """Flushes and renames, in their order."""
     found: Calls = []
     fsync, replace = os.fsync, os.replace
 

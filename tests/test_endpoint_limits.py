@@ -1,4 +1,4 @@
-"""What a server can take or leave behind: memory, prompts for another host, keys in records."""
+"""Limits of what a server can take or leave behind: memory, prompts for another host, keys in records."""
 
 from __future__ import annotations
 

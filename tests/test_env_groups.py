@@ -55,7 +55,7 @@ def types_of(value: Any) -> Any:
 
 
 def play(group: Any, env_ids: Sequence[str], turns: int = 4) -> list[Any]:
-    """What each environment says to a reset and to replies that are drawn from its action space."""
+    """Return each environment's answers to a reset and to replies that are drawn from its action space."""
     envs = [group.make(env_id) for env_id in env_ids]
     seen: list[Any] = []
     for number, env in enumerate(envs):
@@ -106,7 +106,7 @@ def test_episodes_on_ray_are_the_same_bit_for_bit(ray_actors: WorkerGroup) -> No
 
 
 def records(group: Any, policy: Any, count: int = 3, steps: int = 7, **options: Any) -> list[Any]:
-    """What a runner records; prompts and pictures by their bytes."""
+    """Return a runner's records; prompts and pictures by their bytes."""
     runner = Runner([group.make(IDS[0], max_turns=3) for _ in range(count)], **options)
     rows = [runner.step(policy) for _ in range(steps) if not runner.done]
     state = runner.get_state()

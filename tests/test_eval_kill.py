@@ -40,7 +40,7 @@ def lines_of(out: Path) -> int:
 
 
 def kill_after(words: list[str], out: Path, lines: int) -> None:
-    """Run the command in a process of its own and kill it as soon as so many further lines are there."""
+    """Run the command in a separate process and kill it as soon as `lines` further lines are there."""
     due, limit = lines_of(out) + lines, time.monotonic() + 120
     process = subprocess.Popen([sys.executable, "-m", "vlgym", *words], stderr=subprocess.PIPE, text=True)
     while lines_of(out) < due:

@@ -1,4 +1,4 @@
-"""How commands end: one table of exit statuses, and a line instead of a traceback for what is no bug."""
+"""Ends of commands: one table of exit statuses, and one line for a problem that the user can fix."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class ActsWhenRead(Meet):
 
 
 class ByOrder(Meet):
-    """Whoever's move arrives first is paid."""
+    """The seat whose move arrives first is paid."""
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
         super().make_moves(moves)

@@ -33,7 +33,7 @@ def read_page(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def find_fault(page: Path, target: str) -> str:
-    """What is wrong with a link to a file or a heading; empty where nothing is."""
+    """Return the fault of a link to a file or a heading; empty where nothing is wrong."""
     name, _, anchor = target.partition("#")
     path = (page.parent / name).resolve() if name else page
     if not path.exists():

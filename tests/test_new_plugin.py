@@ -35,7 +35,7 @@ print(json.dumps([[step[1] for step in steps], steps[-1][2], arrow.unwrapped.par
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of three new plugins: one with rules of its own, one that wraps Gymnasium's Blackjack, a game."""
+    """The folder of three new plugins: one with its own rules, one that wraps Gymnasium's Blackjack, a game."""
     folder = tmp_path_factory.mktemp("written")
     assert main(["new-plugin", "tea-room", "--out", str(folder)]) == 0
     words = ["--wrap", "Blackjack-v1", "--actions", ",".join(WORDS)]
@@ -64,7 +64,7 @@ def test_a_package_has_all_that_a_repository_needs(written: Path) -> None:
         "src/vlgym_tea_room/__init__.py", "src/vlgym_tea_room/environment.py", "src/vlgym_tea_room/plugin.py",
         "tests/test_contract.py", "tests/test_environment.py",
     ]  # fmt: skip
-    assert not [path for path in written.iterdir() if path.name.startswith(".")]  # nothing is left beside them
+    assert not [path for path in written.iterdir() if path.name.startswith(".")]  # nothing else is left
 
 
 def test_their_own_tests_pass_and_hold_the_certificate(python: Path, written: Path) -> None:
@@ -86,7 +86,7 @@ def test_they_are_played_through_plain_gymnasium(python: Path, tmp_path: Path) -
     rewards, ended, parser, actions, turns, limits = json.loads(run(python, "-c", PLAY, cwd=tmp_path))
     assert (rewards, ended, parser) == ([1.0, 1.0, 1.0, 1.0], True, "answer")  # its own parser
     assert actions == {word: number for number, word in enumerate(WORDS)}
-    assert (turns, limits) == (200, [-1, 1])  # where the wrapped environment has no limit of its own
+    assert (turns, limits) == (200, [-1, 1])  # of a wrapped environment without a limit
 
 
 def test_two_policies_play_a_game_and_a_plugins_policy_is_evaluated(python: Path, tmp_path: Path) -> None:

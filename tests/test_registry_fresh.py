@@ -1,7 +1,7 @@
 """registry.yaml records what the installed environments do, as `vlgym registry check` compares them.
 
 The conformance kit's check `recorded` compares card, prompt, parser, behaviour and pictures. Each plugin's own tests
-run it, beside the other checks, so that engines and browsers start once for all; here is what holds for the file as a
+run it with the other checks, so that engines and browsers start once for all. The tests here are for the file as a
 whole.
 """
 

@@ -78,7 +78,7 @@ class ModelPolicy:
         self.engine, self.generator, self.greedy, self.name, self.world = engine, generator, greedy, name, world
 
     def describe(self) -> dict[str, Any]:
-        """What a reply depends on beside the prompt, for a run's record."""
+        """Return the settings, other than the prompt, that a reply depends on, for a run's record."""
         seed, system = self.generator.initial_seed(), self.engine.family.system
         sampler = {"greedy": True} if self.greedy else {"temperature": self.engine.temperature, "seed": seed}
         return {"name": self.name, **self.engine.describe(), **sampler, **({"system": system} if system else {})}

@@ -1,4 +1,4 @@
-"""What sampling and scoring share: prompts as keys and values, images as vision features, logits.
+"""Shared parts of sampling and scoring: prompts as keys and values, images as vision features, logits.
 
 Within a batch many prompts begin alike (the instructions) and many are equal (few states, or the same state seen
 again), so the forward pass is a tree: common prefix once, each distinct prompt once, each reply. It is exact, because
@@ -20,7 +20,7 @@ from ..models.family import Family, ImageInput, Lru, Prompt
 
 # ---- rows of a batch -------------------------------------------------------------------------------------------------
 
-SHORTEST_PREFIX = 8  # tokens; a shorter common prefix is not worth a pass of its own
+SHORTEST_PREFIX = 8  # tokens; a shorter common prefix is not worth a separate pass
 
 
 def length_buckets(lengths: Sequence[int], overhead: int = 64) -> list[list[int]]:
@@ -307,8 +307,11 @@ class Scorer(Prefill):
 
     @torch.no_grad()
     def reply_states(self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """What is known of each prompt and of each reply: the state of the last prompt token, [B, H] float32, and of
-        the reply's tokens the mean and the last, [B, 2 H] float32."""
+        """Return the states of each prompt and each reply.
+
+        For a prompt, the state of its last token, [B, H] float32; for a reply, the mean and the last of its tokens'
+        states, [B, 2 H] float32.
+        """
         segments, last, index = self.prefill_distinct(prompts, train_vision=False)
         fed = self._feed(prompts, ids, [segment.select(index) for segment in segments]).float()
         lengths = mask.sum(-1, keepdim=True)

@@ -1,4 +1,4 @@
-"""What learners share."""
+"""Shared parts of the learners."""
 
 from .. import get_ready
 

@@ -1,4 +1,5 @@
-"""How far the sampler's log-probabilities may be from the scorer's, and which of them an update takes for the old ones.
+"""Largest difference of the sampler's log-probabilities from the scorer's, and which of them an update takes for the
+old ones.
 
 Replies are sampled by one computation and scored by another: other shapes, other kernels, perhaps merged weights.
 Rounding makes the two differ a little; a bug makes them differ a lot, and then every ratio of the update is wrong. So

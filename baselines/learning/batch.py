@@ -145,7 +145,7 @@ def check_log_probs(engine: Engine, batch: Batch, config: RunConfig, world: Worl
 
 @torch.no_grad()
 def log_prob_gap(engine: Engine, batch: Batch, config: RunConfig, world: World = ALONE) -> dict[str, float]:
-    """How far the scorer is from the sampler on one micro-batch, before any update: rounding, or a bug.
+    """Return the scorer's difference from the sampler on one micro-batch, before any update: rounding, or a bug.
 
     Raises:
         FailedError: the mean over all processes is beyond the bound of `--check.max-gap`, or no number.

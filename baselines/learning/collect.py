@@ -33,7 +33,7 @@ Rows = Sequence[Sequence[StepRecord]]
 
 
 def rollout_metrics(records: Sequence[StepRecord], batch: Batch) -> dict[str, float]:
-    """What every rollout logs."""
+    """Return the metrics that every rollout logs."""
     return {
         "rollout/reward": float(np.mean([r.reward for r in records])),
         "rollout/invalid_rate": float(np.mean([r.invalid for r in records])),
@@ -44,7 +44,9 @@ def rollout_metrics(records: Sequence[StepRecord], batch: Batch) -> dict[str, fl
 
 
 def episode_metrics(ended: Sequence[tuple[bool, float]]) -> dict[str, float]:
-    """Of the episodes that ended, given as (success, undiscounted return of the environment's own rewards)."""
+    """Return the metrics of ended episodes, given as (success, undiscounted return of the environment's own
+    rewards).
+    """
     means = [float(np.mean(x)) for x in zip(*ended, strict=True)] if ended else [math.nan, math.nan]
     return {"episode/success": means[0], "episode/return": means[1], "episode/count": float(len(ended))}
 
@@ -69,7 +71,7 @@ class Collector:
         self.open_returns = [0.0] * len(runner.slots)
 
     def play(self, steps: int) -> Rows:
-        """Take so many steps; one row of records per time step, environments in order."""
+        """Take `steps` time steps; one row of records per time step, environments in order."""
         before = self.runner.seconds
         rows = [self.runner.step(self.policy) for _ in range(steps)]
         self.env_seconds = self.runner.seconds - before
@@ -108,7 +110,7 @@ class Collector:
         return after
 
     def values_after(self, rows: Rows, value: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
-        """What advantages bootstrap with.
+        """Return the values with which advantages bootstrap.
 
         Args:
             rows: the rollout that was played last.

@@ -62,7 +62,7 @@ class RunConfig:
     yes: bool = False
     """With --overwrite: delete without asking."""
     preset: str = "none"
-    """A named set of values, for example paper-miniworld; options beside it win. All: docs/baselines/README.md."""
+    """A named set of values, for example paper-miniworld; options given with it win. All: docs/baselines/README.md."""
     seed: int = 0
     """Seed of weights, warm start, sampling and minibatches."""
     updates: int = 80
@@ -140,7 +140,7 @@ class RunConfig:
     eval_every: int = 0
     """Updates between validations (split val), by which the best model is chosen and kept in best/; 0 for none."""
     stop_after: int = 0
-    """End the run after so many validations without a better model; 0 for never."""
+    """End the run after this many validations without a better model; 0 for never."""
     save_every: int = 10
     """Updates between checkpoints."""
     record_every: int = 10
@@ -174,11 +174,11 @@ class RunConfig:
 
     @property
     def ratio_per_step(self) -> bool:
-        """Whether the policy's ratio is taken of whole replies, not of single tokens."""
+        """True if the policy's ratio is taken of whole replies, not of single tokens."""
         return False
 
     def in_words(self) -> str:
-        """What is trained, and how precisely, once resolved."""
+        """Return what is trained and how precisely, in words, once resolved."""
         rank, merge = self.lora.rank, self.lora.merge
         trained = f"adapters of rank {rank} (sampled with --lora.merge {merge})" if rank else "all weights"
         return f"training {trained} of {self.model}: {self.dtype}, {self.device}, learning rate {self.policy_lr:g}"

@@ -18,7 +18,7 @@ from .rewards import RewardShaper
 
 
 class Environments:
-    """Which environments are played, with which arguments and which prompt layout.
+    """The environments of a run, with their arguments and prompt layout.
 
     Args:
         config: the run's configuration.
@@ -55,7 +55,7 @@ class Environments:
         return self.group.make(self.ids[(self.shares.first + index) % len(self.ids)], **self.kwargs)
 
     def parsers(self) -> tuple[Parser, ...]:
-        """What reads the replies, each once; where one of them has what it asked for, a reply is over."""
+        """The parsers of the replies, each once; where one of them has what it asked for, a reply is over."""
         return parsers_of(self.ids, self.kwargs, self.group)
 
     def make_runner(self) -> Runner:

@@ -1,4 +1,4 @@
-"""How a run is judged: held-out episodes, the bounds beside them, and the learning curve."""
+"""Evaluation of a run: held-out episodes, the bounds next to them, and the learning curve."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def held_out(
     split: str = "test",
     grey: bool = False,
 ) -> Iterator[Report]:
-    """Play held-out episodes of every environment in turn, with a generator of their own.
+    """Play held-out episodes of every environment in turn, with a separate generator.
 
     Args:
         sampler: the model; it draws nothing from the generator of training.

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 class Standardise(nn.Module):
     """Subtract the mean and divide by the deviation that `fit` saw, then scale each row to unit deviation.
 
-    Features of different states differ little beside what they have in common; the last step bounds what comes later.
+    The features of all states have much in common and differ little; the last step bounds what comes later.
     """
 
     mean: Tensor
@@ -91,7 +91,7 @@ def group_relative(returns: Tensor, *, eps: float = 1e-6) -> Tensor:
         returns: [..., K] float, K >= 2 attempts in the last dimension.
 
     Raises:
-        ValueError: if K < 2, where there is no deviation.
+        ValueError: if K < 2, which has no deviation.
     """
     if returns.shape[-1] < 2:
         raise ValueError(f"group-relative advantages need at least 2 attempts per group, got {returns.shape[-1]}")

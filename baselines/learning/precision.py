@@ -5,8 +5,8 @@ rates of reinforcement learning that is nearly every step. The optimizer therefo
 weight, in which steps add up, and the model holds their rounding (Micikevicius et al., 2018, arXiv 1710.03740,
 section 3.1). Gradients are summed over forward passes in float32, too.
 
-It costs 10 bytes per trained weight beside the 8 of 16-bit weights, gradients and moments alone: 4 for the master, 4
-for float32 moments, 2 for float32 gradients. Parameters that are float32 already (adapters, value heads) have no master
+It costs 10 bytes per trained weight more than the 8 of 16-bit weights, gradients and moments: 4 for the master, 4 for
+float32 moments, 2 for float32 gradients. Parameters that are float32 already (adapters, value heads) have no master
 and cost nothing.
 
 It does not make the model itself more precise: what is smaller than half a step of bfloat16 reaches the model when

@@ -2,7 +2,7 @@
 
     python -m baselines.vldac --preset paper-miniworld --env vlgym/OneRoom-v0 --model Qwen/Qwen2-VL-7B-Instruct
 
-A preset changes defaults; options given beside it win. Sources: "D.2" is the appendix of VL-DAC's first version (arXiv
+A preset changes defaults; options given with it win. Sources: "D.2" is the appendix of VL-DAC's first version (arXiv
 2508.04280v1), "code" the configuration in the published repository, used where the paper says nothing, "C" is RL4VLM's
 paper and scripts (arXiv 2405.10292), "LOOP" its paper (arXiv 2502.01600), "fig. 6" is MageBench's (arXiv 2412.04531).
 """
@@ -167,7 +167,7 @@ def apply(config: C, name: str) -> C:
 
 
 def suits(config: Any, name: str) -> bool:
-    """Whether a configuration has all that a preset sets."""
+    """True if a configuration has all that a preset sets."""
     known = {item.name for item in fields(config)}
     nested = {item.name for item in fields(config) if is_dataclass(getattr(config, item.name))}
     return all(path.split(".")[0] in (nested if "." in path else known) for path in PRESETS[name])

@@ -1,8 +1,8 @@
 """Episodes of training, kept for a person to look at: prompt, picture, reply, action and reward of every turn.
 
-Every so many updates the next episode to begin in each environment id is kept, from its first turn to its last, however
-many updates it takes. With each turn stands what the learner made of it: value, advantage, log-probabilities. What
-ended in an update is written when that update is over, as a trajectory folder of its own (`vlgym/trajectory.py`), whole
+After a given number of updates the next episode to begin in each environment id is kept, from its first turn to its
+last, however many updates it takes. Each turn has the learner's value, advantage and log-probabilities. An episode that
+ended in an update is written when that update is over, as a separate trajectory folder (`vlgym/trajectory.py`), whole
 or not at all. Nothing is drawn, asked or changed: training has the same numbers with and without. This is not the
 learner's memory (`replay.py`), and not an evaluation.
 """
@@ -182,7 +182,7 @@ class EpisodeRecorder:
 
 
 def make_notes(batch: Batch, row: int, family: Family) -> LearnerNotes:
-    """What a learner made of a row of its batch."""
+    """Return the learner's numbers on a row of its batch."""
     sample = batch.samples[row]
     decode = family.tokenizer.decode
     return LearnerNotes(

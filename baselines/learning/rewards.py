@@ -1,4 +1,4 @@
-"""What training makes of an environment's rewards: scale, normalisation, and MageBench's two rule-based terms.
+"""Training's rewards, made from an environment's: scale, normalisation, and MageBench's two rule-based terms.
 
 Evaluations never see any of it. An environment's own penalty for unreadable replies (`--invalid-penalty`) counts in
 evaluations and trajectories, too; it is 0 in most. Then such a reply costs nothing but a turn, and where a wrong action
@@ -24,7 +24,7 @@ class RewardOptions:
     """Reward shaping; by default only the penalty for unreadable replies."""
 
     unreadable_penalty: float = 0.5
-    """Subtracted in training where no legal action was read from the reply, beside --invalid-penalty."""
+    """Subtracted in training where no legal action was read from the reply, in addition to --invalid-penalty."""
     scale: float = 1.0
     """Factor on the environment's reward."""
     normalise: bool = False
@@ -108,7 +108,7 @@ class RewardShaper:
 
 
 def repeats_itself(record: StepRecord) -> bool:
-    """Whether the text of a reply, its action left out, holds the same `NGRAM` words in a row `REPEATS` times."""
+    """True if the text of a reply, its action left out, holds the same `NGRAM` words in a row `REPEATS` times."""
     text = record.reply
     if record.span is not None:
         text = text[: record.span[0]] + " " + text[record.span[1] :]

@@ -184,7 +184,7 @@ class Run(Generic[C]):
         weights: the model's, see `Weights`; policy: samples with them.
         order: generator of everything that is not sampled by the policy, such as the order of minibatches.
         state: counters, evaluations and the rest of what a checkpoint holds.
-        kept: what the learner has beside the model; log: where metrics go. Both are there after `keep`.
+        kept: what the learner has in addition to the model; log: where metrics go. Both are there after `keep`.
         stopped_by: the signal (Ctrl-C or SIGTERM) that ended the run before its last update; 0 for none.
 
     Raises:
@@ -307,7 +307,7 @@ class Run(Generic[C]):
         modules: Mapping[str, nn.Module] | None = None,
         parts: Mapping[str, Part] | None = None,
     ) -> None:
-        """Say what the learner has beside the model: checkpoints hold it. A resumed run gets it back here.
+        """Register the learner's state other than the model: checkpoints hold it. A resumed run gets it back here.
 
         Args:
             optimizers, collector: the learner's own; the run closes the collector.
@@ -386,11 +386,11 @@ class Run(Generic[C]):
             self.log.say(f"learning curve: {curve}")
 
     def finished(self) -> bool:
-        """Whether all updates, or all environment steps, have been made; or the wait for a better model is over."""
+        """True if all updates, or all environment steps, have been made; or if the wait for a better model is over."""
         return self.all_made() or self.selection.over
 
     def all_made(self) -> bool:
-        """Whether all updates, or all environment steps, have been made."""
+        """True if all updates, or all environment steps, have been made."""
         c, state = self.config, self.state
         return state.update >= c.updates or (c.env_steps is not None and state.env_steps >= c.env_steps)
 
@@ -479,7 +479,7 @@ class Run(Generic[C]):
         return f"{self.world.launcher} -m {self.config.command} --resume --out {self.out}"
 
     def _advice(self) -> dict[str, str]:
-        """What to try where memory runs out."""
+        """Return the advice for a run whose memory runs out."""
         c = self.config
         half = f"tokens {max(1, c.micro_tokens // 2)}" if c.micro_tokens else f"batch {max(1, c.micro_batch // 2)}"
         smaller = f"go on with less at once: {self._resume()} --micro-{half}"

@@ -50,7 +50,7 @@ def check_targets(config: RunConfig) -> None:
 
 
 def limits_of(weights: Weights, config: RunConfig) -> Limits:
-    """The limits that the model learnt with; whoever plays it again reads them beside its weights."""
+    """Return the limits that the model learnt with; whoever plays it again reads them next to its weights."""
     sampler = weights.sampler
     return Limits(
         sampler.max_new_tokens, sampler.family.image_tokens, config.history_turns, config.history_images, config.parser,
@@ -92,7 +92,7 @@ VAL, TEST = "val", "test"
 
 @dataclass(frozen=True)
 class Best:
-    """The model in `best/`, as the note beside it says.
+    """The model in `best/`, as the note in that folder says.
 
     Attributes:
         update: after which it stood so; env_steps: after how many environment steps.
@@ -107,7 +107,7 @@ class Best:
     test: list[dict[str, Any]] | None = None
 
     def beats(self, other: Best | None) -> bool:
-        """Whether this one is to be kept."""
+        """True if this one is to be kept."""
         return other is None or (self.success, self.mean_return) > (other.success, other.mean_return)
 
 
@@ -120,7 +120,7 @@ class Selection:
         run: its folder, model, evaluations and options are used.
 
     Attributes:
-        over: no better model was found for so many validations as `--stop-after` says.
+        over: no better model was found in the last `--stop-after` validations.
     """
 
     over = False
@@ -150,7 +150,7 @@ class Selection:
             ) from None
 
     def validate(self, *, last: bool) -> None:
-        """Where it is due, play validation episodes, keep the model if it is the best so far, and see whether to wait.
+        """Play validation episodes when they are due, keep the model if it is the best so far, and see whether to wait.
 
         Args:
             last: there are no more updates to make.
@@ -170,13 +170,13 @@ class Selection:
         self.over = distributed.any_of(over, run.world)
 
     def waited(self) -> int:
-        """How many validations there were since the best model's."""
+        """Number of validations since the best model's."""
         best = self.best
         updates = {report["update"] for report in self.run.state.evaluations if report["split"] == VAL}
         return sum(best is None or update > best.update for update in updates)
 
     def explain_end(self, resume: str) -> str:
-        """Why a run that is resumed has nothing to do, and how it goes on; `resume` is the command so far."""
+        """Return why a resumed run has nothing to do, and how it goes on; `resume` is the command so far."""
         c = self.run.config
         if not self.run.all_made():
             return f"no better model in {c.stop_after} validations; to wait for more: {resume} --stop-after N"
@@ -212,7 +212,7 @@ class Selection:
         if reports is None:
             alone = f"vlgym eval --policy hf:{self.folder} --env {','.join(run.envs.ids)} --out FOLDER"
             run.log.say(
-                f"best model: of update {best.update}, in {self.folder}; there is no memory to play it beside the "
+                f"best model: of update {best.update}, in {self.folder}; there is no memory to play it next to the "
                 f"other. Play it alone: {alone}"
             )
             return
@@ -225,7 +225,7 @@ class Selection:
         )
 
     def _play(self, best: Best) -> list[dict[str, Any]] | None:
-        """Its reports on the split test; None where there is no memory for a second model."""
+        """Return its reports on the split test; None without memory for a second model."""
         run, sampler = self.run, self.run.weights.sampler
         family = sampler.family
         dtype = str(family.model.dtype).removeprefix("torch.")

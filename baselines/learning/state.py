@@ -25,11 +25,11 @@ SAVED = {
     "update": int, "env_steps": int, "max_new_tokens": int, "sampler": str, "order": str, "collectors": list,
     "learner": dict, "warm": dict, "evaluations": list,
 }  # fmt: skip
-"""What `state.json` of every learner's checkpoint holds, beside other things."""
+"""Entries, among others, of `state.json` in every learner's checkpoint."""
 
 
 class Plays(Protocol):
-    """What collects a learner's rollouts."""
+    """Collector of a learner's rollouts."""
 
     def get_state(self) -> dict[str, Any]:
         """JSON-able state."""
@@ -53,7 +53,7 @@ class Part(Protocol):
 
 @dataclass
 class Kept:
-    """What a learner has beside the model.
+    """A learner's state other than the model.
 
     Attributes:
         optimizers, collector: its own.

@@ -73,7 +73,7 @@ class WarmConfig:
 
 @dataclass
 class WarmReport:
-    """What the warm start did; part of the run's record, and plotted apart from what reinforcement learning does."""
+    """Result of the warm start; part of the run's record, and plotted apart from reinforcement learning's."""
 
     steps: int = 0
     samples: int = 0

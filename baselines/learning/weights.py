@@ -19,7 +19,7 @@ from ..runs.checkpoint import load_module, module_tensors
 
 
 class Weights(Protocol):
-    """What a learner uses of the model.
+    """The model, as a learner uses it.
 
     Attributes:
         family: the model that is trained.
@@ -39,7 +39,7 @@ class Weights(Protocol):
         """Let the sampler have the weights as they are now."""
 
     def tensors(self) -> dict[str, Tensor]:
-        """What a checkpoint holds."""
+        """Return the tensors of a checkpoint."""
 
     def load(self, tensors: dict[str, Tensor]) -> None:
         """Restore `tensors`, in place."""

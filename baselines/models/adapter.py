@@ -82,14 +82,14 @@ def check_adapter(folder: Path, name: str = "--export-adapter") -> None:
 
 
 def is_adapter(model: str) -> bool:
-    """Whether `--model` names a folder of adapters without their model."""
+    """True if `--model` names a folder of adapters without their model."""
     return (Path(model) / CONFIG).is_file() and not (Path(model) / "config.json").is_file()
 
 
 def find_base(model: str) -> str:
     """The model that a folder of adapters belongs to: a Hub name, or a folder.
 
-    A folder that is not where it was is looked for beside the adapters, under the same name.
+    A folder that was moved is looked for next to the adapters, under the same name.
 
     Raises:
         UserError: the folder does not say, or its weights are no safetensors.

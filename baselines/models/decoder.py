@@ -2,8 +2,8 @@
 
 It computes what the library's `language_model` computes (a test compares them) without the library's overhead per call,
 which costs a small model on a CPU more than the arithmetic does. It has one freedom that the library lacks: the past
-keys and values of a batch are plain tensors, so many replies can attend to one copy of a shared prompt, with or without
-gradients.
+keys and values of a batch are plain tensors, so several replies can attend to one copy of a shared prompt, with or
+without gradients.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Segment:
 
     Attributes:
         kv: per layer; batch 1 is shared by all rows, and is then neither copied nor padded.
-        bias: [B, S] float, 0 on real tokens and -inf on padding; None where there is no padding.
+        bias: [B, S] float, 0 on real tokens and -inf on padding; None without padding.
         positions: [B, S] int64, text positions; needed by layers with a window.
     """
 
@@ -62,7 +62,7 @@ class Rotary(NamedTuple):
 
 @dataclass
 class ImageTokens:
-    """Where the image tokens of a batch are, and what they bring along beside their embeddings.
+    """Positions of a batch's image tokens, and their data in addition to their embeddings.
 
     Attributes:
         rows, columns: [M] int64, the M image tokens in the batch [B, T].
@@ -254,8 +254,10 @@ class Qwen2Decoder:
         images: ImageTokens | None,
         window: int | None,
     ) -> tuple[list[Tensor | None], Tensor] | None:
-        """What the new tokens may not see: a bias per segment of the past and one for themselves, each broadcastable to
-        [B, kv_heads, group * T, S]. None where plain causal attention without a past will do.
+        """Return what the new tokens may not see.
+
+        It is a bias per segment of the past and one for themselves, each broadcastable to [B, kv_heads, group * T, S].
+        None where plain causal attention without a past will do.
         """
         t, group = x.shape[1], self.heads // self.kv_heads
         at = rotary.positions
@@ -333,7 +335,7 @@ class Qwen2Decoder:
     def _attend_long(
         self, q: Tensor, past: Sequence[tuple[Tensor, Tensor, Tensor | None]], own: tuple[Tensor, Tensor, Tensor | None]
     ) -> Tensor:
-        """What `_attend` computes, by the library's fused kernel, which writes no table of scores.
+        """Compute `_attend` by the library's fused kernel, which writes no table of scores.
 
         For that, a shared segment is repeated per row, and so are biases: worth it where there are many queries.
         """

@@ -1,4 +1,4 @@
-"""What all model families share: prompts as token ids, images by content, the layout's bookkeeping, float32 logits.
+"""Base of all model families: prompts as token ids, images by content, the layout's bookkeeping, float32 logits.
 
 Prompts are laid out by token ids, never by text: an environment whose text spells a special token gets the letters, not
 the token. A family (`qwen.py`, `gemma.py`) says in which pieces it writes a conversation, how images are resized and
@@ -194,7 +194,7 @@ class Family:
         return self.image_pad
 
     def _picture(self, image: ImageInput) -> Sequence[Piece]:
-        """What the model's processor puts in the place of that token."""
+        """Return what the model's processor puts in the place of that token."""
         return (image,)
 
     def _size_images(self, image_tokens: int | None) -> None:
@@ -250,7 +250,7 @@ class Family:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """Device of the weights."""
         return self.model.get_output_embeddings().weight.device
 
     def logits(self, hidden: Tensor) -> Tensor:
@@ -279,7 +279,7 @@ class Family:
         return self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
     def count_tokens(self, ids: Sequence[int], characters: int) -> int:
-        """The fewest tokens from the first on whose text has so many characters; see `count_tokens` below."""
+        """Return the fewest first tokens whose text has `characters` characters; see `count_tokens` below."""
         return count_tokens(self.decode, ids, characters)
 
     def encode_reply(self, text: str) -> list[int]:
@@ -360,7 +360,7 @@ class Family:
         return self._prepared.put(digest, ImageInput(digest, np.array(image), grid, tokens))
 
     def describe_images(self) -> dict[str, Any]:
-        """How images are sized, for a run's record."""
+        """Return the sizes of images, for a run's record."""
         size = {} if self.pixels is None else {"image_pixels": list(self.pixels)}
         return {"image_tokens": self.image_tokens, **size}
 
@@ -372,7 +372,7 @@ class Family:
 
 
 def count_tokens(decode: Callable[[Sequence[int]], str], ids: Sequence[int], characters: int) -> int:
-    """The fewest tokens from the first on whose decoded text has at least so many characters; all where none has.
+    """Return the fewest first tokens whose decoded text has at least `characters` characters; all where none has.
 
     Decoding beginnings handles characters that are split over tokens. The text grows with its tokens, so a bisection
     finds the place.

@@ -18,8 +18,10 @@ from .limits import EVALUATION
 
 @contextmanager
 def written_whole(folder: Path) -> Iterator[Path]:
-    """A folder beside `folder` to write to. At the end it gets its checksums, is flushed to the disk and takes the
-    place of `folder`, or of an older one there."""
+    """Yield a temporary folder next to `folder` to write to.
+
+    At the end it gets its checksums, is flushed to the disk and takes the place of `folder`, or of an older one there.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
     put_back(folder)
     part = folder.parent / f".{folder.name}.part"

@@ -19,7 +19,7 @@ from .processor import Processor
 
 class Gemma3Decoder(QkNormDecoder):
     """Layers of Gemma3: weights of norms counted from 1, norms before and after each half of a layer, and layers of two
-    kinds, with rotation angles and windows of their own (Gemma 3 report, arXiv 2503.19786, section 2).
+    kinds, each with its rotation angles and windows (Gemma 3 report, arXiv 2503.19786, section 2).
     """
 
     sees_whole_images = True

@@ -59,7 +59,7 @@ class LibraryFamily(Family):
         if processor.template is None:
             raise UserError(
                 "The model has no chat template, so how it reads a conversation is unknown. Choose its instruct "
-                "version, or save its template beside the weights as chat_template.jinja."
+                "version, or save its template next to the weights as chat_template.jinja."
             )
         if image_tokens is not None:
             raise UserError(
@@ -112,7 +112,7 @@ class LibraryFamily(Family):
             yield from next(pending) if piece == self.mark else (piece,)
 
     def _expand(self, images: Sequence[ImageInput]) -> list[list[Piece]]:
-        """What the processor writes for each image of a prompt."""
+        """Return the processor's pieces for each image of a prompt."""
         if not images:
             return []
         between = self.tokenizer.convert_ids_to_tokens(self.pad_id)
@@ -138,7 +138,8 @@ class LibraryFamily(Family):
     def inputs(
         self, prompts: Sequence[Prompt], ids: Tensor | None = None, mask: Tensor | None = None
     ) -> dict[str, Any]:
-        """What the model's forward pass reads: prompts left-padded to one length, then replies as they are padded.
+        """Return the input of the model's forward pass: prompts left-padded to one length, then replies as they are
+        padded.
 
         Args:
             prompts: B prompts.
@@ -234,7 +235,7 @@ def load_processor(model: str, source: dict[str, Any], config: Any, hint: str = 
 
 
 def _say_package(error: ImportError) -> str:
-    """What to install for a library's error, which begins with `CLASS requires the PACKAGE library`."""
+    """Return the package to install for a library's error, which begins with `CLASS requires the PACKAGE library`."""
     line = _first(error)
     words = line.split(" requires the ")
     package = words[1].split()[0].lower() if len(words) == 2 else ""

@@ -1,4 +1,4 @@
-"""The limits of a model's training, in a small file beside its weights, for who plays it again.
+"""The limits of a model's training, in a small file next to its weights, for a later evaluation.
 
 Without it an evaluation would give the model other limits than those it learnt with.
 """
@@ -13,7 +13,7 @@ from typing import Any
 from vlgym.errors import UserError
 
 FILE = "vlgym.json"
-EVALUATION = "evaluation.json"  # beside a model that was chosen by what it scored: the scores
+EVALUATION = "evaluation.json"  # next to a model that was chosen by its scores: the scores
 MOST_TEMPERATURE = 100.0
 NEW_TOKENS = 128  # longest reply where neither an option, a warm start nor the model's own training says
 

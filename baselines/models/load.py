@@ -1,4 +1,4 @@
-"""Which model families there are, and how a model is loaded.
+"""List of model families, and loading of a model.
 
 `tiny` is built offline by `tiny.py`, a Qwen2-VL. Qwen2-VL, Qwen2.5-VL, Qwen3-VL and Gemma3 have a fast path: what they
 share is in `family.py`; what differs is one class each in `qwen.py` and `gemma.py`. Every other chat model for images
@@ -163,7 +163,7 @@ def load_weights(model: str, source: dict[str, Any], dtype: str) -> Any:
 
 
 def _stay_offline(model: str) -> bool:
-    """Whether only files of this machine can be read: a folder, or a Hub name while the Hub does not answer.
+    """True if only files of this machine can be read: a folder, or a Hub name while the Hub does not answer.
 
     Raises:
         UserError: it can be no model's name, or the Hub does not answer and the model is not in its cache.

@@ -5,7 +5,7 @@ family, its decoder and its engine go on with the same module paths. Three views
 weights:
 - the model itself, base and adapters apart, is what is trained; it can sample, too;
 - `merged_copy` has their sum as ordinary linear layers, for sampling at full speed;
-- `reference` has the base alone, for the KL penalty, and holds no weights of its own.
+- `reference` has the base alone, for the KL penalty, and holds no further weights.
 
 Merged weights are always computed from the base, which never changes: adding an update to them and taking it off
 again would round twice in bfloat16 and drift.
@@ -207,7 +207,7 @@ def trainable_parameters(family: Family) -> list[nn.Parameter]:
 
 
 def reference(family: Family) -> Family:
-    """The model with its adapters left out: the same base weights, none copied. Give it an engine of its own.
+    """The model with its adapters left out: the same base weights, none copied. Give it a separate engine.
 
     It stays what it is while the adapters learn.
     """
@@ -215,7 +215,7 @@ def reference(family: Family) -> Family:
 
 
 def merged_copy(family: Family, *, float32: bool = False) -> Family:
-    """The model with plain linear layers, base + scale * B A, in memory of their own; all the rest is shared.
+    """The model with plain linear layers, base + scale * B A, in separate memory; all the rest is shared.
 
     Call `refresh` after each change of the adapters.
 

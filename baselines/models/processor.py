@@ -1,4 +1,4 @@
-"""What a model's own processor says: how images are sized and scaled, and the chat template. Read as data, never run.
+"""Settings of a model's own processor: sizes and scales of images, and the chat template. Read as data, never run.
 
 The library's processor classes are not built here: those of Qwen need torchvision, because they also read videos.
 """
@@ -43,7 +43,7 @@ class Processor:
         size, (least, most) = self.images.get("size") or {}, LIBRARY_PIXELS
         least = size.get("shortest_edge") or size.get("min_pixels") or least
         most = size.get("longest_edge") or size.get("max_pixels") or most
-        # An older name beside `size` wins, as in the library.
+        # An older name next to `size` wins, as in the library.
         return int(self.images.get("min_pixels") or least), int(self.images.get("max_pixels") or most)
 
 
@@ -53,7 +53,7 @@ def read_processor(model: str, source: Mapping[str, Any], tokenizer: Any, *, our
     Args:
         model: a folder, or a Hub name.
         source: arguments for whatever is loaded of the model (`find_model`).
-        tokenizer: its tokenizer, which may have a chat template of its own. The processor's wins, as in the library.
+        tokenizer: its tokenizer, which may have a chat template, too. The processor's wins, as in the library.
         ours: our engine does what the settings say.
 
     Raises:
@@ -88,7 +88,7 @@ def _read_images(model: str, source: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_own(model: str, source: Mapping[str, Any]) -> dict[str, Any]:
-    """The processor's own settings and, beside them, its chat template, from whichever file holds it."""
+    """Return the processor's own settings, with its chat template, from whichever file holds it."""
     from transformers import ProcessorMixin
 
     try:
@@ -104,7 +104,7 @@ def _read_videos(model: str, source: Mapping[str, Any]) -> dict[str, Any]:
         path = cached_file(model, VIDEO_SETTINGS, _raise_exceptions_for_missing_entries=False, **source)
         return {} if path is None else dict(json.loads(Path(path).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
-        return {}  # our engine shows no videos, and an export writes the file anew
+        return {}  # our engine shows no videos, and an export writes a new file
 
 
 def _first(error: Exception) -> str:

@@ -1,7 +1,7 @@
-"""The processor's files beside a saved model, so that the library and servers show it what it was trained on.
+"""The processor's files next to a saved model, so that the library and servers show it what it was trained on.
 
 They are those that came with the model, with the image sizes in force; for a model that came without, such as the tiny
-default, they are written anew. The chat template is the tokenizer's, which saves it itself.
+default, they are made. The chat template is the tokenizer's, which saves it itself.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .processor import IMAGE_SETTINGS, PROCESSOR_SETTINGS, VIDEO_SETTINGS
 from .qwen import Qwen3VL, QwenVL, TinyQwen2VL
 
 OWN_FILES = ("image_processor", "video_processor", "chat_template")
-"""Parts of the newer single file that are written as files of their own, which older releases read, too."""
+"""Parts of the newer single file that are written as separate files, which older releases read, too."""
 
 
 def processor_files(family: Family) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def group_attention(tower: nn.Module) -> None:
 
 
 class _Groups:
-    """Which rows of a sequence make up its parts, those of one length together.
+    """Rows of a sequence by its parts, those of one length together.
 
     Attributes:
         shapes: (parts, length) of each group.
@@ -320,7 +320,7 @@ class Qwen3VL(QwenVL):
     """Qwen3-VL: 16-pixel patches merged 2 x 2, normalised queries and keys, features of several depths of the vision
     tower added to the first layers (DeepStack, Meng et al., 2024, arXiv 2406.04334).
 
-    Its published chat template has no system message of its own. Arguments are those of `QwenVL`, with a
+    Its published chat template has no default system message. Arguments are those of `QwenVL`, with a
     `Qwen3VLForConditionalGeneration`.
     """
 

@@ -119,6 +119,6 @@ class ChatTemplate:
             ids += self.tokenizer.encode(piece, **plain) if isinstance(piece, str) else [piece]
         if ids != self.tokenizer.encode(whole, add_special_tokens=False):
             raise UserError(
-                "The model's tokenizer reads its chat template's special tokens together with the text beside them, "
+                "The model's tokenizer reads its chat template's special tokens together with the text next to them, "
                 "which is not supported."
             )

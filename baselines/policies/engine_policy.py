@@ -1,7 +1,7 @@
 """A model as a policy to evaluate, through its engine.
 
-Beside `baselines.engine.engine.ModelPolicy`, the learners' policy, whose draws depend on the batch: what it samples
-goes into a loss, what this one samples goes into a report.
+Its replies go into a report. Those of `baselines.engine.engine.ModelPolicy`, the learners' policy, go into a loss; its
+draws depend on the batch.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class EnginePolicy:
         self.engine, self.sampling, self.name, self.limits, self.weights = engine, sampling, name, limits, weights
 
     def describe(self) -> dict[str, Any]:
-        """What a reply depends on beside the prompt, for a run's record."""
+        """Return the settings, other than the prompt, that a reply depends on, for a run's record."""
         sampler = self.engine.describe()
         return {
             "name": self.name, "model": self.weights, "engine": self.engine.name, "dtype": sampler["dtype"],

@@ -1,4 +1,4 @@
-"""How a policy draws: the same random numbers for the same turn, whoever else is in the batch.
+"""Draws of a policy: the same random numbers for the same turn, whatever else is in the batch.
 
 A run that was interrupted and resumed, or played with another number of environments side by side, so gives the same
 replies, as far as the arithmetic of another batch gives the same numbers.
@@ -19,7 +19,7 @@ from vlgym.types import Turn
 
 @dataclass(frozen=True)
 class Sampling:
-    """How tokens are chosen.
+    """Settings for choosing tokens.
 
     Attributes:
         seed: of the random numbers.
@@ -33,7 +33,7 @@ class Sampling:
 
     @property
     def greedy(self) -> bool:
-        """Whether the likeliest tokens are taken."""
+        """True if the likeliest tokens are taken."""
         return self.temperature == 0
 
     def draws(self, turns: Sequence[Turn]) -> Tensor:

@@ -3,7 +3,7 @@ summed.
 
     torchrun --nproc-per-node 2 -m baselines.vldac --env vlgym/NumberLine-v0
 
-Several processes make the same update as one: all draw the same global minibatches and each works on those of its own
+Several processes make the same update as one: all draw the same global minibatches and each works on those of its
 environments, advantages are normalised over all, and every loss is a sum of contributions to the global mean. With one
 process every function here does nothing.
 
@@ -37,12 +37,12 @@ class World:
 
     @property
     def first(self) -> bool:
-        """Whether this process writes files and speaks."""
+        """True if this process writes files and speaks."""
         return self.rank == 0
 
     @property
     def launcher(self) -> str:
-        """What begins a command of as many processes, as a user would type it."""
+        """The beginning of a command of as many processes, as a user would type it."""
         return "python" if self.size == 1 else f"torchrun --nproc-per-node {self.size}"
 
 
@@ -51,7 +51,7 @@ ALONE = World()
 
 @dataclass(frozen=True)
 class Shares:
-    """How many of something, such as environments, every process has.
+    """Numbers of something, such as environments, in every process.
 
     Attributes:
         own: of this process, and of each other one.
@@ -68,12 +68,12 @@ class Shares:
 
     @property
     def total(self) -> int:
-        """How many there are."""
+        """Their sum."""
         return self.world.size * self.own
 
 
 def announced() -> int:
-    """How many processes torchrun announces in the environment; 1 without it."""
+    """Return the number of processes that torchrun announces in the environment; 1 without it."""
     return int(os.environ.get("WORLD_SIZE", 1))
 
 
@@ -145,5 +145,5 @@ def take_over(tensors: Iterable[Tensor], world: World) -> None:
 
 
 def any_of(flag: bool, world: World) -> bool:
-    """Whether the flag is set in any process."""
+    """True if the flag is set in any process."""
     return any(gather_objects(flag, world))

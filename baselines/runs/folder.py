@@ -79,7 +79,7 @@ def write_json(path: Path, data: Any) -> None:
 
 
 def encode_json(data: Any) -> bytes:
-    """What `write_json` writes."""
+    """Return the bytes that `write_json` writes."""
     return (json.dumps(data, indent=1, default=str) + "\n").encode()
 
 
@@ -135,7 +135,7 @@ def describe(
     """The record of a run: what `vlgym.trajectory.describe_run` says of its environments, its configuration, and the
     versions of the learners' packages.
 
-    An option that is left out of `config` has no value of its own: what is in force then stands elsewhere in the record
+    The value of an option that is left out of `config` stands elsewhere in the record
     (history, parser and penalty with each environment, token limits with the model).
 
     Args:

@@ -1,4 +1,4 @@
-"""Where a run's numbers go: a JSONL file, TensorBoard, the terminal, and Weights & Biases or trackio if asked for and
+"""Outputs of a run's numbers: a JSONL file, TensorBoard, the terminal, and Weights & Biases or trackio if asked for and
 installed.
 
 One flat dictionary per update; docs/learner.md defines each name. The JSONL file is the truth, the curve is drawn from
@@ -112,7 +112,7 @@ class RunLog:
             )
 
     def _nearest(self, done: Mapping[str, Any]) -> tuple[int, int]:
-        """Of the limit that is nearest to its end: how much is done, and of how much."""
+        """Return the limit that is nearest to its end: how much is done, and of how much."""
         name = max(self.limits, key=lambda name: done[name] / self.limits[name])
         return min(int(done[name]), self.limits[name]), self.limits[name]
 
@@ -133,7 +133,9 @@ class RunLog:
 
     @contextmanager
     def counting(self, name: str, total: int) -> Iterator[Advance]:
-        """Show how far something beside the updates is, below their bar; what is yielded moves it by one."""
+        """Show the progress of something other than the updates, below their bar; the yielded function moves it by
+        one.
+        """
         if self.quiet:
             yield lambda *_: None
             return

@@ -1,4 +1,4 @@
-"""Which folder may be filled, and `--overwrite`: deleting what an earlier run left, and nothing else."""
+"""Check that a folder may be filled, and `--overwrite`: delete what an earlier run left, and nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .folder import LOCK_FILE, RUN_FILE, claim, read_run
 
 @dataclass(frozen=True)
 class Kind:
-    """What a command leaves in its folder.
+    """The files that a command leaves in its folder.
 
     Attributes:
         name: as a message says it.
@@ -95,7 +95,7 @@ def _check(out: Path, kind: Kind, overwrite: bool) -> None:
 
 
 def _is_used(out: Path) -> bool:
-    """Whether the folder holds anything but the beginning of a run, which may begin again."""
+    """True if the folder holds anything but the beginning of a run, which may begin again."""
     if not out.is_dir():
         return False
     begun = (out / RUN_FILE).is_file() and not any((out / "checkpoints").glob("update-*"))
@@ -109,7 +109,7 @@ def _describe(out: Path, kind: Kind) -> str:
 
 
 def _list(out: Path, kind: Kind) -> str:
-    """What is deleted, in words."""
+    """Return what is deleted, in words."""
     files = [path for path in out.rglob("*") if path.is_file() and not path.is_symlink()]
     size = sum(path.stat().st_size for path in files) / 1e6
     names = ", ".join(sorted(path.name for path in out.iterdir() if path.name != LOCK_FILE))

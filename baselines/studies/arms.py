@@ -56,8 +56,10 @@ class Study:
     bin: int = 512
 
     def starts(self, arm: Arm) -> bool:
-        """Whether a run of this arm plays held-out episodes before its training, too: the first arm does for all that
-        train on the same environments, because they begin as the same model."""
+        """True if a run of this arm plays held-out episodes before its training, too.
+
+        The first arm does for all that train on the same environments, because they begin as the same model.
+        """
         return arm == next(each for each in self.arms if each.module is not None and each.env == arm.env)
 
 

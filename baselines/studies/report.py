@@ -176,7 +176,7 @@ def _span(counts: Iterable[int | None]) -> str:
 
 
 def _explained(runs: Iterable[Mapping[str, Any]]) -> str:
-    """Mean over runs of the critic's explained variance; "-" where there is no critic."""
+    """Mean over runs of the critic's explained variance; "-" without a critic."""
     known = [run["explained_variance"] for run in runs if run.get("explained_variance") is not None]
     return f"{spread(known)[0]:+.2f}" if known else "-"
 

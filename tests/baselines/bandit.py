@@ -174,7 +174,7 @@ SETTINGS: dict[str, Any] = {
 
 
 class Stage:
-    """What a learner uses of a `Run`, without folder and warm start."""
+    """The parts of a `Run` that a learner uses, without folder and warm start."""
 
     def __init__(self, config: Any, *, keep_reference: bool = False) -> None:
         self.config, self.world, self.envs = config, ALONE, Environments(config)
@@ -231,7 +231,7 @@ def win_rate(engine: Engine) -> float:
 
 
 class Steps:
-    """What every gradient step of a learner is given, noted when its optimizer is about to make it.
+    """Notes of every gradient step of a learner, taken when its optimizer is about to make it.
 
     Attributes:
         seen: (optimizer's name, learning rate, gradients of its parameters, 0 where one has none).

@@ -1,4 +1,4 @@
-"""What the learners compute, written down once more in the plainest way: a loop over environments, steps and tokens.
+"""The learners' equations written a second time in the plainest way: a loop over environments, steps and tokens.
 
 Nothing here reads `baselines.learning`; only log-probabilities and states come from an engine, one row at a time.
 """

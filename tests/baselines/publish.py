@@ -1,4 +1,4 @@
-"""Tiny models as published ones are: with chat template and processor beside the weights.
+"""Tiny models as published ones are: with chat template and processor next to the weights.
 
 The templates say in our own words what the families' published ones lay out.
 """
@@ -32,7 +32,7 @@ TEMPLATES = {"qwen2_vl": SYSTEM + TURNS, "qwen2_5_vl": SYSTEM + TURNS, "qwen3_vl
 
 
 def publish(source: Path, target: Path, model_type: str) -> Path:
-    """Copy a saved tiny model and put a chat template and an image processor beside it.
+    """Copy a saved tiny model and add a chat template and an image processor.
 
     It is then known as any model of its family, not as our tiny default.
     """

@@ -75,7 +75,7 @@ def assert_same_end(one: Path, other: Path) -> None:
 
 
 class Stage:
-    """What a learner uses of a `Run`."""
+    """The parts of a `Run` that a learner uses."""
 
     def __init__(self, config: Any, world: World = ALONE, *, keep_reference: bool = False) -> None:
         self.config, self.world = config, world

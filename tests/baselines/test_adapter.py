@@ -87,7 +87,7 @@ def test_a_run_writes_the_merged_model_its_adapters_and_the_model_under_them(tmp
         image_tokens=None, threads=1, engine="auto",
     ).describe()  # fmt: skip
     assert told["max_new_tokens"] == SMALL["max_new_tokens"]
-    moved = (tmp_path / "run").rename(tmp_path / "moved")  # the base is then found beside the adapters
+    moved = (tmp_path / "run").rename(tmp_path / "moved")  # the base is then found next to the adapters
     torch.testing.assert_close(scores(load_family(str(moved / "adapter"), image_tokens=4)), expected, atol=1e-5, rtol=0)
 
 

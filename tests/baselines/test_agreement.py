@@ -45,7 +45,7 @@ def rollout(learner):
 
 
 def policy_gradients(learner, batch) -> list[torch.Tensor]:
-    """What one gradient step on the whole rollout would apply."""
+    """Return the gradients of one step on the whole rollout."""
     found: list[torch.Tensor] = []
     learner.optimizers.named["policy"].step = lambda: found.extend(
         p.grad.clone() for p in learner.weights.parameters if p.grad is not None

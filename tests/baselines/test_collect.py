@@ -1,4 +1,4 @@
-"""What a collector keeps between rollouts comes back, and no episode is played twice after the processes changed."""
+"""State of a collector between rollouts: it comes back, and no episode is played twice after the processes changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run takes where nothing is said about precision and adapters, and what resuming makes of it."""
+"""Defaults of precision and adapters, in a new run and in a resumed one."""
 
 from __future__ import annotations
 

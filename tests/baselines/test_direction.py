@@ -83,7 +83,7 @@ def watched_update(module: Any, number: int = 5, sampled: Any = None, **changes:
 
 
 def check_passes(rows: list[list[int]], epochs: int, size: int, count: int) -> None:
-    """Check that every pass over the rollout had each row once, in minibatches of `size`, and orders of their own."""
+    """Check that every pass over the rollout had each row once, in minibatches of `size` and in a new order."""
     per_pass = -(-count // size)
     assert len(rows) == epochs * per_pass
     passes = [rows[i * per_pass : (i + 1) * per_pass] for i in range(epochs)]

@@ -71,12 +71,12 @@ def test_the_buffer_holds_every_step_with_the_references_features_its_reward_and
 
 
 def q_of(critics: Any, i: int, state: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
-    """What one of the two Q says of a reply."""
+    """Return the value of a reply by one of the two Q."""
     return critics.qs[i](torch.cat([critics.state(state), critics.action(action)]))[0]
 
 
 def v_of(critics: Any, i: int, state: torch.Tensor) -> torch.Tensor:
-    """What one of the two V says of a state."""
+    """Return the value of a state by one of the two V."""
     return critics.vs[i](critics.state(state))[0]
 
 
@@ -129,7 +129,7 @@ def test_the_actors_gradients_are_those_of_reinforce_with_the_lower_critics_by_h
         [each.prompt.key for each in of] for of in (fresh.samples, [row.state for row in learner.replay.rows])
     )
     assert sorted(answered) == sorted(kept)
-    assert answered != kept  # drawn, in an order of its own
+    assert answered != kept  # drawn, in another order
     advantages = []
     with torch.no_grad():
         for sample in fresh.samples:

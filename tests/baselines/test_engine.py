@@ -134,12 +134,12 @@ def test_changed_weights_are_seen_by_the_next_call(family, engine, prompts):
 def test_the_value_ignores_padding_and_reply_and_sends_the_model_no_gradient(family, engine, prompts):
     head = ValueHead(family.language_model.config.hidden_size)
     torch.nn.init.normal_(head.outer.weight, generator=generator())
-    beside = head(engine.last_hidden(prompts))
+    together = head(engine.last_hidden(prompts))
     sampled = head(engine.sample(prompts, generator()).hidden)
-    assert torch.equal(beside, sampled)
+    assert torch.equal(together, sampled)
     for i, prompt in enumerate(prompts):
         engine.forget()
-        torch.testing.assert_close(head(engine.last_hidden([prompt]))[0], beside[i], atol=1e-5, rtol=0)
+        torch.testing.assert_close(head(engine.last_hidden([prompt]))[0], together[i], atol=1e-5, rtol=0)
     hidden = engine.prefill(prompts[:2], train_vision=True)[1]
     assert hidden.requires_grad
     head(hidden).sum().backward()

@@ -28,7 +28,7 @@ def chat(size) -> list[dict]:
 
 @pytest.fixture(params=["tiny", *FAMILIES])
 def family(request, model_folder, tmp_path):
-    """The tiny default, and one of each family with a budget of its own where it can have one."""
+    """The tiny default, and one of each family with an image budget where it can have one."""
     if request.param == "tiny":
         return load_family("tiny")
     folder = publish(model_folder(request.param), tmp_path / "published", request.param)

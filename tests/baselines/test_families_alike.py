@@ -1,4 +1,4 @@
-"""What must hold for every model family, on its tiny offline model, loaded from a folder as a published one is."""
+"""Properties of every model family, on its tiny offline model, loaded from a folder as a published one is."""
 
 from __future__ import annotations
 

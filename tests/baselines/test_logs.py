@@ -1,4 +1,4 @@
-"""What a run writes while it learns: the bar's metrics, held-out episodes, and the bounds of its curve."""
+"""Outputs of a learning run: the bar's metrics, held-out episodes, and the bounds of its curve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a recorder of episodes picks, keeps and deletes, by hand-made turns."""
+"""Episodes that a recorder picks, keeps and deletes, by hand-made turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may go wrong in a long run: a kill, a full disk, an environment that breaks, memory that runs out."""
+"""Failures of a long run: a kill, a full disk, an environment that breaks, memory that runs out."""
 
 from __future__ import annotations
 

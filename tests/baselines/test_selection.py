@@ -25,7 +25,9 @@ BASE = replace(
 
 @pytest.fixture
 def scores(monkeypatch):
-    """What the model scores, by (split, which playing of it from 0), instead of what it plays; and what was played."""
+    """Scores of the model by (split, which playing of it from 0), instead of played ones; and a list of what was
+    played.
+    """
     told, played = {}, []
 
     def held_out(sampler, envs, config, log, *, name, split="test", grey=False):

@@ -167,7 +167,7 @@ def set_the_stage(module=vldac, **changes) -> tuple[VLDAC, Batch]:
 
 
 def gradients_of(learner: VLDAC, batch: Batch, rows: torch.Tensor, size: int) -> list[torch.Tensor]:
-    """What one gradient step of the policy would apply."""
+    """Return the gradients of one step of the policy."""
     found: list[torch.Tensor] = []
     learner.optimizers.named["policy"].step = lambda: found.extend(
         p.grad.clone() for p in learner.weights.parameters if p.grad is not None

@@ -1,4 +1,4 @@
-"""How fast the core is: NumberLine steps/s with the image drawn at each step, and the time of `import vlgym` and
+"""Speed of the core: NumberLine steps/s with the image drawn at each step, and the time of `import vlgym` and
 `vlgym list`.
 
 Ratios: steps/s against the same loop on Gymnasium's `Blackjack-v1` (text only, no image), start-up against `import

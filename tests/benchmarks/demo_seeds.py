@@ -1,4 +1,4 @@
-"""What `make demo` learns with five seeds: time, and held-out success before and after reinforcement learning.
+"""Results of `make demo` with five seeds: time, and held-out success before and after reinforcement learning.
 
 Each seed is a process with the demo's options of `python -m baselines.vldac`.
 """

@@ -2,13 +2,13 @@
 
     python tests/benchmarks/endpoint_speed.py --write
 
-The server (`tests/fault_server.py`) is a process of its own and decodes every picture. The evaluation is a real one:
-environments are drawn, pictures and prompts sent, replies parsed, episodes written to a folder. Where so many episodes
-are played at once, the ideal is so many replies per second. The clock runs from the end of the third round of replies
-to the end of the last, whole rounds only: connecting comes before it.
+The server (`tests/fault_server.py`) is a separate process and decodes every picture. The evaluation is a real one:
+environments are drawn, pictures and prompts sent, replies parsed, episodes written to a folder. With N episodes at
+once, the ideal is N replies per second. The clock runs from the end of the third round of replies to the end of the
+last, whole rounds only: connecting comes before it.
 
-A bare client that sends one ready-made request again and again over so many sockets, and does nothing else, is measured
-in turn with it: what is missing of the ideal there is the server's and the machine's.
+A bare client sends one ready-made request again and again over N sockets, and does nothing else. It is measured in turn
+with the evaluation: its distance from the ideal is the server's and the machine's.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ CONNECTING = 3
 
 
 class EnoughError(Exception):
-    """So many replies were measured."""
+    """The wanted number of replies was measured."""
 
 
 class Clock(Watcher):
-    """Notes when each reply was used, and ends the evaluation after so many."""
+    """Notes when each reply was used, and ends the evaluation after the wanted number."""
 
     def __init__(self, enough: int) -> None:
         self.enough, self.times, self.failed = enough, [], 0
@@ -64,7 +64,7 @@ class Clock(Watcher):
 
 @contextmanager
 def serve() -> Iterator[str]:
-    """Run the server in a process of its own; yield its address."""
+    """Run the server in a separate process; yield its address."""
     command = [sys.executable, str(SERVER), "--latency", str(LATENCY)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -144,7 +144,7 @@ def main() -> None:
         )  # fmt: skip
     body = (
         f"{ENV_ID} through `vlgym.evaluation.run_evaluation`, records on disk included; {chosen.runs} runs of "
-        f"{chosen.rounds} rounds; the server's process beside it on the same processor. Ideal: as many replies per "
+        f"{chosen.rounds} rounds; the server's process runs on the same processor. Ideal: as many replies per "
         f"second as episodes at once. Target: a share of {TARGET:g} at 64. Load average of the machine meanwhile, "
         f"this benchmark and whatever else ran included: {min(loads):.1f} to {max(loads):.1f}. The bare client sends a "
         "ready-made request over as many sockets and reads the answer, and nothing else.\n\n"

@@ -1,4 +1,4 @@
-"""How fast batches of environments are stepped in this process, in two worker processes and on two Ray actors."""
+"""Speed of batches of environments in this process, in two worker processes and on two Ray actors."""
 
 from __future__ import annotations
 

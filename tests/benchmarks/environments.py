@@ -1,5 +1,7 @@
-"""How fast environments are: the processor time of a step and of a reset with the picture drawn, one environment of
-each family, against `vlgym/NumberLine-v1` in the same run."""
+"""Speed of environments: the processor time of a step and of a reset with the picture drawn.
+
+One environment of each family is measured against `vlgym/NumberLine-v1` in the same run.
+"""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ RANK = 64
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is measured at a size."""
+    """Amount of measurement at a size."""
 
     batches: tuple[int, ...]
     new_tokens: int

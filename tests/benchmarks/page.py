@@ -1,4 +1,4 @@
-"""How long the pages of `vlgym ui` take with 10,000 recorded episodes.
+"""Time of the pages of `vlgym ui` with 10,000 recorded episodes.
 
     python tests/benchmarks/ui_speed.py --write
 

@@ -48,7 +48,7 @@ def records(tmp_path: Path) -> Path:
 
 
 def show(folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> str:
-    """What a terminal shows."""
+    """Return what a terminal shows."""
     screen = io.StringIO()
     screen.isatty = lambda: True  # type: ignore[method-assign]
     monkeypatch.setattr("sys.stdout", screen)

@@ -39,7 +39,7 @@ def play(parts: list[Part], policy: Any = None, **options: Any) -> list[list[Ste
 
 
 class Asking:
-    """Answers as the oracle does, each prompt in a thread of its own; `hold` are the seeds whose answer waits."""
+    """Answers as the oracle does, each prompt in a separate thread; `hold` are the seeds whose answer waits."""
 
     name = "asking"
 

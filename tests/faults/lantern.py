@@ -20,7 +20,7 @@ CARD = "Goal: Observation: Actions: Reward: Endings: References: as `Lantern`. O
 class Lantern(VLEnv):
     """Walk over six by six icy cells to a lantern.
 
-    Goal: stand beside the lantern's cell, on it.
+    Goal: stand on the lantern's cell.
     Observation: the cells from above; you are white, the lantern is red. Nothing of it is in the text.
     Actions: `up`, `down`, `left`, `right`. One step in eight slips and goes nowhere.
     Reward: 1 for the step onto the lantern, else 0.

@@ -345,7 +345,7 @@ class ParserShortens(Lantern):
 
 
 class TrimmingParser(TagParser):
-    """Takes blanks off the end of each line by an expression that begins anew at each blank."""
+    """Takes blanks off the end of each line by an expression that begins again at each blank."""
 
     name = "trim"
 

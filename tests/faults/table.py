@@ -1,4 +1,4 @@
-"""Which check names which fault: the table that the test and the page are made from."""
+"""Table of the planted faults and the check that names each; the test and the page are made from it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ FAULTS = (
     Fault("StateForgetsTheGoal", "a restored state forgets the goal", "state"),
     Fault("StateIsNoJson", "the state holds a set", "state"),
     Fault("StateKeepsThePicture", "a restored state shows the picture before", "state"),
-    Fault("StateForgetsTheChance", "a restored state forgets a generator of its own", "state"),
+    Fault("StateForgetsTheChance", "a restored state forgets a generator", "state"),
     Fault("PaysLessAfterTwentyFive", "rewards are halved after 25 episodes", "history"),
     Fault("TiresAsAClass", "texts change after 30 episodes of the class", "history"),
     Fault("RemembersTheEpisodeBefore", "info tells of the episode before", "determinism"),

@@ -1,6 +1,6 @@
 """A real server on loopback with a tiny model that is built here: `transformers serve`.
 
-Needs the packages of requirements.txt, which `make servers` installs into an environment of their own, because
+Needs the packages of requirements.txt, which `make servers` installs into a separate environment, because
 torchvision in the learners' environment would change what the library does there.
 """
 

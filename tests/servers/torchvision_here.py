@@ -1,6 +1,6 @@
-"""Make torchvision work beside a CPU build of torch.
+"""Make torchvision work with a CPU build of torch.
 
-An index without CPU builds of torchvision gives a CUDA one. Beside a CPU build of torch its compiled parts do not load:
+An index without CPU builds of torchvision gives a CUDA one. Its compiled parts do not load with a CPU build of torch:
 its import fails for two operators that nothing here calls, and it cannot decode images. Where torchvision is whole,
 nothing is changed.
 """

@@ -1,4 +1,4 @@
-"""What the web page keeps to itself: no form, record or worker brings it to import code, send a key or stand still."""
+"""Secrets of the web page: no form, record or worker brings it to import code, send a key or stand still."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may ask the web page, from where, and what the browser may do with the answer."""
+"""Access to the web page: who may ask, from where, and what the browser may do with the answer."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def test_the_models_view_is_the_prompt_that_is_recorded(tmp_path: Path) -> None:
 
 
 def shown(client: TestClient, address: str) -> str:
-    """What lies below the cover of a turn; the end of an episode has none."""
+    """Return what lies below the cover of a turn; the end of an episode has none."""
     page = client.get(address).text
     if "Result" in page:
         return page

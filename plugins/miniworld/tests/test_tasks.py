@@ -1,4 +1,4 @@
-"""What each id shows, says and pays."""
+"""Picture, text and reward of each id."""
 
 import re
 from importlib import import_module
@@ -50,7 +50,7 @@ def test_the_actions_and_the_time_limit_are_miniworlds_own(env_id):
         obs_width=16, obs_height=16, window_width=16, window_height=16
     )
     assert sorted(env.actions.values()) == list(range(raw.action_space.n))
-    if np.isfinite(raw.max_episode_steps):  # RoomObjects has no limit of its own
+    if np.isfinite(raw.max_episode_steps):  # RoomObjects has no limit
         newer = env_id.endswith("-v1")  # which have fewer turns
         assert env.max_turns < raw.max_episode_steps if newer else env.max_turns == raw.max_episode_steps
     names = {0: "turn left", 1: "turn right", 2: "move forward"}

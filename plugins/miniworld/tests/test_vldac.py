@@ -1,4 +1,4 @@
-"""VL-DAC's setting: what `compat="vldac"` changes, and that what is given beside it wins."""
+"""VL-DAC's setting: what `compat="vldac"` changes, and that other arguments given with it win."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ MORE = pytest.mark.parametrize("players", [3, 5])
 
 
 def begin(players: int, seed: int = 0, moves: int = 0, **kwargs: Any) -> Table:
-    """A game after so many moves of the player by rules."""
+    """Return a game after `moves` moves of the player by rules."""
     table = vlgym.open_table(HANABI, players=players, **kwargs)
     table.remembers = set()
     table.reset(seed=seed)

@@ -30,7 +30,7 @@ def begin(title: str, seed: int = 0, **kwargs: Any) -> Any:
 
 
 def at_most(share: float, count: int) -> float:
-    """How often something of probability `share` happens in `count` trials, and 4 standard deviations more."""
+    """Return the expected number of events of probability `share` in `count` trials, and 4 standard deviations more."""
     return count * share + 4 * math.sqrt(count * share * (1 - share))
 
 

@@ -85,7 +85,7 @@ def test_every_reward_of_the_sheet_on_a_hand_made_room() -> None:
     board = Board(Level.from_rows(["########", "#@$. $.#", "########"]))
     right, left = board.level.step_of("right"), board.level.step_of("left")
     rewards = [board.move(step).reward for step in (left, right, right, right)]
-    # Blocked by the wall; box 1 onto its target; off it again (beside box 2); blocked by two boxes in a row.
+    # Blocked by the wall; box 1 onto its target; off it again (next to box 2); blocked by two boxes in a row.
     assert rewards == pytest.approx([-0.1, 0.9, -1.1, -0.1])
     board = Board(Level.from_rows(["#########", "#.$@ $. #", "#########"]))
     rewards = [board.move(step).reward for step in (left, right, right, right)]

@@ -170,7 +170,7 @@ def test_leaving_by_a_click_loses_that_interaction_and_those_after_it(calm: Call
 
 
 def test_a_script_cannot_fetch_the_files_of_its_own_page(unhurried: Browser) -> None:
-    """When they arrive is left to chance, which the page would see."""
+    """The arrival time of fetched files is left to chance, which the page would see."""
     script = """
       const told = [], heading = document.querySelector('h1');
       const tell = (word) => { told.push(word); heading.textContent = told.sort().join(', '); };
