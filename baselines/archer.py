@@ -100,7 +100,7 @@ def follow(target: nn.Module, module: nn.Module, tau: float) -> None:
 
 
 Outcome = tuple[float, Prompt | None]
-"""What came of a step: the reward as training sees it, and the prompt after it, None where the episode terminated."""
+"""Result of a step: the reward as training sees it, and the prompt after it, None where the episode terminated."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Config(RunConfig):
     critic_warmup: int = 5
     """First updates, which train the critics alone. The source: 10 or 20, of 2,000."""
     tau: float = 0.1
-    """How far the target critics move towards the critics after each of their steps."""
+    """Share of the way that the target critics move towards the critics after each of their steps."""
     epochs: int = 1
     """Passes of the policy over the new replies of an update."""
     normalise_advantages: bool = True

@@ -394,9 +394,9 @@ def test_without_a_key_a_local_server_gets_a_stand_in_and_the_default_address_a_
         policies[1].check()
     assert [asked.authorization for asked in server.asked] == ["Bearer none"] * 2
     monkeypatch.delenv("OPENAI_BASE_URL")
-    with pytest.raises(UserError, match="no key in the environment variable OPENAI_API_KEY"):
+    with pytest.raises(UserError, match="environment variable OPENAI_API_KEY holds no key"):
         OpenAIPolicy("m")
-    with pytest.raises(UserError, match="no key in the environment variable MY_KEY"):
+    with pytest.raises(UserError, match="environment variable MY_KEY holds no key"):
         OpenAIPolicy("m", base_url=server.url, api_key_env="MY_KEY")
 
 
@@ -468,8 +468,8 @@ def test_the_description_holds_what_replies_depend_on_and_nothing_else(policies:
 
 
         ({"requests_per_minute": 0}, "--requests-per-minute 0 must be > 0"),
-        ({"base_url": "localhost:8000"}, "--base-url localhost:8000 is no address; it looks like http://"),
-        ({"base_url": "http://u:secret@[x/v1"}, r"--base-url http://\[x/v1 is no address"),
+        ({"base_url": "localhost:8000"}, "--base-url localhost:8000 is not a URL; it must look like http://"),
+        ({"base_url": "http://u:secret@[x/v1"}, r"--base-url http://\[x/v1 is not a URL"),
     ],
 )  # fmt: skip
 def test_options_out_of_range_are_one_line(options: dict[str, Any], line: str) -> None:
@@ -480,7 +480,7 @@ def test_options_out_of_range_are_one_line(options: dict[str, Any], line: str) -
 
 def test_a_key_with_letters_that_no_key_has_is_refused_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-“quoted”")
-    with pytest.raises(UserError, match="OPENAI_API_KEY holds is no key") as caught:
+    with pytest.raises(UserError, match="OPENAI_API_KEY holds no valid key") as caught:
         OpenAIPolicy("m")
     assert "quoted" not in str(caught.value)
 

@@ -132,7 +132,7 @@ def test_minari_refuses_what_does_not_happen_again_and_two_environments(run, tmp
     episodes = list(read_trajectories(folder, images=False))
     episodes[1][0].reward += 1
     (tmp_path / "out").mkdir()
-    with pytest.raises(TrajectoryError, match=r"turn 0 of episode 1 .* does not come out again"):
+    with pytest.raises(TrajectoryError, match=r"turn 0 of episode 1 .* cannot be reproduced"):
         write_minari([(folder, episode) for episode in episodes], tmp_path / "out")
     other = tmp_path / "other"
     record(other, max_turns=7)

@@ -93,7 +93,7 @@ DEEPEST = 4
 
 _NAMED = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _HIDDEN = ("self", "vlgym_spec", "render_mode")
-"""What changes nothing that an agent sees or is paid; the card is recorded by itself."""
+"""Arguments that change nothing that an agent sees or is paid; the card is recorded by itself."""
 
 
 def list_arguments(cls: type) -> list[str]:

@@ -17,7 +17,7 @@ ROOM = 0.2
 LABELS = ("easy", "medium", "hard")
 
 NOT_MEASURED = "not measured"
-"""What is shown for a blind floor that nobody measured: never a number."""
+"""Stands for a blind floor that was not measured."""
 
 
 def find_share(blind: Mapping[str, Any], floor: Mapping[str, Any], ceiling: Mapping[str, Any]) -> float | None:

@@ -30,7 +30,7 @@ class EnvFailures:
         tell: called with each failure at once; by default they are kept in `noted`.
 
     Attributes:
-        noted: failures so far that nobody was told.
+        noted: failures so far that were not reported.
     """
 
     def __init__(self, tell: Callable[[Failure], object] | None = None) -> None:
@@ -84,7 +84,7 @@ def close_env(env: Any) -> str:
 
 
 def warn(failure: Failure) -> None:
-    """Tell of a failure where nobody else does."""
+    """Report a failure that no caller reports."""
     warnings.warn(in_words(failure), RuntimeWarning, stacklevel=3)
 
 

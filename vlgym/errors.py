@@ -12,7 +12,7 @@ Every command of `vlgym` and `baselines` ends with one of these statuses:
 | 1 | The work was done and failed: a check, a study's run, a stale file, a broken plugin. Bugs end so, too. |
 | 2 | Wrong usage, or a problem that the user can fix; one line says what to do. |
 | 130 | Stopped by Ctrl-C. |
-| 141 | Whoever read the output went away, as `head` does. |
+| 141 | The reader of the output went away, as `head` does. |
 | 143 | Stopped by SIGTERM: `kill`, or the time limit of a job. |
 """
 
@@ -141,7 +141,7 @@ def check_writable(name: str, path: Path) -> None:
     while not place.exists() and not place.is_symlink():
         place = place.parent
     if place != path.absolute() and not place.is_dir():
-        raise UserError(f"{name} {path}: {place} is no folder; choose another place.")
+        raise UserError(f"{name} {path}: {place} is not a folder; choose another place.")
     try:
         if place.is_dir():
             tempfile.TemporaryFile(dir=place).close()  # root may write to /proc by its permissions, and yet cannot

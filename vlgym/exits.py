@@ -47,7 +47,7 @@ def run_command(program: str, command: Callable[[], Any]) -> int:
         return _say(f"{program}: {error}", error.exit_status)
     except (BrokenPipeError, KeyboardInterrupt, SystemExit) as stop:  # typer raises SystemExit for all of these
         if _cause(stop, BrokenPipeError):
-            with suppress(OSError, ValueError):  # whoever read the output (`| head`) has gone
+            with suppress(OSError, ValueError):  # the reader of the output (`| head`) has gone
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return UNREAD
         if key := _cause(stop, KeyboardInterrupt):

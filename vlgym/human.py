@@ -23,11 +23,11 @@ MOST_CHOICES = 100
 """Most legal actions numbered on the screen; the numbers of the others are valid, too."""
 
 HINT = f"Write as many lines as you like; a line with nothing but {END!r} ends the reply."
-"""What a player is told where replies have several lines."""
+"""Note for a player where replies have several lines."""
 
 
 class HumanPolicy:
-    """Asks whoever sits at the terminal.
+    """Asks the person at the terminal.
 
     Args:
         pictures: folder for the pictures of the current prompt; those of the prompt before are written over.
@@ -85,7 +85,7 @@ def read_line() -> str:
     """
     line = sys.stdin.readline()
     if not line:
-        raise UserError("The input has ended. What was finished is kept; go on with --resume.")
+        raise UserError("The input has ended. Finished episodes are kept; continue with --resume.")
     return line.rstrip("\r\n")
 
 

@@ -29,7 +29,7 @@ SIMILAR = 18.0
 """Grey levels by which the cells of a picture may differ on average where renderers and fonts differ by machine."""
 
 NEARER = 1.25
-"""How much nearer another picture must be than its own before a picture counts as another one's."""
+"""Factor by which another picture must be nearer than its own before a picture counts as another one's."""
 
 Sheet = NDArray[np.uint8]
 """`[N, SIZE] uint8`."""

@@ -23,13 +23,13 @@ BANNER = (
 FORMAT = 1
 PACKAGED = Path(__file__).with_name("registry.yaml")
 FIGURES = ("return", "se", "success", "episodes")
-"""What a floor or a ceiling records: mean return, its standard error, share of successes, number of episodes."""
+"""Fields of a floor or a ceiling: mean return, its standard error, share of successes, number of episodes."""
 BLIND = (*FIGURES, "policy", "success_policy")
-"""What a blind floor records: the best return and the best success of all blind policies, and which reached them."""
+"""Fields of a blind floor: the best return and the best success of all blind policies, and which reached them."""
 
 _ENTRY_KEYS = {"distribution", "spec", "prompt_hash", "parser_hash", "fingerprint", "pictures", "floor", "ceiling"}
 _LATER = {"blind"}
-"""What an entry may lack: it was not measured yet."""
+"""Fields that an entry may lack, if they are not measured."""
 
 
 def read_registry(path: Path = PACKAGED) -> dict[str, dict[str, Any]]:

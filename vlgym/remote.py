@@ -1,4 +1,4 @@
-"""An environment that lives in another process, as whoever steps it sees it.
+"""An environment that lives in another process, as its caller sees it.
 
 What a policy, a prompt and a record need is here: observation, info, legal actions, parser, card. The environment's own
 code runs elsewhere (`vlgym.env_groups`); only the parser works here, because it reads nothing but replies.

@@ -51,7 +51,7 @@ def open_table(env_id: str, **kwargs: Any) -> Table:
 
 
 def parallel_env(env_id: str, *, render_mode: str | None = None, **kwargs: Any) -> ParallelGame:
-    """Return a PettingZoo `ParallelEnv`: every agent answers at every step; who does not move can only `wait`.
+    """Return a PettingZoo `ParallelEnv`: every agent answers at every step; one that does not move can only `wait`.
 
     Args:
         env_id: id of a game of several agents.

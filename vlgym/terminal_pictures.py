@@ -13,7 +13,7 @@ from .terminal import measure_width
 from .types import Image
 
 PICTURES = ("auto", "kitty", "sixel", "blocks", "none")
-"""What `--picture` takes: a protocol, or `auto` for the best one that the terminal answers to."""
+"""Values of `--picture`: a protocol, or `auto` for the best one that the terminal answers to."""
 
 MOST_COLUMNS, MOST_ROWS = 64, 32
 """Character cells of a picture at most."""

@@ -48,7 +48,7 @@ _FIELDS = (
 SYNC_EVERY = 1.0  # seconds
 NO_PICTURE = np.zeros((0, 0, 3), np.uint8)
 MALFORMED = (ValueError, KeyError, TypeError, RecursionError)
-"""What `read_record` raises where a line is not as it was written."""
+"""Errors of `read_record` on a line that is not as it was written."""
 _SINCE_FORMAT_3 = ("part", "repeat", "cut", "refused", "after")
 
 

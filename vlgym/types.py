@@ -153,7 +153,7 @@ class Usage:
     """Tokens, time and attempts of a reply.
 
     Attributes:
-        prompt_tokens: tokens of the prompt, as whoever answered counts them.
+        prompt_tokens: tokens of the prompt, as the model's side counts them.
         completion_tokens: tokens of the reply.
         seconds: from the question to the answer, attempts that failed included.
         attempts: how often it was asked until there was an answer.
@@ -263,7 +263,7 @@ class StepRecord:
         refused: the policy declined to answer, as it says.
         repeat: which playing of this seed it is, from 0.
         part: part of the evaluation that the episode belongs to; elsewhere empty.
-        after: what the policy went on to write after its reply was over (see `Parser.end`): nobody read it.
+        after: what the policy went on to write after its reply was over (see `Parser.end`); it is not read.
         usage: what the reply took, where the policy says so.
         extra: what the policy attached to its reply; not written to disk.
         span: character range `[start, end)` of the action in the reply; `None` where none was read.

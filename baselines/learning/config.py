@@ -44,7 +44,7 @@ class RunConfig:
     command: ClassVar[str]
     """The module that `python -m` runs."""
     keeps_reference: ClassVar[bool] = False
-    """Whether the learner keeps the frozen model even without a KL term."""
+    """Keep the frozen model even without a KL term."""
 
     env: str | None = None
     """Environment id, or several with commas between (mixed evenly); default vlgym/NumberLine-v1.
@@ -72,7 +72,7 @@ class RunConfig:
     num_envs: int = 32
     """Environments played side by side."""
     envs: str = "local"
-    """Where they are stepped: local (this process), processes[:N], ray[:N], ray:auto[:N] or ray://HOST:PORT[:N].
+    """Place where they are stepped: local (this process), processes[:N], ray[:N], ray:auto[:N] or ray://HOST:PORT[:N].
 
     N worker processes, or actors; by default one for each processor. The numbers are the same everywhere.
     """
@@ -116,21 +116,21 @@ class RunConfig:
     system: str | None = None
     """System message, put first in the prompt; default that of the model's own training, else of its chat template."""
     temperature: float = 1.0
-    """What logits are divided by wherever a token is sampled or scored, evaluations included (not in a warm start)."""
+    """Divisor of logits wherever a token is sampled or scored, evaluations included (not in a warm start)."""
     env_kwargs: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Further constructor arguments of the environments, as name=value (YAML values); giving it again adds."""
     invalid_action: str | None = None
-    """What an unreadable or illegal reply does: noop, random or terminate; default each environment's own."""
+    """Effect of an unreadable or illegal reply: noop, random or terminate; default each environment's own."""
     invalid_penalty: float | None = None
     """Subtracted from the reward of such a reply; default each environment's own."""
     reward: RewardOptions = field(default_factory=RewardOptions)
-    """What training makes of the environments' rewards; evaluations show them as they are."""
+    """Changes of the environments' rewards in training; evaluations show them as they are."""
     warm: WarmConfig = field(default_factory=WarmConfig)
     """Supervised warm start; by default for tiny only (a published model needs none)."""
     lora: LoraOptions = field(default_factory=LoraOptions)
     """Low-rank adapters instead of all weights of the language model."""
     check: CheckOptions = field(default_factory=CheckOptions)
-    """How far the log-probabilities of sampling and of scoring may be apart, and which of them are the old ones."""
+    """Largest gap between the log-probabilities of sampling and of scoring, and which of them are the old ones."""
     train_vision: bool = False
     """Train the vision tower too; its features are then computed again in every pass."""
     eval_episodes: int = 200

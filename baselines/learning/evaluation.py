@@ -145,8 +145,9 @@ def _bounds(env_id: str, envs: Environments, log: RunLog) -> tuple[Bound, Bound 
 
 
 def _find_blind(env_id: str, envs: Environments) -> Bound | None:
-    """Success and return of the best policies without the picture, from registry.yaml; None where nobody measured them
-    with these arguments."""
+    """Return success and return of the best policies without the picture, from registry.yaml; None if not measured
+    with these arguments.
+    """
     entry = get_registry().known.get(env_id) or {}
     return None if envs.config.env_kwargs else entry.get("blind")
 

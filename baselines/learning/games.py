@@ -29,7 +29,7 @@ from .recording import EpisodeRecorder
 from .rewards import RewardShaper
 
 MODEL = -1
-"""Who holds a seat that learns."""
+"""Holder of a seat that learns."""
 
 Place = tuple[int, int]
 """A table and a seat at it."""

@@ -139,7 +139,7 @@ class Pool:
         return self.folder / f"update-{update:06d}.safetensors"
 
     def get_state(self) -> list[dict[str, Any]]:
-        """JSON-able: who is in it. Whoever asks writes a checkpoint."""
+        """Return its members as JSON-able data, for a checkpoint."""
         self._left = {update: saves + 1 for update, saves in self._left.items()}
         return [dict(member) for member in self.members]
 

@@ -31,7 +31,7 @@ def saved_config(asked: C) -> C:
     if asked.out is None:
         raise UserError("--resume needs the folder of the run: --resume --out runs/...")
     if asked.overwrite:
-        raise UserError("--resume goes on with the run in --out, --overwrite deletes it; leave one of them out.")
+        raise UserError("--resume continues the run in --out, --overwrite deletes it; leave one of them out.")
     kind, default = type(asked), type(asked)()
     saved = folder.read_run(asked.out)["config"]
     unknown = sorted(set(saved) - {item.name for item in fields(kind)} - {"algorithm"})

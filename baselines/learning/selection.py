@@ -50,7 +50,7 @@ def check_targets(config: RunConfig) -> None:
 
 
 def limits_of(weights: Weights, config: RunConfig) -> Limits:
-    """Return the limits that the model learnt with; whoever plays it again reads them next to its weights."""
+    """Return the limits that the model learnt with; an evaluation reads them next to its weights."""
     sampler = weights.sampler
     return Limits(
         sampler.max_new_tokens, sampler.family.image_tokens, config.history_turns, config.history_images, config.parser,

@@ -35,7 +35,7 @@ ADAPTER_FILES = (
     "special_tokens_map.json",
     "chat_template.jinja",
 )
-"""What an adapter's folder consists of, ours or another program's; an older one is replaced, nothing else is."""
+"""Files of an adapter's folder, ours or another program's; an older one is replaced, nothing else is."""
 
 
 def export_adapter(family: Family, folder: Path, base: str, notes: Mapping[str, Any] | None = None) -> Path:

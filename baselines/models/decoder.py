@@ -143,7 +143,7 @@ class Qwen2Decoder:
     # ---- what a family may override ----------------------------------------------------------------------------------
 
     sees_whole_images = False
-    """Whether the tokens of one image see each other both ways."""
+    """True if the tokens of one image see each other both ways."""
 
     def rotary(self, positions: Tensor) -> Rotary:
         """Angles of 3-D positions, [3, B, T] integers."""

@@ -28,7 +28,7 @@ TYPES = ("token_type_ids", "mm_token_type_ids")
 """Names under which models ask which tokens stand for images: 1 there, else 0."""
 
 TEXT = ("input_ids", "attention_mask", *TYPES)
-"""What a processor makes of text."""
+"""A processor's outputs for text."""
 
 ANSWER = "vlgym"  # a reply whose end is looked up
 

@@ -45,7 +45,7 @@ MODEL_FILES = (
     "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "chat_template.jinja",
     "*processor_config.json", FILE, EVALUATION, CHECKSUMS,
 )  # fmt: skip
-"""What a saved model consists of; an older one is replaced, nothing else is."""
+"""Files of a saved model; an older one is replaced, nothing else is."""
 MERGES = ("none", "model", "float32")
 TARGETS = r"layers\.\d+\.(self_attn|mlp)\.\w+_proj"  # paths in the language model: all its linear layers
 
@@ -65,7 +65,7 @@ class LoraOptions:
     alpha: float | None = None
     """The adapters' product is scaled by alpha / rank; default twice the rank."""
     merge: str = "auto"
-    """What samples replies.
+    """Weights that sample replies.
 
     none (base and adapters apart, as they are scored: no further memory, slower), model (their sum in the model's type:
     fastest, in bfloat16 it loses the first steps), float32 (their sum in float32: twice the memory of model) or auto

@@ -168,7 +168,7 @@ class QwenVL(Family):
     published_pixels: ClassVar[tuple[int, int]] = LIBRARY_PIXELS
     """Least and most of an image where no processor is saved with the model."""
     default_system: ClassVar[str | None] = "You are a helpful assistant."
-    """What conversations begin with where neither the user nor a chat template says."""
+    """Beginning of conversations where neither the user nor a chat template says."""
 
     def __init__(
         self,

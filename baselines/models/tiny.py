@@ -34,7 +34,7 @@ from transformers import (
 from .tokenizer import EOS, IMAGE_PAD, PAD, VIDEO_PAD, VISION_END, VISION_START, build_tokenizer
 
 PARAMETERS = 1_392_736
-"""Of the default model, all of them; pages and tests take the number from here."""
+"""All parameters of the default model; pages and tests take the number from here."""
 FamilyName = Literal["qwen2_vl", "qwen2_5_vl", "qwen3_vl", "gemma3"]
 GEMMA_TOKENS = (
     "<pad>", "<eos>", "<bos>", "<start_of_turn>", "<end_of_turn>", "<start_of_image>", "<end_of_image>",
@@ -49,7 +49,7 @@ TEMPLATE = (
     "<|vision_start|><|image_pad|><|vision_end|>{% endif %}{% endfor %}{% endif %}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-"""The default model's layout (see `TinyQwen2VL`) for whoever serves an export of it: text first, no system message."""
+"""The default model's layout (see `TinyQwen2VL`) for a server of its export: text first, no system message."""
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ FINISHED = replace(
     vldac.Config(**SMALL), num_envs=2, minibatch=6, value_warmup=1, final_lr=1.0, record_every=1,
     env_kwargs=("max_turns=4",),
 )  # fmt: skip
-"""Of the run of the fixture `finished`: episodes of four turns in rollouts of three steps."""
+"""Configuration of the fixture `finished`: episodes of four turns in rollouts of three steps."""
 
 
 def rows_of(out: Path) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from baselines.models.lora import LoraOptions, adapters, add_adapters, export_me
 from baselines.models.processor_files import processor_files
 
 SIZES = ((224, 224), (300, 300), (336, 448), (448, 448))
-"""Of the suite's environments."""
+"""Picture sizes of the suite's environments."""
 
 
 def chat(size) -> list[dict]:

@@ -22,7 +22,7 @@ MOMENTS = {
     "after the last checkpoint was moved away": ("os.replace", "checkpoints/.update-000004.old"),
     "while the model is exported": ("baselines.models.lora.processor_files", ".model.part"),
 }
-"""What is being done: the function whose call finds something half done, and that."""
+"""Moments of a kill: the function whose call finds something half done, and that."""
 
 
 def end_at(place: str, when: int | Path, number: signal.Signals) -> None:

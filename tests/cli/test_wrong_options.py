@@ -43,7 +43,7 @@ KINDS = {
     "--max-tokens": "integer", "--max-retries": "integer", "--temperature": "number", "--timeout": "number",
     "--requests-per-minute": "number", "--price-in": "number", "--price-out": "number", "--max-cost": "number",
 }  # fmt: skip
-"""What each option takes; a new option needs a line here."""
+"""Type of each option's value; a new option needs a line here."""
 FREE = {("play", "--index", str(10**30)), ("play", "--seed", str(10**30)), ("show", "--seed", str(10**30))}
 """Any number from 0 on is a seed, and the number of an episode."""
 

@@ -160,7 +160,7 @@ def test_changed_hashes_and_versions_are_refused(
 
 def test_a_run_is_not_begun_again_over_another(whole: Any, tmp_path: Path) -> None:
     before = files_of(tmp_path / "whole")
-    with pytest.raises(UserError, match=r"holds a run already\. Go on with it by --resume"):
+    with pytest.raises(UserError, match=r"holds a run already\. Continue it with --resume"):
         run_evaluation(PARTS, RandomPolicy(), tmp_path / "whole")
     assert files_of(tmp_path / "whole") == before
     with pytest.raises(UserError, match="holds no run yet; leave out --resume"):

@@ -339,6 +339,6 @@ def test_records_that_do_not_fit_the_questions_are_refused() -> None:
 
 def test_an_environment_that_asks_no_question_is_refused() -> None:
     with pytest.raises(
-        UserError, match=r"vlgym/NumberLine-v0 is no probe of sight; those are the parts of .*can-it-see"
+        UserError, match=r"vlgym/NumberLine-v0 is not a probe of sight; the probes are the parts of .*can-it-see"
     ):
         judge({"vlgym/NumberLine-v0": []})

@@ -336,7 +336,7 @@ def test_an_episode_of_another_run_is_refused(small: Path, change: dict[str, Any
 def test_an_episode_that_stands_there_twice_is_refused(small: Path) -> None:
     rows = read_rows(small)
     write_rows(small, [*rows, *(row for row in rows if row["episode"] == 1)])
-    with pytest.raises(TrajectoryError, match=r"episode 1 of vlgym/Walk-v0 stands there twice"):
+    with pytest.raises(TrajectoryError, match=r"episode 1 of vlgym/Walk-v0 is recorded twice"):
         compute_report(small)
 
 
@@ -357,7 +357,7 @@ def test_bytes_that_are_no_text_are_one_clear_line(small: Path) -> None:
 
 
 def test_a_folder_that_is_no_evaluation_is_one_clear_line(tmp_path: Path, small: Path) -> None:
-    with pytest.raises(TrajectoryError, match="nowhere is no folder; name the folder that `vlgym eval --out` wrote"):
+    with pytest.raises(TrajectoryError, match="nowhere is not a folder; name the folder that `vlgym eval --out` wrote"):
         compute_report(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
     with pytest.raises(TrajectoryError, match=r"holds no run\.json; name the folder"):

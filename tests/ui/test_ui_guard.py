@@ -94,4 +94,4 @@ def test_a_port_that_is_taken_is_one_line_that_says_what_to_do(tmp_path: Path) -
 
 def test_the_command_refuses_a_folder_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["ui", str(tmp_path / "none")]) == 2
-    assert "is no folder" in capsys.readouterr().err
+    assert "is not a folder" in capsys.readouterr().err

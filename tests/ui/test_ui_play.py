@@ -144,7 +144,7 @@ def test_records_tell_the_name_of_a_guest_and_nothing_of_its_options() -> None:
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ({"env": LINE, "opponents": "me"}, f"{LINE} is for one agent, so nobody can hold another seat"),
+        ({"env": LINE, "opponents": "me"}, f"{LINE} is for one agent and has no other seats"),
         ({"env": "vlgym/KuhnPoker-v0", "opponents": "nobody"}, "&#39;nobody&#39; is not one of"),
         ({"env": "vlgym/KuhnPoker-v0", "opponents": "random", "arguments": "seat=7"}, "has the seats 0, 1"),
     ],

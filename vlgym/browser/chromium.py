@@ -50,7 +50,7 @@ __all__ = [
 ]  # fmt: skip
 
 DRIVER_ERRORS = (WebDriverException, WebSocketException, HTTPError, OSError)
-"""What Selenium raises where the browser or its driver fails, hangs or is gone."""
+"""Errors of Selenium when the browser or its driver fails, hangs or is gone."""
 
 ATTEMPTS = 3
 """Starts before a browser is given up: the port that the driver chose may be taken before it listens there."""
@@ -315,7 +315,7 @@ class BrowserPool(Generic[Lent]):
             self._give(browser)
 
     def idle(self) -> list[Lent]:
-        """Return the running browsers that nobody has borrowed."""
+        """Return the running browsers that are not borrowed."""
         return list(self._idle) if self._owner == os.getpid() else []
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """A room for a browser's programs: a network that nobody else on the machine has, and a user that owns nothing.
 
-A driver of browsers listens on a port and asks nobody who he is: who can reach it can have it start any program. In
+A driver of browsers listens on a port without authentication: a client that reaches it can start any program. In
 the room it listens where only we can knock. `vlgym.browser.keeper` is the program inside; this module is our side of
 it, and knows nothing of browsers. Linux only.
 """
@@ -23,7 +23,7 @@ from threading import Lock
 from typing import IO, Any
 
 PREFIX = "vlgym-chromium-"
-"""How the names of the folders begin."""
+"""Prefix of the folders' names."""
 
 _KEEPER = Path(__file__).parent / "keeper.py"
 _ANSWERS_S = 20.0
@@ -37,7 +37,7 @@ class Room:
 
     Args:
         folder: where it may write; `make_folder` makes one.
-        user: whose it is, `None` for whoever we are.
+        user: its owner, `None` for this process's user.
         ports: TCP ports on 127.0.0.1 where we want to listen inside; 0 stands for any free one.
         log: where the keeper and what it starts write.
 
@@ -127,7 +127,7 @@ def choose_user() -> int | None:
 
 
 def make_folder(user: int | None) -> tuple[Path, int | None]:
-    """Make a folder for what the programs write; return it and its owner, `None` where that is whoever we are.
+    """Make a folder for what the programs write; return it and its owner, `None` for this process's user.
 
     The owner is `user` where root may give the folder away and a folder for temporary files can be entered by all.
     """

@@ -159,8 +159,10 @@ def _print_columns(console: Console, entries: list[Entry]) -> None:
 
 
 def _write_wins(entry: Entry, name: str) -> str:
-    """The share of successes that registry.yaml records; `?` for a blind floor that nobody measured, and a mark for one
-    that is more than a third of the way from floor to ceiling."""
+    """Return the share of successes that registry.yaml records; `?` for a blind floor that was not measured.
+
+    A mark stands at a blind floor that is more than a third of the way from floor to ceiling.
+    """
     if entry.recorded is None:
         return "-"
     figures = entry.recorded.get(name)

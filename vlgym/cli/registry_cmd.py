@@ -157,7 +157,7 @@ def _choose(registry: Registry, ids: list[str] | None, old: bool, also: Iterable
             continue
         if registry.get(env_id) and env_id not in specs:
             raise UserError(
-                f"{env_id} is not first-party (namespace {FIRST_PARTY}/), so it does not belong into {FILE_NAME}."
+                f"{env_id} is not first-party (namespace {FIRST_PARTY}/), so it does not belong in {FILE_NAME}."
                 f"{nearest(env_id, specs)}"
             )
     if ids:

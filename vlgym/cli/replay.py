@@ -3,7 +3,7 @@
 It reads any trajectory folder: an evaluation's, a program's own, or what a training run records while it trains. On a
 terminal the newest episode is printed, into a pipe all of them; `vlgym ui` walks through them.
 
-Whoever wrote the records may mean harm: values of a wrong type are an error of one line, and text is never sent to the
+Records may be hostile: values of a wrong type are an error of one line, and text is never sent to the
 terminal as it is.
 """
 

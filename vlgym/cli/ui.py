@@ -44,7 +44,7 @@ def ui(
     folders = paths or ([DEFAULT] if DEFAULT.is_dir() else [])
     for folder in folders:
         if not folder.is_dir():
-            raise UserError(f"{folder} is no folder. Name one that `vlgym eval` or a training run wrote.")
+            raise UserError(f"{folder} is not a folder. Name one that `vlgym eval` or a training run wrote.")
     policies = _read_policies(policy or [], policy_arg or [])
     for module in NEEDED:
         import_extra(module, "ui", "The web page")

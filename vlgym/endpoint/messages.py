@@ -39,7 +39,7 @@ def check_url(url: str) -> None:
     except ValueError:  # a port that is no number
         valid = False
     if not valid:
-        raise UserError(f"--base-url {_without_secrets(url)} is no address; it looks like http://127.0.0.1:8000/v1.")
+        raise UserError(f"--base-url {_without_secrets(url)} is not a URL; it must look like http://127.0.0.1:8000/v1.")
 
 
 def read_key(variable: str, url: str | None) -> str:
@@ -47,11 +47,11 @@ def read_key(variable: str, url: str | None) -> str:
     key = os.environ.get(variable, "").strip()
     if not key and (url is None or variable != KEY):
         raise UserError(
-            f"There is no key in the environment variable {variable}. Set it, name another one by --api-key-env, or "
-            "a server that needs none by --base-url."
+            f"The environment variable {variable} holds no key. Set it, name another one with --api-key-env, or name a "
+            "server that needs no key with --base-url."
         )
     if not (key.isascii() and key.isprintable()):
-        raise UserError(f"What the environment variable {variable} holds is no key: it has characters that none has.")
+        raise UserError(f"The environment variable {variable} holds no valid key: a key is printable ASCII.")
     return key
 
 

@@ -6,8 +6,8 @@
     runner.close()
     group.close()
 
-An episode is the same bit for bit whichever is used. A group makes environments; whoever steps several of them at once
-is `vlgym.rollout.Runner`.
+An episode is the same bit for bit whichever is used. A group makes environments; `vlgym.rollout.Runner` steps several
+of them at once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LocalGroup:
 
 LOCAL = LocalGroup()
 EnvGroup = LocalGroup | WorkerGroup
-"""Where environments live."""
+"""A group of environments: local or in workers."""
 
 
 def read_options(said: str, name: str = "envs") -> tuple[str, str, int | None]:

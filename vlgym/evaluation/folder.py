@@ -164,7 +164,7 @@ def check_folder(folder: Path, resume: bool) -> bool:
         if not isinstance(held, dict) or held.get("kind") != KIND:
             raise UserError(f"--out {folder} holds another kind of run; choose another folder.")
         if not resume:
-            raise UserError(f"--out {folder} holds a run already. Go on with it by --resume, or choose another.")
+            raise UserError(f"--out {folder} holds a run already. Continue it with --resume, or choose another.")
         return True
     if folder.exists() and any(path.name not in (LOCK, f"{HEADER}.part") for path in folder.iterdir()):
         raise UserError(f"--out {folder} is not empty and holds no {HEADER}; choose another folder.")

@@ -26,8 +26,8 @@ SAME_BOUNDS = frozenset({"parser"})
 own form."""
 
 USUAL: Mapping[str, Any] = {"invalid_penalty": 0.0}
-"""What an invalid turn costs where nothing is said. It counts in the floors: rules may refuse what random play takes
-from the legal actions (EZPoints' numbers), and a blind policy's action need not be legal at every turn."""
+"""Default cost of an invalid turn. It counts in the floors: rules may refuse what random play takes from the legal
+actions (EZPoints' numbers), and a blind policy's action need not be legal at every turn."""
 
 
 @dataclass(frozen=True)

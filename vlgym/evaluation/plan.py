@@ -29,7 +29,7 @@ PAPER = (
     "vlgym/Hallway-v0", "vlgym/OneRoom-v0", "vlgym/FourRooms-v0", "vlgym/WallGap-v0", "vlgym/EZPoints-v0",
     "vlgym/ALFWorld-v0", "vlgym/WebShop-v0",
 )  # fmt: skip
-"""What VL-DAC (arXiv 2508.04280) trains on: MiniWorld, Gym-Cards, ALFWorld and WebShop."""
+"""Training environments of VL-DAC (arXiv 2508.04280): MiniWorld, Gym-Cards, ALFWorld and WebShop."""
 
 OWN_SUITES: dict[str, tuple[str, ...]] = {"quick": QUICK, "paper": PAPER, "all": ()}
 """The core's suites; `all` is every installed environment. Plugins contribute the others."""

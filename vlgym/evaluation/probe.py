@@ -22,7 +22,7 @@ from .plan import PICTURES, Part, plan_suite
 from .run import Watcher, run_evaluation
 from .sight import EPISODES, SUITE, SightReport, judge
 
-AGAIN = "The same command goes on with this look; --no-probe leaves it out."
+AGAIN = "The same command continues with this look; --no-probe leaves it out."
 
 
 def plan_probe(episodes: int | None = None, **options: Any) -> list[Part]:

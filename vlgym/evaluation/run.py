@@ -83,7 +83,7 @@ def run_evaluation(
     Raises:
         UserError: an environment cannot be made, or the folder holds something else (see `EvaluationFolder`).
         BudgetSpentError: `max_cost` is reached.
-        FailedError: an environment, or whoever answers, failed again and again.
+        FailedError: an environment, or the policy, failed again and again.
     """
     prices, watcher = prices or Prices(), watcher or Watcher()
     builders = {} if layout is None else {part.key: layout for part in parts}

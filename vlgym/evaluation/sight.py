@@ -10,7 +10,7 @@ oftener (`exact_tests.permutation_p`). Unlike a comparison with 1 / number of an
 some answers. Holm's rule over the probes: a model that does not see is taken for one that does in at most 1 % of runs
 (`ALPHA`).
 
-**Controls.** With grey or shuffled pictures nobody can be right oftener than by guessing. Where a model is (binomial
+**Controls.** With grey or shuffled pictures no model can be right oftener than by guessing. Where one is (binomial
 test against chance, Holm's rule over all controls, `CONTROL_ALPHA`), the answer came some other way.
 
 **Order.** Whoever names, for each picture asked for, the one at some other place, in enough answers (binomial test
@@ -110,7 +110,7 @@ def read_answers(part: str, episodes: Sequence[Sequence[StepRecord]]) -> list[An
     """Make the questions of a part's episodes again, and pair each with its answer."""
     env: Any = make(part.partition(" ")[0], image_size=(16, 16))
     if not all(hasattr(env, name) for name in ("topic", "answers", "answer")):
-        raise UserError(f"{part} is no probe of sight; those are the parts of the suite {SUITE}.")
+        raise UserError(f"{part} is not a probe of sight; the probes are the parts of the suite {SUITE}.")
     read = []
     for episode in episodes:
         last = episode[-1]

@@ -149,8 +149,8 @@ def _play_again(env: VLEnv, folder: Path, episode: list[StepRecord]) -> tuple[li
             record.text, record.reward, record.terminated, record.truncated,
         ):  # fmt: skip
             raise TrajectoryError(
-                f"{folder}: turn {record.turn} of episode {record.episode} of {record.env_id} does not come out again "
-                "as it was recorded; it was played with another version, or the run was cut there."
+                f"{folder}: turn {record.turn} of episode {record.episode} of {record.env_id} cannot be reproduced; "
+                "it was played with another version, or the run was cut there."
             )
         images.append(observation["image"])
         texts.append(observation["text"])

@@ -62,7 +62,7 @@ def write_turns(episodes: Iterable[Episode], out: Path) -> int:
 def write_chats(episodes: Iterable[Episode], out: Path) -> int:
     """Write one chat per turn: the prompt as it was sent, and the reply as what is to be learnt.
 
-    Turns whose reply could not be read, or was no legal action, are left out: nobody wants to learn them.
+    Turns whose reply could not be read, or was no legal action, are left out: they are no examples to learn from.
 
     Args, returns and raises: as `write_turns`.
     """

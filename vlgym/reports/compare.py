@@ -22,7 +22,7 @@ CONDITIONS = (
     "class", "arguments", "spec_hash", "prompt_hash", "prompt_version", "parser", "parser_version", "parser_settings",
     "reply_ends", "history", "changed",
 )  # fmt: skip
-"""What must be equal in run.json for two parts to be one and the same task."""
+"""Fields of run.json that are equal if two parts are the same task."""
 
 Pair = tuple[str, int | None, int]
 """Item (as JSON), seed and repeat."""

@@ -36,7 +36,7 @@ from .sampling import (
 FORMAT = 1
 
 LEAST = ("floor", "blind")
-"""Where a normalized score is 0, and where a sight score is."""
+"""Zero of a normalized score, and zero of a sight score."""
 
 
 def compute_report(folder: Path | str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """report.html: one file without outside assets and without a script, which looks as well on paper and on a telephone.
 
-Everything that comes from a record passes through jinja2's escaping; the page's own policy forbids scripts besides.
+Everything that comes from a record passes through jinja2's escaping; the page's own policy also forbids scripts.
 """
 
 from __future__ import annotations

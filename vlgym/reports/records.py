@@ -69,7 +69,7 @@ def read_run(folder: Path | str) -> Run:
     """
     folder = Path(folder)
     if not (folder / HEADER).is_file():
-        what = "holds no run.json" if folder.is_dir() else "is no folder"
+        what = "holds no run.json" if folder.is_dir() else "is not a folder"
         raise TrajectoryError(f"{folder} {what}; name the folder that `vlgym eval --out` wrote.")
     header = read_header(folder)
     if not isinstance(header, dict) or header.get("kind") != "evaluation":
@@ -90,7 +90,7 @@ def read_run(folder: Path | str) -> Run:
         _check_prices(header.get("prices"))
     except (KeyError, TypeError, ValueError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise TrajectoryError(f"{folder / HEADER} is not as `vlgym eval` writes it: {reason}.") from None
+        raise TrajectoryError(f"{folder / HEADER} is malformed: {reason}.") from None
     return Run(folder, header, policy, split, parts)
 
 
@@ -104,7 +104,7 @@ def read_episodes(run: Run) -> dict[str, list[Episode]]:
     for episode in iterate_episodes(run):
         number, key = episode[0].episode, episode[0].part
         if number in found[key]:
-            raise TrajectoryError(f"{run.folder / METADATA}: episode {number} of {key} stands there twice.")
+            raise TrajectoryError(f"{run.folder / METADATA}: episode {number} of {key} is recorded twice.")
         found[key][number] = [without_images(record) for record in episode]
     return {key: [episodes[number] for number in sorted(episodes)] for key, episodes in found.items()}
 

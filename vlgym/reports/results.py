@@ -125,7 +125,7 @@ def _read_report(folder: Path, run: Run) -> dict[str, Any]:
     except FileNotFoundError:
         raise UserError(f"holds neither {METADATA} nor {REPORT}") from None
     except (ValueError, OSError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise TrajectoryError(f"{REPORT} is not as `vlgym report` writes it ({type(error).__name__})") from None
+        raise TrajectoryError(f"{REPORT} is malformed ({type(error).__name__})") from None
     return report
 
 

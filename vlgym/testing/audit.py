@@ -25,7 +25,7 @@ _TARGET = {
     "os.remove": (0, 1),
     "os.truncate": (0, None),
 }
-"""Where an event's arguments have the path, and the open folder that a relative path starts from."""
+"""Indices in an event's arguments of the path, and of the open folder that a relative path starts from."""
 _listening: list[Heard] = []
 _installed = False
 

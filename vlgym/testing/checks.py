@@ -78,7 +78,7 @@ GAME_CHECKS: dict[str, Callable[[Subject], str]] = {
     "at_once": game_checks.check_at_once,
     "symmetry": game_checks.check_symmetry,
 }
-"""The properties that games of several agents must have besides."""
+"""The further properties of games of several agents."""
 
 ALL_CHECKS = {**CHECKS, **GAME_CHECKS}
 
@@ -102,14 +102,14 @@ RFC_008: dict[str, tuple[str, ...]] = {
     "splits": ("static.task_distribution_pinning",),
     "recorded": ("hub.immutable_versioning",),
 }
-"""What OpenEnv's RFC 008 (rfcs/008-environment-auto-validation.md of huggingface/OpenEnv, in review in August 2026)
-calls a property that one of ours is evidence for. The procedures differ: ours run in this process, without a container,
-so `side_effects` watches where theirs encloses, and `oracle` asks for what the card promises, not for the highest
-reward. Properties that the RFC has no name for are missing here: pictures, parsers, blind floors, seats and others."""
+"""Names in OpenEnv's RFC 008 (rfcs/008-environment-auto-validation.md of huggingface/OpenEnv, in review in August 2026)
+of the properties that ours are evidence for. The procedures differ. Ours run in this process, without a container, so
+`side_effects` watches where theirs encloses. `oracle` tests the card's success rate, not for the highest reward. The
+RFC has no names for pictures, parsers, blind floors, seats and others."""
 
 VARIANT_CHECKS = ("card", "prompt", "splits", "recorded")
-"""What is left to test of an id whose class another id has been tested with, for all properties. `recorded` plays the
-oracle's episode, a random one and unreadable replies on every split."""
+"""Checks still needed when the class already passed under another id. `recorded` plays the oracle's episode, a random
+one and unreadable replies on every split."""
 
 
 def checks_for(env_id: str) -> list[str]:

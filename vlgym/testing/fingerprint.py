@@ -38,7 +38,7 @@ ORACLE_TURNS = {"test": 300, "val": 100, "train": 100}
 """Most turns of the oracle's episode on each split."""
 
 UNHASHED = ("span",)
-"""What `info["vlgym"]` says of the reply alone: the parser's hash covers it."""
+"""Fields of `info["vlgym"]` that depend on the reply alone: the parser's hash covers them."""
 
 Make = Callable[..., VLEnv]
 """Builds the environment, with constructor arguments over the usual ones."""

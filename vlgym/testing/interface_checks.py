@@ -132,7 +132,7 @@ def check_reset_options(subject: Subject) -> str:
         except UserError as error:
             require(name in str(error), f"the error for reset option {name}={value!r} does not name it: {error}")
         else:
-            raise CheckFailure(f"reset took the option {name}={value!r} without a word")
+            raise CheckFailure(f"reset accepted the option {name}={value!r} without an error")
         require(env.get_state() == before, f"the refused reset option {name}={value!r} changed the running episode")
     docs = " ".join(cls.__doc__ or "" for cls in type(env).__mro__)
     unnamed = [name for name in env.reset_options if f"`{name}`" not in docs]

@@ -103,7 +103,7 @@ SHORT_TURNS = 100
 browser; longer ones took 0.3 to 2.5 s. The oracle took up to 2.9 s."""
 
 UNSEEN = {"image_size": (56, 56)}
-"""How large the pictures of blind play are: small ones are drawn faster, and nobody sees them."""
+"""Size of the pictures in blind play: small ones are drawn faster, and no policy sees them."""
 
 MANY_EPISODES, FEW_EPISODES = 400, 100
 """Episodes of a floor or a ceiling: of an environment with at most `SHORT_TURNS` turns, and of the others. A spec's

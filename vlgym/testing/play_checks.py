@@ -152,7 +152,7 @@ def _require_refusals(subject: Subject, env: Any, state: dict[str, Any]) -> None
         except Exception as error:
             raise CheckFailure(f"{name} raises {type(error).__name__} instead of UserError: {error}") from error
         else:
-            raise CheckFailure(f"{name} is restored without a word")
+            raise CheckFailure(f"{name} is restored without an error")
         require(env.get_state() == before, f"{name} was refused, but changed the running episode")
 
 

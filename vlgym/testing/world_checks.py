@@ -61,8 +61,8 @@ def check_side_effects(subject: Subject) -> str:
             # sys.stdout.
             with contextlib.redirect_stdout(written), listen() as heard:
                 _play_and_close(subject)
-                # What the first round left may be a service of the process, which lives on; and an engine may set
-                # variables once, when it is loaded.
+                # The first round may leave a service of the process, which lives on. An engine may set variables once,
+                # when it is loaded.
                 with patch.dict(os.environ, subject.variables, clear=True), listen() as again:
                     _play_and_close(subject)
                     variables = dict(os.environ)
@@ -176,7 +176,7 @@ measure_behaviour(make, spec, variants=not kwargs, so_far=heard, seconds=seconds
 sys.stderr.write('FINGERPRINTS ' + ' '.join(heard) + chr(10))
 sys.stderr.flush()
 """
-"""What the other process runs: Python's clocks and calendars are set on before anything else is imported."""
+"""Program of the other process: Python's clocks and calendars are set on before anything else is imported."""
 
 
 def check_processes(subject: Subject) -> str:

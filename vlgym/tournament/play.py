@@ -205,7 +205,7 @@ class Tournament:
         held = self.out / RESULTS
         if held.exists() and not resume:
             raise UserError(
-                f"--out {self.out} holds a tournament already. Go on with it by --resume, or choose another."
+                f"--out {self.out} holds a tournament already. Continue it with --resume, or choose another."
             )
         if resume and not held.exists():
             raise UserError(f"--resume: {self.out} holds no tournament yet; leave out --resume to begin one.")

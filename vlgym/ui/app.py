@@ -71,11 +71,11 @@ def create_app(paths: Iterable[Path], out: Path, token: str, policies: Configure
     Args:
         paths: records below these folders are shown; nothing else is.
         out: where games that a person plays are recorded.
-        token: who asks must know it.
+        token: every request must have it.
         policies: that may hold other seats, by the names that the page offers.
     """
     if not token:
-        raise ValueError("an empty token is known to everybody")
+        raise ValueError("the token is empty, so every request has it")
     app = Starlette(
         routes=[Mount("/static", StaticFiles(directory=STATIC)), *watch.ROUTES, *compare.ROUTES, *gallery.ROUTES,
                 *play.ROUTES],

@@ -29,7 +29,7 @@ MODULE = "vlgym.ui.game_process"
 LIMIT = 120.0  # seconds for an answer: an engine or a browser may have to start
 LARGEST = 64_000_000  # bytes of an answer
 HOT_SEAT = "me"
-"""What stands for further people at the same screen, where a policy is asked for."""
+"""Stands for further people at the same screen, in place of a policy."""
 
 Configured = Mapping[str, tuple[str, Mapping[str, Any]]]
 """Policies by name: each as `vlgym eval --policy` takes it, and its options."""

@@ -128,7 +128,7 @@ HEADERS = {
 
 
 class Guard(BaseHTTPMiddleware):
-    """Lets through who knows the token, and what `find_refusal` finds nothing against."""
+    """Lets a request through if it has the token and `find_refusal` accepts it."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         super().__init__(app)
@@ -146,7 +146,7 @@ class Guard(BaseHTTPMiddleware):
         return answer
 
     def _ask_token(self, request: Request) -> Response | None:
-        """Return nothing for who knows the token; who brings it in a link gets the cookie and is sent on."""
+        """Return `None` for a request with the cookie; a link with the token gets the cookie and a redirect."""
         port = request.headers["host"].partition(":")[2]
         cookie = f"vlgym_{port}"  # servers on other ports of the machine share its cookies
         if _same(request.cookies.get(cookie, ""), self.token):

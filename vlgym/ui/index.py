@@ -26,7 +26,7 @@ LONGEST_LINE = 32_000_000  # bytes; a longer one is not read
 def split_lines(file: BinaryIO, start: int) -> Iterator[tuple[int, int, bytes | None]]:
     """Yield first byte, size and text of each whole line from a place on; `None` for the text of one that is too long.
 
-    The beginning of a line, which somebody is writing just now, is left for another time.
+    An incomplete last line, which is being written, is left for the next reading.
     """
     file.seek(start)
     while line := file.readline(LONGEST_LINE):
@@ -60,9 +60,9 @@ LISTED = (
     "env_id", "part", "episode", "repeat", "seed", "turn", "reward", "parse", "reply", "terminated", "truncated",
     "success",
 )  # fmt: skip
-"""What the list shows of a turn."""
+"""Fields of a turn in the list."""
 USUAL = {"part": "", "repeat": 0}
-"""What records of format 3 may lack."""
+"""Fields that records of format 3 may lack."""
 
 
 @dataclass(slots=True)

@@ -73,7 +73,7 @@ def begin(request: Request, said: dict[str, str]) -> Response:
             check_named(arguments["parser"], "The form")
         others = said.get("opponents", "").strip()
         if others and SKILL not in get_registry().get(env_id).skills:
-            raise UserError(f"{env_id} is for one agent, so nobody can hold another seat; leave 'Other seats' empty.")
+            raise UserError(f"{env_id} is for one agent and has no other seats; leave 'Other seats' empty.")
         game = _games(request).begin(
             env_id=env_id, split=said.get("split") or "train", episodes=episodes, arguments=arguments,
             opponents=others, policy=_games(request).policies.get(others),

@@ -14,7 +14,7 @@ from vlgym_sokoban.painter import Painter
 NAMES = list(DIRECTIONS)
 
 CHANCES = [0.05, *[0.2] * 4, *[0.0375] * 4]
-"""Of the package's nine actions: mostly pushes."""
+"""Probabilities of the package's nine actions: mostly pushes."""
 
 
 def load_into_package(engine: SimpleNamespace, level: Level, max_steps: int) -> object:

@@ -134,7 +134,7 @@ TASKS = (PICK, LOOK, CLEAN, HEAT, COOL, PICK_TWO)
 """The task types, in the order of ALFWorld's numbers 1 to 6."""
 
 TREATMENTS = {CLEAN: ("clean", "SinkBasin"), HEAT: ("hot", "Microwave"), COOL: ("cool", "Fridge")}
-"""What an object must become, and the receptacle type that makes it so."""
+"""State that an object must reach, and the receptacle type that brings it there."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ TEMPLATES = (
 """Commands in addition to the listed ones, with the words that the player fills in as capitals."""
 
 _OLDER = ("put OBJECT in/on RECEPTACLE",)
-"""What engines before alfworld 0.4 say for `move .. to ..`."""
+"""Command of engines before alfworld 0.4 for `move .. to ..`."""
 
 _SLOT = re.compile(r"[A-Z]+")
 _FORMS = tuple(re.compile(".+".join(re.escape(part) for part in _SLOT.split(form))) for form in (*TEMPLATES, *_OLDER))
@@ -95,7 +95,7 @@ _TEMPLATES = PromptTemplate(
     ),
     turn="Turn {turn} of {max_turns}.\n{state}\nLegal actions: {actions}.",
 )
-"""What is said with action templates."""
+"""Prompt with action templates."""
 
 
 class ALFWorld(VLEnv):

@@ -26,7 +26,7 @@ from vlgym.installing import how_to_install
 
 VARIABLE = "ALFWORLD_DATA"
 DEFAULT_DATA = Path("~/.cache/alfworld")
-"""Where `alfworld-download` puts the benchmark when the variable is not set."""
+"""Folder in which `alfworld-download` puts the benchmark when the variable is not set."""
 
 _FIX = (
     "ALFWorld needs the packages alfworld and textworld, partly built from source: "

@@ -34,7 +34,7 @@ class ProjectionParser:
     name = "rl4vlm"
     version = 1
     keys: ClassVar[dict[str, str]] = {"thoughts": '"THOUGHTS"'}
-    """What stands before the action: key, and how the prompt shows its value."""
+    """Keys before the action, and their values as the prompt shows them."""
 
     def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
         """Return the one legal action that occurs after the first marker."""

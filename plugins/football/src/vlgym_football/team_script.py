@@ -33,8 +33,7 @@ LEAD = 6.0
 """Frames that a team-mate runs on before a pass arrives."""
 
 MARGIN, PRESSURE = 0.1, 5.0
-"""How much more a team-mate's place must be worth than one's own; metres to the nearest opponent at which a pass need
-gain nothing."""
+"""Gain in value that a pass to a team-mate needs; metres to the nearest opponent at which it needs none."""
 
 SHOT_DECISIONS, PASS_DECISIONS = 3, 7
 """Decisions that a shot is followed for, and a pass with the shot after it."""

@@ -183,7 +183,7 @@ PLACES = tuple(
     for row in range(rows)
     for column in range(columns)
 )
-"""Where each ship may lie."""
+"""Possible places of each ship."""
 
 
 def hunt(hits: set[Cell], water: set[Cell]) -> Cell:

@@ -17,7 +17,7 @@ SIDE = 4
 STEPS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1), "stay": (0, 0)}
 NAMES, TINTS = ("red", "blue"), (RED, BLUE)
 ENOUGH = 4.0
-"""What the two must have earned together for success."""
+"""Return of both together that counts as success."""
 
 
 class CoinGame(MultiVLEnv):

@@ -18,7 +18,7 @@ from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour
 from .prompts import game_prompt
 
 STEP, TURN, FALL = 25, 10, 5
-"""Of one frame: a player's step in pixels, its turn in degrees, and the pixels that a zombie comes down."""
+"""A player's step in pixels, its turn in degrees, and a zombie's way down in pixels, each in one frame."""
 
 ARROW = 45.0
 """Pixels that an arrow flies in a frame."""
@@ -189,7 +189,7 @@ ACTIONS = {"forward": 0, "backward": 1, "turn left": 2, "turn right": 3, "attack
 """Names of the engine's actions."""
 
 NAMES = ("archer", "knight")
-"""What the seats are."""
+"""Names of the seats."""
 
 FIRST = 4
 """Zombies that are on their way when the game begins."""

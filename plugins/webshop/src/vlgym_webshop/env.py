@@ -29,7 +29,7 @@ LONGEST_LIST = 4500
 """Characters of clickable elements that the text lists; the rest of a longer list may be clicked, but is not in it."""
 
 PLACEHOLDER = "words"
-"""What stands for the words of a search where no ready-made one is listed."""
+"""Stands for the words of a search where no ready-made one is listed."""
 
 _LOOK = PromptTemplate(
     version=2,
@@ -43,7 +43,7 @@ _LOOK = PromptTemplate(
     ),
     turn="{state}Legal actions: {actions}",
 )
-"""What is said where option values are not listed."""
+"""Prompt without the list of option values."""
 
 _numbers = itertools.count()
 

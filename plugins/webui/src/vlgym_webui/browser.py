@@ -29,19 +29,19 @@ from .steps import Interaction, Step
 from .style_table import CSS_PROPERTIES, Table, read_table
 
 SETTLE_MS = 1000
-"""How far the page's clock moves after loading and after every step, in milliseconds."""
+"""Time that the page's clock moves after loading and after every step, in milliseconds."""
 
 MOST_ELEMENTS = 1500
 """Displayed elements that are read; more make the page fail."""
 
 BLOCKED = ("network", "local_file", "dialog", "popup", "worker", "download", "script_error")
-"""What is counted of that which a page tries and is refused."""
+"""Kinds of refused attempts of a page that are counted."""
 
 MOST_COUNTED = 9999
 """Largest count of one kind."""
 
 EPOCH_S = 1705320000
-"""What the page's clock shows when its loading begins: 15 January 2024, 12:00:00 UTC, in seconds since 1970."""
+"""Time on the page's clock when its loading begins: 15 January 2024, 12:00:00 UTC, in seconds since 1970."""
 
 _WORLD = "vlgym"
 _MOST_TASKS = 5000
@@ -82,7 +82,7 @@ class Render:
             `left_page`, `too_many_elements`.
         problems: why interactions failed, by their number from 0: `not_found`, `hidden`, `covered`, or the failure.
         blocked: what the page tried and was refused: `network`, `local_file`, `dialog`, `popup`, `worker`,
-            `download`; besides `script_error`.
+            `download`; also `script_error`.
         views: how far the document was scrolled in each screenshot, x and y in pixels.
         lost: whether the browser was lost, and the page need not be the cause: another browser may render it. A page
             that used more processor time or memory than it may has itself to blame.

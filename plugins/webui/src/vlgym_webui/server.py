@@ -15,7 +15,7 @@ from socket import socket
 from urllib.parse import unquote, urlsplit
 
 ORIGIN = "http://page.invalid"
-"""Where the browser finds the page; `.invalid` is reserved and never resolves."""
+"""Address of the page for the browser; `.invalid` is reserved and never resolves."""
 
 _TYPES = {
     "html": "text/html; charset=utf-8",
