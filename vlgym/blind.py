@@ -54,8 +54,8 @@ class Constant(BlindPlayer):
 
 
 class Searcher(BlindPlayer):
-    """Goes round the legal actions: what it has not tried in this situation first, then what shares the rarest words
-    with the text, then what the last action has made possible, then what it has used least.
+    """Tries the legal actions in turn: first untried ones in this situation, then those that share the rarest words
+    with the text, then those that the last action made possible, then the least used.
 
     A situation is the set of legal actions.
     """

@@ -132,15 +132,15 @@ def write_whole(path: Path, data: bytes | str) -> None:
 
 
 def place_file(part: Path, path: Path) -> None:
-    """Give a file that another program has written its name; an older one of that name is replaced."""
+    """Rename a file that another program has written to its final name; an older one of that name is replaced."""
     sync(part)
     os.replace(part, path)
     sync(path.parent)
 
 
 def place_folder(part: Path, folder: Path) -> None:
-    """Give a folder that is written its name, once all in it is on the disk. An older one of that name is moved away
-    first and deleted last, so that no half of either can be taken for a whole one.
+    """Rename a complete folder to its final name, once all in it is on the disk. An older one of that name is moved
+    away first and deleted last, so that no half of either can be taken for a whole one.
     """
     for path in part.rglob("*"):
         sync(path)

@@ -1,5 +1,5 @@
-"""VLEnv: the base class of every environment. An author writes what a game is (`Game`); this class makes it a
-Gymnasium environment.
+"""VLEnv: the base class of every environment. An author writes the rules (`Game`); this class makes them a Gymnasium
+environment.
 
 It parses replies, applies the invalid-action policy, counts turns, assembles observation and info, saves and
 restores. It knows nothing of models, history or wrappers.
@@ -264,7 +264,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         return self._np_random, self._np_random_seed, self.reset_seed, self.seed_split, position
 
     def _go_back(self, bookmark: tuple[Any, ...]) -> None:
-        """Undo what failed: restore the episode before, else replay it; without one, or if that fails, reset is due."""
+        """Restore the episode of the bookmark, or replay it; without one, or if that fails, a reset is due."""
         self._np_random, self._np_random_seed, self.reset_seed, self.seed_split, state = bookmark
         if state["rng"] is not None:
             self._np_random.bit_generator.state = state["rng"]

@@ -1,4 +1,4 @@
-"""The rule for an environment that raises while it is played: the same in training, evaluation, floors and resuming.
+"""The rule for an environment that raises in play: the same in training, evaluation, floors and resuming.
 
 Its failure is noted, the environment is closed and a new one takes its place; three failures in a row, without a
 finished episode between them, end the run. What becomes of the episode is said by whoever plays it: training counts it
@@ -70,7 +70,7 @@ class EnvFailures:
             ) from error
 
     def end_row(self, place: Hashable) -> None:
-        """Say that an episode came to its end there."""
+        """Note that an episode ended there, which ends the row of failures."""
         self._in_a_row.pop(place, None)
 
 

@@ -25,7 +25,7 @@ _SYSTEM = {
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM came: `kill`, or the time limit of a job. Whatever tidies up after Ctrl-C tidies up after it, too."""
+    """SIGTERM came: `kill`, or the time limit of a job. Cleanup after Ctrl-C also runs after it."""
 
 
 def run_command(program: str, command: Callable[[], Any]) -> int:
@@ -93,7 +93,7 @@ def _terminable() -> Iterator[None]:
 
 
 def _cause(error: BaseException, kind: type[BaseException]) -> BaseException | None:
-    """The exception of a kind that an exception came from."""
+    """Return the nearest exception of a class among an exception and its causes, or `None`."""
     found: BaseException | None = error
     while found is not None and not isinstance(found, kind):
         found = found.__cause__ or found.__context__

@@ -129,6 +129,6 @@ def complete_reply(env: VLEnv, text: str) -> str:
 
 
 def _say(text: str, end: str = "\n") -> None:
-    """Print; what would steer a terminal is shown instead: an environment wrote some of it."""
+    """Print with terminal control characters made visible: an environment wrote some of the text."""
     sys.stdout.write(show_safe(text) + end)
     sys.stdout.flush()

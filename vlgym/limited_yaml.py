@@ -17,7 +17,7 @@ DEEPEST = 40
 
 
 class TooMuchYaml(yaml.YAMLError):
-    """A text exceeds a limit. It is a `YAMLError`, so that callers say it as they say any other."""
+    """A text exceeds a limit. It is a `YAMLError`, so that callers report it as any other."""
 
 
 def read_yaml(text: str, most_characters: int = MOST_CHARACTERS) -> Any:

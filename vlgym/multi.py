@@ -1,5 +1,5 @@
-"""MultiVLEnv: the base class of every game of several agents. As it stands it is one seat's view of the game: a `VLEnv`
-in which other players hold the other seats. `Table` drives all seats.
+"""MultiVLEnv: the base class of every game of several agents. It is one seat's view of the game: a `VLEnv` in which
+other players hold the other seats. `Table` drives all seats.
 
 Authors write the methods of `MultiGame`; this class makes one agent's environment of them.
 """
@@ -82,7 +82,7 @@ class MultiVLEnv(MultiGame, VLEnv):
         return match_legal(wanted, self.legal_actions())
 
     def resolve_arguments(self) -> dict[str, Any]:
-        """The opponents by their names, and what an unreadable reply does."""
+        """Return the opponents by their names, and the effect of an unreadable reply."""
         names = [player if isinstance(player, str) else player.name for player in self._players]
         others: Any = names[0]
         if isinstance(self.opponents, Mapping):

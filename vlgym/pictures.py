@@ -1,4 +1,4 @@
-"""Pictures in little, to be stored and compared: is the same thing shown, whatever the font and the renderer?
+"""Thumbnails of pictures, to test that two pictures show the same thing, whatever the font and the renderer.
 
 A picture becomes 16 x 16 grey levels and 6 x 6 of each colour difference. `compare_sheets` is strict where a spec says
 that the same pixels are drawn everywhere, and else allows for other renderers and fonts. It does not read.

@@ -1,4 +1,4 @@
-"""Finding and loading plugins, each under guard: a broken one is recorded and reported, and never breaks the rest.
+"""Finding and loading plugins, each in isolation: a broken one is recorded and reported, and never breaks the rest.
 
 A plugin is a distribution with an entry point in the group `vlgym`; the entry point names a module that holds hook
 implementations.
@@ -29,7 +29,7 @@ SWITCH = "VLGYM_PLUGINS"
 
 @dataclass
 class PluginRecord:
-    """One plugin and what became of it.
+    """One plugin and the result of loading it.
 
     Attributes:
         distribution: distribution that holds it.

@@ -1,4 +1,4 @@
-"""Probe episodes: what an environment says should be played so that every rule shows in its fingerprint.
+"""Probe episodes: a spec lists them so that every rule shows in its fingerprint.
 
 Plain data in a spec, so that listing environments imports nothing. Playing them is `vlgym.testing`'s business.
 """

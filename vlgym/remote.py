@@ -25,8 +25,8 @@ Step = tuple[dict[str, Any], float, bool, bool, dict[str, Any]]
 
 
 class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
-    """One environment elsewhere. At most one reset or step is on its way: `send_reset` and `send_step` begin it, and
-    `reset` and `step` with the same arguments wait for it; so a batch of environments works at the same time.
+    """One environment in another process. At most one reset or step is on its way: `send_reset` and `send_step` begin
+    it, and `reset` and `step` with the same arguments wait for it; so a batch of environments works at the same time.
 
     It is made when it is first needed; what its constructor raises is raised then.
 
@@ -160,7 +160,7 @@ def _rebuild(env_id: str, arguments: Mapping[str, Any], said: Mapping[str, Any])
 
 
 def _list_parsers(env_id: str, arguments: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield what the environment's parser may be: as it was asked for, the core's, its card's, its plugin's."""
+    """Yield the candidates for the environment's parser: the requested one, the core's, its card's, its plugin's."""
     yield from (arguments.get("parser"), *PARSERS)
     spec = get_registry().get(env_id)
     yield from spec.reply_styles

@@ -1,5 +1,5 @@
-"""The options of `reset`: each environment declares what it takes, and every value is checked before anything of the
-running episode changes.
+"""The options of `reset`: each environment declares them, and every value is checked before the running episode
+changes.
 
 An option says nothing of how an episode begins: `VLEnv.start` gets the values that were read here.
 """

@@ -150,7 +150,7 @@ class Runner:
         return records
 
     def _record(self, slot: _Slot, turn: Turn, reply: Reply) -> StepRecord:
-        """Act, and say what happened."""
+        """Step the environment and return the turn's record."""
         before = slot.observation
         record = StepRecord(
             env_id=slot.env_id,

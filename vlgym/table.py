@@ -45,7 +45,7 @@ class Reading:
 
 
 class Chair:
-    """One seat as a policy may see it in `Turn.env`: what random and oracle policies need."""
+    """One seat as a policy may see it in `Turn.env`: the part that random and oracle policies need."""
 
     def __init__(self, table: Table, seat: int) -> None:
         self.table, self.seat = table, seat
@@ -164,7 +164,7 @@ class Table:
         return self.play(readings, said)
 
     def read(self, seat: int, reply: str) -> Reading:
-        """Read a reply of a seat that moves now, and choose the action that stands for it where it is not valid."""
+        """Read a reply of a seat that moves now, and choose the action that replaces it where it is not valid."""
         legal = self.legal(seat)
         parsed = self.game.parser.parse(reply[:MAX_REPLY], legal)
         failure = parsed.failure

@@ -90,7 +90,9 @@ def open_progress(console: Console) -> Progress:
 
 @contextmanager
 def counting(progress: Progress, name: str, total: int) -> Iterator[Advance]:
-    """Show a task while the block runs; yield what moves its bar. Where nothing moves, its beginning is one line."""
+    """Show a task's progress while the block runs; yield the function that moves its bar. Without a live terminal,
+    print one line at its beginning.
+    """
     if progress.disable:
         progress.console.print(f"{name}: {total} ...", soft_wrap=True)
     task = progress.add_task(name, total=total)

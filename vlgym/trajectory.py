@@ -256,7 +256,7 @@ def read_lines(folder: Path, *, unfinished: bool) -> Iterator[tuple[int, int, di
 
 
 class _Images(dict[str, Any]):
-    """Name -> what was read of an image, each file looked at once."""
+    """Cache of image files by name, each read once."""
 
     def __init__(self, folder: Path, read: Callable[[Path], Any]) -> None:
         super().__init__()

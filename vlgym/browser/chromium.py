@@ -1,4 +1,4 @@
-"""A contained headless Chromium for environments that show web pages: how it is started, watched, lent and ended.
+"""A contained headless Chromium for environments that show web pages: its start, supervision, lending and end.
 
     class Camera(Chromium): ...
     POOL = BrowserPool(lambda: Camera("mine", site=8000))
@@ -328,7 +328,7 @@ class BrowserPool(Generic[Lent]):
             browser.close()
 
     def _begin(self) -> None:
-        """Own nothing; a forked child begins so, too."""
+        """Start without browsers, as a forked child does."""
         self._owner = os.getpid()
         self._lock = threading.Lock()
         self._inherited, self._idle = self._idle, []  # kept, so that nothing of the parent's is finalised in a child

@@ -1,4 +1,4 @@
-"""The command line as a whole: its commands, and how errors leave the program.
+"""The command line as a whole: its commands and its error handling.
 
 The table of exit statuses stands in `vlgym.errors`. Only bugs show a traceback.
 """

@@ -1,4 +1,4 @@
-"""`vlgym list` and `vlgym show`: what there is, from the plugins' specs and registry.yaml.
+"""`vlgym list` and `vlgym show`: the environments, from the plugins' specs and registry.yaml.
 
 `list` imports no environment code. `show` makes the environment, to say how it stands to registry.yaml; where that
 fails, the card is shown all the same. What others wrote (cards, names of distributions, docstrings, prompts) is printed

@@ -221,6 +221,6 @@ def _say_end(game: Game) -> None:
 
 
 def _say(text: str) -> None:
-    """Print; what would steer a terminal is shown instead: an environment wrote some of it."""
+    """Print with terminal control characters made visible: an environment wrote some of the text."""
     sys.stdout.write(show_safe(text) + "\n")
     sys.stdout.flush()

@@ -165,7 +165,7 @@ def _lines(messages: list[Message], folder: Path) -> Iterator[str]:
 
 
 def _say(text: str) -> None:
-    """Print; what would steer a terminal is shown instead: a model wrote some of it."""
+    """Print with terminal control characters made visible: a model wrote some of the text."""
     _write(show_safe(text))
 
 

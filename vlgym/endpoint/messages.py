@@ -76,7 +76,7 @@ def open_client(
         raise UserError(f"openai:MODEL needs the package {missing}: {how_to_install('vlgym[eval]')}") from None
 
     class Client(openai.DefaultAsyncHttpxClient):
-        """Makes failures that the package would not repeat errors that it repeats."""
+        """Turns failures that the package would not retry into errors that it retries."""
 
         reached = False
 
@@ -99,7 +99,7 @@ def open_client(
             return response
 
         async def follow(self, request: Any, **how: Any) -> Any:
-            """Send a request, and again where its own host says so; read the answer up to the limit."""
+            """Send a request, follow redirects to its own host, and read the answer up to the limit."""
             how |= {"stream": True, "follow_redirects": False}
             for _ in range(MOST_REDIRECTS):
                 response = await super().send(request, **how)

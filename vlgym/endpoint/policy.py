@@ -191,7 +191,7 @@ class OpenAIPolicy:
         return asyncio.run_coroutine_threadsafe(self._ask(body), self._loop)
 
     async def _ask(self, body: dict[str, Any]) -> Reply:
-        """Ask in a place among those that ask at once."""
+        """Ask as soon as fewer than `concurrency` requests are under way."""
         import openai
 
         async with self._places:

@@ -1,4 +1,4 @@
-"""The environments of one worker, and what is done with them; in the worker's own process, where plugins' code runs."""
+"""The environments of one worker and the requests on them, in the worker's own process, where plugins' code runs."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Actor:
 
 
 class RayLink:
-    """The way to an actor; it starts one."""
+    """Connection to an actor; it starts the actor."""
 
     def __init__(self, index: int, ray: Any) -> None:
         self._ray = ray
@@ -115,5 +115,5 @@ def connect(address: str) -> None:
 
 
 def count_workers() -> int:
-    """As many actors as the cluster has processors."""
+    """Return the number of the cluster's processors, one actor each."""
     return max(1, int(_load().cluster_resources().get("CPU", 1)))

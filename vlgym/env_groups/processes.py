@@ -19,7 +19,7 @@ _LEAVES_S = 5.0  # seconds for closing what a worker opened
 
 
 class ProcessLink:
-    """The way to a process; it starts one.
+    """Connection to a worker process; it starts the process.
 
     Args:
         index: of the worker.

@@ -40,7 +40,7 @@ class EnvError(Exception):
 
 
 class Link(Protocol):
-    """The way to one worker, which answers requests in their order."""
+    """Connection to one worker, which answers requests in their order."""
 
     name: str
 
@@ -278,7 +278,7 @@ class WorkerGroup:
             worker.link.send(ticket.frame)
 
     def _spoil(self, worker: _Worker, place: _Place) -> None:
-        """Let the open requests of an episode fail that cannot be gone on with."""
+        """Fail the open requests of an episode that cannot continue."""
         place.start, place.last = None, None
         line = "the episode came out otherwise when it was played again after its worker was lost"
         for ticket in [each for each in worker.waiting if each.said["env"] == place.number]:

@@ -1,4 +1,4 @@
-"""The folder of an evaluation: what was asked for, each finished episode, and how a run goes on after it was stopped.
+"""The folder of an evaluation: its plan, each finished episode, and the resumption of a stopped run.
 
 Episodes are written whole, as they end. Whatever a kill left behind them is dropped when the run goes on, and those
 episodes are played again.
@@ -155,7 +155,7 @@ class EvaluationFolder:
 
 
 def check_folder(folder: Path, resume: bool) -> bool:
-    """Check, before any work, that a run may begin in a folder, or go on there; return whether it holds one."""
+    """Check, before any work, that a run may begin or continue in a folder; return whether it holds one."""
     check_writable("--out", folder)
     if folder.exists() and not folder.is_dir():
         raise UserError(f"--out {folder} is a file; name a folder.")
@@ -179,7 +179,7 @@ def count_finished(folder: Path) -> int:
 
 
 def _repair(folder: Path) -> set[tuple[str, int]]:
-    """Drop what a kill left behind the last whole episode; return the whole ones."""
+    """Drop the bytes that a kill left after the last whole episode; return the whole episodes."""
     finished, end = _read_finished(folder)
     path = folder / METADATA
     if path.exists() and path.stat().st_size > end:

@@ -46,7 +46,7 @@ class Prices:
 
 
 class Meter:
-    """Adds up what replies took."""
+    """Adds up tokens and cost of replies."""
 
     def __init__(self, prices: Prices, max_cost: float | None = None) -> None:
         self.prices, self.max_cost = prices, max_cost

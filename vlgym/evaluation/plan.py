@@ -66,7 +66,7 @@ class Part:
 
     @property
     def key(self) -> str:
-        """Name of the part in records and reports: the id, and what is not as usual."""
+        """Name of the part in records and reports: the id, and the settings that are not the defaults."""
         return name_part(self.env_id, self.planner, self.pictures)
 
     @property

@@ -145,7 +145,7 @@ class Player:
         return _Table(job, runner, twin)
 
     def _seat(self, job: Job, number: int) -> Runner:
-        """An environment of the job's item at the beginning of an episode."""
+        """Return an environment of the job's item at the beginning of an episode."""
         part = job.part
         place = _place(job)
         idle = self._idle.get(place)
@@ -195,7 +195,7 @@ class Player:
             self.on_episode(table.records)
 
     def _break_off(self, job: Job, error: Exception, turn: int = 0, reply: str | None = None) -> None:
-        """An environment raised, and is closed: its episode does not count, and is played again."""
+        """Close an environment that raised; its episode does not count, and is played again."""
         part = job.part
         seed = episode_seed(part.env_id, part.split, job.number // part.per_seed)
         self.failures.note(

@@ -1,4 +1,4 @@
-"""Look first whether a model sees its pictures: play the suite `can-it-see` once for each model and endpoint.
+"""Test a model's sight before an evaluation: play the suite `can-it-see` once for each model and endpoint.
 
 The records are kept in the user's cache folder, so a model that was looked at is not asked again. What they mean is
 `sight`'s business.
@@ -39,7 +39,7 @@ def plan_probe(episodes: int | None = None, **options: Any) -> list[Part]:
 def look_first(
     policy: Policy, *, cache: Path | None = None, num_envs: int | None = None, watcher: Watcher | None = None
 ) -> tuple[SightReport, Path]:
-    """Play what was not played yet of `can-it-see` with this policy, and judge it.
+    """Play the missing episodes of `can-it-see` with this policy, and judge them.
 
     Args:
         policy: a model.

@@ -1,4 +1,4 @@
-"""Run an evaluation: describe it, play what is left of it, write every episode down as it ends.
+"""Run an evaluation: describe it, play the missing episodes, write each one as it ends.
 
 The same for the command line, for the probes before it, and for a program of one's own.
 """
@@ -29,22 +29,22 @@ NUM_ENVS = 8
 
 
 class Watcher:
-    """Is told how far an evaluation is; this one does nothing with it."""
+    """Receives the progress of an evaluation; this one ignores it."""
 
     def begin(self, parts: Sequence[Part], meter: Meter, already: set[tuple[str, int]]) -> None:
-        """The run has a folder, and begins to play."""
+        """Called when the run has a folder and begins to play."""
 
     def reply(self, reply: Reply, key: str) -> None:
-        """A reply was given in a part."""
+        """Called after a reply in a part."""
 
     def finish(self, episode: list[StepRecord]) -> None:
-        """An episode is finished."""
+        """Called after an episode."""
 
     def say(self, line: str) -> None:
-        """There is something to tell."""
+        """Called with a message for the user."""
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """Called last."""
 
 
 def run_evaluation(
@@ -63,7 +63,7 @@ def run_evaluation(
     group: EnvGroup = LOCAL,
     **more: Any,
 ) -> None:
-    """Play a plan into a folder; what is finished when it stops, for whatever reason, is on disk.
+    """Play a plan into a folder; episodes that are finished when it stops, for whatever reason, are on disk.
 
     Args:
         parts: from `plan_ids`, `plan_suite` or by hand.

@@ -114,7 +114,7 @@ class SightReport:
 
 
 def write_warnings(sees: bool | None, probes: Sequence[Probe]) -> tuple[str, ...]:
-    """Say what a user must know before any score of this model is believed."""
+    """Write the sentences that a user must know before any score of this model is believed."""
     if probes and all(probe.verdict == UNREADABLE for probe in probes):
         return (_say_unreadable("", [probe.shown for probe in probes], "nothing can be said of the model's sight"),)
     told = [_say_told(probe) for probe in probes if probe.verdict == TOLD]

@@ -1,4 +1,4 @@
-"""Two runs on the same episodes: what one won and the other lost, and whether that may be chance.
+"""Comparison of two runs on the same episodes: wins of one that the other lost, and tests against chance.
 
 Episodes are paired by part, item, seed and repeat; parts that were not played under equal conditions are refused.
 """
@@ -198,7 +198,7 @@ def _find_width(part: Part) -> float | None:
 
 
 def _scale(sides: Sequence[Groups], width: float) -> dict[int, list[float]]:
-    """Differences of returns in units of the way from floor to ceiling."""
+    """Return the differences of returns in units of the way from floor to ceiling."""
     first, second = sides
     return {seed: [(a - b) / width for a, b in zip(first[seed], second[seed], strict=True)] for seed in first}
 
@@ -206,7 +206,7 @@ def _scale(sides: Sequence[Groups], width: float) -> dict[int, list[float]]:
 def _sum_up(
     success: Sequence[Mapping[str, Any]], places: Sequence[Groups], discordant: Sequence[int]
 ) -> dict[str, Any]:
-    """Over the parts with their pictures, each counting once."""
+    """Return the results over the parts with their pictures, each counting once."""
     if not success:
         return {"parts": 0}
     low, high = average_intervals([(row["difference"], row["low"], row["high"]) for row in success])

@@ -1,4 +1,4 @@
-"""report.html: one file without outside assets and without a script, which looks as well on paper and on a telephone.
+"""report.html: one file without outside assets and scripts, for screen, paper and telephone.
 
 Everything that comes from a record passes through jinja2's escaping; the page's own policy also forbids scripts.
 """

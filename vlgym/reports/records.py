@@ -120,7 +120,7 @@ def iterate_episodes(run: Run) -> Iterator[Episode]:
 
 
 def _check_episode(run: Run, episode: Episode) -> None:
-    """Refuse records that this run cannot have written: the numbers would not be its own."""
+    """Refuse records that this run cannot have written."""
     first = episode[0]
     part = run.parts.get(first.part)
     if part is None:

@@ -1,6 +1,4 @@
-"""The check of what can be won without the picture. It warns; whether the picture must matter is for the author to
-say.
-"""
+"""The check of blind players' results. It only warns: the author decides if the picture must matter."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def measure_behaviour(
 
 
 def list_episodes(spec: EnvSpec) -> Iterator[tuple[Probe, int]]:
-    """Yield what is played of every environment, then its own probes; each with the most turns."""
+    """Yield the episodes that are played of every environment, then its probes; each with its limit of turns."""
     for number, split in enumerate(spec.splits):
         yield Probe("random", ("@random",) * TURNS, split=split), TURNS
         if spec.max_turns <= 50:
@@ -163,8 +163,9 @@ def _write_replies(env: VLEnv, probe: Probe, rng: np.random.Generator) -> Iterat
 
 
 def _write_kinds(env: VLEnv) -> Iterator[str]:
-    """Yield replies of every kind that models write: cased and spaced otherwise, with thoughts, twice, cut off, of
-    another format, illegal, empty."""
+    """Yield replies of every kind that models write: in other case and spacing, with thoughts, twice, cut off, of
+    another format, illegal, empty.
+    """
     for number, kind in enumerate(("upper", "spaced", "thoughts", "twice", "cut", "bare", "unknown", "longer", "")):
         legal = env.legal_actions()
         action = legal[(7 * number + 1) % len(legal)] if legal else ""

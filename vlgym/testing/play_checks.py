@@ -170,7 +170,7 @@ def _reach(subject: Subject, env: Any, depth: int) -> list[Seen]:
 
 
 def _differing(one: dict[str, Any], other: dict[str, Any]) -> str:
-    """Keys in which two infos differ, what only `step` can tell aside (the reply's own parse and feedback)."""
+    """Return the keys in which two infos differ, except the reply's own parse and feedback, which only `step` knows."""
     names = {*one, *other} - {"vlgym", "invalid_action"}
     wrong = [name for name in sorted(names) if one.get(name) != other.get(name)]
     details = ("turn", "legal_actions", "instructions", "turn_text")

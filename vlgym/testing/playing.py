@@ -1,5 +1,6 @@
-"""Play an episode turn by turn and keep what was seen: what the checks look at. Garbage is of
-the kinds that models write when they fail."""
+"""Play an episode turn by turn and keep the observations for the checks. Garbage replies are of the kinds that
+failing models write.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ Choose = Callable[[VLEnv, int], str]
 
 @dataclass(frozen=True)
 class Seen:
-    """One call of `reset` (turn 0) or `step`, as it came out.
+    """Result of one call of `reset` (turn 0) or `step`.
 
     Attributes:
         turn: number of the call within the episode; 0 is the reset.
@@ -143,23 +144,23 @@ def choose_legal(seed: int, *, garbage_every: int = 0) -> Choose:
 
 
 def choose_idle(env: VLEnv, turn: int) -> str:
-    """Nothing readable, ever: the episode goes on to its turn limit."""
+    """Return an unreadable reply: the episode lasts to its turn limit."""
     return GARBAGE
 
 
 def choose_oracle(env: VLEnv, turn: int) -> str:
-    """The oracle's reply; a first legal action where it knows none."""
+    """Return the oracle's reply, or the first legal action if it has none."""
     reply = env.solve()
     return env.parser.format(env.legal_actions()[:1]) if reply is None else reply
 
 
 def repeat(replies: Sequence[str]) -> Choose:
-    """These replies, in this order."""
+    """Return a chooser of these replies, in this order."""
     return lambda env, turn: replies[turn]
 
 
 def seeds_of(env_id: str, split: str, count: int, first: int = 0) -> list[int]:
-    """The seeds of `count` episodes of a split."""
+    """Return the seeds of `count` episodes of a split."""
     return [episode_seed(env_id, split, first + index) for index in range(count)]
 
 
@@ -191,7 +192,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 class Deadline:
-    """A time limit on play that is long enough already: what is slow is looked at less, and the evidence says so."""
+    """A time limit on play: slow environments are sampled less, and the evidence says so."""
 
     def __init__(self, seconds: float) -> None:
         self._until = time.perf_counter() + seconds

@@ -1,4 +1,4 @@
-"""Checks of what is seen: the picture tells of the state, looking changes nothing, the text does not give the answer
+"""Checks of pictures and text: the picture shows the state, looking changes nothing, the text does not give the answer
 away.
 
 One function for each property: it returns its evidence in a line, or raises `CheckFailure`.

@@ -52,7 +52,7 @@ class Looks:
         return await asyncio.shield(asyncio.wrap_future(self._made[env_id]))
 
     def close(self) -> None:
-        """End what is being made; what was not begun is not made."""
+        """End the look in progress and drop those that wait."""
         with self._lock:
             self._closed = True
             if self._child is not None:

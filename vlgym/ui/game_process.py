@@ -77,7 +77,7 @@ class HotSeat:
         self.pipe, self.episode = pipe, 0
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        """Wait for what is said at each seat.
+        """Wait for the reply of each seat.
 
         Raises:
             EOFError: the page ended the game.
@@ -95,7 +95,7 @@ class HotSeat:
 
 
 class Guest:
-    """A policy of which records tell the name alone: the options of one may be secret."""
+    """A policy whose records have only its name: its options may be secret."""
 
     def __init__(self, policy: Policy, name: str) -> None:
         self._policy, self.name = policy, name
@@ -223,7 +223,7 @@ def _encode(image: Any) -> str:
 
 
 def main() -> None:
-    """Play what the first line of the input says."""
+    """Play the plan in the first line of the input."""
     answer = os.dup(1)
     os.dup2(2, 1)  # whatever a library prints goes elsewhere
     with os.fdopen(answer, "w", encoding="utf-8") as file:

@@ -74,7 +74,7 @@ def show_picture(request: Request) -> Response:
 
 
 def show_run(request: Request) -> Response:
-    """Answer with what a run says of itself, and its curves."""
+    """Answer with a run's record and its curves."""
     run = get_index(request).runs.get(request.path_params["run"])
     if run is None:
         raise HTTPException(404, "There is no such run in the folders that `vlgym ui` was given.")
