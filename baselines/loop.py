@@ -32,7 +32,7 @@ from .learning.batch import Batch, check_log_probs, log_probs, micro_batches, mi
 from .learning.collect import GroupCollector
 from .learning.command import main
 from .learning.config import RunConfig
-from .learning.optimizers import Metrics, Optimizers, learning_rate, policy_optimizer
+from .learning.optimizers import Metrics, Optimizers, policy_optimizer
 from .learning.run import Run, Update
 from .runs import distributed
 from .runs.folder import share_of
@@ -108,16 +108,17 @@ class LOOP:
     ) -> None:
         c, count, first = run.config, run.envs.count, run.envs.shares.first
         self.run, self.config, self.weights = run, c, run.weights
+        self.passes, self.schedule = c.passes, c.schedule()
         self.advantage, self.smallest_advantage = advantage, smallest_advantage
         self.optimizers = Optimizers(
-            {"policy": policy_optimizer(run.weights.parameters, c)}, c.max_grad_norm, run.world
+            {"policy": policy_optimizer(run.weights.parameters, c.policy_lr)}, c.max_grad_norm, run.world
         )
 
         def make_env(index: int) -> Any:
             return run.envs.make((first + index) // c.group - first)  # all environments of a group are of one id
 
         self.collector = GroupCollector(
-            [make_env(i) for i in range(count)], run.policy, group=c.group, shaper=run.envs.make_shaper(c.gamma),
+            [make_env(i) for i in range(count)], run.policy, group=c.group, shaping=c.reward,
             builder=run.envs.builder, remake=make_env, on_failure=run.envs.failures.append, world=run.world,
             shares=run.envs.shares,
         )  # fmt: skip
@@ -128,9 +129,9 @@ class LOOP:
             batch, metrics = self.collect()
         with update.phase("reference"):
             if self.weights.reference is not None:
-                batch.ref = log_probs(self.weights.reference, batch, self.config)
+                batch.ref = log_probs(self.weights.reference, batch, self.passes)
         with update.phase("check"):
-            metrics |= check_log_probs(self.weights.scorer, batch, self.config, self.run.world)
+            metrics |= check_log_probs(self.weights.engine, batch, self.passes, self.config.check, self.run.world)
         with update.phase("update"):
             metrics |= self.learn(batch, update.number)
         update.log(batch, metrics)
@@ -150,7 +151,7 @@ class LOOP:
             the means of the losses and of what else was noted.
         """
         c, run, metrics = self.config, self.run, Metrics()
-        rate = learning_rate(c, update, run.state.env_steps)
+        rate = self.schedule.rate(update, run.state.env_steps)
         metrics.add("policy/lr", self.optimizers.set_rate("policy", rate))
         shares = token_shares(batch)
         used = self.teaches(torch.stack([batch.advantages[unit[0]] for unit in batch.units]))
@@ -176,9 +177,9 @@ class LOOP:
             metrics: notes the losses.
         """
         c, total = self.config, 0.0
-        for part in micro_batches(batch, rows, c):
+        for part in micro_batches(batch, rows, self.passes):
             old, mask, share = batch.old[part], batch.mask[part], weights[part]
-            new, _ = score(self.weights.scorer, batch, part, c)
+            new, _ = score(self.weights.engine, batch, part, self.passes)
             policy = token_ppo_loss(
                 new, old, mask, batch.advantages[part], clip=c.clip, weights=share,
                 importance=batch.importance_of(part),

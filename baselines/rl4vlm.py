@@ -81,11 +81,6 @@ class Config(vldac.Config):
     value_coef: float = 0.5
     """Weight of the value loss in the model's gradient (RL4VLM: 0.5)."""
 
-    @property
-    def ratio_per_step(self) -> bool:
-        """True if the policy's ratio is taken of whole replies, not of single tokens."""
-        return True
-
     def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges."""
         config = super().resolve()
@@ -102,6 +97,7 @@ class RL4VLM(vldac.VLDAC):
     """VL-DAC's learner with the step loss."""
 
     config: Config
+    whole = True
 
     def policy_loss(self, new: Tensor, batch: Batch, rows: Tensor, weights: Tensor) -> PolicyLoss:
         """Clipped PPO per step (eq. 1); arguments as in `VLDAC.policy_loss`."""

@@ -21,9 +21,7 @@ from .learning import losses
 from .learning.batch import Batch, pack
 from .learning.collect import episode_metrics, rollout_metrics
 from .learning.command import main
-from .learning.games import Games
-from .learning.pool import FOLDER, Pool, PoolOptions
-from .learning.rating import rate_pool
+from .learning.games import FOLDER, Games, Pool, PoolOptions, rate_pool
 from .learning.run import Run, Update
 from .vldac import step_gae
 
@@ -63,7 +61,7 @@ class SelfPlay(vldac.VLDAC):
     def make_collector(self) -> Games:
         """The tables."""
         pool = Pool(self.run.out / FOLDER, self.run.weights, self.config.pool, self.config.device)
-        return Games(self.run.envs, self.run.policy, pool, gamma=self.config.gamma)
+        return Games(self.run.envs, self.run.policy, pool, shaping=self.config.reward, seed=self.config.seed)
 
     def make(self, update: Update) -> None:
         """Make one update, as `VLDAC` does."""

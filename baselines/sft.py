@@ -23,12 +23,11 @@ from .learning.environments import parsers_of
 from .learning.warm_start import WarmConfig, WarmReport, check_oracles, show_check, warm_start
 from .models.limits import NEW_TOKENS, Limits, read_limits
 from .models.load import load_family
-from .models.lora import MODEL_FILES, export_merged
-from .runs.folder import describe, environment_ids
-from .runs.overwriting import Kind, check_folder, prepare_folder
+from .models.lora import export_merged
+from .runs.folder import check_new, describe, environment_ids
 from .runs.threads import set_up_torch
 
-WARM = Kind("warm start", "warm.json", (*MODEL_FILES, "warm.json"))
+WARM = "warm.json"  # the report in the model's folder
 
 
 @dataclass(frozen=True)
@@ -44,10 +43,6 @@ class Config:
     """`tiny` (built offline), a folder, or the Hub name of a model of a supported family."""
     out: Path = Path("runs/warm")
     """Folder for the model and the report; must be new or empty."""
-    overwrite: bool = False
-    """Delete the warm start in --out first, after asking."""
-    yes: bool = False
-    """With --overwrite: delete without asking."""
     seed: int = 0
     """Seed of initialisation, data and batches."""
     max_new_tokens: int | None = None
@@ -82,12 +77,11 @@ def run(config: Config) -> WarmReport:
         raise UserError("--system is empty; leave it out for the message of the model's own chat template.")
     set_up_torch(config.threads, config.device, deterministic=config.deterministic)
     check_oracles(env_ids)
-    check_folder(config.out, WARM, overwrite=config.overwrite, yes=config.yes)
+    check_new(config.out, WARM)
     family = load_family(
         config.model, image_tokens=config.image_tokens, seed=config.seed, device=config.device,
         system=config.system or read_limits(config.model).system,
     )  # fmt: skip
-    prepare_folder(config.out, WARM, overwrite=config.overwrite)
     engine = make_engine(family, max_new_tokens=config.max_new_tokens or NEW_TOKENS, parsers=parsers_of(env_ids, {}))
     print(f"warm start on {', '.join(env_ids)}: {config.warm.noise:.0%} of the labels are random legal actions")
 
@@ -97,7 +91,7 @@ def run(config: Config) -> WarmReport:
     policy = ModelPolicy(engine, torch.Generator().manual_seed(config.seed), name=config.model)
     record = describe("sft", asdict(config), env_ids, {}, policy=policy)
     limits = Limits(engine.max_new_tokens, family.image_tokens, system=family.system)
-    export_merged(family, config.out, {WARM.mark: seal({**record, "report": asdict(report)}), **limits.note()})
+    export_merged(family, config.out, {WARM: seal({**record, "report": asdict(report)}), **limits.note()})
     print(f"saved {config.out} after {report.steps} steps and {report.seconds:.0f} s")
     return report
 

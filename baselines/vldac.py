@@ -46,7 +46,7 @@ from .learning.collect import Collector, flags
 from .learning.command import main
 from .learning.config import RunConfig
 from .learning.losses import KLEstimator, PolicyLoss, Standardise, log_ratio, token_mean, weigh, with_statistics
-from .learning.optimizers import Metrics, Optimizers, learning_rate, policy_optimizer
+from .learning.optimizers import Metrics, Optimizers, policy_optimizer
 from .learning.run import Run, Update
 from .runs import distributed
 
@@ -104,14 +104,18 @@ class VLDAC:
         run: gives the model, the environments and the configuration.
     """
 
+    whole: ClassVar[bool] = False
+    """The policy's ratio is taken of whole replies, not of single tokens."""
+
     def __init__(self, run: Run[Config]) -> None:
         c = self.config = run.config
+        self.passes, self.schedule = c.passes, c.schedule(rests=c.value_warmup)
         self.run, self.weights = run, run.weights
         hidden_size = run.weights.family.language_model.config.hidden_size
         self.value = ValueHead(hidden_size, seed=c.seed).to(c.device)
         self.optimizers = Optimizers(
             {
-                "policy": policy_optimizer(run.weights.parameters, c),
+                "policy": policy_optimizer(run.weights.parameters, c.policy_lr),
                 "value": torch.optim.AdamW(self.value.parameters(), lr=c.value_lr, weight_decay=0.0),
             },
             c.max_grad_norm,
@@ -120,8 +124,8 @@ class VLDAC:
         self.collector = self.make_collector()
 
     def make_collector(self) -> Any:
-        """Return the collector that plays the rollouts."""
-        return Collector(self.run.envs.make_runner(), self.run.policy, self.run.envs.make_shaper(self.config.gamma))
+        """What plays the rollouts."""
+        return Collector(self.run.envs.make_runner(), self.run.policy, self.config.reward)
 
     def make(self, update: Update) -> None:
         """Make one update: rollout, reference, check of the log-probabilities, gradient steps."""
@@ -129,9 +133,11 @@ class VLDAC:
             batch, metrics = self.collect()
         with update.phase("reference"):
             if self.weights.reference is not None:
-                batch.ref = log_probs(self.weights.reference, batch, self.config)
+                batch.ref = log_probs(self.weights.reference, batch, self.passes)
         with update.phase("check"):
-            metrics |= check_log_probs(self.weights.scorer, batch, self.config, self.run.world)
+            metrics |= check_log_probs(
+                self.weights.engine, batch, self.passes, self.config.check, self.run.world, whole=self.whole
+            )
         with update.phase("update"):
             metrics |= self.learn(batch, update.number)
         update.log(batch, metrics)
@@ -165,8 +171,7 @@ class VLDAC:
         """`epochs` passes over the rollout, each gradient step first of the value head, then of the policy, whose
         learning rate is 0 while the value head warms up. Return the means of what was noted."""
         c, run, metrics = self.config, self.run, Metrics()
-        rate = learning_rate(c, update, run.state.env_steps, rests=c.value_warmup)
-        lr = self.optimizers.set_rate("policy", rate)
+        lr = self.optimizers.set_rate("policy", self.schedule.rate(update, run.state.env_steps))
         metrics.add("policy/lr", lr)
         for _ in range(c.epochs):
             for rows, size in minibatches(batch.units, c.minibatch, run.envs.shares, run.order):
@@ -197,16 +202,16 @@ class VLDAC:
         Args: as in `value_step`.
         """
         c, total = self.config, 0.0
-        for part in micro_batches(batch, rows, c):
+        for part in micro_batches(batch, rows, self.passes):
             weights = step_weights(batch, part, size)
-            new, states = score(self.weights.scorer, batch, part, c)
+            new, states = score(self.weights.engine, batch, part, self.passes)
             policy = self.policy_loss(new, batch, part, weights)
             loss, kl = policy.loss, None
             if not c.stop_gradient:  # the ablation: alpha times the value loss, through the model
                 values = self.value(states, stop_gradient=False)
                 loss = loss + c.value_coef * value_loss(values, batch.returns[part], weights)
             if batch.ref is not None:
-                kl = kl_loss(new, batch.ref[part], batch.mask[part], weights, c.kl_estimator, whole=c.ratio_per_step)
+                kl = kl_loss(new, batch.ref[part], batch.mask[part], weights, c.kl_estimator, whole=self.whole)
                 loss = loss + c.kl_coef * kl
             loss.backward()
             total += float(loss.detach())

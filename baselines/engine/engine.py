@@ -6,20 +6,299 @@ learner measures how well.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
+from vlgym.parsers import Parser, find_end
 from vlgym.types import Reply, Turn
 
-from ..models.family import Prompt
+from ..models.decoder import Qwen2Decoder
+from ..models.family import Family, Prompt, count_tokens
 from ..runs import distributed
 from ..runs.distributed import ALONE, World
-from .prefill import Scorer
-from .sampler import Sampler
+from .prefill import CACHED_IMAGES, CACHED_PROMPTS, Prefill, Scorer
+
+# ---- one token after another -----------------------------------------------------------------------------------------
+
+SMALL_VOCABULARY = 8192  # tokens; up to here one running sum is quickest
+CELL = 512  # tokens whose probabilities `draw` adds up first in larger ones
+CHECK = 8  # steps between two questions whether replies are over; on an accelerator each question waits for the device
+
+Over = Callable[[Sequence[int], Sequence[Sequence[int]]], list[bool]]
+"""Is given numbers of rows and the beginning of each one's reply, as ids; says of each whether the reply is over though
+its turn has not ended."""
+
+
+class Sampled(NamedTuple):
+    """Replies of a batch, right-padded to the token limit; see `sampler.Replies`.
+
+    Attributes:
+        ids: [B, limit] int64; logp: [B, limit] float32; mask: [B, limit] bool; cut: [B] bool.
+    """
+
+    ids: Tensor
+    logp: Tensor
+    mask: Tensor
+    cut: Tensor
+
+
+class EagerDecoding:
+    """Samples with shapes that follow the batch: exactly as many rows and slots as are needed.
+
+    Args:
+        decoder: the language model, one token at a time.
+        embedding: token embeddings.
+        logits: hidden states [B, H] to float32 logits [B, V], special tokens at -inf.
+        pad_id: written after the end of a reply.
+    """
+
+    def __init__(
+        self, decoder: Qwen2Decoder, embedding: nn.Module, logits: Callable[[Tensor], Tensor], *, pad_id: int
+    ) -> None:
+        self.decoder, self.embedding, self.logits, self.pad_id = decoder, embedding, logits, pad_id
+
+    @torch.no_grad()
+    def decode(
+        self,
+        entries: list[tuple[Tensor, Tensor]],
+        hidden: Tensor,
+        next_positions: Tensor,
+        uniforms: Tensor,
+        stop: Tensor,
+        *,
+        greedy: bool = False,
+        temperature: float = 1.0,
+        over: Over | None = None,
+    ) -> Sampled:
+        """Sample one reply per prompt.
+
+        Args:
+            entries: per row, the prompt's (keys, values), each [layers, kv_heads, P, head_dim]; P may differ.
+            hidden: [B, H], states of the last prompt tokens.
+            next_positions: [B] int64, position of each row's first reply token.
+            uniforms: [limit, B] in [0, 1), on the device; their number is the length of the longest reply.
+            stop: int64, the tokens that end a reply.
+            greedy: take the likeliest tokens; `uniforms` then only says how many.
+            temperature: what logits are divided by before a draw; the log-probabilities returned are those at 1, that
+                is, of the logits as they are given.
+            over: asked every `CHECK` steps, so that a reply may be up to `CHECK - 1` tokens too long.
+        """
+        limit, n = uniforms.shape
+        new: dict[str, Any] = {"device": hidden.device}
+        state = self.decoder.start(entries, next_positions, limit)
+        ids = torch.full((n, limit), self.pad_id, **new)
+        logp = torch.zeros(n, limit, **new)
+        mask = torch.zeros(n, limit, dtype=torch.bool, **new)
+        rows = torch.arange(n, **new)  # rows still being decoded
+        ended = torch.zeros(n, dtype=torch.bool, **new)  # of those rows
+        for t in range(limit):
+            scores = torch.log_softmax(self.logits(hidden), dim=-1)
+            token = scores.argmax(-1) if greedy else draw(heat(scores, temperature), uniforms[t, rows])
+            ids[rows, t] = torch.where(ended, self.pad_id, token)
+            logp[rows, t] = torch.where(ended, 0.0, scores.gather(-1, token.unsqueeze(-1)).squeeze(-1))
+            mask[rows, t] = ~ended
+            ended = ended | torch.isin(token, stop)
+            if over is not None and (t + 1) % CHECK == 0:
+                ended = ended | ask(over, rows, ids[rows, : t + 1], ended)
+            alive = len(rows) - int(ended.sum())
+            if t + 1 == limit or alive == 0:
+                break
+            if alive <= len(rows) // 2:  # most rows have ended: go on with the others alone
+                kept = (~ended).nonzero().squeeze(-1)
+                state.keep(kept)
+                rows, token, ended = rows[kept], token[kept], ended[kept]
+            hidden = self.decoder.step(state, self.embedding(token), t)
+        cut = torch.zeros(n, dtype=torch.bool, **new)
+        cut[rows] = ~ended
+        return Sampled(ids, logp, mask, cut)
+
+
+def ask(over: Over, rows: Tensor, ids: Tensor, ended: Tensor) -> Tensor:
+    """Ask of the rows that have not ended whether they are over: numbers [B], ids [B, t], bool [B] -> bool [B]."""
+    answer = ended.clone()
+    going = (~ended).nonzero().squeeze(-1)
+    if len(going):
+        answer[going] = torch.tensor(over(rows[going].tolist(), ids[going].tolist()), device=ended.device)
+    return answer
+
+
+def heat(log_probs: Tensor, temperature: float) -> Tensor:
+    """Log-probabilities [..., V] at another temperature than 1."""
+    return log_probs if temperature == 1.0 else torch.log_softmax(log_probs / temperature, dim=-1)
+
+
+def draw(log_probs: Tensor, uniform: Tensor) -> Tensor:
+    """Sample one token per row by inverting the cumulative distribution, in float64: [B, V], [B] in [0, 1) -> [B].
+
+    Probability 0 is never drawn. Large vocabularies are added up in cells first: a running sum over all is slow there.
+    """
+    size = log_probs.shape[-1]
+    if size > SMALL_VOCABULARY:
+        return _draw_by_cells(log_probs, uniform)
+    cumulative = log_probs.double().exp().cumsum(-1)
+    target = uniform.double().unsqueeze(-1) * cumulative[:, -1:]
+    return torch.searchsorted(cumulative, target, right=True).squeeze(-1).clamp(max=size - 1)
+
+
+def _draw_by_cells(log_probs: Tensor, uniform: Tensor) -> Tensor:
+    """`draw`: find the cell of `CELL` tokens in the running sum over cells, then the token in that within the cell."""
+    rows, size = log_probs.shape
+    cells = F.pad(log_probs.exp(), (0, -size % CELL)).view(rows, -1, CELL)
+    sums = cells.sum(-1, dtype=torch.float64).cumsum(-1)
+    target = uniform.double().unsqueeze(-1) * sums[:, -1:]
+    cell = (sums <= target).sum(-1, keepdim=True).clamp(max=sums.shape[1] - 1)
+    before = F.pad(sums, (1, 0)).gather(-1, cell)
+    inside = cells.gather(1, cell.unsqueeze(-1).expand(-1, -1, CELL)).squeeze(1).cumsum(-1, dtype=torch.float64)
+    # The cell's sum and its last running sum can differ by rounding; the target must stay below both.
+    target = torch.minimum(target - before, torch.nextafter(inside[:, -1:], torch.zeros_like(before)))
+    return (cell.squeeze(-1) * CELL + (inside <= target).sum(-1)).clamp(max=size - 1)
+
+
+# ---- where a reply is over -------------------------------------------------------------------------------------------
+
+Decode = Callable[[Sequence[int]], str]
+"""Text of a reply's ids, without special tokens."""
+
+
+def find_token_end(decode: Decode, ids: Sequence[int], parsers: Sequence[Parser]) -> int | None:
+    """Return after how many tokens a reply is over because a parser has what it asked for; None if none has."""
+    text = decode(ids) if parsers else ""
+    ends = [end for parser in parsers if (end := find_end(parser, text)) is not None]
+    return count_tokens(decode, ids, min(ends)) if ends else None
+
+
+@dataclass
+class Replies:
+    """Sampled replies of a batch, right-padded.
+
+    Attributes:
+        ids: [B, R] int64, the end-of-turn token included where the reply has one; pad id beyond.
+        mask: [B, R] bool, True on sampled tokens; from the loop, never inferred from ids.
+        logp: [B, R] float32, log-probability of each token when it was sampled; 0 beyond.
+        hidden: [B, H] float32, state of the LAST PROMPT token: the value head's input.
+        cut: [B] bool, the reply ran into the token limit before it was over.
+        texts: the replies as text.
+    """
+
+    ids: Tensor
+    mask: Tensor
+    logp: Tensor
+    hidden: Tensor
+    cut: Tensor
+    texts: list[str]
+
+
+class Sampler(Prefill):
+    """Samples replies with one model.
+
+    Args:
+        family: the model and what its family needs.
+        max_new_tokens: longest reply, its end-of-turn token included.
+        parsers: what reads the replies. A reply is over as soon as one of them has what it asked for (`find_end`), or
+            at its end-of-turn token; with none, at that token alone.
+        cached_prompts, cached_images, vision_of: as in `Prefill`.
+    """
+
+    def __init__(
+        self,
+        family: Family,
+        *,
+        max_new_tokens: int,
+        parsers: Sequence[Parser] = (),
+        cached_prompts: int = CACHED_PROMPTS,
+        cached_images: int = CACHED_IMAGES,
+        vision_of: Prefill | None = None,
+    ) -> None:
+        super().__init__(family, cached_prompts=cached_prompts, cached_images=cached_images, vision_of=vision_of)
+        self.max_new_tokens, self.parsers = max_new_tokens, tuple(parsers)
+        self.stop = torch.tensor(family.stop_ids, device=family.device)
+        self.decoding = EagerDecoding(self.decoder, self.embedding, self.logits, pad_id=family.pad_id)
+
+    def describe(self) -> dict[str, Any]:
+        """Limits and numbers of the model, for a run's record."""
+        family = self.family
+        return {
+            "max_new_tokens": self.max_new_tokens,
+            **family.describe_images(),
+            "dtype": str(next(family.model.parameters()).dtype).removeprefix("torch."),
+            "device": str(family.device),
+        }
+
+    @torch.no_grad()
+    def sample(
+        self,
+        prompts: Sequence[Prompt],
+        generator: torch.Generator | None = None,
+        *,
+        greedy: bool = False,
+        temperature: float = 1.0,
+        draws: Tensor | None = None,
+        parsers: Sequence[Sequence[Parser]] | None = None,
+        share: tuple[int, int] | None = None,
+    ) -> Replies:
+        """Sample one reply per prompt (or take the likeliest tokens).
+
+        Args:
+            prompts: B prompts.
+            generator: CPU generator; every call draws `B * max_new_tokens` numbers whatever the replies' lengths.
+            greedy: argmax instead of sampling; `generator` is then not read.
+            temperature: what logits are divided by once more before a draw, for evaluations; the log-probabilities are
+                those of the engine's own temperature all the same.
+            draws: [max_new_tokens, B] in [0, 1), the random numbers of each row, instead of the generator's.
+            parsers: those of each row; by default every row has the sampler's.
+            share: (first, all): these prompts are the rows from `first` on of a batch of `all`, and get the random
+                numbers that they would have in it.
+        """
+        n, limit = len(prompts), self.max_new_tokens
+        at, total = share or (0, n)
+        if draws is None:
+            draws = torch.zeros(limit, n) if greedy else torch.rand(limit, total, generator=generator)[:, at : at + n]
+        rules = [self.parsers] * n if parsers is None else parsers
+
+        def find(row: int, ids: Sequence[int]) -> int | None:
+            return find_token_end(self.family.decode, ids, rules[row])
+
+        def over(rows: Sequence[int], replies: Sequence[Sequence[int]]) -> list[bool]:
+            return [find(row, ids) is not None for row, ids in zip(rows, replies, strict=True)]
+
+        asked = over if any(rules) else None
+        (ids, logp, mask, cut), first = self.decode(prompts, draws.to(self.family.device), greedy, temperature, asked)
+        lengths = mask.sum(-1).tolist()
+        rows = [row[:length] for row, length in zip(ids.tolist(), lengths, strict=True)]
+        for i, row in enumerate(rows):
+            if (end := find(i, row)) is not None:
+                rows[i], cut[i] = row[:end], False
+                ids[i, end:], mask[i, end:], logp[i, end:] = self.family.pad_id, False, 0.0
+        longest = max(len(row) for row in rows)
+        ids, mask, logp = ids[:, :longest], mask[:, :longest], logp[:, :longest]
+        return Replies(ids, mask, logp, first.float(), cut, [self.family.decode(row) for row in rows])
+
+    def decode(
+        self, prompts: Sequence[Prompt], draws: Tensor, greedy: bool, temperature: float, over: Over | None
+    ) -> tuple[Sampled, Tensor]:
+        """Token by token, what `sample` asks for (see `EagerDecoding.decode`), and the states of the last prompt
+        tokens, [B, H]."""
+        entries = self.prefill_cached(prompts)
+        first = torch.stack([entry[2] for entry in entries])
+        next_positions = torch.tensor([prompt.next_position for prompt in prompts], device=first.device)
+        sampled = self.decoding.decode(
+            [entry[:2] for entry in entries], first, next_positions, draws, self.stop, greedy=greedy,
+            temperature=temperature, over=over,
+        )  # fmt: skip
+        return sampled, first
+
+    @torch.no_grad()
+    def last_hidden(self, prompts: Sequence[Prompt]) -> Tensor:
+        """State of the last prompt token, [B, H] float32: what the value head reads.
+
+        The same numbers as `Replies.hidden`.
+        """
+        return torch.stack([entry[2] for entry in self.prefill_cached(prompts)]).float()
 
 
 class Engine(Sampler, Scorer):

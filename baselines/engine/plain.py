@@ -16,8 +16,7 @@ from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList,
 
 from ..models.family import Family, Prompt
 from ..models.library import LibraryFamily
-from .engine import Engine
-from .sampler import CHECK, Over, Sampled, draw, heat
+from .engine import CHECK, Engine, Over, Sampled, draw, heat
 
 
 class PlainEngine(Engine):

@@ -1,21 +1,80 @@
-"""One rollout as tensors, how it is cut into minibatches and forward passes, and its log-probabilities."""
+"""One rollout as tensors, how it is cut into minibatches and forward passes, and its log-probabilities.
+
+Replies are sampled by one computation and scored by another: other shapes, other kernels. Rounding makes the two differ
+a little; a bug makes them differ a lot, and every ratio of the update is then wrong. Each update measures the
+difference before its first gradient step, and a run whose difference is beyond a bound ends.
+
+The old log-probabilities are those noted while sampling. With `--check.old-log-probs scorer` they are the scorer's, and
+truncated importance weights correct the difference (Ionides, 2008, "Truncated importance sampling", Journal of
+Computational and Graphical Statistics 17(2); Yao et al., 2025, "Your efficient RL framework secretly brings you
+off-policy RL training").
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from vlgym.errors import FailedError, check_choice, check_number
 from vlgym.types import StepRecord
 
 from ..engine.engine import Engine, Sample, pad_rows
 from ..runs import distributed
 from ..runs.distributed import ALONE, Shares, World
-from .agreement import require_agreement
-from .config import RunConfig
 from .losses import importance_weights
+
+MAX_GAP = {"float32": 1e-3, "bfloat16": 0.1}
+"""Bounds by the type of the weights, far above what rounding was measured to do (docs/benchmarks.md)."""
+
+
+@dataclass(frozen=True)
+class CheckOptions:
+    """Agreement of the sampler's and the scorer's log-probabilities."""
+
+    max_gap: float | None = None
+    """Mean difference per token beyond which the run ends; default 0.001 in float32, 0.1 in bfloat16; 0: no bound."""
+    old_log_probs: str = "sampler"
+    """The old log-probabilities of an update: sampler (as noted while sampling) or scorer (computed again)."""
+    importance_cap: float = 2.0
+    """With those of the scorer: weigh each token by its probability there over that at sampling, but by no more than
+    this; 0 for no weights."""
+
+    def resolve(self, dtype: str) -> CheckOptions:
+        """The options with the bound filled in, for a model of that type."""
+        return replace(self, max_gap=MAX_GAP.get(dtype) if self.max_gap is None else self.max_gap)
+
+    def validate(self) -> None:
+        """Check ranges.
+
+        Raises:
+            UserError: a value is out of its range.
+        """
+        check_choice("--check.old-log-probs", self.old_log_probs, ("sampler", "scorer"))
+        check_number("--check.max-gap", self.max_gap or 0.0, 0, hint="0 sets no bound.")
+        check_number("--check.importance-cap", self.importance_cap, 0, hint="0 gives no weights.")
+
+
+def require_agreement(gap: Mapping[str, float], options: CheckOptions, dtype: str) -> None:
+    """Raise `FailedError` where the mean difference is beyond the bound, or no number.
+
+    Args:
+        gap: mean, p95 and max of the absolute differences, by the names that are logged.
+        options: the bound, resolved.
+        dtype: the type of the weights, for the advice.
+    """
+    mean, p95, largest = (gap[f"rollout/logp_diff_{name}"] for name in ("mean", "p95", "max"))
+    if not options.max_gap or mean <= options.max_gap:
+        return
+    finer = "" if dtype == "float32" else f", or {dtype} is too coarse for this model (try --dtype float32)"
+    raise FailedError(
+        f"Sampler and scorer disagree: their log-probabilities differ by {mean:.2g} per token on average (95 % by less "
+        f"than {p95:.2g}, at most {largest:.2g}), which is more than --check.max-gap {options.max_gap:g}. One of them "
+        f"has other weights or sees other pictures, a bug{finer}. If they differ on purpose, go on with a larger "
+        "--check.max-gap and --check.old-log-probs scorer."
+    )
 
 
 @dataclass
@@ -92,15 +151,30 @@ def minibatches(
         yield torch.tensor([row for unit in chosen for row in units[unit]], dtype=torch.int64), len(part)
 
 
-def micro_batches(batch: Batch, rows: Tensor, config: RunConfig) -> list[Tensor]:
-    """Split rows into forward passes: by number, or by tokens with rows of similar length together."""
-    if config.micro_tokens is None:
-        return list(rows.split(config.micro_batch)) if len(rows) else []
+@dataclass(frozen=True)
+class Passes:
+    """Forward passes of a batch.
+
+    Attributes:
+        rows: most rows of one.
+        tokens: most tokens of one instead, padding counted; rows of similar length are together.
+        train_vision: gradients reach the vision tower.
+    """
+
+    rows: int = 64
+    tokens: int | None = None
+    train_vision: bool = False
+
+
+def micro_batches(batch: Batch, rows: Tensor, passes: Passes) -> list[Tensor]:
+    """Split rows into forward passes."""
+    if passes.tokens is None:
+        return list(rows.split(passes.rows)) if len(rows) else []
     lengths = [len(batch.samples[i].prompt) + len(batch.samples[i].ids) for i in rows.tolist()]
     parts: list[list[int]] = []
     for at in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         # The longest row comes first, so its length is what every row of the pass is padded to.
-        if parts and (len(parts[-1]) + 1) * lengths[parts[-1][0]] <= config.micro_tokens:
+        if parts and (len(parts[-1]) + 1) * lengths[parts[-1][0]] <= passes.tokens:
             parts[-1].append(at)
         else:
             parts.append([at])
@@ -110,68 +184,73 @@ def micro_batches(batch: Batch, rows: Tensor, config: RunConfig) -> list[Tensor]
 # ---- log-probabilities -----------------------------------------------------------------------------------------------
 
 
-def score(engine: Engine, batch: Batch, rows: Tensor, config: RunConfig) -> tuple[Tensor, Tensor]:
+def score(engine: Engine, batch: Batch, rows: Tensor, passes: Passes) -> tuple[Tensor, Tensor]:
     """Log-probabilities [len(rows), R] of some of the replies under an engine's weights, and the states of their last
     prompt tokens [len(rows), H]; with gradients if enabled."""
     prompts = [batch.samples[i].prompt for i in rows.tolist()]
-    train_vision = config.train_vision and torch.is_grad_enabled()
+    train_vision = passes.train_vision and torch.is_grad_enabled()
     return engine.score_states(prompts, batch.ids[rows], batch.mask[rows], train_vision=train_vision)
 
 
 @torch.no_grad()
-def log_probs(engine: Engine, batch: Batch, config: RunConfig) -> Tensor:
+def log_probs(engine: Engine, batch: Batch, passes: Passes) -> Tensor:
     """Log-probabilities [B, R] of the whole batch under an engine's weights, without gradients."""
     found = torch.zeros_like(batch.old)
-    for part in micro_batches(batch, torch.arange(len(batch.samples)), config):
-        found[part] = score(engine, batch, part, config)[0]
+    for part in micro_batches(batch, torch.arange(len(batch.samples)), passes):
+        found[part] = score(engine, batch, part, passes)[0]
     return found
 
 
-def check_log_probs(engine: Engine, batch: Batch, config: RunConfig, world: World = ALONE) -> dict[str, float]:
-    """`log_prob_gap` and, if asked for, `take_scorers`: what a learner does between rollout and gradient steps.
+def check_log_probs(
+    engine: Engine, batch: Batch, passes: Passes, options: CheckOptions, world: World = ALONE, *, whole: bool = False
+) -> dict[str, float]:
+    """`log_prob_gap` and, if asked for, `take_scorers`; return the metrics of both.
 
     Args:
         engine: the scorer.
         batch: the rollout; with `--check.old-log-probs scorer` it gets other `old`, and `importance`.
-        config: of the run, resolved.
+        passes: forward passes.
+        options: resolved.
         world: the processes.
-
-    Returns:
-        the metrics of both.
+        whole: importance weights of whole replies.
     """
-    metrics = log_prob_gap(engine, batch, config, world)
-    return metrics | take_scorers(engine, batch, config) if config.check.old_log_probs == "scorer" else metrics
+    metrics = log_prob_gap(engine, batch, passes, options, world)
+    if options.old_log_probs == "scorer":
+        metrics |= take_scorers(engine, batch, passes, options.importance_cap, whole=whole)
+    return metrics
 
 
 @torch.no_grad()
-def log_prob_gap(engine: Engine, batch: Batch, config: RunConfig, world: World = ALONE) -> dict[str, float]:
-    """Return the scorer's difference from the sampler on one micro-batch, before any update: rounding, or a bug.
+def log_prob_gap(
+    engine: Engine, batch: Batch, passes: Passes, options: CheckOptions, world: World = ALONE
+) -> dict[str, float]:
+    """Difference of scorer and sampler on one forward pass, before the first gradient step.
 
     Raises:
         FailedError: the mean over all processes is beyond the bound of `--check.max-gap`, or no number.
     """
-    rows = torch.arange(min(len(batch.samples), config.micro_batch))
-    gap = (score(engine, batch, rows, config)[0] - batch.old[rows]).abs()[batch.mask[rows]]
+    rows = torch.arange(min(len(batch.samples), passes.rows))
+    gap = (score(engine, batch, rows, passes)[0] - batch.old[rows]).abs()[batch.mask[rows]]
     metrics = {
         "rollout/logp_diff_mean": float(gap.mean()),
         "rollout/logp_diff_p95": float(gap.quantile(0.95)),
         "rollout/logp_diff_max": float(gap.max()),
     }
     sums, counts = zip(*distributed.gather_objects((float(gap.double().sum()), gap.numel()), world), strict=True)
-    require_agreement({**metrics, "rollout/logp_diff_mean": sum(sums) / sum(counts)}, config.check, config.dtype)
+    dtype = str(engine.family.model.dtype).removeprefix("torch.")
+    require_agreement({**metrics, "rollout/logp_diff_mean": sum(sums) / sum(counts)}, options, dtype)
     return metrics
 
 
-def take_scorers(engine: Engine, batch: Batch, config: RunConfig) -> dict[str, float]:
+def take_scorers(engine: Engine, batch: Batch, passes: Passes, cap: float, *, whole: bool = False) -> dict[str, float]:
     """Make the scorer's log-probabilities the old ones of a batch, with importance weights unless the cap is 0.
 
     Returns:
         mean of the weights, and share of those at the cap.
     """
-    sampled, batch.old = batch.old, log_probs(engine, batch, config)
-    if (cap := config.check.importance_cap) == 0:
+    sampled, batch.old = batch.old, log_probs(engine, batch, passes)
+    if cap == 0:
         return {}
-    whole = config.ratio_per_step
     batch.importance = importance_weights(batch.old, sampled, batch.mask, cap, whole=whole)
     weights = batch.importance.flatten() if whole else batch.importance[batch.mask]
     return {

@@ -2,12 +2,16 @@
 
 `Collector` plays a fixed number of steps of every environment, for learners with a critic; `GroupCollector` plays whole
 episodes, several from each start, for learners that compare returns instead.
+
+Training sees shaped rewards (`RewardOptions`); evaluations never do. In most environments an unreadable reply costs
+nothing but a turn; where a wrong action costs more, a model would learn to say nothing that can be read.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
@@ -16,6 +20,7 @@ import torch
 from torch import Tensor
 
 from vlgym.env_failures import EnvFailures, Failure, close_env
+from vlgym.errors import check_number
 from vlgym.prompts import PromptBuilder
 from vlgym.rollout import Runner
 from vlgym.types import StepRecord
@@ -26,7 +31,59 @@ from ..runs import distributed
 from ..runs.distributed import ALONE, Shares, World
 from .batch import Batch, pack
 from .recording import EpisodeRecorder
-from .rewards import RewardShaper
+
+NGRAM, REPEATS = 4, 3  # a reply repeats itself if the same 4 words in a row stand in it at least 3 times
+
+
+@dataclass(frozen=True)
+class RewardOptions:
+    """Reward shaping; by default only the penalty for unreadable replies."""
+
+    unreadable_penalty: float = 0.5
+    """Subtracted in training where no legal action was read from the reply, beside --invalid-penalty."""
+    repetition_penalty: float = 0.0
+    """Subtracted when a reply repeats itself: the same 4 words in a row, 3 times, outside the action.
+
+    MageBench (fig. 6, "+rep"): 0.2. What counts as repetition is ours; the paper does not say.
+    """
+    length_bonus: float = 0.0
+    """Added per reply token, for replies shorter than --reward.length-limit (MageBench, "+enc": 0.001)."""
+    length_limit: int = 200
+    """Tokens from which on a reply gets no length bonus (MageBench: 200)."""
+
+    def validate(self) -> None:
+        """Raise `UserError` for a value out of its range."""
+        check_number("--reward.unreadable-penalty", self.unreadable_penalty, 0)
+        check_number("--reward.repetition-penalty", self.repetition_penalty, 0)
+        check_number("--reward.length-bonus", self.length_bonus, 0)
+        check_number("--reward.length-limit", self.length_limit, 1)
+
+    def shape(self, record: StepRecord) -> float:
+        """The reward of a step that a `ModelPolicy` answered."""
+        reward, length = record.reward, len(record.extra.ids)
+        if record.invalid:
+            reward -= self.unreadable_penalty
+        if self.repetition_penalty and repeats_itself(record):
+            reward -= self.repetition_penalty
+        if self.length_bonus and length < self.length_limit:
+            reward += self.length_bonus * length
+        return reward
+
+
+def repeats_itself(record: StepRecord) -> bool:
+    """True if the text of a reply, its action left out, holds the same `NGRAM` words in a row `REPEATS` times."""
+    text = record.reply
+    if record.span is not None:
+        text = text[: record.span[0]] + " " + text[record.span[1] :]
+    words = text.split()
+    seen: dict[tuple[str, ...], int] = {}
+    for i in range(len(words) - NGRAM + 1):
+        key = tuple(words[i : i + NGRAM])
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] >= REPEATS:
+            return True
+    return False
+
 
 Rows = Sequence[Sequence[StepRecord]]
 """Records of a rollout, [T][N]: steps in time, environments."""
@@ -57,7 +114,7 @@ class Collector:
     Args:
         runner: of the environments.
         policy: the model being trained.
-        shaper: reward shaping.
+        shaping: of rewards.
 
     Attributes:
         recorder: is shown every record, where there is one.
@@ -65,8 +122,8 @@ class Collector:
 
     recorder: EpisodeRecorder | None = None
 
-    def __init__(self, runner: Runner, policy: ModelPolicy, shaper: RewardShaper | None = None) -> None:
-        self.runner, self.policy, self.shaper = runner, policy, shaper
+    def __init__(self, runner: Runner, policy: ModelPolicy, shaping: RewardOptions | None = None) -> None:
+        self.runner, self.policy, self.shaping = runner, policy, shaping
         self.env_seconds = 0.0  # of the last rollout
         self.open_returns = [0.0] * len(runner.slots)
 
@@ -89,10 +146,9 @@ class Collector:
         return batch, metrics
 
     def rewards(self, rows: Rows) -> list[list[float]]:
-        """Rewards as training sees them, [T][N]. Call it once per rollout: normalisation has a state."""
-        if self.shaper is None:
-            return [[record.reward for record in row] for row in rows]
-        return [self.shaper.shape(row, [len(record.extra.ids) for record in row]) for row in rows]
+        """Rewards as training sees them, [T][N]."""
+        shaping = self.shaping
+        return [[record.reward if shaping is None else shaping.shape(record) for record in row] for row in rows]
 
     def following(self, rows: Rows) -> list[list[Prompt | None]]:
         """The prompt after each step, [T][N]: of the next turn, or of the final observation where an episode was
@@ -149,15 +205,12 @@ class Collector:
         return {
             "runner": self.runner.get_state(),
             "open_returns": self.open_returns,
-            "shaper": self.shaper.get_state() if self.shaper is not None else None,
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore `get_state`."""
         self.runner.set_state(state["runner"])
         self.open_returns = list(state["open_returns"])
-        if self.shaper is not None:
-            self.shaper.set_state(state["shaper"])
 
     def close(self) -> None:
         """Close every environment."""
@@ -176,7 +229,7 @@ class GroupCollector:
         envs: environments; consecutive ones form groups.
         policy: the model being trained.
         group: attempts at each start (K).
-        shaper: reward shaping.
+        shaping: of rewards.
         builder: prompt layout; by default each environment's own.
         remake: makes environment `i` again (see `Runner`).
         on_failure: called with each failure of an environment.
@@ -195,7 +248,7 @@ class GroupCollector:
         policy: ModelPolicy,
         *,
         group: int,
-        shaper: RewardShaper | None = None,
+        shaping: RewardOptions | None = None,
         builder: PromptBuilder | None = None,
         remake: Callable[[int], gymnasium.Env[Any, Any]] | None = None,
         on_failure: Callable[[Failure], object] | None = None,
@@ -204,7 +257,7 @@ class GroupCollector:
     ) -> None:
         self.envs, self.policy, self.group = list(envs), policy, group
         self.shares = shares or Shares(len(self.envs))
-        self.shaper, self.builder, self.remake, self.world = shaper, builder, remake, world
+        self.shaping, self.builder, self.remake, self.world = shaping, builder, remake, world
         self.next = 0  # number of the first episode of the next rollout, over all processes
         self.failures = EnvFailures(on_failure)  # of all rollouts: one has an episode of each environment
 
@@ -233,9 +286,7 @@ class GroupCollector:
                 if self.recorder is not None:
                     self.recorder.see(zip(active, row, strict=True))
                 for slot, record in zip(active, row, strict=True):
-                    reward = record.reward
-                    if self.shaper is not None:
-                        (reward,) = self.shaper.shape([record], [len(record.extra.ids)], [slot])
+                    reward = record.reward if self.shaping is None else self.shaping.shape(record)
                     returns[slot] += gamma ** len(episodes[slot]) * reward
                     episodes[slot].append(record)
         finally:
@@ -250,13 +301,11 @@ class GroupCollector:
 
     def get_state(self) -> dict[str, Any]:
         """JSON-able state; between rollouts no episode is open."""
-        return {"next": self.next, "shaper": self.shaper.get_state() if self.shaper is not None else None}
+        return {"next": self.next}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore `get_state`."""
         self.next = state["next"]
-        if self.shaper is not None:
-            self.shaper.set_state(state["shaper"])
 
     def close(self) -> None:
         """Close every environment."""

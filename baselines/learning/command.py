@@ -22,7 +22,7 @@ from .run import Run
 LISTS = ("--env-kwargs", "--options")
 
 USUAL = frozenset({
-    "env", "model", "out", "resume", "overwrite", "yes", "preset", "seed", "updates", "env_steps", "num_envs", "envs",
+    "env", "model", "out", "resume", "preset", "seed", "updates", "env_steps", "num_envs", "envs",
     "rollout_steps", "epochs", "minibatch", "lr", "kl_coef", "max_new_tokens", "image_tokens", "history_turns",
     "history_images", "temperature", "env_kwargs", "eval_episodes", "eval_every", "export", "device", "threads",
     "warm.steps", "warm.target", "lora.rank", "reward.unreadable_penalty",

@@ -6,27 +6,101 @@ makes the command line of it; `run.json` stores it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, Self, TypeVar, get_args
 
 import tyro
 import yaml
 
 from vlgym.env_groups import read_options
-from vlgym.errors import UserError, check_choice, check_number
+from vlgym.errors import UserError, check_choice, check_number, nearest
 from vlgym.limited_yaml import read_yaml
 
 from ..models.limits import MOST_TEMPERATURE
 from ..models.load import DTYPES
 from ..models.lora import LoraOptions
+from ..runs import folder
+from ..runs.distributed import ALONE, World
+from ..runs.folder import environment_ids
 from ..runs.logs import check_tracker
 from ..runs.threads import check_device, check_threads
 from . import losses
-from .agreement import CheckOptions
+from .batch import CheckOptions, Passes
+from .collect import RewardOptions
+from .environments import Environments, prompt_builder
+from .optimizers import Schedule
 from .presets import PRESETS
-from .rewards import RewardOptions
 from .warm_start import WarmConfig
+
+FREE_ON_RESUME = frozenset(
+    {
+        "out", "resume", "updates", "env_steps", "save_every", "eval_every", "eval_episodes",
+        "threads", "track", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter", "record_every",
+        "record_keep", "check", "envs", "env_timeout",
+    }
+)  # fmt: skip
+
+C = TypeVar("C", bound="RunConfig")
+
+
+def saved_config(asked: C) -> C:
+    """The configuration of the run to resume; what was asked for beyond it must be free to change.
+
+    Raises:
+        UserError: no --out, no run there, or an option that differs from the run's.
+    """
+    if asked.out is None:
+        raise UserError("--resume needs the folder of the run: --resume --out runs/...")
+    kind, default = type(asked), type(asked)()
+    saved = folder.read_run(asked.out)["config"]
+    unknown = sorted(set(saved) - {item.name for item in fields(kind)} - {"algorithm"})
+    if saved.get("algorithm") == kind.algorithm and unknown:
+        raise UserError(
+            f"The run in {asked.out} has an option that this version does not know, {unknown[0]!r}; "
+            f"resume it with the version that began it.{nearest(unknown[0], [item.name for item in fields(kind)])}"
+        )
+    values: dict[str, Any] = {}
+    for item in fields(kind):
+        standard = getattr(default, item.name)
+        before = _revive(standard, saved.get(item.name, standard))
+        values[item.name] = _resumed(asked.out, item.name, getattr(asked, item.name), standard, before)
+    return replace(kind(**values), out=asked.out, resume=True)
+
+
+def _resumed(out: Path, name: str, asked: Any, standard: Any, before: Any) -> Any:
+    """The value of an option, or of a group of them, in a resumed run: what is asked for, or else what it was.
+
+    Raises:
+        UserError: it is asked to be another, and is not free to change.
+    """
+    if is_dataclass(before) and not isinstance(before, type):
+        inner = {
+            item.name: _resumed(
+                out, f"{name}.{item.name}", *(getattr(options, item.name) for options in (asked, standard, before))
+            )
+            for item in fields(before)
+        }
+        return replace(before, **inner)
+    if asked == standard:
+        return before
+    if name.split(".")[0] in FREE_ON_RESUME or asked == before:
+        return asked
+    raise UserError(
+        f"The run in {out} has {flag_of(name)} {before}, but {asked} was asked for. Leave that option out to go on "
+        "with the run as it was, or start a new run in another --out."
+    )
+
+
+def _revive(standard: Any, saved: Any) -> Any:
+    """A value from JSON as the dataclass had it."""
+    if is_dataclass(standard) and isinstance(saved, dict):
+        kind: Any = type(standard)
+        return kind(**saved)
+    if isinstance(standard, tuple) and isinstance(saved, list):
+        return tuple(saved)
+    return saved
+
 
 DEFAULT_ENV, DEFAULT_MODEL = "vlgym/NumberLine-v1", "tiny"
 
@@ -44,7 +118,7 @@ class RunConfig:
     command: ClassVar[str]
     """The module that `python -m` runs."""
     keeps_reference: ClassVar[bool] = False
-    """Keep the frozen model even without a KL term."""
+    """The learner keeps the frozen model even without a KL term."""
 
     env: str | None = None
     """Environment id, or several with commas between (mixed evenly); default vlgym/NumberLine-v1.
@@ -57,10 +131,6 @@ class RunConfig:
     """Folder of the run, new or empty; default runs/<environment>-<number>."""
     resume: bool = False
     """Go on with the run in --out, exactly where its newest checkpoint stands."""
-    overwrite: bool = False
-    """Delete the run in --out and begin a new one there, after asking."""
-    yes: bool = False
-    """With --overwrite: delete without asking."""
     preset: str = "none"
     """A named set of values, for example paper-miniworld; options given with it win. All: docs/baselines/README.md."""
     seed: int = 0
@@ -139,8 +209,6 @@ class RunConfig:
     """Play them before the training, too; --no-eval-before where it is known how good the model is."""
     eval_every: int = 0
     """Updates between validations (split val), by which the best model is chosen and kept in best/; 0 for none."""
-    stop_after: int = 0
-    """End the run after this many validations without a better model; 0 for never."""
     save_every: int = 10
     """Updates between checkpoints."""
     record_every: int = 10
@@ -173,14 +241,29 @@ class RunConfig:
         return 3e-4 if (self.model or DEFAULT_MODEL) == "tiny" else 5e-5 if self.lora.rank else 1e-6
 
     @property
-    def ratio_per_step(self) -> bool:
-        """True if the policy's ratio is taken of whole replies, not of single tokens."""
-        return False
+    def passes(self) -> Passes:
+        """Forward passes of a batch."""
+        return Passes(self.micro_batch, self.micro_tokens, self.train_vision)
+
+    def schedule(self, *, rests: int = 0) -> Schedule:
+        """The policy's learning rate; it does not learn in the first `rests` updates."""
+        return Schedule(self.policy_lr, self.final_lr, self.updates, self.env_steps, rests)
+
+    def make_environments(self, world: World = ALONE) -> Environments:
+        """The environments, as one process of `world` plays them.
+
+        Raises:
+            UserError: an id or an option is wrong, or the environments cannot be split evenly over the processes.
+        """
+        return Environments(
+            environment_ids(self.env or DEFAULT_ENV), self.environment_arguments(), self.num_envs,
+            builder=prompt_builder(self.history_turns, self.history_images), group=getattr(self, "group", 1),
+            where=self.envs, timeout=self.env_timeout, world=world,
+        )  # fmt: skip
 
     def in_words(self) -> str:
-        """Return what is trained and how precisely, in words, once resolved."""
-        rank, merge = self.lora.rank, self.lora.merge
-        trained = f"adapters of rank {rank} (sampled with --lora.merge {merge})" if rank else "all weights"
+        """The trained weights and their type, once resolved."""
+        trained = f"adapters of rank {self.lora.rank}" if self.lora.rank else "all weights"
         return f"training {trained} of {self.model}: {self.dtype}, {self.device}, learning rate {self.policy_lr:g}"
 
     def resolve(self) -> Self:
@@ -195,7 +278,7 @@ class RunConfig:
         dtype = self.dtype or ("bfloat16" if large else "float32")
         config = replace(
             self, env=self.env or DEFAULT_ENV, model=model, warm=replace(self.warm, steps=warm_steps), dtype=dtype,
-            lora=self.lora.resolve(dtype, ADAPTER_RANK if large and not self.train_vision else 0),
+            lora=self.lora.resolve(ADAPTER_RANK if large and not self.train_vision else 0),
             check=self.check.resolve(dtype),
         )  # fmt: skip
         config = replace(config, lr=config.policy_lr)
@@ -207,7 +290,7 @@ class RunConfig:
         check_number("--num-envs", config.num_envs, 1, MOST_ENVS)
         check_number("--seed", config.seed, 0, MOST_SEED)
         config.require_at_least(
-            0, "eval_every", "stop_after", "eval_episodes", "record_every", "history_turns", "history_images",
+            0, "eval_every", "eval_episodes", "record_every", "history_turns", "history_images",
             "kl_coef", "invalid_penalty",
         )  # fmt: skip
         config.require_positive("lr", "max_grad_norm")
@@ -226,10 +309,6 @@ class RunConfig:
             raise UserError("--train-vision trains all weights; it does not go with --lora.rank. Leave one out.")
         if config.export_adapter and not config.lora.rank:
             raise UserError("--export-adapter: this run has no adapters. Add, say, --lora.rank 32, or take --export.")
-        if config.stop_after and not (config.eval_every and config.eval_episodes):
-            raise UserError(f"--stop-after {config.stop_after} counts validations; add, say, --eval-every 10.")
-        if config.overwrite and config.out is None:
-            raise UserError("--overwrite needs the folder of the run that is to be deleted: --overwrite --out runs/...")
         for options in (config.warm, config.lora, config.reward, config.check):
             options.validate()
         config.environment_arguments()

@@ -12,42 +12,49 @@ from vlgym.prompts import PromptBuilder
 from vlgym.rollout import Runner
 
 from ..runs.distributed import ALONE, Shares, World
-from ..runs.folder import environment_ids, share_of
-from .config import DEFAULT_ENV, RunConfig
-from .rewards import RewardShaper
+from ..runs.folder import share_of
 
 
 class Environments:
     """The environments of a run, with their arguments and prompt layout.
 
     Args:
-        config: the run's configuration.
+        ids: environment ids, mixed evenly.
+        kwargs: constructor arguments of every environment.
+        total: environments of all processes.
+        builder: prompt layout; None for each environment's own.
+        group: environments of a process are split evenly into groups of so many.
+        where: `--envs`; timeout: seconds that a worker has for an answer.
         world: the processes of the run.
 
     Attributes:
-        ids: environment ids, mixed evenly.
-        kwargs: constructor arguments of every environment.
-        builder: prompt layout; None for each environment's own.
-        shares: how many environments every process has.
-        count: environments of this process.
+        shares: how many environments every process has; count: this process.
         failures: of environments in this process that the run has not written down yet; whatever plays adds to it.
         group: where the environments live.
 
     Raises:
-        UserError: an id or an option is wrong, or the environments cannot be split evenly over the processes.
+        UserError: an option is wrong, or the environments cannot be split evenly.
     """
 
-    def __init__(self, config: RunConfig, world: World = ALONE) -> None:
-        self.config, self.world = config, world
+    def __init__(
+        self,
+        ids: Sequence[str],
+        kwargs: Mapping[str, Any],
+        total: int,
+        *,
+        builder: PromptBuilder | None = None,
+        group: int = 1,
+        where: str = "local",
+        timeout: float = 120.0,
+        world: World = ALONE,
+    ) -> None:
+        self.ids, self.kwargs, self.builder, self.world = list(ids), dict(kwargs), builder, world
         self.failures: list[Failure] = []
-        self.ids = environment_ids(config.env or DEFAULT_ENV)
-        self.kwargs = config.environment_arguments()
-        self.builder = prompt_builder(config.history_turns, config.history_images)
-        self.count = share_of(config.num_envs, world.size)
-        share_of(self.count, getattr(config, "group", 1), "--num-envs of a process:", "groups of --group")
+        self.count = share_of(total, world.size)
+        share_of(self.count, group, "--num-envs of a process:", "groups of --group")
         self.shares = Shares(self.count, world)
         self.group: EnvGroup = open_group(
-            config.envs, envs=self.count, limit=config.env_timeout, tell=lambda line: print(line, flush=True)
+            where, envs=self.count, limit=timeout, tell=lambda line: print(line, flush=True)
         )
 
     def make(self, index: int) -> Any:
@@ -62,12 +69,8 @@ class Environments:
         """Endless training episodes."""
         return Runner(
             [self.make(i) for i in range(self.count)], split="train", builder=self.builder, remake=self.make,
-            failures=EnvFailures(self.failures.append), first_episode=self.shares.first, stride=self.config.num_envs,
+            failures=EnvFailures(self.failures.append), first_episode=self.shares.first, stride=self.shares.total,
         )  # fmt: skip
-
-    def make_shaper(self, gamma: float) -> RewardShaper:
-        """The reward shaping of this process's environments."""
-        return RewardShaper(self.config.reward, self.count, gamma)
 
     def close(self) -> None:
         """End the workers, where there are any."""

@@ -1,16 +1,23 @@
-"""Evaluation of a run: held-out episodes, the bounds next to them, and the learning curve."""
+"""Evaluation of a run: held-out episodes, the best model by validation, the learning curve, and the saved models.
+
+With `--eval-every N`, every N updates the model plays episodes of the split `val`; the model with the highest success
+(of equal ones, with the highest return) is kept in `best/`. The split `test` chooses nothing: it is played before and
+after training, and once by the chosen model.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from vlgym.blind_gap import NOT_MEASURED
+from vlgym.durable import seal
+from vlgym.errors import UserError
 from vlgym.evaluation import Report, evaluate
 from vlgym.evaluation.play import in_grey
 from vlgym.policies import OraclePolicy, Policy, RandomPolicy
@@ -18,11 +25,129 @@ from vlgym.registry import get_registry
 from vlgym.types import Reply, Turn
 
 from ..engine.engine import Engine, ModelPolicy
+from ..engine.plain import make_engine
+from ..models import lora
+from ..models.adapter import check_adapter, export_adapter
+from ..models.family import Family
+from ..models.limits import EVALUATION
+from ..models.load import load_family
 from ..runs.curve import draw_curve
+from ..runs.folder import read_record
 from ..runs.logs import LOG_FILE, RunLog, read_rows
-from .config import RunConfig
 from .environments import Environments
-from .state import RunState
+from .state import RunState, Weights
+
+MODEL, ADAPTER, BASE, BEST = "model", "adapter", "base", "best"
+"""Folders in a run's."""
+
+VAL, TEST = "val", "test"
+
+# ---- saved models ----------------------------------------------------------------------------------------------------
+
+
+def check_targets(export: Path | None, adapter: Path | None) -> None:
+    """Check, before any work, that the trained model and its adapters can be written to these folders.
+
+    Raises:
+        UserError: a folder holds something else, or cannot be written to.
+    """
+    if export is not None:
+        lora.check_export(export)
+    if adapter is not None:
+        check_adapter(adapter)
+
+
+def save_model(weights: Weights, folders: Sequence[Path | None], note: Mapping[str, Any]) -> list[Path]:
+    """Write the model, adapters merged, to folders that `--model` and `from_pretrained` read; return these."""
+    return [lora.export_merged(weights.family, folder, note) for folder in folders if folder is not None]
+
+
+def save_adapters(
+    weights: Weights, folders: Sequence[Path | None], note: Mapping[str, Any], *, model: str, own: Path | None
+) -> list[Path]:
+    """Write the adapters apart; return the folders.
+
+    Args:
+        weights: of the run.
+        folders: where.
+        note: files that go along.
+        model: `--model`, which the adapters belong to.
+        own: the model without adapters was made in this run: it is written there, and the adapters belong to it.
+    """
+    base = str(Path(model).resolve()) if Path(model).exists() else model
+    if own is not None:
+        base = str(lora.export_merged(lora.reference(weights.family), own, note).resolve())
+    return [export_adapter(weights.family, folder, base, note) for folder in folders if folder is not None]
+
+
+# ---- the best model --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Best:
+    """The model in `best/`, as the note in its folder says.
+
+    Attributes:
+        update, env_steps: how many had been made.
+        success, mean_return: on validation episodes, means over environments.
+        test: its reports on the split test, once it has played that.
+    """
+
+    update: int
+    env_steps: int
+    success: float
+    mean_return: float
+    test: list[dict[str, Any]] | None = None
+
+
+def read_best(folder: Path) -> Best | None:
+    """Read the note of the best model; None where there is none.
+
+    Raises:
+        UserError: the note is damaged.
+    """
+    path = folder / EVALUATION
+    if not path.exists():
+        return None
+    try:
+        note = read_record(path)
+        return Best(note["update"], note["env_steps"], note["success"], note["mean_return"], note.get(TEST))
+    except (UserError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is damaged ({error}). Move {folder} away to go on without that model.") from None
+
+
+def keep_best(folder: Path, reports: Sequence[Mapping[str, Any]], family: Family, notes: Mapping[str, Any]) -> bool:
+    """Write the model to `folder` if it beats the one there; return that.
+
+    Args:
+        folder: of the best model.
+        reports: the model's on the validation episodes of each environment, with `update` and `env_steps`.
+        family: the model.
+        notes: files that go along.
+    """
+    first, count = reports[0], len(reports)
+    success, mean_return = (sum(report[name] for report in reports) / count for name in ("success", "mean_return"))
+    known = read_best(folder)
+    if known is not None and (success, mean_return) <= (known.success, known.mean_return):
+        return False
+    note = asdict(Best(first["update"], first["env_steps"], success, mean_return)) | {VAL: list(reports)}
+    lora.export_merged(family, folder, {**notes, EVALUATION: seal(note)})
+    return True
+
+
+def load_best(folder: Path, sampler: Engine) -> Engine:
+    """Load the best model, with the options of a run's sampler."""
+    family = sampler.family
+    loaded = load_family(
+        str(folder), image_tokens=family.image_tokens, dtype=str(family.model.dtype).removeprefix("torch."),
+        device=str(family.device), system=family.system,
+    )  # fmt: skip
+    engine = make_engine(loaded, max_new_tokens=sampler.max_new_tokens, parsers=sampler.parsers)
+    engine.temperature = sampler.temperature
+    return engine
+
+
+# ---- held-out episodes -----------------------------------------------------------------------------------------------
 
 FLOOR_EPISODES = 60  # played by random policy and oracle where registry.yaml has no numbers
 
@@ -44,9 +169,10 @@ class InGrey:
 def held_out(
     sampler: Engine,
     envs: Environments,
-    config: RunConfig,
     log: RunLog,
     *,
+    episodes: int,
+    seed: int,
     name: str,
     split: str = "test",
     grey: bool = False,
@@ -56,20 +182,21 @@ def held_out(
     Args:
         sampler: the model; it draws nothing from the generator of training.
         envs: the environments.
-        config: gives the number of episodes, of environments side by side, and the seed.
         log: shows how far they are.
+        episodes: per environment.
+        seed: of the sampler.
         name: of the policy, as reports show it.
         split: test, or val where a model is chosen.
         grey: show plain grey pictures instead.
     """
-    policy: Policy = ModelPolicy(sampler, torch.Generator().manual_seed(config.seed), name=name)
+    policy: Policy = ModelPolicy(sampler, torch.Generator().manual_seed(seed), name=name)
     if grey:
         policy = InGrey(policy)
     for env_id in envs.ids:
         title = f"{'grey ' * grey}{_kind(split)} {env_id.split('/')[-1]}"
-        with log.counting(title, config.eval_episodes) as advance:
+        with log.counting(title, episodes) as advance:
             report = evaluate(
-                env_id, policy, episodes=config.eval_episodes, split=split, num_envs=config.num_envs,
+                env_id, policy, episodes=episodes, split=split, num_envs=envs.shares.total,
                 env_kwargs=envs.kwargs, builder=envs.builder, on_episode=advance, on_failure=envs.failures.append,
                 group=envs.group,
             )  # fmt: skip
@@ -128,7 +255,7 @@ def _bounds(env_id: str, envs: Environments, log: RunLog) -> tuple[Bound, Bound 
     """Success and return of random play and of the oracle (None without one): from registry.yaml, or measured where
     that does not know them."""
     entry = get_registry().known.get(env_id) or {}
-    if not envs.config.env_kwargs and entry.get("floor") and entry.get("ceiling"):
+    if not envs.kwargs and entry.get("floor") and entry.get("ceiling"):
         return entry["floor"], entry["ceiling"]
     policies: list[Policy] = [RandomPolicy()]
     if get_registry().get(env_id).oracle != "none":
@@ -149,7 +276,7 @@ def _find_blind(env_id: str, envs: Environments) -> Bound | None:
     with these arguments.
     """
     entry = get_registry().known.get(env_id) or {}
-    return None if envs.config.env_kwargs else entry.get("blind")
+    return None if envs.kwargs else entry.get("blind")
 
 
 def _pool(rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -8,25 +8,244 @@ last turn, and a gain of a move that stood for an unreadable reply is not paid.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from vlgym.env_failures import EnvFailures, close_env
-from vlgym.errors import UserError
+from vlgym.errors import UserError, check_number
 from vlgym.multi import MultiVLEnv
+from vlgym.policies import OraclePolicy, Policy, RandomPolicy
 from vlgym.seeding import episode_seed
 from vlgym.several import open_table
 from vlgym.table import Reading, Table
+from vlgym.tournament import Tournament, rate
+from vlgym.tournament.play import GamePlayer
+from vlgym.tournament.tables import is_cooperative, write_tables
 from vlgym.types import Parsed, Reply, StepRecord, Turn
 
 from ..engine.engine import ModelPolicy
+from ..runs.checkpoint import load_tensors, save_tensors
+from .collect import RewardOptions
 from .environments import Environments
-from .pool import Past, Pool
 from .recording import EpisodeRecorder
-from .rewards import RewardShaper
+from .state import Weights
+
+RATING = "rating"
+
+MEMBERS = 5
+"""Past models that are rated, at equal distances; all pairs play, so more would take long."""
+
+OWN = {"random": RandomPolicy, "oracle": OraclePolicy}
+
+
+def rate_pool(run: Any, games: Games) -> None:
+    """Let the trained model, past ones and the game's own players meet, and write tables to `rating/` of the run.
+
+    Nothing where `--pool.rating-games` is 0, or where a game is not for two. A rating that was stopped goes on.
+
+    Args:
+        run: a run of self-play that is finished.
+        games: of it.
+    """
+    config = run.config
+    if not config.pool.rating_games:
+        return
+    seats = {table.game.title: table.game.seats for table in games.tables}
+    for env_id in seats:
+        if seats[env_id] != 2:
+            run.log.say(f"rating: {env_id} is not a game of two, so its pool is not rated")
+            continue
+        policy = ModelPolicy(run.weights.engine, torch.Generator().manual_seed(config.seed), name="rated")
+        players: dict[str, Policy] = {each.name: each for each in choose_members(games.pool, policy)}
+        players |= {
+            name: OWN[name]() if name in OWN else GamePlayer(name)
+            for name in dict.fromkeys(["random", *config.pool.names()])
+        }
+        folder = run.out / RATING / f"update-{run.state.update:06d}" / env_id.split("/")[-1]
+        arguments = {name: value for name, value in run.envs.kwargs.items() if name not in ONE_SEAT}
+        tournament = Tournament(
+            env_id, players, config.pool.rating_games, folder, arguments=arguments,
+            resume=(folder / "results.jsonl").exists(),
+        )  # fmt: skip
+        with run.log.counting(f"rating {env_id.split('/')[-1]}", tournament.total) as advance:
+            results = tournament.play(lambda _: advance())
+        ratings = rate(results)
+        write_tables(folder, f"{run.title}: rating", results, ratings)
+        if is_cooperative(results):
+            run.log.say(f"rating: both seats are paid the same; mean returns of the pairs: {folder / 'table.md'}")
+            continue
+        told = ", ".join(f"{each.name} {each.rating:+.0f} [{each.interval}]" for each in ratings)
+        run.log.say(f"rating: {told}; {folder / 'table.md'}")
+
+
+def choose_members(pool: Pool, policy: ModelPolicy) -> list[Past]:
+    """The trained model, and past ones from the first to the newest."""
+    updates = [member["update"] for member in pool.members]
+    count = min(MEMBERS, len(updates))
+    chosen = sorted({updates[round(i * (len(updates) - 1) / max(1, count - 1))] for i in range(count)})
+    return [Past(pool, None, policy), *(Past(pool, update, policy) for update in chosen)]
+
+
+FOLDER = "pool"
+KEPT = 2
+"""Checkpoints that a run keeps (`save_checkpoint`)."""
+
+
+@dataclass(frozen=True)
+class PoolOptions:
+    """Opponents of self-play; where nobody of these is drawn, the model as it is holds every seat."""
+
+    past: float = 0.3
+    """Share of games in which one seat learns and a past model holds the others."""
+    fixed: float = 0.2
+    """Share of games in which one seat learns and a player of the game holds the others."""
+    players: str = "random"
+    """The game's players for that: random, oracle, search or what else the game has, or several with commas
+    between."""
+    every: int = 10
+    """Updates between the models that join the pool; the first joins before the first update."""
+    size: int = 10
+    """Models that the pool holds. Beyond it the oldest leaves, but not the first."""
+    ramp: int = 0
+    """First updates, over which the share of past models grows from 0."""
+    share_reward: bool = False
+    """Pay every seat the mean of all seats' rewards, for games that are to be played together."""
+    rating_games: int = 5
+    """Seeds of each pair, each played from both seats, in the rating of the pool at the end; 0 for no rating."""
+
+    def validate(self) -> None:
+        """Raise `UserError` for a value out of its range."""
+        for name in ("past", "fixed"):
+            check_number(_flag(name), getattr(self, name), 0, 1)
+        if self.past + self.fixed > 1:
+            raise UserError(
+                f"--pool.past {self.past:g} and --pool.fixed {self.fixed:g} are shares of the same games; together "
+                "they may be 1 at most."
+            )
+        for name, least, most in (
+            ("every", 1, 10**9),
+            ("size", 1, 1000),
+            ("ramp", 0, 10**9),
+            ("rating_games", 0, 10**6),
+        ):
+            check_number(_flag(name), getattr(self, name), least, most)
+
+    def names(self) -> list[str]:
+        """The game's players that are asked for."""
+        return [name.strip() for name in self.players.split(",")]
+
+    def past_share(self, update: int) -> float:
+        """Share of games against past models in an update, from 1."""
+        return self.past * min(1.0, update / self.ramp) if self.ramp else self.past
+
+
+class Pool:
+    """Models of earlier updates.
+
+    Args:
+        folder: for their files.
+        weights: of the run.
+        options: how many, how often.
+        device: of the weights.
+
+    Attributes:
+        members: `{"update", "file"}` of each, oldest first; `file` is size and checksum.
+    """
+
+    def __init__(self, folder: Path, weights: Weights, options: PoolOptions, device: str) -> None:
+        self.folder, self.weights, self.options, self.device = folder, weights, options, device
+        self.members: list[dict[str, Any]] = []
+        self._left: dict[int, int] = {}  # who left -> checkpoints since then
+        self._held: dict[int, dict[str, Tensor]] = {}
+        named = {id(parameter): name for name, parameter in weights.family.model.named_parameters()}
+        self._own = {named[id(parameter)]: parameter for parameter in weights.parameters}
+
+    def see(self, update: int) -> None:
+        """Take the model in before an update (from 1), if it is its turn."""
+        if (update - 1) % self.options.every:
+            return
+        self.folder.mkdir(exist_ok=True)
+        tensors = {name: parameter.detach().clone().cpu() for name, parameter in self._own.items()}
+        self.members.append({"update": update - 1, "file": save_tensors(self._file(update - 1), tensors)})
+        if len(self.members) > self.options.size:
+            self._left[self.members.pop(min(1, len(self.members) - 2))["update"]] = 0
+        for update, saves in list(self._left.items()):
+            if saves >= KEPT:  # no checkpoint that is left names it
+                self._file(update).unlink(missing_ok=True)
+                del self._left[update]
+
+    @contextmanager
+    def playing(self, update: int) -> Iterator[None]:
+        """Let the run's engines have the weights of a member meanwhile.
+
+        Raises:
+            UserError: its file is missing or damaged.
+        """
+        (member,) = [each for each in self.members if each["update"] == update]
+        if update not in self._held:
+            self._held = dict(list(self._held.items())[-1:])  # two at most: a game of two past models swaps them
+            self._held[update] = load_tensors(self._file(update), member["file"], self.device)
+        past = self._held[update]
+        now = {name: parameter.detach().clone() for name, parameter in self._own.items()}
+        self._put(past)
+        try:
+            yield
+        finally:
+            self._put(now)
+
+    @torch.no_grad()
+    def _put(self, tensors: Mapping[str, Tensor]) -> None:
+        for name, parameter in self._own.items():
+            parameter.copy_(tensors[name])
+
+    def _file(self, update: int) -> Path:
+        return self.folder / f"update-{update:06d}.safetensors"
+
+    def get_state(self) -> list[dict[str, Any]]:
+        """JSON-able: who is in it. Whoever asks writes a checkpoint."""
+        self._left = {update: saves + 1 for update, saves in self._left.items()}
+        return [dict(member) for member in self.members]
+
+    def set_state(self, state: Sequence[Mapping[str, Any]]) -> None:
+        """Restore `get_state`; files of a future that was lost are deleted."""
+        self.members = [dict(member) for member in state]
+        known = {self._file(member["update"]) for member in self.members}
+        for path in self.folder.glob("update-*.safetensors"):
+            if path not in known:
+                path.unlink()
+
+
+class Past:
+    """A member of the pool as a policy.
+
+    Args:
+        pool: where it is.
+        update: after how many updates it was taken; `None` for the weights as they are.
+        policy: samples with the run's engine.
+    """
+
+    def __init__(self, pool: Pool, update: int | None, policy: ModelPolicy) -> None:
+        self.pool, self.update, self.policy = pool, update, policy
+        self.name = "the model" if update is None else f"after {update} updates"
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        """Answer each prompt."""
+        if self.update is None:
+            return self.policy.reply(turns)
+        with self.pool.playing(self.update):
+            return self.policy.reply(turns)
+
+
+def _flag(name: str) -> str:
+    return f"--pool.{name.replace('_', '-')}"
+
 
 MODEL = -1
 """Holder of a seat that learns."""
@@ -62,7 +281,8 @@ class Games:
         envs: the run's environments; each is a game of several agents.
         policy: the model being trained.
         pool: opponents.
-        gamma: discount of the return by whose deviation rewards are normalised, where that is asked for.
+        shaping: of rewards.
+        seed: of seats and of the moves of the game's own players.
 
     Attributes:
         recorder: is shown every record, where there is one.
@@ -79,7 +299,8 @@ class Games:
         policy: ModelPolicy,
         pool: Pool,
         *,
-        gamma: float,
+        shaping: RewardOptions,
+        seed: int,
     ) -> None:
         if envs.world.size > 1:
             raise UserError("self-play runs in one process; start it without torchrun.")
@@ -89,8 +310,8 @@ class Games:
             for name in pool.options.names():
                 table.game.check_player("--pool.players", name)
         self.seats = max(table.game.seats for table in self.tables)
-        self.shaper = RewardShaper(envs.config.reward, 1, gamma)
-        self.rng = np.random.default_rng([envs.config.seed, 3])
+        self.shaping = shaping
+        self.rng = np.random.default_rng([seed, 3])
         self.next = 0  # number of the next game
         self._failures = EnvFailures(envs.failures.append)
 
@@ -235,12 +456,8 @@ class Games:
         self.tables[index] = self._open(index)
 
     def rewards(self, games: Sequence[Sequence[StepRecord]]) -> list[float]:
-        """Rewards as training sees them, of one trajectory after the other. Call it once per rollout."""
-        shaped: list[float] = []
-        for game in games:
-            for record in game:
-                shaped += self.shaper.shape([record], [len(record.extra.ids)], [0])
-        return shaped
+        """Rewards as training sees them, of one trajectory after the other."""
+        return [self.shaping.shape(record) for game in games for record in game]
 
     # ---- checkpoints -------------------------------------------------------------------------------------------------
 
@@ -250,7 +467,6 @@ class Games:
             "next": self.next,
             "rng": copy.deepcopy(self.rng.bit_generator.state),
             "pool": self.pool.get_state(),
-            "shaper": self.shaper.get_state(),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -258,7 +474,6 @@ class Games:
         self.next = state["next"]
         self.rng.bit_generator.state = copy.deepcopy(state["rng"])
         self.pool.set_state(state["pool"])
-        self.shaper.set_state(state["shaper"])
 
     def close(self) -> None:
         """Close every game."""

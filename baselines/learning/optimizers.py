@@ -5,19 +5,109 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from vlgym.errors import FailedError
 
 from ..runs import distributed
 from ..runs.checkpoint import load_optimizer, optimizer_tensors
 from ..runs.distributed import ALONE, World
-from .config import RunConfig
 from .losses import PolicyLoss
-from .precision import MasterWeights, masters_of
+
+HALF = (torch.bfloat16, torch.float16)
+
+
+class MasterWeights:
+    """The masters of some parameters, and the way of gradients to them and of weights back.
+
+    After every backward pass a gradient is added to its master's in float32 and taken off the parameter. After every
+    step of the optimizer that was given to `attach`, the parameters become the rounded masters, in place, so that
+    engines notice.
+
+    Args:
+        parameters: what is to be trained.
+
+    Attributes:
+        parameters: what the optimizer gets, in the same order: a master, float32, for each 16-bit parameter that
+            requires a gradient, and every other parameter itself.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
+        self.parameters: list[nn.Parameter] = []
+        self._pairs: list[tuple[nn.Parameter, nn.Parameter]] = []  # (of the model, its master)
+        self._hooks = []
+        for parameter in parameters:
+            if parameter.dtype not in HALF or not parameter.requires_grad:
+                self.parameters.append(parameter)
+                continue
+            master = nn.Parameter(parameter.detach().float())
+            self.parameters.append(master)
+            self._pairs.append((parameter, master))
+            self._hooks.append(parameter.register_post_accumulate_grad_hook(partial(_hand_over, master)))
+
+    def attach(self, optimizer: Optimizer) -> None:
+        """Write the masters back after every step of an optimizer, which was made with `parameters`."""
+        if self._pairs:
+            optimizer.register_step_post_hook(lambda *_: self.write())
+            _OF[optimizer] = self
+
+    @torch.no_grad()
+    def write(self) -> None:
+        """Round the masters into the model's weights, in place."""
+        for parameter, master in self._pairs:
+            parameter.copy_(master)
+
+    @torch.no_grad()
+    def read(self) -> None:
+        """Make the masters what the model's weights are."""
+        for parameter, master in self._pairs:
+            master.copy_(parameter)
+
+    def release(self) -> None:
+        """Leave the parameters' gradients alone from now on."""
+        for hook in self._hooks:
+            hook.remove()
+
+    # ---- checkpoints -------------------------------------------------------------------------------------------------
+
+    def tensors(self, prefix: str) -> dict[str, Tensor]:
+        """The masters under `prefix.`, by number."""
+        return {f"{prefix}.{i}": master.detach() for i, (_, master) in enumerate(self._pairs)}
+
+    @torch.no_grad()
+    def load(self, prefix: str, tensors: dict[str, Tensor]) -> None:
+        """Restore `tensors`, in place; from a checkpoint without masters they are the model's weights as restored."""
+        self.read()
+        for i, (_, master) in enumerate(self._pairs):
+            if (saved := tensors.get(f"{prefix}.{i}")) is not None:
+                master.copy_(saved)
+
+
+_OF: WeakKeyDictionary[Optimizer, MasterWeights] = WeakKeyDictionary()
+
+
+def masters_of(optimizer: Optimizer) -> MasterWeights | None:
+    """The master weights that an optimizer steps; None where the model's own weights are float32."""
+    return _OF.get(optimizer)
+
+
+def _hand_over(master: nn.Parameter, parameter: Tensor) -> None:
+    """Move a parameter's new gradient to its master."""
+    gradient, parameter.grad = parameter.grad, None
+    if gradient is None:
+        return
+    if master.grad is None:
+        master.grad = gradient.float()
+    else:
+        master.grad.add_(gradient)
+
 
 MAX_SKIPS = 3  # non-finite gradient steps in a row before giving up
 POLICY_METRICS = (
@@ -55,36 +145,41 @@ class Metrics:
         return means | {"policy/gradient_steps": float(steps)}
 
 
-def policy_optimizer(parameters: Iterable[nn.Parameter], config: RunConfig) -> torch.optim.Optimizer:
+def policy_optimizer(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:
     """AdamW as every learner uses it for the policy; it trains float32 masters of 16-bit weights."""
     masters = MasterWeights(parameters)
     # Not fused: that does not count up the version of a tensor, by which engines notice new weights.
-    optimizer = torch.optim.AdamW(
-        masters.parameters, lr=config.policy_lr, betas=(0.9, 0.95), weight_decay=0.0, foreach=True
-    )
+    optimizer = torch.optim.AdamW(masters.parameters, lr=lr, betas=(0.9, 0.95), weight_decay=0.0, foreach=True)
     masters.attach(optimizer)
     return optimizer
 
 
-def learning_rate(config: RunConfig, update: int, env_steps: int, *, rests: int = 0) -> float:
-    """Learning rate of the policy at an update.
+@dataclass(frozen=True)
+class Schedule:
+    """Learning rate of the policy: 0 in the first updates, then a cosine.
 
-    0 in the first `rests` updates, then a cosine from `lr` down to `lr * final_lr`.
-
-    Args:
-        config: gives both ends, and the length in updates or in environment steps.
-        update: number of the update, from 1.
-        env_steps: environment steps before it.
+    Attributes:
+        first, last: its ends; last is a share of the first.
+        updates: length of the run in updates; env_steps: in environment steps, where that is not None.
         rests: updates in which the policy does not learn.
     """
-    if update <= rests:
-        return 0.0
-    if config.env_steps is None:
-        share = (update - rests - 1) / max(1, config.updates - rests - 1)
-    else:
-        share = env_steps / config.env_steps
-    cosine = 0.5 * (1 + math.cos(math.pi * min(1.0, share)))
-    return config.policy_lr * (config.final_lr + (1 - config.final_lr) * cosine)
+
+    first: float
+    last: float
+    updates: int
+    env_steps: int | None = None
+    rests: int = 0
+
+    def rate(self, update: int, env_steps: int) -> float:
+        """The rate of an update, counted from 1, with so many environment steps before it."""
+        if update <= self.rests:
+            return 0.0
+        if self.env_steps is None:
+            share = (update - self.rests - 1) / max(1, self.updates - self.rests - 1)
+        else:
+            share = env_steps / self.env_steps
+        cosine = 0.5 * (1 + math.cos(math.pi * min(1.0, share)))
+        return self.first * (self.last + (1 - self.last) * cosine)
 
 
 class Optimizers:

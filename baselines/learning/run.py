@@ -29,33 +29,48 @@ from typing import Any, Generic, Self, TypeVar
 import torch
 from torch import nn
 
+from vlgym.durable import put_back
 from vlgym.env_failures import Failure
 from vlgym.errors import UserError
+from vlgym.evaluation import Report
 from vlgym.exits import explain_system_error
 from vlgym.trajectory import SEED_RULE
 
 from ..engine.engine import Engine, ModelPolicy
 from ..engine.plain import make_engine
-from ..models.limits import NEW_TOKENS, read_limits
+from ..models.adapter import is_adapter
+from ..models.limits import EVALUATION, NEW_TOKENS, Limits, read_limits
 from ..models.load import load_family
 from ..runs import distributed, folder
 from ..runs.checkpoint import checkpoints, load_checkpoint, load_module, load_tensors, module_tensors, save_tensors
 from ..runs.distributed import World
 from ..runs.logs import FAILURES_FILE, RunLog, note_failures, start_tracker
-from ..runs.overwriting import check_folder, prepare_folder
 from ..runs.signals import interruptible
 from ..runs.threads import set_up_torch
 from .batch import Batch
-from .config import DEFAULT_MODEL, RunConfig
-from .environments import Environments
-from .evaluation import draw_run, grey_in_words, held_out, in_words
+from .config import DEFAULT_MODEL, RunConfig, saved_config
+from .evaluation import (
+    ADAPTER,
+    BASE,
+    BEST,
+    MODEL,
+    TEST,
+    VAL,
+    check_targets,
+    draw_run,
+    grey_in_words,
+    held_out,
+    in_words,
+    keep_best,
+    load_best,
+    read_best,
+    save_adapters,
+    save_model,
+)  # fmt: skip
 from .optimizers import Optimizers
-from .recording import make_recorder
-from .resuming import saved_config
-from .selection import TEST, Selection, check_targets, save_results
-from .state import Kept, Part, Plays, RunState, check_state
+from .recording import FOLDER, EpisodeRecorder
+from .state import Kept, Part, Plays, RunState, Weights, check_state
 from .warm_start import WarmReport, check_oracles, share_warm_start, show_check, warm_start
-from .weights import Adapters, AllWeights, Weights, engines
 
 # ---- an update: its phases and what they took ------------------------------------------------------------------------
 
@@ -201,14 +216,14 @@ class Run(Generic[C]):
         c = self.config = (saved_config(config) if config.resume else config).resolve()
         set_up_torch(c.threads, c.device, deterministic=c.deterministic)
         self.world = distributed.join(c.device)
-        self.envs = Environments(c, self.world)
+        self.envs = c.make_environments(self.world)
         ids = self.envs.ids
         stem = ids[0].split("/")[-1].rsplit("-v", 1)[0] + "+" * (len(ids) > 1)
         chosen = str(c.out or folder.next_folder(Path("runs"), stem))
         self.out = Path(distributed.first_says(chosen, self.world))
         if self.world.first and not c.resume:
-            check_folder(self.out, overwrite=c.overwrite, yes=c.yes)
-        check_targets(c)
+            folder.check_new(self.out)
+        check_targets(c.export, c.export_adapter)
         if c.warm.steps and not c.resume:
             check_oracles(ids)
         how = f" ({', '.join(c.env_kwargs)})" if c.env_kwargs else ""
@@ -224,8 +239,7 @@ class Run(Generic[C]):
         self._stack = ExitStack()
         self._stack.callback(self.envs.close)
         if self.world.first:
-            if not c.resume:
-                prepare_folder(self.out, overwrite=c.overwrite)
+            self.out.mkdir(parents=True, exist_ok=True)
             self._stack.enter_context(folder.claim(self.out))
             if not c.resume:
                 folder.write_record(self.out / folder.RUN_FILE, record)
@@ -239,25 +253,27 @@ class Run(Generic[C]):
         elif not c.resume and c.warm.steps:
             warm, base = self._warm_start(engine) if self.world.first else (warm, None)
             warm = share_warm_start(warm, engine, self.world)
-        self.weights: Weights
-        keep_reference = keep_reference or c.keeps_reference or c.kl_coef > 0
-        if c.lora.rank:
-            self.weights = Adapters(engine, c.lora, seed=c.seed, keep_reference=keep_reference)
-        else:
-            self.weights = AllWeights(engine, train_vision=c.train_vision, keep_reference=keep_reference)
-        for each in engines(self.weights):  # the reference's, too: equal weights then have no KL
+        self.weights = Weights(
+            engine, c.lora, seed=c.seed, train_vision=c.train_vision,
+            keep_reference=keep_reference or c.keeps_reference or c.kl_coef > 0,
+        )  # fmt: skip
+        for each in self.weights.engines():  # the reference's, too: equal weights then have no KL
             each.temperature = c.temperature
         self.weights.family.set_recompute(c.recompute)
         sampling = torch.Generator().manual_seed(2 * c.seed + 1)
         self.order = torch.Generator().manual_seed(2 * c.seed + 2)
         self.state = RunState(self.weights, {"sampler": sampling, "order": self.order}, warm, self.world)
         self.state.base = base
-        self.policy = ModelPolicy(self.weights.sampler, sampling, name=f"{c.algorithm} ({c.model})", world=self.world)
+        self.policy = ModelPolicy(self.weights.engine, sampling, name=f"{c.algorithm} ({c.model})", world=self.world)
         record["policy"] = self.policy.describe()  # the limits that follow from model and warm start are known now
         if self.world.first and not c.resume:
             folder.write_record(self.out / folder.RUN_FILE, record)
-        self.recorder = make_recorder(c, self.out, record, self.world)
-        self.selection = Selection(self)
+        self.recorder: EpisodeRecorder | None = None
+        if c.record_every and self.world.first:
+            self.recorder = EpisodeRecorder(self.out / FOLDER, record, every=c.record_every, keep=c.record_keep)
+        if self.world.first:
+            put_back(self.out / BEST)
+            read_best(self.out / BEST)  # a damaged note is told of before any work
 
     def _describe(self) -> dict[str, Any]:
         """The run's record, without its policy."""
@@ -316,15 +332,14 @@ class Run(Generic[C]):
         Raises:
             UserError: the checkpoint is of another model, or of another number of processes.
         """
-        self.kept = Kept(optimizers, collector, modules or {}, parts or {}, self.recorder)
+        self.kept = Kept(optimizers, collector, modules or {}, parts or {})
         self._stack.callback(collector.close)
-        if hasattr(collector, "recorder"):
-            collector.recorder = self.recorder
+        collector.recorder = self.recorder
         if self._checkpoint is not None:
             tensors, state = self._checkpoint
             self.state.restore(tensors, state, self.kept)
-            if self.world.first:
-                self.recorder.set_state(state.get("recorder"), self.state.update, self.envs)
+            if self.recorder is not None:
+                self.recorder.forget_later(self.state.update)
             self._checkpoint = None
         c = self.config
         self.log = RunLog(
@@ -332,7 +347,6 @@ class Run(Generic[C]):
             env_steps=c.env_steps, tracker=self._tracker, quiet=not self.world.first,
         )  # fmt: skip
         self._stack.callback(self.log.close)
-        self.selection.see_patience()
 
     def updates(self) -> Iterator[Update]:
         """The updates that are left to make. Before the first, after the last, and as often as asked for between, the
@@ -356,19 +370,20 @@ class Run(Generic[C]):
             self.save()  # the warm start is safe before anything else takes time
             if c.eval_before:
                 self.evaluate()
-            self.selection.validate(last=self.all_made())
+            self._validate()
         elif self.finished():
-            self.log.say(self.selection.explain_end(self._resume()))
+            more = "--updates" if c.env_steps is None else "--env-steps"
+            self.log.say(f"all {state.update} updates have been made; to add some: {self._resume()} {more} N")
         stop = self._stack.enter_context(interruptible())
         while not self.finished() and not distributed.any_of(bool(stop["signal"]), self.world):
-            for engine in engines(self.weights):
+            for engine in self.weights.engines():
                 engine.forget()  # an update depends on nothing computed before it, so that resuming is exact
-            self.weights.refresh()
-            update = Update(state.update + 1, self._advice(), engines(self.weights))
-            self.recorder.begin(update.number)
+            update = Update(state.update + 1, self._advice(), self.weights.engines())
+            if self.recorder is not None:
+                self.recorder.begin(update.number)
             yield update
             self._record(update)
-            self.selection.validate(last=self.all_made())
+            self._validate()
             stopping = distributed.any_of(bool(stop["signal"]), self.world)
             if state.update % c.save_every == 0 or self.finished() or stopping:
                 self.save()
@@ -380,16 +395,12 @@ class Run(Generic[C]):
             self.stopped_by = stop["signal"] or signal.SIGINT
             self.log.say(f"stopped after update {state.update}. Go on: {self._resume()}")
         if self.finished():
-            self.selection.judge()
+            self._judge_best()
         if self.world.first:
             curve = draw_run(self.out, self.envs, state, self.log, title=self.title, name=c.algorithm)
             self.log.say(f"learning curve: {curve}")
 
     def finished(self) -> bool:
-        """True if all updates, or all environment steps, have been made; or if the wait for a better model is over."""
-        return self.all_made() or self.selection.over
-
-    def all_made(self) -> bool:
         """True if all updates, or all environment steps, have been made."""
         c, state = self.config, self.state
         return state.update >= c.updates or (c.env_steps is not None and state.env_steps >= c.env_steps)
@@ -406,11 +417,8 @@ class Run(Generic[C]):
         done = any((report["update"], report["split"]) == (state.update, split) for report in state.evaluations)
         if done or not self.config.eval_episodes:
             return []
-        self.weights.refresh()
         if self.world.first:
-            play = partial(
-                held_out, self.weights.sampler, self.envs, self.config, self.log, name=self.policy.name, split=split
-            )
+            play = partial(self._play, self.weights.engine, self.policy.name, split=split)
             for report in play():
                 new.append({"update": state.update, "env_steps": state.env_steps, **report.to_dict()})
                 self.log.say(in_words(report, state.env_steps))
@@ -425,16 +433,64 @@ class Run(Generic[C]):
             folder.write_record(self.out / "evaluation.json", state.evaluations)
         return new
 
+    def _play(self, engine: Engine, name: str, *, split: str = TEST, grey: bool = False) -> Iterator[Report]:
+        """Let a model play held-out episodes."""
+        c = self.config
+        return held_out(
+            engine, self.envs, self.log, episodes=c.eval_episodes, seed=c.seed, name=name, split=split, grey=grey
+        )
+
+    def _validate(self) -> None:
+        """Where it is due, play validation episodes, and keep the model if it is the best so far."""
+        c = self.config
+        if not c.eval_every or not (self.finished() or self.state.update % c.eval_every == 0):
+            return
+        reports = self.evaluate(VAL)
+        if reports and self.world.first and keep_best(self.out / BEST, reports, self.weights.family, self._note()):
+            self.log.say(f"the best model so far; kept in {self.out / BEST}")
+
+    def _judge_best(self) -> None:
+        """Let the best model play the split test, and print its success (in the first process)."""
+        path, best = self.out / BEST / EVALUATION, read_best(self.out / BEST)
+        if best is None or not self.config.eval_every or not self.world.first:
+            return
+        reports = best.test or [e for e in self.state.evaluations if (e["update"], e["split"]) == (best.update, TEST)]
+        if not reports:
+            engine = load_best(self.out / BEST, self.weights.engine)
+            for report in self._play(engine, f"{self.policy.name}, best"):
+                self.log.say(f"best model, {in_words(report, best.env_steps)}")
+                reports.append({"update": best.update, "env_steps": best.env_steps, **report.to_dict()})
+        folder.write_record(path, {**folder.read_record(path), TEST: reports})
+        score = sum(report["success"] for report in reports) / len(reports)
+        self.log.say(
+            f"best model: of update {best.update}, in {path.parent}; success {best.success:.3f} on the validation "
+            f"episodes that chose it, {score:.3f} on test episodes"
+        )
+
+    def _note(self) -> dict[str, Any]:
+        """The limits of this training, which whoever plays the model reads."""
+        c, engine = self.config, self.weights.engine
+        return Limits(
+            engine.max_new_tokens, engine.family.image_tokens, c.history_turns, c.history_images, c.parser,
+            engine.family.system, engine.temperature,
+        ).note()  # fmt: skip
+
     def save(self) -> None:
         """Write a checkpoint; what it relies on is on the disk first."""
         self.log.sync()
         self.state.save(self.out / "checkpoints", self.kept)
 
     def save_model(self) -> list[Path]:
-        """Write the trained model, adapters merged, and the adapters if there are any; return the folders. All
-        processes call this, the first one writes."""
-        self.weights.refresh()
-        return list(save_results(self.weights, self.config, self.out)) if self.world.first else []
+        """Write the trained model, adapters merged, and the adapters if there are any; return the folders. The first
+        process writes."""
+        c, note, model = self.config, self._note(), self.config.model or ""
+        if not self.world.first:
+            return []
+        written = save_model(self.weights, (self.out / MODEL, c.export), note)
+        if c.lora.rank:
+            own = self.out / BASE if model == "tiny" or c.warm.steps or is_adapter(model) else None
+            written += save_adapters(self.weights, (self.out / ADAPTER, c.export_adapter), note, model=model, own=own)
+        return written
 
     def _record(self, update: Update) -> None:
         """Log an update and count it."""
@@ -453,8 +509,9 @@ class Run(Generic[C]):
             "speed/peak_memory_gib": peak_memory(batch.old.device) / 2**30,
         }
         self.log.write({"update": state.update, "env_steps": state.env_steps, **row, **update.seconds, **speed})
-        self.recorder.note(batch, self.weights.family)
-        self.recorder.end(state.update)
+        if self.recorder is not None:
+            self.recorder.note(batch, self.weights.family)
+            self.recorder.end(state.update)
 
     def _gather_failures(self, update: int) -> int:
         """Write down which environments failed in all processes since the last time; return how many in this one. All

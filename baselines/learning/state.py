@@ -13,13 +13,86 @@ from torch import Tensor, nn
 
 from vlgym.errors import UserError
 
+from ..engine.engine import Engine
+from ..engine.plain import make_engine
+from ..models import lora
+from ..models.lora import LoraOptions
 from ..runs import distributed
 from ..runs.checkpoint import load_module, module_tensors, save_checkpoint
 from ..runs.distributed import World
 from .optimizers import Optimizers
 from .recording import EpisodeRecorder
 from .warm_start import WarmReport
-from .weights import Weights, engines
+
+
+class Weights:
+    """The weights that a run trains: all of the model, or adapters around its linear layers.
+
+    Args:
+        engine: of the model; its weights are the reference.
+        options: with a rank, adapters are trained; None trains all weights of the language model.
+        seed: of the adapters.
+        train_vision: train the vision tower too.
+        keep_reference: keep the model as it is now, frozen.
+
+    Attributes:
+        family: the model that is trained.
+        parameters: what the policy's optimizer trains.
+        engine: samples and scores with the trained weights.
+        reference: engine of the frozen model, None where nothing asks for it.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        options: LoraOptions | None = None,
+        *,
+        seed: int = 0,
+        train_vision: bool = False,
+        keep_reference: bool = False,
+    ) -> None:
+        family, limit = engine.family, engine.max_new_tokens
+        self.family, self.engine, self.adapted = family, engine, options is not None and bool(options.rank)
+        vision = family.vision_parameters()
+        for parameter in vision:
+            parameter.requires_grad_(train_vision)
+        if options is not None and self.adapted:
+            lora.add_adapters(family, options, seed=seed)
+            self.engine = make_engine(family, max_new_tokens=limit, parsers=engine.parsers)  # it watches the adapters
+            self.parameters = lora.trainable_parameters(family)
+        else:
+            frozen = set() if train_vision else {*vision}
+            self.parameters = [p for p in family.model.parameters() if p not in frozen]
+        self.reference: Engine | None = None
+        if keep_reference:
+            copy = lora.reference(family) if self.adapted else family.frozen_copy(share_vision=not train_vision)
+            shared = None if train_vision else self.engine
+            self.reference = make_engine(copy, max_new_tokens=limit, vision_of=shared)
+
+    def engines(self) -> list[Engine]:
+        """Both engines."""
+        return [self.engine, *([self.reference] if self.reference is not None else [])]
+
+    def _modules(self) -> dict[str, nn.Module]:
+        """What a checkpoint holds: the adapters alone, or model and reference, which may share a vision tower."""
+        if self.adapted:
+            return {"model": lora.adapters(self.family)}
+        kept = {} if self.reference is None else {"reference": self.reference.family.model}
+        return {**kept, "model": self.family.model}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What a checkpoint holds."""
+        return {k: x for name, module in self._modules().items() for k, x in module_tensors(name, module).items()}
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """Restore `tensors`, in place.
+
+        Raises:
+            UserError: the checkpoint is of another model.
+        """
+        for name, module in self._modules().items():
+            load_module(name, module, tensors)
+
 
 SAVED = {
     "update": int, "env_steps": int, "max_new_tokens": int, "sampler": str, "order": str, "collectors": list,
@@ -29,7 +102,13 @@ SAVED = {
 
 
 class Plays(Protocol):
-    """Collector of a learner's rollouts."""
+    """What collects a learner's rollouts.
+
+    Attributes:
+        recorder: is shown every record, where there is one.
+    """
+
+    recorder: EpisodeRecorder | None
 
     def get_state(self) -> dict[str, Any]:
         """JSON-able state."""
@@ -59,14 +138,12 @@ class Kept:
         optimizers, collector: its own.
         modules: further networks by name, such as the value head.
         parts: further state by name.
-        recorder: of episodes, where there is one.
     """
 
     optimizers: Optimizers
     collector: Plays
     modules: Mapping[str, nn.Module] = field(default_factory=dict)
     parts: Mapping[str, Part] = field(default_factory=dict)
-    recorder: EpisodeRecorder | None = None
 
 
 class RunState:
@@ -105,14 +182,13 @@ class RunState:
         state = {
             "update": self.update,
             "env_steps": self.env_steps,
-            "max_new_tokens": self.weights.sampler.max_new_tokens,
+            "max_new_tokens": self.weights.engine.max_new_tokens,
             **{name: _encode(generator) for name, generator in self.generators.items()},
             "collectors": collectors,
             "learner": kept.optimizers.state(),
             "warm": asdict(self.warm),
             "base": self.base,
             "evaluations": self.evaluations,
-            "recorder": kept.recorder.get_state() if kept.recorder is not None else None,
         }
         return save_checkpoint(folder, tensors, state)
 
@@ -131,7 +207,7 @@ class RunState:
             part.restore({k.removeprefix(f"{name}."): x for k, x in tensors.items() if k.startswith(f"{name}.")})
         kept.optimizers.restore(tensors, state["learner"])
         kept.collector.set_state(state["collectors"][self.world.rank])
-        for engine in engines(self.weights):
+        for engine in self.weights.engines():
             engine.max_new_tokens = state["max_new_tokens"]
         for name, generator in self.generators.items():
             generator.set_state(torch.frombuffer(bytearray(base64.b64decode(state[name])), dtype=torch.uint8))

@@ -30,7 +30,7 @@ from ..engine.engine import Engine, ModelPolicy, pad_rows
 from ..models.family import Family, Prompt
 from ..runs import distributed
 from ..runs.distributed import World
-from .precision import MasterWeights
+from .optimizers import MasterWeights
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,13 @@
 """LoRA: adapters on the language model, the same model without them for sampling and as reference, plain checkpoints.
 
 The adapters (Hu et al., 2021, arXiv 2106.09685) are the layers of the `peft` library, put into the model in place: the
-family, its decoder and its engine go on with the same module paths. Three views of one model share all its other
-weights:
-- the model itself, base and adapters apart, is what is trained; it can sample, too;
-- `merged_copy` has their sum as ordinary linear layers, for sampling at full speed;
-- `reference` has the base alone, for the KL penalty, and holds no further weights.
-
-Merged weights are always computed from the base, which never changes: adding an update to them and taking it off
-again would round twice in bfloat16 and drift.
+family, its decoder and its engine go on with the same module paths. Two views share all its other weights:
+`reference` has the base alone, for the KL penalty; `merged_copy` has the sums as ordinary linear layers, for exports.
 
 The base of a bfloat16 model lies on bfloat16's grid, and so does its product once that is rounded. What adapters add
 in their first steps is smaller than half a step of that grid and vanishes if it is added to either and rounded again.
-So `Summed` adds the products in float32, and merged weights that are rounded to the model's type (`--lora.merge
-model`) lose those steps: docs/benchmarks.md has the numbers.
+So `Summed` adds the products in float32, and the model samples with base and adapters apart: merged weights lose those
+steps (docs/benchmarks.md has the numbers).
 """
 
 from __future__ import annotations
@@ -32,7 +26,7 @@ from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
 
 from vlgym.durable import CHECKSUMS
-from vlgym.errors import UserError, check_choice, check_number
+from vlgym.errors import UserError, check_number
 
 from .family import Family, Float32Product
 from .folders import check_replaceable, write_notes, written_whole
@@ -45,8 +39,7 @@ MODEL_FILES = (
     "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "chat_template.jinja",
     "*processor_config.json", FILE, EVALUATION, CHECKSUMS,
 )  # fmt: skip
-"""Files of a saved model; an older one is replaced, nothing else is."""
-MERGES = ("none", "model", "float32")
+"""What a saved model consists of; an older one is replaced, nothing else is."""
 TARGETS = r"layers\.\d+\.(self_attn|mlp)\.\w+_proj"  # paths in the language model: all its linear layers
 
 
@@ -64,32 +57,21 @@ class LoraOptions:
     """
     alpha: float | None = None
     """The adapters' product is scaled by alpha / rank; default twice the rank."""
-    merge: str = "auto"
-    """Weights that sample replies.
 
-    none (base and adapters apart, as they are scored: no further memory, slower), model (their sum in the model's type:
-    fastest, in bfloat16 it loses the first steps), float32 (their sum in float32: twice the memory of model) or auto
-    (none in bfloat16, model in float32).
-    """
-
-    def resolve(self, dtype: str, default_rank: int = 0) -> LoraOptions:
-        """The options with rank and merge filled in, for a model of that type."""
-        rank = default_rank if self.rank is None else self.rank
-        chosen = "model" if dtype == "float32" else "none"
-        return replace(self, rank=rank, merge=chosen if rank and self.merge == "auto" else self.merge)
+    def resolve(self, default_rank: int = 0) -> LoraOptions:
+        """The options with the rank filled in."""
+        return replace(self, rank=default_rank if self.rank is None else self.rank)
 
     def validate(self) -> None:
         """Check ranges.
 
         Raises:
-            UserError: a value is out of its range, or alpha or merge is given without a rank.
+            UserError: a value is out of its range, or alpha is given without a rank.
         """
         check_number("--lora.rank", self.rank or 0, 0, hint="0 trains all weights.")
-        check_choice("--lora.merge", self.merge, ("auto", *MERGES))
-        for name, value, unset in (("alpha", self.alpha, None), ("merge", self.merge, "auto")):
-            if value != unset and not self.rank:
-                raise UserError(f"--lora.{name} {value} means nothing without adapters; add, say, --lora.rank 32.")
         if self.alpha is not None:
+            if not self.rank:
+                raise UserError(f"--lora.alpha {self.alpha} means nothing without adapters; add, say, --lora.rank 32.")
             check_number("--lora.alpha", self.alpha, above=0, hint="Leave it out for twice the rank.")
 
 
@@ -126,15 +108,6 @@ class Summed(LoraLinear):
             total = total + base.bias
         total = torch.add(total, Float32Product.apply(F.linear(flat, down), up), alpha=self.scaling[NAME])
         return total.to(x.dtype).unflatten(0, x.shape[:-1])
-
-
-class Float32Linear(nn.Linear):
-    """A linear layer with float32 weights in a model of another type: its products are float32."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """[..., inputs] -> [..., outputs] of the same type."""
-        bias = None if self.bias is None else self.bias.float()
-        return F.linear(x.float(), self.weight, bias).to(x.dtype)
 
 
 # ---- adapters --------------------------------------------------------------------------------------------------------
@@ -214,38 +187,17 @@ def reference(family: Family) -> Family:
     return _rebuilt(family, {id(layer): layer.base_layer for _, layer in adapted_layers(family)})
 
 
-def merged_copy(family: Family, *, float32: bool = False) -> Family:
-    """The model with plain linear layers, base + scale * B A, in separate memory; all the rest is shared.
+@torch.no_grad()
+def merged_copy(family: Family) -> Family:
+    """The model with plain linear layers, base + scale * B A added in float32; all other weights are shared."""
 
-    Call `refresh` after each change of the adapters.
-
-    Args:
-        family: the model.
-        float32: keep the sums in float32, whatever the model's type.
-    """
-
-    def plain(base: Any) -> nn.Linear:
-        linear: nn.Linear = copy.deepcopy(base, {id(base.bias): base.bias})
-        if float32 and base.weight.dtype != torch.float32:
-            linear.__class__ = Float32Linear
-            linear.weight = nn.Parameter(linear.weight.float(), requires_grad=False)
+    def plain(layer: Any) -> nn.Linear:
+        linear: nn.Linear = copy.deepcopy(layer.base_layer, {id(layer.base_layer.bias): layer.base_layer.bias})
+        up, down = layer.lora_B[NAME].weight, layer.lora_A[NAME].weight
+        linear.weight.copy_(torch.addmm(linear.weight.float(), up, down, alpha=layer.scaling[NAME]))
         return linear
 
-    merged = _rebuilt(family, {id(layer): plain(layer.base_layer) for _, layer in adapted_layers(family)})
-    refresh(merged, family)
-    return merged
-
-
-@torch.no_grad()
-def refresh(merged: Family, family: Family) -> None:
-    """Compute every merged weight from base and adapters: in float32, then rounded to the merged copy's type.
-
-    In place, so an `Engine` notices.
-    """
-    for path, layer in adapted_layers(family):
-        up, down = layer.lora_B[NAME].weight, layer.lora_A[NAME].weight
-        total = torch.addmm(layer.base_layer.weight.float(), up, down, alpha=layer.scaling[NAME])
-        merged.language_model.get_submodule(path).weight.copy_(total)
+    return _rebuilt(family, {id(layer): plain(layer) for _, layer in adapted_layers(family)})
 
 
 def _rebuilt(family: Family, exchanged: Mapping[int, nn.Module]) -> Family:

@@ -99,7 +99,7 @@ def load_checkpoint(folder: Path, device: str = "cpu") -> tuple[dict[str, Tensor
             raise ValueError(f"{STATE} is not of update {newest.name.removeprefix('update-')}")
         return load_file(newest / TENSORS, device=device), state
     except (OSError, ValueError, RecursionError, SafetensorError) as error:
-        other = f"to go on from {found[-2].name}" if len(found) > 1 else "and begin the run again, with --overwrite"
+        other = f"to go on from {found[-2].name}" if len(found) > 1 else "and begin the run again"
         raise UserError(f"The checkpoint {newest} is damaged ({error}). Remove that folder {other}.") from None
 
 
@@ -119,7 +119,7 @@ def load_tensors(path: Path, expected: Mapping[str, Any], device: str = "cpu") -
             raise ValueError("it holds other bytes than were written")
         return load_file(path, device=device)
     except (OSError, ValueError, SafetensorError) as error:
-        raise UserError(f"{path} is damaged ({error}). Begin the run again, with --overwrite.") from None
+        raise UserError(f"{path} is damaged ({error}). Begin the run again, in a new folder.") from None
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor]) -> dict[str, Any]:

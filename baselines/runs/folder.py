@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from vlgym.durable import seal, unseal, write_whole
 from vlgym.env_groups import LOCAL, EnvGroup
-from vlgym.errors import UserError
+from vlgym.errors import UserError, check_writable
 from vlgym.prompts import PromptBuilder
 from vlgym.registry import get_registry
 from vlgym.trajectory import describe_run, is_sealed
@@ -48,6 +48,31 @@ def share_of(count: int, parts: int, name: str = "--num-envs", what: str = "proc
     if count % parts:
         raise UserError(f"{name} {count} cannot be split evenly over {parts} {what}; take a multiple of {parts}.")
     return count // parts
+
+
+def check_new(out: Path, mark: str = RUN_FILE) -> None:
+    """Check, before any work, that a run may begin in a folder: a new or empty one, or one in which a run ended before
+    its first checkpoint.
+
+    Args:
+        out: the folder.
+        mark: the file that says what a folder of this kind holds.
+
+    Raises:
+        UserError: it holds something, or cannot be written to.
+    """
+    check_writable("--out", out)
+    if out.exists() and not out.is_dir():
+        raise UserError(f"--out {out} is a file; choose a folder.")
+    begun = (out / RUN_FILE).is_file() and not any((out / "checkpoints").glob("update-*")) and mark == RUN_FILE
+    if not out.is_dir() or not any(out.iterdir()) or (begun and not (out / "model").exists()):
+        return
+    ours = mark == RUN_FILE and (out / RUN_FILE).is_file()
+    held = str(read_run(out).get("title", "another run")) if ours else "other files"
+    raise UserError(
+        f"--out {out} already holds {held}; nothing was overwritten. "
+        f"{f'Go on with it by --resume --out {out}, choose' if ours else 'Choose'} another folder, or remove that one."
+    )
 
 
 def claim(folder: Path) -> IO[str]:

@@ -21,10 +21,9 @@ import torch
 
 from baselines import archer, grpo, loop, rl4vlm, vldac
 from baselines.engine.engine import Engine, ModelPolicy
-from baselines.learning.environments import Environments
 from baselines.learning.run import Update
+from baselines.learning.state import Weights
 from baselines.learning.warm_start import WarmConfig
-from baselines.learning.weights import Adapters, AllWeights
 from baselines.models.qwen import TinyQwen2VL
 from baselines.models.tiny import TinyConfig, build_tiny
 from baselines.runs.distributed import ALONE
@@ -177,15 +176,10 @@ class Stage:
     """The parts of a `Run` that a learner uses, without folder and warm start."""
 
     def __init__(self, config: Any, *, keep_reference: bool = False) -> None:
-        self.config, self.world, self.envs = config, ALONE, Environments(config)
+        self.config, self.world, self.envs = config, ALONE, config.make_environments()
         engine = small_engine(max_new_tokens=config.max_new_tokens)
-        kept = {"keep_reference": keep_reference or config.kl_coef > 0}
-        self.weights: Any = (
-            Adapters(engine, config.lora, seed=0, **kept)
-            if config.lora.rank
-            else AllWeights(engine, train_vision=False, **kept)
-        )
-        self.policy = ModelPolicy(self.weights.sampler, torch.Generator().manual_seed(1))
+        self.weights: Any = Weights(engine, config.lora, keep_reference=keep_reference or config.kl_coef > 0)
+        self.policy = ModelPolicy(self.weights.engine, torch.Generator().manual_seed(1))
         self.order = torch.Generator().manual_seed(2)
         self.state = SimpleNamespace(env_steps=0)
 
@@ -213,7 +207,6 @@ def perturb(learner: Any, size: float = 0.02, seed: int = 5) -> None:
 def make_update(learner: Any, number: int = 1) -> tuple[Any, dict[str, float]]:
     """Let a learner make an update; return the rollout and the metrics that it logged."""
     update = Update(number, {"rollout": "", "update": ""})
-    learner.weights.refresh()
     learner.make(update)
     assert update.result is not None
     return update.result

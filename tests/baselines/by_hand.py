@@ -30,7 +30,7 @@ def watch_rollout(learner: Any) -> SimpleNamespace:
     seen, play = SimpleNamespace(), learner.collector.play
 
     def state(messages: Any) -> Tensor:
-        engine = learner.weights.sampler
+        engine = learner.weights.engine
         return engine.last_hidden([engine.family.encode(messages)])
 
     def noted(steps: int) -> Any:
@@ -51,7 +51,7 @@ def watch_rollout(learner: Any) -> SimpleNamespace:
     return seen
 
 
-def advantages_and_returns(learner: Any, seen: Any, *, scale: float, penalty: float) -> tuple[list[float], list[float]]:
+def advantages_and_returns(learner: Any, seen: Any, *, penalty: float) -> tuple[list[float], list[float]]:
     """GAE of each environment by its definition, in the order of a batch's rows: sums of what was better than expected
     until the episode ends, each step discounted by gamma * lambda once more."""
     c, steps, count = learner.config, len(seen.rows), len(seen.rows[0])
@@ -61,7 +61,7 @@ def advantages_and_returns(learner: Any, seen: Any, *, scale: float, penalty: fl
         for t in range(steps):
             record = seen.rows[t][n]
             arm = arm_of(learner, record.extra)
-            reward = -penalty if arm is None else scale * (arm == right_arm(int(re.search(r"\d+", record.text)[0])))
+            reward = -penalty if arm is None else float(arm == right_arm(int(re.search(r"\d+", record.text)[0])))
             after = seen.after[t][n]
             with torch.no_grad():
                 values.append(float(learner.value(record.extra.hidden[None])))
@@ -95,7 +95,7 @@ def log_probs(engine: Any, samples: Sequence[Any]) -> list[Tensor]:
 
 def log_prob(learner: Any, sample: Any) -> float:
     """Log-probability of a reply under the weights that are trained."""
-    return float(log_probs(learner.weights.scorer, [sample])[0].detach().sum())
+    return float(log_probs(learner.weights.engine, [sample])[0].detach().sum())
 
 
 def clipped(ratio: Tensor, advantage: float, clip: float) -> Tensor:

@@ -13,9 +13,8 @@ import torch
 
 from baselines import vldac
 from baselines.engine.engine import Engine, ModelPolicy
-from baselines.learning.environments import Environments
+from baselines.learning.state import Weights
 from baselines.learning.warm_start import WarmConfig
-from baselines.learning.weights import AllWeights
 from baselines.models.load import load_family
 from baselines.runs.checkpoint import checkpoints
 from baselines.runs.distributed import ALONE, World
@@ -57,7 +56,7 @@ def files_of(folders: Iterable[Path]) -> dict[str, bytes]:
 
 
 def assert_same_end(one: Path, other: Path) -> None:
-    """Two runs left the same weights, optimizers, generators, log, evaluations, recordings and model, bit for bit."""
+    """Two runs left the same weights, optimizers, generators, log, evaluations and model, bit for bit."""
     newest = [checkpoints(out / "checkpoints")[-1] for out in (one, other)]
     assert newest[0].name == newest[1].name
     states = [json.loads((path / "state.json").read_text()) for path in newest]
@@ -66,7 +65,7 @@ def assert_same_end(one: Path, other: Path) -> None:
     assert states[0] == states[1]
     assert rows_of(one) == rows_of(other)
     assert (newest[0] / "tensors.safetensors").read_bytes() == (newest[1] / "tensors.safetensors").read_bytes()
-    ends = [files_of([out / "model", out / "episodes"]) for out in (one, other)]
+    ends = [files_of([out / "model"]) for out in (one, other)]
     for found, out in zip(ends, (one, other), strict=True):
         if (out / "evaluation.json").exists():
             found["evaluation.json"] = (out / "evaluation.json").read_bytes()
@@ -79,9 +78,9 @@ class Stage:
 
     def __init__(self, config: Any, world: World = ALONE, *, keep_reference: bool = False) -> None:
         self.config, self.world = config, world
-        self.envs = Environments(config, world)
+        self.envs = config.make_environments(world)
         engine = Engine(load_family("tiny", image_tokens=4, dtype=config.dtype), max_new_tokens=6)
-        self.weights = AllWeights(engine, train_vision=False, keep_reference=keep_reference)
+        self.weights = Weights(engine, keep_reference=keep_reference)
         self.policy = ModelPolicy(engine, torch.Generator().manual_seed(0), world=world)
         self.order = torch.Generator().manual_seed(0)
         self.state = SimpleNamespace(env_steps=0)

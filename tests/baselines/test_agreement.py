@@ -11,8 +11,7 @@ from stage import SMALL, Stage
 from baselines import archer, loop, rl4vlm, vldac
 from baselines.engine.engine import Engine
 from baselines.learning import losses
-from baselines.learning.agreement import CheckOptions
-from baselines.learning.batch import check_log_probs
+from baselines.learning.batch import CheckOptions, check_log_probs
 from baselines.learning.optimizers import Metrics
 from baselines.learning.run import Update
 from baselines.models.load import load_family
@@ -33,8 +32,8 @@ def learner_of(name, **changes):
     return kind(Stage(config.resolve(), keep_reference=True))
 
 
-def scorer_with_other_weights() -> Engine:
-    return Engine(load_family("tiny", image_tokens=4, seed=1), max_new_tokens=6)
+def scorer_with_other_weights(dtype: str = "float32") -> Engine:
+    return Engine(load_family("tiny", image_tokens=4, seed=1, dtype=dtype), max_new_tokens=6)
 
 
 def rollout(learner):
@@ -63,7 +62,7 @@ def policy_gradients(learner, batch) -> list[torch.Tensor]:
 def test_a_scorer_with_other_weights_than_the_sampler_ends_the_run_before_any_gradient_step(name):
     learner = learner_of(name)
     before = [p.clone() for p in learner.weights.parameters]
-    learner.weights.scorer = scorer_with_other_weights()
+    learner.weights.engine = scorer_with_other_weights()
     with pytest.raises(FailedError, match=r"differ by .* per token .*--check\.max-gap 0\.001.*a bug") as caught:
         learner.make(Update(1, {"rollout": "", "update": ""}))
     assert "\n" not in str(caught.value)
@@ -73,7 +72,7 @@ def test_a_scorer_with_other_weights_than_the_sampler_ends_the_run_before_any_gr
 
 def test_the_bound_can_be_left_out():
     learner = learner_of("vldac", check=CheckOptions(max_gap=0.0))
-    metrics = check_log_probs(scorer_with_other_weights(), rollout(learner), learner.config)
+    metrics = check_log_probs(scorer_with_other_weights(), rollout(learner), learner.passes, learner.config.check)
     assert metrics["rollout/logp_diff_mean"] > 0.1
 
 
@@ -82,7 +81,7 @@ def test_bounds_are_by_the_type_of_the_weights_and_bfloat16_is_told_of_float32()
     assert (fine.check.max_gap, coarse.check.max_gap) == (1e-3, 0.1)
     learner = learner_of("vldac", dtype="bfloat16")
     with pytest.raises(FailedError, match=r"bfloat16 is too coarse .*--dtype float32"):
-        check_log_probs(scorer_with_other_weights(), rollout(learner), learner.config)
+        check_log_probs(scorer_with_other_weights("bfloat16"), rollout(learner), learner.passes, learner.config.check)
 
 
 # ---- the scorer's log-probabilities ----------------------------------------------------------------------------------
@@ -95,7 +94,9 @@ def test_with_the_scorers_log_probs_the_ratios_of_the_first_step_are_1(name):
         learner = learner_of(name, check=CheckOptions(old_log_probs=source, max_gap=1.0))
         batch = rollout(learner)
         batch.old = (batch.old - 0.3).where(batch.mask, batch.old)  # a sampler that differs by design
-        metrics = check_log_probs(learner.weights.scorer, batch, learner.config)
+        metrics = check_log_probs(
+            learner.weights.engine, batch, learner.passes, learner.config.check, whole=getattr(learner, "whole", False)
+        )
         assert metrics["rollout/logp_diff_mean"] == pytest.approx(0.3, abs=1e-3)
         noted = Metrics()
         rows = torch.arange(len(batch.samples))

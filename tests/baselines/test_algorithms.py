@@ -13,7 +13,6 @@ from baselines import loop, rl4vlm, vldac
 from baselines.engine.engine import Sample
 from baselines.learning import losses
 from baselines.learning.optimizers import Metrics
-from baselines.learning.rewards import RewardOptions
 from baselines.learning.warm_start import WarmConfig
 from baselines.rl4vlm import action_mask
 
@@ -144,7 +143,7 @@ def test_two_updates_equal_one_and_a_resumed_one_bit_for_bit(tmp_path):
     config = loop.Config(
         **{**SMALL, "updates": 2, "eval_episodes": 0, "invalid_penalty": 0.1, "group": 2, "kl_coef": 0.05}
     )
-    config = replace(config, reward=RewardOptions(normalise=True), final_lr=1.0)
+    config = replace(config, final_lr=1.0)
     loop.train(replace(config, out=tmp_path / "stopped", updates=1))
     loop.train(replace(config, out=tmp_path / "whole"))
     loop.train(loop.Config(out=tmp_path / "stopped", resume=True, updates=2))

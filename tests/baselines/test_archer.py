@@ -13,11 +13,10 @@ from samples import messages, picture
 from stage import assert_same_end, rows_of
 
 from baselines import archer
-from baselines.archer import Config
+from baselines.archer import Config, Replay, State, Transition
 from baselines.engine.engine import pad_rows
 from baselines.learning import losses
 from baselines.learning.losses import Standardise
-from baselines.learning.replay import Replay, State, Transition
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs.checkpoint import checkpoints
 

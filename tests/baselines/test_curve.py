@@ -63,7 +63,7 @@ def test_what_is_won_in_grey_is_a_line_on_the_panel_of_success(tmp_path, monkeyp
 def test_the_blind_line_is_the_registrys_and_missing_where_arguments_differ():
     entry = read_registry()["vlgym/NumberLine-v0"]["blind"]
     found = [
-        _find_blind(env_id, SimpleNamespace(config=SimpleNamespace(env_kwargs=kwargs)))
+        _find_blind(env_id, SimpleNamespace(kwargs=kwargs))
         for env_id, kwargs in (("vlgym/NumberLine-v0", {}), ("vlgym/NumberLine-v0", {"targets": 3}), ("x/Gone-v0", {}))
     ]
     assert found == [entry, None, None]

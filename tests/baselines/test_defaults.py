@@ -8,9 +8,8 @@ from dataclasses import asdict, replace
 import pytest
 
 from baselines.learning import config as config_module
-from baselines.learning import resuming
-from baselines.learning.agreement import CheckOptions
-from baselines.learning.resuming import saved_config
+from baselines.learning.batch import CheckOptions
+from baselines.learning.config import saved_config
 from baselines.models.lora import LoraOptions
 from baselines.vldac import Config
 from vlgym.errors import UserError
@@ -26,20 +25,19 @@ def _any_device(monkeypatch):
 
 def resolved(**options):
     c = Config(**options).resolve()
-    return c.dtype, c.lora.rank, c.lora.merge, c.lr
+    return c.dtype, c.lora.rank, c.lr
 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"model": PUBLISHED, "device": "cuda"}, ("bfloat16", 16, "none", 5e-5)),
-        ({"model": PUBLISHED, "device": "cuda", "lora": LoraOptions(rank=0)}, ("bfloat16", 0, "auto", 1e-6)),
-        ({"model": PUBLISHED, "device": "cuda", "dtype": "float32"}, ("float32", 16, "model", 5e-5)),
-        ({"model": PUBLISHED, "device": "cuda", "train_vision": True}, ("bfloat16", 0, "auto", 1e-6)),
-        ({"model": PUBLISHED, "device": "cuda", "lora": LoraOptions(merge="model")}, ("bfloat16", 16, "model", 5e-5)),
-        ({"model": PUBLISHED}, ("float32", 0, "auto", 1e-6)),
-        ({"model": PUBLISHED, "lora": LoraOptions(rank=8)}, ("float32", 8, "model", 5e-5)),
-        ({}, ("float32", 0, "auto", 3e-4)),
+        ({"model": PUBLISHED, "device": "cuda"}, ("bfloat16", 16, 5e-5)),
+        ({"model": PUBLISHED, "device": "cuda", "lora": LoraOptions(rank=0)}, ("bfloat16", 0, 1e-6)),
+        ({"model": PUBLISHED, "device": "cuda", "dtype": "float32"}, ("float32", 16, 5e-5)),
+        ({"model": PUBLISHED, "device": "cuda", "train_vision": True}, ("bfloat16", 0, 1e-6)),
+        ({"model": PUBLISHED}, ("float32", 0, 1e-6)),
+        ({"model": PUBLISHED, "lora": LoraOptions(rank=8)}, ("float32", 8, 5e-5)),
+        ({}, ("float32", 0, 3e-4)),
     ],
 )  # fmt: skip
 def test_published_models_on_cuda_train_adapters_in_bfloat16_and_all_else_all_weights_in_float32(options, expected):
@@ -52,7 +50,7 @@ def run_of(tmp_path, monkeypatch):
 
     def record(config):
         values = json.loads(json.dumps({"algorithm": "VL-DAC", **asdict(config.resolve())}, default=str))
-        monkeypatch.setattr(resuming.folder, "read_run", lambda out: {"config": values})
+        monkeypatch.setattr(config_module.folder, "read_run", lambda out: {"config": values})
         return Config(out=tmp_path, resume=True)
 
     return record
@@ -68,6 +66,6 @@ def test_checks_may_change_on_resuming_one_by_one_and_adapters_may_not(run_of):
     asked = run_of(Config(lora=LoraOptions(rank=8), check=CheckOptions(old_log_probs="scorer")))
     again = saved_config(replace(asked, check=CheckOptions(max_gap=0.5)))
     assert again.check == CheckOptions(max_gap=0.5, old_log_probs="scorer")
-    assert saved_config(replace(asked, lora=LoraOptions(rank=8))).lora == LoraOptions(rank=8, merge="model")
-    with pytest.raises(UserError, match=r"has --lora\.merge model, but float32 was asked for"):
-        saved_config(replace(asked, lora=LoraOptions(merge="float32")))
+    assert saved_config(replace(asked, lora=LoraOptions(rank=8))).lora == LoraOptions(rank=8)
+    with pytest.raises(UserError, match=r"has --lora\.rank 8, but 4 was asked for"):
+        saved_config(replace(asked, lora=LoraOptions(rank=4)))

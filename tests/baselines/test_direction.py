@@ -17,12 +17,12 @@ import torch
 from bandit import CUT, GIFT, Steps, bandits, make_update, on_stage, perturb, small_engine
 
 from baselines import rl4vlm, vldac
-from baselines.learning.agreement import CheckOptions
+from baselines.learning.batch import CheckOptions
+from baselines.learning.collect import RewardOptions
 from baselines.learning.optimizers import Metrics
-from baselines.learning.rewards import RewardOptions
 
 STILL = {"lr": 1e-9, "value_lr": 1e-9}  # steps too small to change any weight
-REWARD = {"scale": 2.0, "penalty": 0.7}
+REWARD = {"penalty": 0.7}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -33,10 +33,9 @@ def _bandits():
 
 def learner_that_values(module: Any, **changes: Any) -> Any:
     """A learner whose policy has left the reference, and whose value head tells states apart."""
-    reward = RewardOptions(scale=REWARD["scale"], unreadable_penalty=REWARD["penalty"])
+    reward = RewardOptions(unreadable_penalty=REWARD["penalty"])
     learner = on_stage(module, reward=reward, **changes)
     perturb(learner, seed=3)
-    learner.weights.refresh()
     torch.nn.init.normal_(learner.value.outer.weight, std=0.3, generator=torch.Generator().manual_seed(0))
     return learner
 
@@ -135,7 +134,7 @@ def test_each_pass_takes_every_step_once(update):
 def policy_parts(update: SimpleNamespace, estimator: str) -> list[torch.Tensor]:
     """Each step's share of the loss: mean over its tokens of the clipped objective and of the KL, by hand."""
     learner, samples = update.learner, update.batch.samples
-    new = by_hand.log_probs(learner.weights.scorer, samples)
+    new = by_hand.log_probs(learner.weights.engine, samples)
     ref = by_hand.log_probs(small_engine(), samples)  # the model as it was at first
     parts = []
     for i, advantage in enumerate(by_hand.normalised(update.advantages)):
@@ -183,7 +182,7 @@ def test_importance_weights_multiply_the_terms_of_the_loss_by_hand():
         batch.old += torch.where(torch.arange(batch.old.shape[1]) % 2 == 0, 0.5, -0.5)
 
     update = watched_update(vldac, sampled=shift, epochs=1, minibatch=100, clip=0.5, **far)
-    samples, new = update.batch.samples, by_hand.log_probs(update.learner.weights.scorer, update.batch.samples)
+    samples, new = update.batch.samples, by_hand.log_probs(update.learner.weights.engine, update.batch.samples)
     parts = []
     for i, advantage in enumerate(by_hand.normalised(update.advantages)):
         weights = torch.where(torch.arange(len(new[i])) % 2 == 0, math.exp(-0.5), 1.2)  # e^0.5 = 1.65 is cut
@@ -237,7 +236,7 @@ def test_a_step_makes_the_better_replies_likelier_and_the_worse_ones_less_likely
 
 def distance(learner: Any, samples: list[Any]) -> float:
     """Mean square log-ratio of the policy to the reference, over the tokens of replies."""
-    new, ref = (by_hand.log_probs(engine, samples) for engine in (learner.weights.scorer, small_engine()))
+    new, ref = (by_hand.log_probs(engine, samples) for engine in (learner.weights.engine, small_engine()))
     return float(torch.cat([(a - b) ** 2 for a, b in zip(new, ref, strict=True)]).detach().mean())
 
 
@@ -322,7 +321,7 @@ def test_gradients_are_shortened_to_the_limit_of_their_norm():
 def test_the_value_head_moves_the_model_only_where_it_is_asked_to():
     learner = learner_that_values(vldac)
     sample = learner.collect()[0].samples[0]
-    states = learner.weights.scorer.score_states([sample.prompt], sample.ids[None], torch.ones(1, len(sample.ids)) > 0)[
+    states = learner.weights.engine.score_states([sample.prompt], sample.ids[None], torch.ones(1, len(sample.ids)) > 0)[
         1
     ]
     assert learner.value(states).requires_grad
@@ -343,7 +342,7 @@ def test_rl4vlms_gradients_weigh_the_thoughts_and_reach_the_model_from_the_value
     check_passes(update.rows["policy"], epochs=2, size=8, count=21)
     assert update.rows["value"] == []
     advantages = by_hand.normalised(update.advantages)
-    parts, new = [], by_hand.log_probs(learner.weights.scorer, samples)
+    parts, new = [], by_hand.log_probs(learner.weights.engine, samples)
     ref = by_hand.log_probs(small_engine(), samples)
     thoughtful, unreadable = 0, 0
     for i, sample in enumerate(samples):
@@ -354,7 +353,7 @@ def test_rl4vlms_gradients_weigh_the_thoughts_and_reach_the_model_from_the_value
             unreadable, weights = unreadable + 1, torch.ones(len(sample.ids))
         ratio = ((new[i] - sample.logp) * weights).sum().exp()
         row = torch.ones(1, len(sample.ids), dtype=torch.bool)
-        states = learner.weights.scorer.score_states([sample.prompt], sample.ids[None], row)[1]
+        states = learner.weights.engine.score_states([sample.prompt], sample.ids[None], row)[1]
         error = learner.value(states, stop_gradient=False)[0] - update.returns[i]
         objective = by_hand.clipped(ratio, advantages[i], learner.config.clip)
         kl = by_hand.token_kls(new[i], ref[i].detach(), learner.config.kl_estimator).sum()

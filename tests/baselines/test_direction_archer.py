@@ -12,8 +12,8 @@ import torch
 from bandit import CUT, ENDS, LONG, Steps, bandits, make_update, on_stage, perturb, right_arm, small_engine
 
 from baselines import archer
+from baselines.learning.collect import RewardOptions
 from baselines.learning.optimizers import Metrics
-from baselines.learning.rewards import RewardOptions
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -140,7 +140,7 @@ def test_the_actors_gradients_are_those_of_reinforce_with_the_lower_critics_by_h
             advantages.append(min(q) - min(v))
     if normalise:
         advantages = by_hand.normalised(advantages)
-    new = by_hand.log_probs(learner.weights.scorer, fresh.samples)
+    new = by_hand.log_probs(learner.weights.engine, fresh.samples)
     ref = by_hand.log_probs(reference, fresh.samples)
     parts = [
         -advantage * new[i].sum() + 0.2 * by_hand.token_kls(new[i], ref[i].detach(), learner.config.kl_estimator).mean()

@@ -13,8 +13,8 @@ from bandit import CUT, ENDS, Steps, bandits, make_update, on_stage, perturb, ri
 
 from baselines import archer, grpo, loop
 from baselines.learning.batch import log_probs
+from baselines.learning.collect import RewardOptions
 from baselines.learning.optimizers import Metrics
-from baselines.learning.rewards import RewardOptions
 
 EPISODES: dict[str, Any] = {"env": f"{ENDS},{CUT}", "max_new_tokens": 3}
 
@@ -70,7 +70,7 @@ def returns_of(found: SimpleNamespace) -> list[list[float]]:
 def episode_parts(found: SimpleNamespace, advantages: list[float]) -> list[torch.Tensor]:
     """Each episode's share of the loss by hand: the mean over all of its tokens."""
     c, samples = found.learner.config, found.batch.samples
-    new = by_hand.log_probs(found.learner.weights.scorer, samples)
+    new = by_hand.log_probs(found.learner.weights.engine, samples)
     ref = by_hand.log_probs(small_engine(), samples)
     parts = []
     for unit, advantage in zip(found.batch.units, advantages, strict=True):
@@ -189,10 +189,10 @@ def test_without_advantages_the_kl_pulls_the_policy_to_the_reference(module):
     perturb(learner, seed=3)
     batch = a_batch(learner)
     batch.advantages = torch.zeros(len(batch.samples))
-    batch.ref = log_probs(learner.weights.reference, batch, learner.config)
+    batch.ref = log_probs(learner.weights.reference, batch, learner.passes)
 
     def distance() -> float:
-        new, ref = (by_hand.log_probs(engine, batch.samples) for engine in (learner.weights.scorer, small_engine()))
+        new, ref = (by_hand.log_probs(engine, batch.samples) for engine in (learner.weights.engine, small_engine()))
         return float(torch.cat([(a - b) ** 2 for a, b in zip(new, ref, strict=True)]).detach().mean())
 
     before, rows = distance(), torch.arange(len(batch.samples))

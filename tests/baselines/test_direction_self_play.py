@@ -13,7 +13,7 @@ from bandit import SETTINGS, small_family, spec
 from toys import installed
 
 from baselines import self_play
-from baselines.learning.pool import PoolOptions
+from baselines.learning.games import PoolOptions
 from vlgym.multi import MultiVLEnv, Round
 from vlgym.prompts import PromptTemplate
 

@@ -6,9 +6,8 @@ import torch
 from samples import INSTRUCTIONS, messages, picture
 
 from baselines.engine import prefill
-from baselines.engine.engine import Engine
+from baselines.engine.engine import Engine, _draw_by_cells, draw
 from baselines.engine.prefill import common_prefix
-from baselines.engine.sampler import _draw_by_cells, draw
 from baselines.vldac import ValueHead
 
 

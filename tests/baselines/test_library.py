@@ -123,7 +123,7 @@ def test_two_updates_train_adapters_and_the_export_is_the_trained_model(folder, 
     exported = make_engine(load_family(str(run.out / "model")), max_new_tokens=12)
     adapted = peft.PeftModel.from_pretrained(AutoModelForImageTextToText.from_pretrained(folder), run.out / "adapter")
     with torch.no_grad():
-        before, trained = (each.score(prompts, ids, mask) for each in (engine, run.weights.scorer))
+        before, trained = (each.score(prompts, ids, mask) for each in (engine, run.weights.engine))
         torch.testing.assert_close(exported.score(prompts, ids, mask), trained, atol=1e-4, rtol=1e-4)
         whole = engine.family.inputs(prompts[:1])
         torch.testing.assert_close(adapted(**whole).logits, exported.family.model(**whole).logits, atol=1e-3, rtol=1e-3)

@@ -19,7 +19,6 @@ from baselines.models.lora import (
     export_merged,
     merged_copy,
     reference,
-    refresh,
     trainable_parameters,
 )
 from vlgym.errors import UserError
@@ -103,7 +102,6 @@ def test_options_that_mean_no_adapters_are_refused_with_the_way_out(family):
     for options, words in (
         (LoraOptions(rank=8, alpha=float("nan")), r"--lora\.alpha nan must be > 0"),
         (LoraOptions(alpha=16.0), r"add, say, --lora\.rank 32"),
-        (LoraOptions(merge="none"), r"--lora\.merge none means nothing without adapters"),
         (LoraOptions(), r"--lora\.rank 0 trains all weights"),
     ):
         with pytest.raises(UserError, match=words):
@@ -145,31 +143,6 @@ def test_the_merged_copy_samples_and_scores_as_base_and_adapters_do(name, model_
     assert not torch.allclose(scores(reference(family), prompts), scores(family, prompts), atol=1e-2)
 
 
-def test_refreshes_leave_the_base_as_it_was_and_the_merged_weights_where_they_began(model_folder):
-    family = load_family(str(model_folder("qwen2_vl")), dtype="bfloat16")
-    add_adapters(family, LoraOptions(rank=4), seed=0)
-    base = {name: tensor.clone() for name, tensor in reference(family).model.state_dict().items()}
-    randomise(family)
-    merged = merged_copy(family)
-    first = {name: linear.weight.clone() for name, linear in linears(merged).items()}
-    places = {name: linear.weight.data_ptr() for name, linear in linears(merged).items()}
-    for seed in range(3):
-        randomise(family, seed)
-        refresh(merged, family)
-    assert not torch.equal(first["layers.0.mlp.up_proj"], linears(merged)["layers.0.mlp.up_proj"].weight)
-    randomise(family)
-    refresh(merged, family)
-    for name, linear in linears(merged).items():
-        assert torch.equal(linear.weight, first[name]), name
-        assert linear.weight.data_ptr() == places[name], name  # by its version an engine notices the change
-    for name, tensor in reference(family).model.state_dict().items():
-        assert torch.equal(tensor, base[name]), name
-
-
-# ---- checkpoints -----------------------------------------------------------------------------------------------------
-
-
-@torch.no_grad()
 def test_an_exported_model_is_a_plain_checkpoint_with_the_merged_models_logits(family, tmp_path):
     from transformers import AutoModelForImageTextToText, AutoTokenizer
 

@@ -45,7 +45,7 @@ def test_a_run_with_adapters_samples_what_it_scores_resumes_exactly_and_exports_
     prompt = whole.weights.family.encode(messages(picture(1), "which way?"))
     ids = torch.tensor([whole.weights.family.encode_reply("turn left")])
     mask = torch.ones_like(ids, dtype=torch.bool)
-    expected = whole.weights.scorer.score([prompt], ids, mask)
+    expected = whole.weights.engine.score([prompt], ids, mask)
     for folder in (tmp_path / "exported", whole.out / "model"):
         plain = load_family(str(folder), image_tokens=4)
         got = Engine(plain, max_new_tokens=4).score([plain.encode(messages(picture(1), "which way?"))], ids, mask)

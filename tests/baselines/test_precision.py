@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-from baselines import vldac
 from baselines.learning.optimizers import Metrics, Optimizers, policy_optimizer
 
 
@@ -15,7 +14,7 @@ def half(*values: float) -> nn.Parameter:
 
 
 def trained(parameters: list[nn.Parameter], lr: float) -> Optimizers:
-    return Optimizers({"policy": policy_optimizer(parameters, vldac.Config(lr=lr))}, max_grad_norm=1e9)
+    return Optimizers({"policy": policy_optimizer(parameters, lr)}, max_grad_norm=1e9)
 
 
 def test_steps_too_small_for_bfloat16_add_up_until_the_weight_moves():

@@ -73,6 +73,6 @@ def test_a_turn_gets_the_notes_of_its_own_row_of_the_batch(recorder: EpisodeReco
 def test_going_on_deletes_what_a_lost_future_recorded_and_halves_and_nothing_else(recorder: EpisodeRecorder) -> None:
     for name in ("update-000002", "update-000003", "update-000009", ".update-000003.part", ".update-000001.gone"):
         TrajectoryWriter(recorder.folder / name, {"format": 4}).write([turn(0, number)[1] for number in range(LENGTH)])
-    recorder.set_state(None, 2, envs=None)  # type: ignore[arg-type]
+    recorder.forget_later(2)
     assert [path.name for path in recorder.folder.iterdir()] == ["update-000002"]
     assert [path.name for path in recordings(recorder.folder)] == ["update-000002"]

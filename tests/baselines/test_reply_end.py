@@ -69,7 +69,7 @@ def test_any_of_several_parsers_ends_a_reply(family, prompts):
 def test_a_run_stops_replies_by_its_environments_parsers(tmp_path):
     config = replace(NO_WARM_START, out=tmp_path / "run", parser="json", lora=LoraOptions(rank=2))
     with Run(config) as run:
-        assert [each.name for each in run.weights.sampler.parsers] == ["json"]
+        assert [each.name for each in run.weights.engine.parsers] == ["json"]
 
 
 # -- the limits of a run, taken over by the evaluation --

@@ -1,4 +1,4 @@
-"""The best model by validation episodes, and ending a run when no better one comes."""
+"""The best model by validation episodes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from safetensors.torch import load_file
 from stage import ENV, SMALL
 
 from baselines import loop, vldac
-from baselines.learning import evaluation, selection
+from baselines.learning import evaluation
 from baselines.learning import run as run_module
-from baselines.runs.checkpoint import checkpoints
-from vlgym.errors import UserError
 from vlgym.evaluation import Report
 
 BASE = replace(
@@ -30,7 +28,7 @@ def scores(monkeypatch):
     """
     told, played = {}, []
 
-    def held_out(sampler, envs, config, log, *, name, split="test", grey=False):
+    def held_out(sampler, envs, log, *, episodes, seed, name, split="test", grey=False):
         if grey:
             yield Report(ENV, name, split, 3, 0.0, 0.0, 1.0, 0.0, 0.1, 2.0, 0.0, 0.0)
             return
@@ -42,7 +40,6 @@ def scores(monkeypatch):
         yield Report(ENV, name, split, 3, success, 0.0, 1.0, mean_return, 0.1, 2.0, 0.0, 0.0)
 
     monkeypatch.setattr(run_module, "held_out", held_out)
-    monkeypatch.setattr(selection, "held_out", held_out)
     return told, played
 
 
@@ -73,27 +70,6 @@ def test_the_model_with_the_best_validation_is_kept_and_plays_the_test_split_onc
     ]  # fmt: skip
 
 
-def test_without_a_better_model_for_long_the_run_ends_and_goes_on_with_more_patience(scores, tmp_path, capsys):
-    told, played = scores
-    told["val"] = [0.1, 0.6, 0.6, 0.2, 0.2, 0.2]
-    run = vldac.train(replace(BASE, updates=6, stop_after=2, out=tmp_path / "run"))
-    assert run.state.update == 3
-    assert run.stopped_by == 0
-    assert (run.out / "model" / "config.json").is_file()
-    assert best_note(run.out)["update"] == 1
-    before = len(played)
-    again = vldac.train(vldac.Config(out=run.out, resume=True))
-    assert (again.state.update, len(played)) == (3, before)
-    assert "--stop-after N" in capsys.readouterr().out
-    more = vldac.train(vldac.Config(out=run.out, resume=True, stop_after=3))
-    assert more.state.update == 4
-    whole = vldac.train(replace(BASE, updates=4, eval_every=0, out=tmp_path / "whole"))
-    first, second = (
-        load_file(checkpoints(each.out / "checkpoints")[-1] / "tensors.safetensors") for each in (more, whole)
-    )
-    assert all(torch.equal(first[name], second[name]) for name in first)
-
-
 def test_selection_really_plays_val_and_every_other_evaluation_really_plays_test(tmp_path, monkeypatch):
     splits = []
     real = evaluation.evaluate
@@ -110,9 +86,3 @@ def test_selection_really_plays_val_and_every_other_evaluation_really_plays_test
     assert [e["split"] for e in run.state.evaluations if e["update"] == 1] == ["val"]
     assert best_note(run.out)["val"][0]["split"] == "val"
     assert best_note(run.out)["test"][0]["split"] == "test"
-
-
-def test_patience_without_validations_is_refused():
-    for changes in ({"eval_every": 0}, {"eval_episodes": 0}):
-        with pytest.raises(UserError, match=r"--stop-after 3 counts validations; add, say, --eval-every 10"):
-            replace(BASE, stop_after=3, **changes).resolve()

@@ -17,7 +17,7 @@ from toys import installed
 
 from baselines import self_play
 from baselines.engine.engine import Sample
-from baselines.learning.pool import Past, PoolOptions
+from baselines.learning.games import Past, PoolOptions
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs.checkpoint import checkpoints
 from vlgym.errors import FailedError, UserError
@@ -55,7 +55,7 @@ def make(folder: Path, env: str = "vlgym/Nim-v0", say: Callable[[Turn], str] = l
     changes = options.pop("changes", {})
     config = replace(self_play.Config(**SMALL), env=env, pool=PoolOptions(**options), **changes).resolve()
     stage = Stage(config)
-    stage.out, stage.policy = folder, Scripted(stage.weights.sampler, say)  # type: ignore[assignment]
+    stage.out, stage.policy = folder, Scripted(stage.weights.engine, say)  # type: ignore[assignment]
     learner = self_play.SelfPlay(stage)  # type: ignore[arg-type]
     return SimpleNamespace(learner=learner, games=learner.collector, pool=learner.collector.pool, stage=stage)
 

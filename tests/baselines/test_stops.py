@@ -47,7 +47,7 @@ def test_resuming_a_finished_run_changes_nothing_and_says_how_to_go_on(finished,
     shutil.copytree(finished, out)
     capsys.readouterr()
     vldac.train(vldac.Config(out=out, resume=True))
-    assert "all 4 updates of this run have been made" in capsys.readouterr().out.replace("\n", " ")
+    assert "all 4 updates have been made" in capsys.readouterr().out.replace("\n", " ")
     assert_same_end(finished, out)
     assert (out / "log.jsonl").read_text() == (finished / "log.jsonl").read_text()
 

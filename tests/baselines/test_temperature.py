@@ -64,14 +64,14 @@ def test_a_run_samples_scores_and_refers_at_its_temperature_and_says_so(tmp_path
     run = vldac.train(replace(config, out=tmp_path / "run"))
     (row,) = read_rows(run.out / "log.jsonl")
     assert row["rollout/logp_diff_max"] < 1e-4
-    engine = run.weights.scorer
+    engine = run.weights.engine
     prompt = engine.family.encode(messages(picture(1), "which way?"))
     ids = torch.tensor([engine.family.encode_reply("turn left")])
     mask = torch.ones_like(ids, dtype=torch.bool)
     with torch.no_grad():
         found = engine.score([prompt], ids, mask)
         torch.testing.assert_close(run.weights.reference.score([prompt], ids, mask), found, atol=1e-5, rtol=0)
-        torch.testing.assert_close(run.weights.sampler.score([prompt], ids, mask), found, atol=1e-5, rtol=0)
+        torch.testing.assert_close(run.weights.engine.score([prompt], ids, mask), found, atol=1e-5, rtol=0)
         engine.temperature = 1.0
         assert (engine.score([prompt], ids, mask) - found).abs().max() > 1e-2
     assert json.loads((run.out / "run.json").read_text())["policy"]["temperature"] == 0.7

@@ -27,8 +27,8 @@ from transformers import Qwen2VLConfig, Qwen2VLForConditionalGeneration
 from baselines.engine.engine import Engine
 from baselines.learning import run as run_module
 from baselines.learning.run import peak_memory
+from baselines.learning.state import engines
 from baselines.learning.warm_start import WarmConfig
-from baselines.learning.weights import engines
 from baselines.models import lora
 from baselines.models.family import Family, Prompt
 from baselines.models.load import load_family

@@ -26,9 +26,8 @@ from report import finish, parse_write, table
 from baselines.engine.engine import ModelPolicy
 from baselines.engine.plain import make_engine
 from baselines.learning.batch import log_probs
-from baselines.learning.environments import Environments
+from baselines.learning.state import Weights
 from baselines.learning.warm_start import WarmConfig, warm_start
-from baselines.learning.weights import AllWeights
 from baselines.models.family import Family
 from baselines.models.load import load_family
 from baselines.models.lora import export_merged
@@ -46,20 +45,20 @@ class Bench:
 
     def __init__(self, config: Config, family: Family, max_new_tokens: int) -> None:
         self.config, self.world, self.state = config, ALONE, SimpleNamespace(env_steps=0)
-        self.envs, self.order = Environments(config), torch.Generator().manual_seed(0)
+        self.envs, self.order = config.make_environments(), torch.Generator().manual_seed(0)
         engine = make_engine(family, max_new_tokens=max_new_tokens)
-        self.weights: Any = AllWeights(engine, train_vision=False, keep_reference=True)
-        self.policy = ModelPolicy(self.weights.sampler, torch.Generator().manual_seed(0))
+        self.weights: Any = Weights(engine, keep_reference=True)
+        self.policy = ModelPolicy(self.weights.engine, torch.Generator().manual_seed(0))
         self.learner = VLDAC(self)  # type: ignore[arg-type]
         self.before = copy.deepcopy(family.model.state_dict())
 
     def update(self) -> dict[str, float]:
         """One timed update; the weights are put back afterwards."""
         times, cpu = [time.perf_counter()], time.process_time()
-        self.weights.sampler.forget()
+        self.weights.engine.forget()
         batch, stats = self.learner.collect()
         times.append(time.perf_counter())
-        batch.ref = log_probs(self.weights.reference, batch, self.config)
+        batch.ref = log_probs(self.weights.reference, batch, self.config.passes)
         times.append(time.perf_counter())
         self.learner.learn(batch, self.config.value_warmup + 1)
         times.append(time.perf_counter())
