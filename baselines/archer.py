@@ -1,4 +1,4 @@
-"""ArCHer: critics that judge whole replies, an actor trained token by token by what they say, and a replay buffer.
+"""ArCHer: critics that judge whole replies, an actor trained token by token by their advantages, and a replay buffer.
 
     python -m baselines.archer --env vlgym/NumberLine-v1                # the newest 100,000 steps are learnt from
     python -m baselines.archer --env vlgym/NumberLine-v1 --on-policy    # those of this rollout only
@@ -366,8 +366,9 @@ class ArCHer:
         update.log(batch, metrics)
 
     def collect(self) -> tuple[Batch, list[Outcome], dict[str, float]]:
-        """Play `rollout_steps` steps of every environment; return the batch, what came of each of its rows, and the
-        metrics."""
+        """Play `rollout_steps` steps of every environment; return the batch, the outcome of each row, and the
+        metrics.
+        """
         rows = self.collector.play(self.config.rollout_steps)
         batch, metrics = self.collector.pack(rows)
         batch.advantages.fill_(math.nan)  # the policy learns from new replies to these states

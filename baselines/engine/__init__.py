@@ -1,4 +1,4 @@
-"""Sampling replies and saying again how likely they are."""
+"""Sampling of replies, and their log-probabilities."""
 
 from .. import get_ready
 

@@ -1,4 +1,4 @@
-"""The engine of the learners: it samples replies, and says again how likely stored replies are.
+"""The engine of the learners: it samples replies, and computes log-probabilities of stored replies.
 
 Both go through the same prefill (`prefill.py`) and the same suppressed tokens, so that the two agree; every update of a
 learner measures how well.

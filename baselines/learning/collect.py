@@ -1,4 +1,4 @@
-"""Rollouts for the learners: play, keep what was sampled, and say how the episodes went.
+"""Rollouts for the learners: play, keep the samples, and report on the episodes.
 
 `Collector` plays a fixed number of steps of every environment, for learners with a critic; `GroupCollector` plays whole
 episodes, several from each start, for learners that compare returns instead.

@@ -79,7 +79,7 @@ class EpisodeRecorder:
                 self._ended.append(self._open.pop(name))
 
     def note(self, batch: Batch, family: Family) -> None:
-        """Add what the learner made of this update's turns.
+        """Add the learner's numbers on this update's turns.
 
         Args:
             batch: of the update; turns whose samples are not in it get nothing.
@@ -93,7 +93,7 @@ class EpisodeRecorder:
         self._fresh = []
 
     def end(self, update: int) -> Path | None:
-        """Write what ended in an update that is over now; return the folder, if there is one.
+        """Write the episodes that ended in the finished update; return the folder, if there is one.
 
         Raises:
             OSError: the disk is full, or may not be written to.

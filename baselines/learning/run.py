@@ -1,4 +1,4 @@
-"""A training run: what every learner needs around its updates.
+"""A training run: the parts around the updates that every learner needs.
 
     with Run(config) as run:
         run.keep(optimizers, collector)

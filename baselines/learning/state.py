@@ -1,4 +1,4 @@
-"""The state of a run: what a checkpoint holds, and how it is saved and restored exactly."""
+"""The state of a run: contents of a checkpoint, saved and restored exactly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A hash of a model, by which a run's record says which one played."""
+"""A hash of a model, which identifies it in a run's record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of a run: what may be written where, and the record that says how the run was made."""
+"""The folder of a run: its files, and the record of how the run was made."""
 
 from __future__ import annotations
 

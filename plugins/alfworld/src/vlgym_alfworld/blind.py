@@ -154,6 +154,6 @@ class Guesser(BlindPlayer):
         return plan
 
     def _pick(self, places: list[str], kinds: tuple[str, ...]) -> str:
-        """A place of the first of these kinds that there is; any place where there is none."""
+        """Return a place of the first of these kinds that exists; any place if none does."""
         ranked = [place for kind in kinds for place in places if place.split()[0] == kind]
         return next(iter(ranked or places), "")

@@ -28,7 +28,7 @@ _IDLE: list[Any] = []
 
 
 class TextGame:
-    """A game that runs.
+    """A running game.
 
     Args:
         fast: whether to play with the fast functions (the default) or the untouched engine (for comparison).
@@ -122,7 +122,7 @@ def _make_engine() -> Any:
 
 
 class DrawnGame(TextGame):
-    """A game that runs, and its picture.
+    """A running game and its picture.
 
     Args:
         size: height and width of the picture, pixels.

@@ -27,7 +27,7 @@ class TeamMatch:
         self.engine = Engine()
 
     def begin(self, scenario: Scenario, seed: int) -> None:
-        """Start a situation; the attacker at the ball takes it up, and then nobody runs."""
+        """Start a situation; the attacker at the ball takes it up, and then every attacker stands."""
         agents = len(scenario.left) - 1
         self.scenario, self.ending = scenario, ""
         self.now = self.engine.begin(scenario, seed, agents)

@@ -41,8 +41,9 @@ class Wanderer(BlindPlayer):
 
 
 class Circler(Wanderer):
-    """Goes straight on for about 4 m, turns by 45 to 90 degrees, always to the same side, and goes on: it comes round
-    more of a room than who turns to either side."""
+    """Goes straight on for about 4 m, turns by 45 to 90 degrees, always to the same side, and repeats: it covers
+    more of a room than turns to either side.
+    """
 
     name = "circler"
 

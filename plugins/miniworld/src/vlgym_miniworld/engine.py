@@ -1,5 +1,4 @@
-"""MiniWorld behind a small door: opened headless and late, one drawing per environment, everything given back
-on close.
+"""Access to MiniWorld: opened headless and at first use, one drawing per environment, everything freed on close.
 
 Nothing of MiniWorld, pyglet or OpenGL is imported before `open_world` is called, so constructing an environment
 (as Gymnasium's vector environments do in the parent process) touches no OpenGL and workers may be forked

@@ -383,7 +383,7 @@ class KnightsArchersZombies(MultiVLEnv):
 
 
 def _load_engine() -> Any:
-    """The engine's class. Its module tells Python to write no more bytecode, which is not its to decide."""
+    """Return the engine's class; its import leaves `sys.dont_write_bytecode` as it was."""
     before = sys.dont_write_bytecode
     try:
         from pettingzoo.butterfly.knights_archers_zombies.knights_archers_zombies import raw_env

@@ -369,7 +369,7 @@ class MPETag(ParticleGame):
         return simple_tag_v3.raw_env(num_good=1, num_adversaries=2, num_obstacles=2, max_cycles=10**9)
 
     def fits(self) -> bool:
-        """Nobody on a rock, the runner in the field and away from the chasers."""
+        """True if no agent is on a rock and the runner is in the field, away from the chasers."""
         self.caught = self.left = False
         world = self.engine.world
         runner = world.agents[RUNNER].state.p_pos
@@ -386,7 +386,7 @@ class MPETag(ParticleGame):
         return () if self.caught or self.left else super().movers()
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
-        """The frames of one turn; no more after a touch."""
+        """Run the frames of one turn; none after a touch."""
         paid = np.zeros(self.seats)
         for _ in range(self.frame_skip):
             paid += self.run_frame(moves)

@@ -51,7 +51,7 @@ class LastHand:
 
 
 class PokerMatch(SpielGame):
-    """A match of some hands; who begins changes from hand to hand. A subclass names the actions and the ranks.
+    """A match of some hands; the first player changes from hand to hand. A subclass names the actions and the ranks.
 
     Attributes:
         hand: number of hands that are over.

@@ -25,7 +25,7 @@ class SeeColour(Question):
     Actions: `red`, `orange`, `yellow`, `green`, `blue`, `purple`, `black`, `white`.
     Reward: 1 for the right colour, else 0.
     Endings: terminated by the answer; an unreadable reply is the one turn there is, and truncates.
-    Success: the right colour. Whoever does not see the picture is right in 1 of 8 episodes.
+    Success: the right colour. Guessing is right in 1 of 8 episodes.
     Info: `answer`, `given`.
     Splits: train, val and test differ by seed only.
     Oracle: exact.
@@ -63,7 +63,7 @@ class SeeHistory(Question):
     Reward: 1 for the right colour, else 0.
     Endings: terminated by the answer, and by an unreadable reply (`invalid_action="terminate"`); truncated after 4
         turns where `invalid_action` is another.
-    Success: the right colour. Whoever does not see the pictures is right in 1 of 8 episodes.
+    Success: the right colour. Guessing is right in 1 of 8 episodes.
     Info: `answer`, `given`, `shown`: the four colours in order, `asked`: 0 to 3, the place that is asked for.
     Splits: train, val and test differ by seed only.
     Oracle: exact.

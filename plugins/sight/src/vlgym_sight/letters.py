@@ -34,7 +34,7 @@ class SeeDigit(Question):
     Actions: `0` to `9`.
     Reward: 1 for the right digit, else 0.
     Endings: terminated by the answer; an unreadable reply is the one turn there is, and truncates.
-    Success: the right digit. Whoever does not see the picture is right in 10 % of the episodes.
+    Success: the right digit. Guessing is right in 10 % of the episodes.
     Info: `answer`, `given`.
     Splits: train, val and test differ by seed only.
     Oracle: exact.
@@ -69,7 +69,7 @@ class SeeText(Question):
     Actions: the 12 words of the list.
     Reward: 1 for the right word, else 0.
     Endings: terminated by the answer; an unreadable reply is the one turn there is, and truncates.
-    Success: the right word. Whoever does not see the picture is right in 1 of 12 episodes.
+    Success: the right word. Guessing is right in 1 of 12 episodes.
     Info: `answer`, `given`, `level`: `small`, `medium` or `large`.
     Splits: train, val and test differ by seed only.
     Oracle: exact.
@@ -120,7 +120,7 @@ class SeeCard(Question):
     Actions: the 52 cards, from `ace of clubs` to `king of spades`.
     Reward: 1 for the right card, else 0.
     Endings: terminated by the answer; an unreadable reply is the one turn there is, and truncates.
-    Success: rank and suit are right. Whoever does not see the picture is right in 1 of 52 episodes.
+    Success: rank and suit are right. Guessing is right in 1 of 52 episodes.
     Info: `answer`, `given`.
     Splits: train, val and test differ by seed only.
     Oracle: exact.

@@ -26,7 +26,7 @@ class SeeSide(Question):
     Actions: `left`, `right`.
     Reward: 1 for the right half, else 0.
     Endings: terminated by the answer; an unreadable reply is the one turn there is, and truncates.
-    Success: the right half. Whoever does not see the picture is right in half of the episodes.
+    Success: the right half. Guessing is right in half of the episodes.
     Info: `answer`, `given`.
     Splits: train, val and test differ by seed only.
     Oracle: exact.
@@ -60,7 +60,7 @@ class SeeCount(Question):
     Actions: `1` to `6`.
     Reward: 1 for the right number, else 0.
     Endings: terminated by the answer; an unreadable reply is the one turn there is, and truncates.
-    Success: the right number. Whoever does not see the picture is right in 1 of 6 episodes.
+    Success: the right number. Guessing is right in 1 of 6 episodes.
     Info: `answer`, `given`.
     Splits: train, val and test differ by seed only.
     Oracle: exact.
@@ -98,7 +98,7 @@ class SeeCell(Question):
     Actions: `A1` to `C3`, column first.
     Reward: 1 for the right cell, else 0.
     Endings: terminated by the answer; an unreadable reply is the one turn there is, and truncates.
-    Success: the right cell. Whoever does not see the picture is right in 1 of 9 episodes.
+    Success: the right cell. Guessing is right in 1 of 9 episodes.
     Info: `answer`, `given`.
     Splits: train, val and test differ by seed only.
     Oracle: exact.

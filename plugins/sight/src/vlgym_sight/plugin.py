@@ -58,5 +58,5 @@ def vlgym_envs() -> list[EnvSpec]:
 
 @hookimpl
 def vlgym_suites() -> list[SuitePart]:
-    """Every probe, with as many questions each."""
+    """Return every probe, each with the same number of questions."""
     return [SuitePart(suite=SUITE, env_id=spec.id, items=({},), episodes=EPISODES) for spec in PROBES]

@@ -1,5 +1,6 @@
-"""Question: what all probes have in common. One episode is one question, its answer is drawn uniformly, and one reply
-answers it. What is asked and drawn is each probe's own."""
+"""Question: base of all probes. One episode is one question, its answer is drawn uniformly, and one reply answers
+it. Each probe defines its question and its picture.
+"""
 
 from __future__ import annotations
 

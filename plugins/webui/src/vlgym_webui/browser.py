@@ -202,7 +202,7 @@ class Browser(Chromium):
     # ---- private ---------------------------------------------------------------------------------------------------
 
     def _ask_for_the_icon(self) -> None:
-        """Have Chromium find out that the pages have no icon, which it asks for once, in the middle of the first."""
+        """Let Chromium request the icon, which the pages lack, before the first page: it asks for it only once."""
         self.server.show({"index.html": b"<!DOCTYPE html><title>-</title>"})
         self.cdp("Page.navigate", url=f"{ORIGIN}/")
         # To leave before the answer has arrived would end the download, and a later page would ask again.

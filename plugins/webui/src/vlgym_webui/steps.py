@@ -34,7 +34,7 @@ class ProjectError(UserError):
 
 @dataclass(frozen=True)
 class Step:
-    """One thing a user does.
+    """One action of a user.
 
     Attributes:
         kind: one of `KINDS`.
