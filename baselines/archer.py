@@ -57,7 +57,7 @@ from .vldac import kl_loss
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What the policy saw before a reply.
+    """A policy's observation before a reply.
 
     Attributes:
         prompt: the exact prompt; feature: [H] float32, what the critics read of it.

@@ -124,7 +124,7 @@ class VLDAC:
         self.collector = self.make_collector()
 
     def make_collector(self) -> Any:
-        """What plays the rollouts."""
+        """Return the collector that plays the rollouts."""
         return Collector(self.run.envs.make_runner(), self.run.policy, self.config.reward)
 
     def make(self, update: Update) -> None:

@@ -23,7 +23,7 @@ class Environments:
         kwargs: constructor arguments of every environment.
         total: environments of all processes.
         builder: prompt layout; None for each environment's own.
-        group: environments of a process are split evenly into groups of so many.
+        group: size of the groups into which a process's environments are split evenly.
         where: `--envs`; timeout: seconds that a worker has for an answer.
         world: the processes of the run.
 

@@ -100,7 +100,7 @@ KEPT = 2
 
 @dataclass(frozen=True)
 class PoolOptions:
-    """Opponents of self-play; where nobody of these is drawn, the model as it is holds every seat."""
+    """Opponents of self-play; if none is drawn, the current model holds every seat."""
 
     past: float = 0.3
     """Share of games in which one seat learns and a past model holds the others."""

@@ -171,7 +171,7 @@ class Schedule:
     rests: int = 0
 
     def rate(self, update: int, env_steps: int) -> float:
-        """The rate of an update, counted from 1, with so many environment steps before it."""
+        """Return the rate of an update, counted from 1, after `env_steps` environment steps."""
         if update <= self.rests:
             return 0.0
         if self.env_steps is None:

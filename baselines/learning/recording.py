@@ -1,9 +1,9 @@
 """Episodes of training, kept for a person to look at: prompt, picture, reply, action and reward of every turn.
 
-Every so many updates the next episode to begin in each environment id is kept, from its first turn to its last, however
-many updates it takes. With each turn stands what the learner made of it: value, advantage, log-probabilities. What
+After a given number of updates the next episode to begin in each environment id is kept, from its first turn to its
+last, however many updates it takes. Each turn has the learner's value, advantage and log-probabilities. An episode that
 ended in an update is written when that update is over, as a trajectory folder (`vlgym/trajectory.py`), whole or not at
-all. Training has the same numbers with and without. A resumed run does not go on with an open recording.
+all. Training has the same numbers with and without. A resumed run drops open recordings.
 """
 
 from __future__ import annotations

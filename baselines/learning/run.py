@@ -441,7 +441,7 @@ class Run(Generic[C]):
         )
 
     def _validate(self) -> None:
-        """Where it is due, play validation episodes, and keep the model if it is the best so far."""
+        """Play validation episodes when they are due, and keep the model if it is the best so far."""
         c = self.config
         if not c.eval_every or not (self.finished() or self.state.update % c.eval_every == 0):
             return

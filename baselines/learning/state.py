@@ -74,14 +74,16 @@ class Weights:
         return [self.engine, *([self.reference] if self.reference is not None else [])]
 
     def _modules(self) -> dict[str, nn.Module]:
-        """What a checkpoint holds: the adapters alone, or model and reference, which may share a vision tower."""
+        """Return the modules of a checkpoint: the adapters alone, or model and reference, which may share a vision
+        tower.
+        """
         if self.adapted:
             return {"model": lora.adapters(self.family)}
         kept = {} if self.reference is None else {"reference": self.reference.family.model}
         return {**kept, "model": self.family.model}
 
     def tensors(self) -> dict[str, Tensor]:
-        """What a checkpoint holds."""
+        """Return the tensors of a checkpoint."""
         return {k: x for name, module in self._modules().items() for k, x in module_tensors(name, module).items()}
 
     def load(self, tensors: dict[str, Tensor]) -> None:
@@ -102,7 +104,7 @@ SAVED = {
 
 
 class Plays(Protocol):
-    """What collects a learner's rollouts.
+    """Collector of a learner's rollouts.
 
     Attributes:
         recorder: is shown every record, where there is one.

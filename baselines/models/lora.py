@@ -39,7 +39,7 @@ MODEL_FILES = (
     "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "chat_template.jinja",
     "*processor_config.json", FILE, EVALUATION, CHECKSUMS,
 )  # fmt: skip
-"""What a saved model consists of; an older one is replaced, nothing else is."""
+"""Files of a saved model; an older one is replaced, nothing else is."""
 TARGETS = r"layers\.\d+\.(self_attn|mlp)\.\w+_proj"  # paths in the language model: all its linear layers
 
 

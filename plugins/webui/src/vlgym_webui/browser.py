@@ -189,7 +189,7 @@ class Browser(Chromium):
         blamed = guard.reason is not None and not guard.by_clock and guard.whole
         lost = not blamed and (stuck or not self.intact)
         if guard.reason or stuck or lost:
-            # What the page itself did is the cause, even if a limit was passed while its tab was being closed.
+            # The page's own act is the cause, even if a limit was passed while its tab was being closed.
             failure = failure or guard.reason or error_name or "crash"
             self.kill()
         if failure:
