@@ -56,7 +56,7 @@ class Config:
     name: Annotated[str, tyro.conf.Positional]
     """numberline, ezpoints, oneroom, oneroom-fast, credit or transfer."""
     out: Path = Path("runs/studies")
-    """The study's folder is made in here."""
+    """Parent of the study's folder."""
     workers: int = 2
     """Runs side by side, each with one thread."""
     seeds: int | None = None

@@ -41,7 +41,7 @@ def run_command(program: str, command: Callable[[], Any]) -> int:
             try:
                 result = command()
             finally:
-                sys.stdout.flush()  # what cannot be printed is an error of the command, not of Python's last breath
+                sys.stdout.flush()  # a failed write is an error of the command, not of the interpreter's shutdown
         return result if isinstance(result, int) else DONE
     except UserError as error:
         return _say(f"{program}: {error}", error.exit_status)

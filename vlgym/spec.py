@@ -187,7 +187,7 @@ class EnvSpec:
             del plain[name]
         if not self.truncates_early:
             del plain["truncates_early"]
-        del plain["replaced_by"]  # that there is a newer version changes nothing in this one
+        del plain["replaced_by"]  # a newer version changes nothing in this one
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
 
     def _require(self, condition: Any, name: str, wanted: str) -> None:

@@ -215,7 +215,7 @@ class Prefill:
         self._entries.clear()
 
     def _forget_stale(self) -> None:
-        """Drop what older weights computed. Every in-place change of a tensor counts up its version, so nobody can
+        """Drop what older weights computed. Every in-place change of a tensor counts up its version, so no caller can
         forget to say so.
 
         The one exception: optimizers with `fused=True` do not count it up (PyTorch 2.13), so the learners use

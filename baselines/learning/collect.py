@@ -40,7 +40,7 @@ class RewardOptions:
     """Reward shaping; by default only the penalty for unreadable replies."""
 
     unreadable_penalty: float = 0.5
-    """Subtracted in training where no legal action was read from the reply, beside --invalid-penalty."""
+    """Subtracted in training where no legal action was read from the reply, in addition to --invalid-penalty."""
     repetition_penalty: float = 0.0
     """Subtracted when a reply repeats itself: the same 4 words in a row, 3 times, outside the action.
 

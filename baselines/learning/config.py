@@ -130,7 +130,7 @@ class RunConfig:
     out: Path | None = None
     """Folder of the run, new or empty; default runs/<environment>-<number>."""
     resume: bool = False
-    """Go on with the run in --out, exactly where its newest checkpoint stands."""
+    """Continue the run in --out from its newest checkpoint, exactly."""
     preset: str = "none"
     """A named set of values, for example paper-miniworld; options given with it win. All: docs/baselines/README.md."""
     seed: int = 0

@@ -183,7 +183,7 @@ class Pool:
 
     @contextmanager
     def playing(self, update: int) -> Iterator[None]:
-        """Let the run's engines have the weights of a member meanwhile.
+        """Give the run's engines a member's weights while the block runs.
 
         Raises:
             UserError: its file is missing or damaged.
@@ -209,7 +209,7 @@ class Pool:
         return self.folder / f"update-{update:06d}.safetensors"
 
     def get_state(self) -> list[dict[str, Any]]:
-        """JSON-able: who is in it. Whoever asks writes a checkpoint."""
+        """Return its members as JSON-able data, for a checkpoint."""
         self._left = {update: saves + 1 for update, saves in self._left.items()}
         return [dict(member) for member in self.members]
 

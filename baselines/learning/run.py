@@ -468,7 +468,7 @@ class Run(Generic[C]):
         )
 
     def _note(self) -> dict[str, Any]:
-        """The limits of this training, which whoever plays the model reads."""
+        """The limits of this training, for later evaluations of the model."""
         c, engine = self.config, self.weights.engine
         return Limits(
             engine.max_new_tokens, engine.family.image_tokens, c.history_turns, c.history_images, c.parser,

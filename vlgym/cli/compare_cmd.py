@@ -19,7 +19,7 @@ from .list_cmd import AsJson
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `vlgym eval` wrote.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a `vlgym eval` run.")],
     as_json: AsJson = False,
 ) -> None:
     """Compute the report of a finished or unfinished run from its records; write report.json, .md and .html there."""
@@ -47,7 +47,7 @@ LISTED = 5  # episodes named of each kind; all of them stand in the JSON
 
 
 def compare(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="What `vlgym eval` wrote.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders of `vlgym eval` runs.")],
     as_json: AsJson = False,
     html: Annotated[
         Path | None,

@@ -62,7 +62,7 @@ def evaluate(
     planner: Annotated[str | None, typer.Option(help="online or global [default: online, or the suite's].")] = None,
     blind_too: Annotated[
         bool,
-        typer.Option("--blind", help="Play everything with grey pictures, too: how much of the score needs sight?"),
+        typer.Option("--blind", help="Play everything with grey pictures, too: the report shows what sight adds."),
     ] = False,
     history_turns: Annotated[
         int | None, typer.Option(min=0, max=HIGHEST, help="Past turns in the prompt [default: each environment's own].")
@@ -81,14 +81,14 @@ def evaluate(
     envs: Annotated[
         str,
         typer.Option(
-            metavar="WHERE", help="Where they are stepped: local, processes[:N], ray[:N], ray:auto or ray://HOST:PORT."
+            metavar="WHERE", help="Environments' processes: local, processes[:N], ray[:N], ray:auto or ray://HOST:PORT."
         ),
     ] = "local",
     no_probe: Annotated[
-        bool, typer.Option("--no-probe", help="Do not look first whether the model sees its pictures.")
+        bool, typer.Option("--no-probe", help="Skip the test of the model's sight before the run.")
     ] = False,
     seed: Annotated[int | None, typer.Option(min=0, max=2**31 - 1, help="Seed of the policy's sampling.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     base_url: Annotated[str | None, typer.Option(metavar="URL", help="openai: the server.")] = None,
     api_key_env: Annotated[
         str | None, typer.Option(metavar="NAME", help="openai: variable with the key [default: OPENAI_API_KEY].")
@@ -96,7 +96,7 @@ def evaluate(
     concurrency: Annotated[
         int | None, typer.Option(min=1, max=4096, help="openai: most requests at once [default: 16].")
     ] = None,
-    temperature: Annotated[float | None, typer.Option(min=0, max=10, help="Of the sampling; 0 is greedy.")] = None,
+    temperature: Annotated[float | None, typer.Option(min=0, max=10, help="Sampling temperature; 0 is greedy.")] = None,
     max_tokens: Annotated[int | None, typer.Option(min=1, max=HIGHEST, help="Longest reply.")] = None,
     timeout: Annotated[float | None, typer.Option(min=0.1, max=86_400, help="openai: seconds for one answer.")] = None,
     max_retries: Annotated[

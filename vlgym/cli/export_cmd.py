@@ -21,7 +21,7 @@ WRITERS = {"hf": write_turns, "sft": write_chats, "minari": write_minari}
 
 def export(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="What `vlgym eval` wrote, a training run, or another run's records.")
+        Path, typer.Argument(metavar="DIR", help="Folder of a `vlgym eval` run, a training run, or other records.")
     ],
     to: Annotated[str, typer.Option(help="hf, sft or minari.")],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="New folder for the data set.")],

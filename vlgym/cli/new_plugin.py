@@ -222,7 +222,7 @@ def _fill(folder: Path, wanted: Mapping[str, str], values: Mapping[str, Any]) ->
 
 
 def new_plugin(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, for example tea-room.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the plugin, for example tea-room.")],
     wrap: Annotated[
         str | None, typer.Option(metavar="GYM_ID", help="Wrap this Gymnasium environment (discrete actions).")
     ] = None,
@@ -232,7 +232,7 @@ def new_plugin(
     multi_agent: Annotated[
         bool, typer.Option("--multi-agent", help="Write a game of two agents (docs/games.md).")
     ] = False,
-    out: Annotated[Path, typer.Option(help="The package's folder, vlgym-NAME, is made in here.")] = Path("."),
+    out: Annotated[Path, typer.Option(help="Parent of the new folder vlgym-NAME.")] = Path("."),
 ) -> None:
     """Write a pip package with an environment, its card, oracle and tests that passes `vlgym check` as it is."""
     from .new_plugin import write_plugin

@@ -51,7 +51,7 @@ def write(
     ] = False,
     keep_figures: Annotated[
         bool,
-        typer.Option("--keep-figures", help="Keep the floors and ceilings that are recorded; they take long to play."),
+        typer.Option("--keep-figures", help="Keep the recorded floors and ceilings; they take long to play."),
     ] = False,
     blind: Annotated[
         bool, typer.Option("--blind", help="With --keep-figures: measure the blind floors all the same.")

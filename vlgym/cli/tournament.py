@@ -47,7 +47,7 @@ def tournament(
         list[str] | None,
         typer.Option("--policy-arg", metavar="NAME=VALUE", help="Option of the models, such as base_url=URL."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the tournament in --out.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the tournament in --out.")] = False,
 ) -> None:
     """Let policies play each other: every pair, the same seeds, both seatings; ratings with intervals."""
     need("scipy.optimize")

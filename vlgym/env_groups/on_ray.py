@@ -41,7 +41,7 @@ class RayLink:
 
     def __init__(self, index: int, ray: Any) -> None:
         self._ray = ray
-        # Restarting is the group's business: Ray would start an actor again without its episodes.
+        # The group restarts workers: Ray would start an actor again without its episodes.
         options = {"num_cpus": 1, "max_restarts": 0, "max_task_retries": 0}
         self.actor = ray.remote(**options)(Actor).remote()
         self.name = f"worker {index} (Ray actor {self.actor._actor_id.hex()[:8]})"

@@ -107,6 +107,6 @@ def make_look(env_id: str) -> dict[str, Any]:
 
 if __name__ == "__main__":
     standard_output = os.dup(1)
-    os.dup2(2, 1)  # whatever a library prints goes elsewhere
+    os.dup2(2, 1)  # a library's prints must not reach the pipe
     with os.fdopen(standard_output, "w", encoding="utf-8") as file:
         json.dump(make_look(sys.argv[1]), file)

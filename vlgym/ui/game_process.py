@@ -225,7 +225,7 @@ def _encode(image: Any) -> str:
 def main() -> None:
     """Play the plan in the first line of the input."""
     answer = os.dup(1)
-    os.dup2(2, 1)  # whatever a library prints goes elsewhere
+    os.dup2(2, 1)  # a library's prints must not reach the pipe
     with os.fdopen(answer, "w", encoding="utf-8") as file:
         pipe = Conversation(sys.stdin, file)
         try:
