@@ -152,7 +152,7 @@ class Family:
         lacking = [token for token in (turn_end, pad, *stops) if known.get(token, rows) >= rows]
         if lacking or None in media or max(*media, *known.values()) >= rows:
             raise UserError(
-                "The tokenizer is that of another model than the weights: it "
+                "The tokenizer belongs to another model than the weights: it "
                 f"{f'has no {lacking[0]!r}' if lacking else 'does not fit their vocabulary'}. "
                 "Save or download the model again."
             )

@@ -128,7 +128,7 @@ class Gemma3(Family):
         size, own = self.processor.images.get("size"), {"height": self.side, "width": self.side}
         if size and size != own:
             raise UserError(
-                f"The image processor is that of another model than the weights: its size is {size}, the model's {own}."
+                f"The image processor belongs to another model than the weights: its size is {size}, the model's {own}."
                 " Save or download the model again."
             )
         self.image_tokens = self.tokens

@@ -185,7 +185,7 @@ def _stay_offline(model: str) -> bool:
     except Exception as error:  # offline mode, no network, a proxy that refuses
         if not isinstance(try_to_load_from_cache(model, "config.json"), str):
             raise UserError(
-                f"--model {model}: no such model on this machine, and the Hub cannot be asked ({first_line(error)}). "
+                f"--model {model}: no such model on this machine, and the Hub cannot be reached ({first_line(error)}). "
                 f"{HINT}"
             ) from None
         return True

@@ -245,7 +245,7 @@ class QwenVL(Family):
         for name, value in own.items():
             if (said := self.processor.images.get(name, value)) != value:
                 raise UserError(
-                    f"The image processor is that of another model than the weights: its {name} is {said}, the "
+                    f"The image processor belongs to another model than the weights: its {name} is {said}, the "
                     f"model's {value}. Save or download the model again."
                 )
         self.pixels = bound_pixels(self.processor.pixels(self.published_pixels), self.unit, image_tokens)

@@ -71,7 +71,7 @@ def check_new(out: Path, mark: str = RUN_FILE) -> None:
     held = str(read_run(out).get("title", "another run")) if ours else "other files"
     raise UserError(
         f"--out {out} already holds {held}; nothing was overwritten. "
-        f"{f'Go on with it by --resume --out {out}, choose' if ours else 'Choose'} another folder, or remove that one."
+        f"{f'Continue it with --resume --out {out}, choose' if ours else 'Choose'} another folder, or remove that one."
     )
 
 

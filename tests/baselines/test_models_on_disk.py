@@ -57,7 +57,7 @@ def without_tokenizer(folder):
             put("config.json", '{"model_type": "bert"}'),
             "of the family 'bert', which does not chat about images. Choose tiny",
         ),
-        (without_tokenizer, r"tokenizer is that of another model than the weights: it has no '<\|im_end\|>'"),
+        (without_tokenizer, r"tokenizer belongs to another model than the weights: it has no '<\|im_end\|>'"),
         (put("preprocessor_config.json", "{hello"), "its preprocessor_config.json cannot be read"),
     ],
 )
@@ -88,7 +88,7 @@ def test_a_hub_that_does_not_answer_is_asked_once(monkeypatch):
             raise ConnectionError("Name or service not known")
 
     monkeypatch.setattr("huggingface_hub.utils.get_session", Session)
-    with pytest.raises(UserError, match=r"the Hub cannot be asked \(Name or service not known\)"):
+    with pytest.raises(UserError, match=r"the Hub cannot be reached \(Name or service not known\)"):
         load_family("Qwen/Qwen2-VL-2B-Instruct")
     assert len(asked) == 1
 
