@@ -41,7 +41,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     Action: any string up to 16,384 characters.
     Info: `success`, `invalid_action`, `score` (where one exists), and `vlgym`: `turn`, `actions` (executed), `parse`
     (`"ok"` or the failure code), `span` (characters `[start, end)` of the action in the reply, or `None`),
-    `legal_actions`, `feedback`, `instructions`, `turn_text`.
+    `legal_actions` (empty with a `notation`), `feedback`, `instructions`, `turn_text`.
 
     Args:
         parser: parser name, import string or object; by default the spec's first reply style, under the Global
@@ -360,8 +360,9 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     def _observe(self) -> dict[str, Any]:
         legal = self.legal_actions()
         self.action_space.legal = tuple(legal)  # type: ignore[attr-defined]
+        told = [self.notation] if self.notation and legal else legal
         self._turn_text = clean_text(
-            self.prompt.write_turn(state=self.state_text(), actions=legal, turn=self.turn, max_turns=self.max_turns)
+            self.prompt.write_turn(state=self.state_text(), actions=told, turn=self.turn, max_turns=self.max_turns)
         )
         return {"image": self.image(), "text": clean_text(f"{self.instructions}\n\n{self._turn_text}")}
 
@@ -378,7 +379,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             "actions": list(executed),
             "parse": parsed.failure or "ok",
             "span": parsed.span,
-            "legal_actions": list(self.action_space.legal),  # type: ignore[attr-defined]
+            "legal_actions": [] if self.notation else list(self.action_space.legal),  # type: ignore[attr-defined]
             "feedback": feedback,
             "instructions": self.instructions,
             "turn_text": self._turn_text,

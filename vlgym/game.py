@@ -19,6 +19,8 @@ class Game:
     Attributes:
         prompt: of the class: the texts that the model reads.
         reset_options: of the class: name -> an option that `reset` takes; all others are refused.
+        notation: of the class: how actions are written, where a list of the legal ones would tell what the picture
+            shows. Then the text has this line instead of the list, and info lists none; empty: both list them.
         parser: reads the replies.
         instructions: what the prompt of this episode says once.
         step_cost: what every step costs (reward units, `>= 0`); a reply that cannot be read costs it too.
@@ -28,6 +30,7 @@ class Game:
 
     prompt: ClassVar[PromptTemplate]
     reset_options: ClassVar[Mapping[str, ResetOption]] = {}
+    notation: ClassVar[str] = ""
     step_cost: float = 0.0
     system_turn: bool = False
     parser: Parser
@@ -67,7 +70,7 @@ class Game:
         return ""
 
     def legal_actions(self) -> list[str]:
-        """Actions that the model may choose now, as it should write them."""
+        """Actions that the model may choose now, as it should write them. With a `notation` no model is told them."""
         raise TypeError(f"{type(self).__name__} must define legal_actions()")
 
     def match_action(self, wanted: str) -> str | None:

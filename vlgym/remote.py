@@ -137,7 +137,7 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
         """Wait for the answer to what was sent, or send it now."""
         ticket, self._sent = self._send(key, **said), None
         answer = self._caller.wait(ticket)
-        self._legal, self.system_text = tuple(answer["info"]["vlgym"]["legal_actions"]), answer["system"]
+        self._legal, self.system_text = tuple(answer["legal"]), answer["system"]
         return answer
 
     def _ask(self, do: str, **said: Any) -> Any:

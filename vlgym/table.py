@@ -197,6 +197,11 @@ class Table:
             return []
         return self.game.moves(seat) if seat in self.movers else [WAIT]
 
+    def told(self, seat: int) -> list[str]:
+        """The legal actions of a seat as far as it is told them: none where the game has a `notation` for them."""
+        legal = self.legal(seat)
+        return legal if legal == [WAIT] or not self.game.notation else []
+
     def instructions(self, seat: int) -> str:
         """Return the part of a seat's prompt that appears once."""
         return self._instructions[seat]
@@ -207,8 +212,9 @@ class Table:
         state = game.tell(seat)
         if legal == [WAIT]:
             state += "It is not your turn. "
+        told = [game.notation] if legal and game.notation and legal != [WAIT] else legal
         return clean_text(
-            game.prompt.write_turn(state=state, actions=legal, turn=self.turns[seat], max_turns=game.max_turns)
+            game.prompt.write_turn(state=state, actions=told, turn=self.turns[seat], max_turns=game.max_turns)
         )
 
     def observe(self, seat: int) -> dict[str, Any]:
@@ -229,7 +235,7 @@ class Table:
             "actions": [reading.action] if reading else [],
             "parse": (reading.failure if reading else None) or "ok",
             "span": reading.parsed.span if reading else None,
-            "legal_actions": self.legal(seat),
+            "legal_actions": self.told(seat),
             "feedback": self.feedback,
             "instructions": self._instructions[seat],
             "turn_text": self.turn_text(seat),
@@ -247,7 +253,7 @@ class Table:
             self.seed,
             self.turns[seat],
             text=clean_text(f"{self._instructions[seat]}\n\n{text}"),
-            legal=tuple(self.legal(seat)),
+            legal=tuple(self.told(seat)),
         )
 
     def solve(self, seat: int) -> str | None:

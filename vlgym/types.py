@@ -134,7 +134,7 @@ class Turn:
         repeat: which playing of this seed it is, from 0.
         part: part of the evaluation that the episode belongs to; elsewhere empty.
         text: the observation's text.
-        legal: the legal actions.
+        legal: the legal actions, as far as the model is told them.
     """
 
     messages: list[Message]

@@ -81,7 +81,8 @@ class Host:
 
 def _position(env: VLEnv, observation: Mapping[str, Any], info: Mapping[str, Any]) -> dict[str, Any]:
     """An observation and what belongs to it."""
-    return {"observation": dict(observation), "info": info, "system": env.system_text}
+    legal = list(env.action_space.legal)  # type: ignore[attr-defined]
+    return {"observation": dict(observation), "info": info, "system": env.system_text, "legal": legal}
 
 
 @functools.cache

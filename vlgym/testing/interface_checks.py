@@ -89,7 +89,8 @@ def check_parsers(subject: Subject) -> str:
 
 
 def check_prompt(subject: Subject) -> str:
-    """The text states every legal action and the reply format, and the observation lies in its space.
+    """The text states every legal action, or the notation of all, and the reply format, and the observation lies in its
+    space.
 
     Sees: a legal action or a format that no model is told of, in 10 turns of each reply style. Cannot see: a text that
     tells wrong things.
@@ -102,7 +103,8 @@ def check_prompt(subject: Subject) -> str:
             if step.ended:
                 break
             require(space["text"].contains(step.text), "a text lies outside the observation space")
-            absent = [action for action in step.legal if action not in step.text]
+            stated = [env.notation] if env.notation else step.legal
+            absent = [action for action in stated if action not in step.text]
             require(not absent, f"the text does not state the legal action(s) {absent[:3]}")
             require(env.parser.describe() in step.text, f"the text does not state the reply format of {style}")
             details = step.info["vlgym"]

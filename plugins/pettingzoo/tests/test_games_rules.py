@@ -194,3 +194,26 @@ def test_the_search_draws_from_the_episodes_seed_and_a_restored_game_goes_on_wit
     other.load(json.loads(json.dumps(table.save())))
     assert str(other.game.state) == str(table.game.state)
     assert other.game.salt == table.game.salt
+
+
+@pytest.mark.parametrize("title", ["TicTacToe", "ChessEndings"])
+def test_neither_text_nor_info_nor_a_turn_tells_the_position_by_a_list_of_legal_moves(title: str) -> None:
+    env = vlgym.make(f"vlgym/{title}-v0", opponents="random").unwrapped
+    texts: dict[str, set[str]] = {}
+    for seed in range(4):
+        observation, info = env.reset(seed=seed)
+        for _ in range(3):
+            assert info["vlgym"]["legal_actions"] == []
+            texts.setdefault(info["vlgym"]["instructions"], set()).add(observation["text"])
+            observation, _, terminated, _, info = env.step(env.action_space.sample())
+            assert not info["invalid_action"]
+            if terminated:
+                break
+    assert {len(each) for each in texts.values()} == {1}
+    table = vlgym.open_table(f"vlgym/{title}-v0")
+    table.reset(seed=0)
+    (seat,) = table.movers
+    assert table.turn(seat).legal == () == tuple(table.info(seat)["vlgym"]["legal_actions"])
+    assert table.turn(seat).text in set().union(*texts.values())
+    assert len(table.legal(seat)) > 1
+    env.close()

@@ -208,7 +208,7 @@ class TicTacToe(SpielGame):
 
     Goal: three own marks in a row, column or diagonal. Seat 0 plays X and begins; seat 1 plays O.
     Observation: the board with the names of its squares (384 x 384 pixels by default); the last mark stands on yellow.
-        The text says which mark is yours, not what is on the board.
+        The text says which mark is yours, not what is on the board: it does not list the empty squares.
     Actions: the empty squares, `a3` (top left) to `c1` (bottom right).
     Reward: +1 for a win, -1 for a loss, 0 for a draw; zero-sum.
     Endings: terminated by three in a row or a full board; truncated after 9 turns of a seat, which legal play does not
@@ -223,7 +223,8 @@ class TicTacToe(SpielGame):
     spiel = "tic_tac_toe"
     marks = "XO"
     zero_sum: ClassVar[bool] = True
-    prompt = game_prompt("You are playing tic-tac-toe.")
+    prompt = game_prompt("You are playing tic-tac-toe.", version=2)
+    notation: ClassVar[str] = "every empty square, by its column and its row"
 
     def name_action(self, action: int) -> str:
         return COLUMNS[action % 3] + ROWS[action // 3]

@@ -354,7 +354,8 @@ class ChessEndings(MultiVLEnv):
     Goal: mate the other king. Seat 0 has the first move, and in the endings of the default should win; whether it plays
         white or black is drawn. Seat 1 defends.
     Observation: the board with the names of its columns and rows, white at the bottom (384 x 384 pixels by default);
-        the squares of the last move are yellow. The text says which colour is yours, not where the men are.
+        the squares of the last move are yellow. The text says which colour is yours, not where the men are: it does not
+        list the legal moves.
     Actions: moves from square to square, `e2e4`, with the new man where a pawn is promoted, `e7e8q` (UCI). A move in
         standard algebraic notation, `Qd5+` or `e8=Q`, is read, too.
     Reward: +1 for mate, -1 for being mated, 0 for a draw; zero-sum.
@@ -377,7 +378,8 @@ class ChessEndings(MultiVLEnv):
     zero_sum: ClassVar[bool] = True
     symmetric: ClassVar[bool] = True
     named_players: ClassVar[tuple[str, ...]] = (*PLAYERS, *LEVELS)
-    prompt = game_prompt("You are playing chess.")
+    prompt = game_prompt("You are playing chess.", version=2)
+    notation: ClassVar[str] = "every move of the rules, from square to square"
 
     def __init__(self, *, endings: str = "won", **kwargs: Any) -> None:
         self.endings = read_endings(endings)

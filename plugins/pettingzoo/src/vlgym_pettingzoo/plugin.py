@@ -28,7 +28,7 @@ def _card(name: str, module: str, summary: str, **fields: Any) -> EnvSpec:
 TIC_TAC_TOE = _card(
     "TicTacToe", "board_games", "Put three marks in a row before the other player does.",
     max_turns=9, success_rule="this seat has three in a row", skills=("reading", "planning"),
-    oracle_success=0.9, random_success_below=0.7,
+    oracle_success=0.9, random_success_below=0.7, prompt_version=2,
 )  # fmt: skip
 CONNECT_FOUR = _card(
     "ConnectFour", "board_games", "Drop discs into a rack; four in a row win.",
@@ -46,7 +46,7 @@ CHESS = _card(
     "ChessEndings", "chess_endings", "Win a chess ending with few men against Stockfish.",
     max_turns=60, success_rule="this seat has mated the other king", skills=("reading", "planning"), difficulty="hard",
     kwargs={"seat": 0, "opponents": "stockfish-2"}, oracle="planner", oracle_success=0.8, random_success_below=0.1,
-    figure_episodes=100, system_requirements=("stockfish",),
+    figure_episodes=100, system_requirements=("stockfish",), prompt_version=2,
     references=("The Stockfish developers, Stockfish", "Fiekas, python-chess"),
 )  # fmt: skip
 

@@ -5,6 +5,6 @@ from __future__ import annotations
 from vlgym.prompts import PromptTemplate
 
 
-def game_prompt(opening: str) -> PromptTemplate:
+def game_prompt(opening: str, version: int = 1) -> PromptTemplate:
     """Return the template that begins with a sentence."""
-    return PromptTemplate(version=1, instructions=opening + " {task}\n{format}", turn="{state}Legal actions: {actions}")
+    return PromptTemplate(version, instructions=opening + " {task}\n{format}", turn="{state}Legal actions: {actions}")
