@@ -28,7 +28,7 @@ SPRITES = ("wall", "floor", "box_target", "box_on_target", "box", "player", "pla
 
 SPRITE_PIXELS = 16
 
-_MEND = f'python -m pip install --no-deps "gym-sokoban=={VERSION}"'
+_INSTALL = f'python -m pip install --no-deps "gym-sokoban=={VERSION}"'
 
 
 def find_file(path: str) -> Path:
@@ -37,14 +37,14 @@ def find_file(path: str) -> Path:
         distribution = importlib.metadata.distribution("gym-sokoban")
     except importlib.metadata.PackageNotFoundError:
         raise UserError(
-            f"Sokoban needs the rooms and sprites of gym-sokoban, which is not installed. Install it: {_MEND}"
+            f"Sokoban needs the rooms and sprites of gym-sokoban, which is not installed. Install it: {_INSTALL}"
         ) from None
     if distribution.version != VERSION:
-        raise UserError(f"Sokoban needs gym-sokoban {VERSION}, found {distribution.version}. Install it: {_MEND}")
+        raise UserError(f"Sokoban needs gym-sokoban {VERSION}, found {distribution.version}. Install it: {_INSTALL}")
     found = Path(str(distribution.locate_file(f"gym_sokoban/{path}")))
     if not found.is_file():
         raise UserError(
-            f"gym-sokoban is installed without {path} (its source archive lacks files). Install the wheel: {_MEND}"
+            f"gym-sokoban is installed without {path} (its source archive lacks files). Install the wheel: {_INSTALL}"
         )
     return found
 
