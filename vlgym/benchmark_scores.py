@@ -53,8 +53,7 @@ def summarize_items(scores: Sequence[Sequence[float]], episodes: Sequence[Sequen
 
 
 def measure_half_width(means: Sequence[float]) -> float | None:
-    """Return the half-width of the 95 % interval of the mean of `means`, the whole list's mean in each repeat: `t *
-    sd / sqrt(n)`.
+    """Return `t * sd / sqrt(n)`, the half-width of the 95 % interval of the mean of `means`, one for each repeat.
 
     Items are fixed, so the spread between repeats is what a repetition of the whole evaluation would show. `None`
     with one repeat.

@@ -94,8 +94,10 @@ def leave_out_list(text: str, legal: Sequence[str]) -> str:
 
 
 def weigh_words(text: str, legal: Sequence[str]) -> dict[str, float]:
-    """Return for each legal action how much of it stands in the text: each shared word counts the more, the fewer of
-    the actions have it, and one that all have counts nothing."""
+    """Return for each legal action the weight of its words in the text.
+
+    A shared word weighs more, the fewer actions have it. A word of all actions weighs nothing.
+    """
     said = set(_WORD.findall(text.lower()))
     words = {action: set(_WORD.findall(action.lower())) for action in legal}
     common = Counter(word for found in words.values() for word in found)

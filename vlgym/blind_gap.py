@@ -41,8 +41,10 @@ def find_share(blind: Mapping[str, Any], floor: Mapping[str, Any], ceiling: Mapp
 
 
 def leaves_room(blind: float, floor: float, ceiling: float) -> bool:
-    """Return whether a sight score means anything: the ceiling lies at least a fifth of the way from floor to ceiling
-    above the blind floor."""
+    """True if a sight score means anything.
+
+    The ceiling is then above the blind floor by at least a fifth of the way from floor to ceiling.
+    """
     return ceiling - blind >= ROOM * (ceiling - floor)
 
 

@@ -158,8 +158,10 @@ def nearest(word: str, choices: Iterable[str], count: int = 3) -> str:
 
 
 def plain_line(text: str, longest: int = 500) -> str:
-    """Return a text from elsewhere as one line that may be printed: white space runs become blanks, and characters that
-    steer a terminal or the direction of writing are shown by their numbers.
+    """Return a text from elsewhere as one line that is safe to print.
+
+    White space runs become blanks. Characters that steer a terminal or the direction of writing are shown by their
+    numbers.
     """
     words = " ".join(text.split())
     return "".join(c if is_printable(c) else f"\\u{ord(c):04x}" for c in words)[:longest]

@@ -37,8 +37,11 @@ class Game:
     instructions: str
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Begin an episode; all randomness comes from `rng` (which is `self.np_random`), and `options` holds what
-        the declared `reset_options` made of the values that were given."""
+        """Begin an episode.
+
+        All randomness comes from `rng` (which is `self.np_random`). `options` holds the values given to `reset`, as the
+        declared `reset_options` convert them.
+        """
         raise TypeError(f"{type(self).__name__} must define start()")
 
     def act(self, action: str) -> Outcome:
@@ -46,8 +49,10 @@ class Game:
         raise TypeError(f"{type(self).__name__} must define act()")
 
     def natural_size(self) -> tuple[int, int] | None:
-        """Return the image size `(height, width)` where an argument of the environment changes what is shown (a larger
-        room, another camera); `None`, the default, for the spec's.
+        """Return the image size `(height, width)` of arguments that change what is shown (a larger room, another
+        camera).
+
+        `None`, the default, stands for the spec's.
 
         The constructor asks, so set what this reads before `super().__init__()`.
         """

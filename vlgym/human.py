@@ -121,8 +121,11 @@ def pick_choice(text: str, actions: Sequence[str]) -> str | None:
 
 
 def complete_reply(env: VLEnv, text: str) -> str:
-    """Return a whole reply: a bare legal action, or the number of one, is put into the reply format, anything else is
-    left as it is. An action that is called like a number comes first; `#3` is always the third one."""
+    """Return a whole reply: a bare legal action, or its number, is put into the reply format; other text stays as it
+    is.
+
+    An action that is called like a number comes first; `#3` is always the third one.
+    """
     actions = env.legal_actions()
     action = match_legal(text, actions) or pick_choice(text, actions)
     return text if action is None else env.parser.format([action])

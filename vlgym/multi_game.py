@@ -87,8 +87,10 @@ class MultiGame:
         raise TypeError(f"{type(self).__name__} must define won()")
 
     def idle(self, seat: int) -> str | None:
-        """The legal action that does nothing, which stands for an unreadable reply where others do not wait; `None`
-        where the game has none (a random legal action stands for it then)."""
+        """Return the legal action that does nothing; `None` if the game has none.
+
+        It replaces an unreadable reply where others do not wait. Without one, a random legal action does.
+        """
         return None
 
     def advise(self, seat: int) -> str | None:
@@ -100,8 +102,10 @@ class MultiGame:
         return self.advise(seat)
 
     def ask_player(self, player: str, seat: int) -> str | None:
-        """The action of one of `named_players` for a seat that moves now; `None` stands for a random one. A game with
-        further players answers for them, and leaves the rest to this."""
+        """Return the action of one of `named_players` for a seat that moves now; `None` stands for a random one.
+
+        A game with further players answers for them and calls this for the others.
+        """
         return {"oracle": self.advise, "search": self.search}[player](seat) if player != "random" else None
 
     def explain(self, seat: int, action: str) -> str:
@@ -117,8 +121,11 @@ class MultiGame:
         return {}
 
     def redeal(self, seat: int, rng: np.random.Generator) -> bool:
-        """Change what is hidden from a seat into something else that fits all it has seen; say whether anything
-        changed. Only the conformance kit asks, and it plays no further."""
+        """Replace what is hidden from a seat by something else that fits all it has seen; return whether anything
+        changed.
+
+        Only the conformance kit asks, and it plays no further.
+        """
         raise TypeError(f"{type(self).__name__} declares hidden_information and must define redeal()")
 
     def mirror(self) -> None:

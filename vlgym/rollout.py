@@ -249,8 +249,9 @@ class Runner:
             self._start(slot, episode, skip=skip)
 
     def _start(self, slot: _Slot, episode: int, replies: Sequence[str] = (), skip: int = 0) -> None:
-        """Begin an episode and play it up to where it stood; where an environment raises, again in a new one, `skip`
-        episodes on.
+        """Begin an episode and play it up to where it stood.
+
+        If the environment raises, begin again in a new one, `skip` episodes on.
         """
         while True:
             text = None
@@ -330,8 +331,10 @@ def check_replies(replies: Sequence[Reply], count: int, name: str) -> None:
 
 
 def run_episodes(runner: Runner, policy: Policy) -> Iterator[list[StepRecord]]:
-    """Step until every episode has ended; yield each episode's records as it ends, without those of an episode that is
-    played again."""
+    """Step until every episode has ended; yield each episode's records as it ends.
+
+    The records of an episode that is played again are left out.
+    """
     open_episodes: dict[tuple[str, int], list[StepRecord]] = {}
     while not runner.done:
         for record in runner.step(policy):

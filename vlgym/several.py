@@ -62,8 +62,9 @@ def parallel_env(env_id: str, *, render_mode: str | None = None, **kwargs: Any) 
 
 
 def aec_env(env_id: str, *, render_mode: str | None = None, **kwargs: Any) -> AecGame:
-    """Return a PettingZoo `AECEnv`: one agent answers at a time. Moves made at once are executed when the last of them
-    is there; none shows before.
+    """Return a PettingZoo `AECEnv`: one agent answers at a time.
+
+    Moves made at once are executed when the last of them is there; none shows before.
 
     Args and errors are those of `parallel_env`.
     """

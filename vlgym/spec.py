@@ -180,8 +180,11 @@ class EnvSpec:
             raise SpecError(f"EnvSpec: {error}.") from None
 
     def digest(self) -> str:
-        """Return a hash of the card: 16 hexadecimal digits. Left out is how it is tested (`probes`, `pictures`,
-        `blind`), and what came into the contract later, where it has its default."""
+        """Return a hash of the card: 16 hexadecimal digits.
+
+        It leaves out how the environment is tested (`probes`, `pictures`, `blind`), and later fields of the contract
+        that have their defaults.
+        """
         plain = self.to_dict()
         for name in (*NOT_RECORDED, "pictures"):
             del plain[name]

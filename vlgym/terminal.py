@@ -90,8 +90,9 @@ def open_progress(console: Console) -> Progress:
 
 @contextmanager
 def counting(progress: Progress, name: str, total: int) -> Iterator[Advance]:
-    """Show a task's progress while the block runs; yield the function that moves its bar. Without a live terminal,
-    print one line at its beginning.
+    """Show a task's progress while the block runs; yield the function that moves its bar.
+
+    Without a live terminal, print one line at its beginning.
     """
     if progress.disable:
         progress.console.print(f"{name}: {total} ...", soft_wrap=True)

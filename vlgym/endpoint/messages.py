@@ -62,8 +62,9 @@ Hide = Callable[[str], str]
 def open_client(
     url: str | None, key: str, concurrency: int, timeout: float, max_retries: int, most: int
 ) -> tuple[Any, Any, str, Hide]:
-    """Return the client, its connections (`reached`: there was an answer), the address for lines and records, and
-    what takes out of a text what these must not show.
+    """Return the client, its connections, its address and the function that hides secrets in texts.
+
+    `reached` of the connections is true after an answer. The address is for lines and records.
 
     The client repeats what may pass: a broken connection, a status such as 429 or 500, an answer that is none, one of
     more than `most` bytes, and one that takes longer than `timeout` as a whole. It goes to no other host.

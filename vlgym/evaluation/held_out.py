@@ -105,8 +105,10 @@ def normalized_score(env_id: str, mean_return: float) -> float | None:
 
 
 def sight_score(env_id: str, mean_return: float) -> float | None:
-    """Return `(R - blind) / (ceiling - blind)` with the numbers of registry.yaml, cut to [-1, 1]; `None` where it has
-    none, or where the blind floor leaves no room (`vlgym.blind_gap.leaves_room`)."""
+    """Return `(R - blind) / (ceiling - blind)` with the numbers of registry.yaml, cut to [-1, 1].
+
+    `None` without these numbers, or if the blind floor leaves no room (`vlgym.blind_gap.leaves_room`).
+    """
     place = _place(env_id, mean_return, "blind")
     return None if place is None else max(-1.0, min(1.0, place))
 
@@ -175,8 +177,11 @@ def evaluate(
 
 
 def changes_bounds(env_id: str, given: Mapping[str, Any]) -> bool:
-    """Return whether constructor arguments make another environment of an id than the one whose floors and ceiling
-    registry.yaml knows: any that is not in `SAME_BOUNDS` and says something else than the id does."""
+    """True if constructor arguments make another environment than the one whose floors and ceiling registry.yaml
+    records.
+
+    An argument does if it is not in `SAME_BOUNDS` and differs from the id's own.
+    """
     entry = get_registry().known.get(env_id)
     usual = {**USUAL, **(entry["spec"].kwargs if entry else {})}
     return any(

@@ -20,7 +20,9 @@ PARSERS: dict[str, type] = {"tag": TagParser, "json": JsonParser, "plan": PlanPa
 
 def get_parser(parser: str | Parser) -> Parser:
     """Return a parser by name (`tag`), by import string (`package.module:Class`, called without arguments), or as
-    given. An import string is code: only code and the command line may give one (else see `check_named`).
+    given.
+
+    An import string is code: only code and the command line may give one (else see `check_named`).
 
     Raises:
         UserError: unknown name, or an import string that does not lead to a parser.

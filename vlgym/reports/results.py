@@ -30,8 +30,9 @@ SPLIT = "test"
 
 
 def write_table(folders: Sequence[Path], path: Path) -> list[str]:
-    """Write a page with one table of all parts of the runs whose pictures were shown; return a line for each run that
-    may not stand in it, with the reason.
+    """Write a page with one table of all parts of the runs whose pictures were shown.
+
+    Return a line for each run that is refused, with the reason.
 
     Raises:
         UserError: no run may stand in the table.

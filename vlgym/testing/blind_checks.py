@@ -20,8 +20,10 @@ CHOOSING_SECONDS, JUDGING_SECONDS = 2.0, 1.5
 
 
 def check_blind(subject: Subject) -> str:
-    """Policies that see only the text and the legal actions stay under a third of the way from random play to the
-    oracle, in success and in returns above 0; where one does not, the certificate warns.
+    """Policies without the picture stay under a third of the way from random play to the oracle.
+
+    That holds for success and for returns above 0. They see only the text and the legal actions. Where one does not
+    stay under it, the certificate warns.
 
     Sees: what the best constant action wins (chosen on train, judged on val), and a searcher that goes round the legal
     actions and prefers those whose words stand in the text; and a blind player of the spec that cannot be imported.

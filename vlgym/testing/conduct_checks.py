@@ -42,8 +42,10 @@ _PLAIN = re.compile(r"[\w' -]{2,40}")
 
 
 def check_conduct(subject: Subject) -> str:
-    """The oracle advises: asked twice it says the same, an episode goes the same way whether it is asked or not, its
-    advice is a legal action, and its reply is read as that action.
+    """The oracle only advises.
+
+    Asked twice it says the same. An episode goes the same way whether it is asked or not. Its advice is a legal action,
+    and its reply is read as that action.
 
     Sees: an oracle (or its thoughts) that moves something, draws from the episode's generator, keeps a count, names
     what is not legal, or writes thoughts that hide its action; in two episodes, up to turn 16. Cannot see: advice that
@@ -90,9 +92,11 @@ def _ask_twice(env: VLEnv) -> None:
 
 
 def check_garbage(subject: Subject) -> str:
-    """Unreadable replies never raise, never pay, never end in success and, where the environment's `invalid_action` is
-    `noop` and nobody else plays, move nothing; an action that does not exist is not legal. Under the Global planner
-    nonsense at the end of a plan adds nothing to what the moves before it pay.
+    """Unreadable replies never raise, never pay and never end in success.
+
+    They move nothing where the environment's `invalid_action` is `noop` and no other seat plays. An action that does
+    not exist is not legal. Under the Global planner nonsense at the end of a plan adds nothing to what the moves before
+    it pay.
 
     Sees: all that for 300 replies of the kinds models write when they fail, for nonsense in the right format, and for
     legal actions with letters added, one action a reply; and three plans of two moves that end in nonsense. Cannot see:

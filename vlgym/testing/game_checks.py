@@ -27,9 +27,11 @@ SECONDS = 6.0
 
 
 def check_seats(subject: Subject) -> str:
-    """Every mover has legal actions; a game is over when nobody moves; every round pays every seat; an unreadable reply
-    of one seat stalls nobody; the oracle of every seat names a legal action, the same one twice; asking for a seat's
-    actions or observation changes nothing; a restored game says the same to every seat.
+    """Games of random moves keep the rules of turns, rewards and restoring.
+
+    Every mover has legal actions. A game is over when no seat moves. Every round pays every seat. An unreadable reply
+    of one seat stalls no other. The oracle of every seat names a legal action, the same one twice. Asking for a seat's
+    actions or observation changes nothing. A restored game says the same to every seat.
 
     Sees: all that in 20 random games with every fourth reply unreadable. Cannot see: what no random game reaches.
     """
@@ -84,9 +86,11 @@ def check_zero_sum(subject: Subject) -> str:
 
 
 def check_hidden(subject: Subject) -> str:
-    """In a class with `hidden_information`, a change of what is hidden from a seat changes nothing in its picture, its
-    text, its legal actions and its info (feedback, success, score), in every state of 20 random games; another seat
-    sees the change.
+    """In a class with `hidden_information`, a change of what is hidden from a seat shows nothing of itself to that
+    seat.
+
+    Its picture, its text, its legal actions and its info (feedback, success, score) stay the same, in every state of 20
+    random games. Another seat sees the change.
 
     Sees: a hand that is drawn, told or listed to the wrong seat. Cannot see: what `redeal` leaves as it is.
     """
@@ -122,8 +126,9 @@ def find_leaks(subject: Subject, games: int, seconds: float = math.inf) -> str:
 
 
 def check_at_once(subject: Subject) -> str:
-    """Moves made at once do not show before all are made: reading one seat's reply changes nothing for another, and the
-    order in which the moves arrive does not matter.
+    """Moves made at once do not show before all are made.
+
+    Reading one seat's reply changes nothing for another, and the order in which the moves arrive does not matter.
 
     Sees: a reply that is acted on when it is read, and rules that go by the order, in 20 random games. Cannot see:
     rules that favour a seat by its number.

@@ -116,8 +116,9 @@ def check_prompt(subject: Subject) -> str:
 
 
 def check_reset_options(subject: Subject) -> str:
-    """`reset` refuses an unknown option and a wrong value of each that is declared, and leaves the episode as it was;
-    the card names every option.
+    """`reset` refuses an unknown option and a wrong value of each declared one, and leaves the episode as it was.
+
+    The card names every option.
 
     Sees: an option that is ignored, a wrong value that is taken or changes the running episode. Cannot see: a right
     value that does something else than its card says (`probes` may play it).

@@ -39,8 +39,10 @@ Play = Callable[[Policy, str, int], Report]
 
 
 def measure_blind(spec: EnvSpec, make: Callable[[], VLEnv], play: Play, judge: Callable[[Policy], Any]) -> Any:
-    """Play all blind policies on val (train, where there is none), and return a blind floor as registry.yaml records
-    it: of the best, which is random play where that is as good.
+    """Play all blind policies on val, or on train without val, and return the blind floor of the best for
+    registry.yaml.
+
+    Random play is the best where another is not better.
 
     Args:
         judge: plays the chosen policies on the test split; returns `return`, `se`, `success` and `episodes`.
@@ -57,8 +59,10 @@ def measure_blind(spec: EnvSpec, make: Callable[[], VLEnv], play: Play, judge: C
 
 
 def list_constants(spec: EnvSpec, make: Callable[[], VLEnv], play: Play) -> list[BlindPolicy]:
-    """Return the constant actions that earn most and that win most, one or two; none where no action is legal at the
-    start of most episodes."""
+    """Return the constant actions that earn most and that win most, one or two.
+
+    There are none if no action is legal at the start of most episodes.
+    """
     actions = find_constants(spec, make)
     if not actions:
         return []

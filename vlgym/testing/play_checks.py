@@ -303,8 +303,10 @@ def check_rewards(subject: Subject) -> str:
 
 
 def check_turn_limit(subject: Subject) -> str:
-    """An episode of unreadable replies is truncated at the turn limit, not terminated; where the environment's
-    `invalid_action` is `terminate`, the first one terminates it; where it is `random`, this is tested with `noop`.
+    """An episode of unreadable replies is truncated at the turn limit, not terminated.
+
+    Where the environment's `invalid_action` is `terminate`, the first one terminates it. Where it is `random`, this is
+    tested with `noop`.
 
     Sees: an end too early or too late, and a step after it, up to turn 25. Cannot see: limits of another kind.
     """

@@ -116,8 +116,10 @@ class Subject:
         return [record for episodes in self._episodes.values() for episode in episodes for record in episode]
 
     def sample(self) -> list[list[Seen]]:
-        """Episodes of the train split, played once: random legal actions with some unreadable replies, the oracle's,
-        and one in which nothing is readable. The oracle is asked at every start, and all the way in its own episodes.
+        """Return episodes of the train split, played once.
+
+        Every fourth is the oracle's, one has no readable reply, and the others are random legal actions with some
+        unreadable replies. The oracle is asked at every start, and all the way in its own episodes.
         """
         if self._sample is None:
             env = self.make()

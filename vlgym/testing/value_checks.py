@@ -51,8 +51,9 @@ def check_values(subject: Subject) -> str:
 
 
 def check_endings(subject: Subject) -> str:
-    """An episode ends as terminated or as truncated, not both, and is truncated before `max_turns` only where the spec
-    says `truncates_early`; what ended stays ended.
+    """An episode ends as terminated or as truncated, not both, and stays ended.
+
+    It is truncated before `max_turns` only where the spec says `truncates_early`.
 
     Sees: both flags at once, a truncation of legal play before its time, a step after the end, in the sample's
     episodes. Cannot see: an end that comes too early as `terminated`, which is a rule of the game.

@@ -43,8 +43,9 @@ RESOURCE_SECONDS = 0.3
 
 
 def check_side_effects(subject: Subject) -> str:
-    """Nothing is printed, no file is written or left, no network is asked; global generators, working directory,
-    environment variables and import path stay as they were.
+    """Nothing is printed, no file is written or left, no network is asked.
+
+    Global generators, working directory, environment variables and import path stay as they were.
 
     Sees: what Python code does to them while an environment is made, played and closed. Cannot see: files written by C
     code or by other processes, and what happens only when it is loaded. Temporary files are allowed while it is open,
@@ -87,8 +88,9 @@ def check_side_effects(subject: Subject) -> str:
 
 
 def check_resources(subject: Subject) -> str:
-    """Playing the same episodes again takes no more memory, files, threads or processes, nor does opening again;
-    closing twice is allowed.
+    """Playing or opening the same episodes again takes no more memory, files, threads or processes.
+
+    Closing twice is allowed.
 
     Sees: what grows with every episode, turn or instance, from about 5 kB an episode. Cannot see: memory of C
     libraries, and what grows more slowly.

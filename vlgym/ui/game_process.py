@@ -106,8 +106,10 @@ class Guest:
 
 
 def seat_others(env_id: str, others: str, policy: Sequence[Any] | None, people: HotSeat) -> Any:
-    """Return who holds the other seats, as `opponents` of a game takes it: `others` is `HOT_SEAT`, a player of the
-    game, a policy of `ALONE`, or the name of the configured `policy` (see `vlgym.ui.games.Configured`).
+    """Return the players of the other seats, as `opponents` of a game takes them.
+
+    `others` is `HOT_SEAT`, a player of the game, a policy of `ALONE`, or the name of the configured `policy` (see
+    `vlgym.ui.games.Configured`).
 
     Raises:
         UserError: there is no such policy, or it has no such option.

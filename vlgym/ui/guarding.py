@@ -90,8 +90,10 @@ def open_inside(root: Path, name: str) -> BinaryIO:
 
 
 def find_records(roots: tuple[Path, ...]) -> Iterator[tuple[Path, Path, str]]:
-    """Yield the folders with records in and below some folders, and those of runs that only have a log so far: the
-    folder, that of the run which it belongs to (itself, or the training run that recorded it), and the run's name.
+    """Yield the folders with records in and below some folders, and those of runs that only have a log so far.
+
+    Each comes with the folder of the run which it belongs to (itself, or the training run that recorded it), and the
+    run's name.
     """
     for root in roots:
         for at, folders, files in os.walk(root):
