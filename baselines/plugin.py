@@ -47,7 +47,7 @@ def make_hf(
         image_tokens: most tokens per image, for the families with a fast path: the upper bound of the model's own
             processor. Default as in the model's training, else the processor's own, or 16 for tiny.
         threads: CPU threads of torch; 0 leaves torch's choice.
-        engine: `auto` takes the fast path of the four families that have one; `generate` takes the library's
+        engine: `auto` takes the fast path of the Qwen families that have one; `generate` takes the library's
             `generate` for them too.
 
     Raises:

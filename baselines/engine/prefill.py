@@ -119,7 +119,7 @@ class Prefill:
             (segments: the shared prefix, if any, and the rest of each prompt; hidden of each last token [U, H]).
         """
         device = self.family.device
-        shared = common_prefix(prompts)  # it ends before any image, so all of it is causal in every family
+        shared = common_prefix(prompts)
         width = max(len(prompt) for prompt in prompts) - shared
         pads = [width + shared - len(prompt) for prompt in prompts]
         tokens = torch.full((len(prompts), width), self.family.pad_id)
@@ -134,14 +134,14 @@ class Prefill:
             first = prompts[0]
             rotary = self.decoder.rotary(first.positions[:, None, :shared].to(device))
             _, kv = self.decoder.forward(self.embedding(first.ids[None, :shared].to(device)), rotary)
-            segments.append(Segment(kv, positions=rotary.positions))
+            segments.append(Segment(kv))
         offsets = [pad - shared for pad in pads]
         x, images = self.place_images(self.embedding(tokens.to(device)), prompts, offsets, train_vision)
         padded = visible.to(device) if any(pads) else None
         rotary = self.decoder.rotary(positions.to(device))
         hidden, kv = self.decoder.forward(x, rotary, segments, padded, images)
         bias = None if padded is None else torch.zeros_like(padded, dtype=x.dtype).masked_fill(~padded, float("-inf"))
-        return [*segments, Segment(kv, bias, rotary.positions)], hidden[:, -1]
+        return [*segments, Segment(kv, bias)], hidden[:, -1]
 
     def prefill_cached(self, prompts: Sequence[Prompt]) -> list[tuple[Tensor, Tensor, Tensor]]:
         """Per prompt (keys, values [layers, kv_heads, P, d], hidden [H]).
@@ -178,11 +178,10 @@ class Prefill:
         images = [image for prompt in prompts for image in prompt.images]
         if not images:
             return x, None
-        numbers = [torch.full((image.tokens,), number) for number, image in enumerate(images)]
         features = torch.cat(self.features(images, train_vision)).to(x.dtype)
         own, *deep = features.split(x.shape[-1], dim=-1)
-        at, of, image = (torch.cat(part).to(x.device) for part in (rows, columns, numbers))
-        return x.index_put((at, of), own), ImageTokens(at, of, image, tuple(deep))
+        at, of = (torch.cat(part).to(x.device) for part in (rows, columns))
+        return x.index_put((at, of), own), ImageTokens(at, of, tuple(deep))
 
     def features(self, images: Sequence[ImageInput], train: bool) -> list[Tensor]:
         """Features of each image; equal images are encoded once."""

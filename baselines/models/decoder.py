@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -31,33 +31,22 @@ class Segment:
     Attributes:
         kv: per layer; batch 1 is shared by all rows, and is then neither copied nor padded.
         bias: [B, S] float, 0 on real tokens and -inf on padding; None without padding.
-        positions: [B, S] int64, text positions; needed by layers with a window.
     """
 
     kv: KV
     bias: Tensor | None = None
-    positions: Tensor | None = None
 
     def select(self, index: Tensor) -> Segment:
         """The segment with its rows rearranged; a shared one stays as it is."""
         if self.kv[0][0].shape[0] == 1 and self.bias is None:
             return self
         kv = [(k[index], v[index]) for k, v in self.kv]
-        bias, positions = (None if x is None else x[index] for x in (self.bias, self.positions))
-        return Segment(kv, bias, positions)
+        return Segment(kv, None if self.bias is None else self.bias[index])
 
 
-class Rotary(NamedTuple):
-    """Rotation angles of a batch of positions.
-
-    Attributes:
-        angles: (cos, sin) per kind of layer (see `Qwen2Decoder.kinds`), each [B, T, 1, head_dim]; the sine carries the
-            sign of the half rotation.
-        positions: [B, T] int64, the text positions (the first dimension of 3-D ones).
-    """
-
-    angles: list[tuple[Tensor, Tensor]]
-    positions: Tensor
+Rotary = tuple[Tensor, Tensor]
+"""Rotation angles of a batch of positions: (cos, sin), each [B, T, 1, head_dim]; the sine carries the sign of the half
+rotation."""
 
 
 @dataclass
@@ -66,14 +55,12 @@ class ImageTokens:
 
     Attributes:
         rows, columns: [M] int64, the M image tokens in the batch [B, T].
-        image: [M] int64, a number per image.
         deep: features [M, H] to be added to the output of the first layers, one tensor per layer; most families have
             none.
     """
 
     rows: Tensor
     columns: Tensor
-    image: Tensor
     deep: tuple[Tensor, ...] = ()
 
 
@@ -86,24 +73,23 @@ class DecodeState:
         values: per layer [B * kv_heads, S, head_dim].
         bias: [B * kv_heads, 1, S] float, -inf on padding; None where no row is padded.
         filled: slots in use.
-        rotary: per kind of layer (cos, sin) of all reply positions, each [R, B, heads + kv_heads, head_dim], queries
-            already scaled.
+        rotary: (cos, sin) of all reply positions, each [R, B, heads + kv_heads, head_dim], queries already scaled.
     """
 
     keys: list[Tensor]
     values: list[Tensor]
     bias: Tensor | None
     filled: int
-    rotary: list[tuple[Tensor, Tensor]]
+    rotary: Rotary
 
     def keep(self, rows: Tensor) -> None:
         """Go on with some of the rows only, in this order."""
-        heads = self.keys[0].shape[0] // self.rotary[0][0].shape[1]
+        heads = self.keys[0].shape[0] // self.rotary[0].shape[1]
         flat = (rows.unsqueeze(1) * heads + torch.arange(heads, device=rows.device)).flatten()
         self.keys = [x[flat] for x in self.keys]
         self.values = [x[flat] for x in self.values]
         self.bias = None if self.bias is None else self.bias[flat]
-        self.rotary = [(cos[:, rows], sin[:, rows]) for cos, sin in self.rotary]
+        self.rotary = (self.rotary[0][:, rows], self.rotary[1][:, rows])
 
 
 # Parameters. Larger models are not bound by per-call overhead, and a second copy of their weights is not free.
@@ -132,9 +118,6 @@ class Qwen2Decoder:
         self.kv_heads: int = config.num_key_value_heads
         self.heads: int = config.num_attention_heads
         self.scale: float = attention.scaling
-        # Per layer: which of the rotation angles it uses, and how many tokens back it sees, itself included.
-        self.kinds: list[int] = [0] * len(self.layers)
-        self.windows: list[int | None] = [None] * len(self.layers)
         self.recompute = False
         """Keep of each layer only its input for the backward pass, and compute the rest again there (gradient
         checkpointing): the same gradients, far less memory, about a third more time per update."""
@@ -142,24 +125,9 @@ class Qwen2Decoder:
 
     # ---- what a family may override ----------------------------------------------------------------------------------
 
-    sees_whole_images = False
-    """True if the tokens of one image see each other both ways."""
-
     def rotary(self, positions: Tensor) -> Rotary:
         """Angles of 3-D positions, [3, B, T] integers."""
-        angles = self.model.rotary_emb(self.model.embed_tokens.weight, positions)
-        return Rotary([self._signed(*(self._one_per_channel(x) for x in angles))], positions[0])
-
-    def _one_per_channel(self, x: Tensor) -> Tensor:
-        """[B, T, head_dim] of what may be [3, B, T, head_dim]: earlier releases (transformers 5.3) leave it to the
-        attention to pick a channel's dimension.
-        """
-        if x.dim() == 3:
-            return x
-        parts = x.split(2 * self.model.config.rope_parameters["mrope_section"], dim=-1)
-        return torch.cat([part[i % 3] for i, part in enumerate(parts)], dim=-1)
-
-    def _signed(self, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+        cos, sin = self.model.rotary_emb(self.model.embed_tokens.weight, positions)
         half = self.head_dim // 2
         # rotate_half(x) = cat(-x2, x1) = roll(x, half) * sign, so the sign can live in the sine, once for all layers.
         signed = torch.cat([-sin[..., :half], sin[..., half:]], dim=-1)
@@ -201,12 +169,12 @@ class Qwen2Decoder:
             (hidden [B, T, H] after the final norm, keys and values of the T new positions). Rows of padding hold finite
             rubbish.
         """
-        masks = {window: self._mask(x, rotary, past, visible, images, window) for window in set(self.windows)}
+        own = self._mask(x, past, visible)
+        biases = [None if segment.bias is None else segment.bias[:, None, None, :] for segment in past]
         new: KV = []
         for i in range(len(self.layers)):
-            biases, own = masks[self.windows[i]] or ([], None)
             before = [(*segment.kv[i], bias) for segment, bias in zip(past, biases, strict=True)]
-            run = partial(self._layer, i, angles=rotary.angles[self.kinds[i]], past=before, own=own)
+            run = partial(self._layer, i, angles=rotary, past=before, own=own)
             if self.recompute and torch.is_grad_enabled():
                 x, kv = checkpoint(run, x, use_reentrant=False)
             else:
@@ -245,50 +213,18 @@ class Qwen2Decoder:
             return x
         return x.index_put((images.rows, images.columns), images.deep[i].to(x.dtype), accumulate=True)
 
-    def _mask(
-        self,
-        x: Tensor,
-        rotary: Rotary,
-        past: Sequence[Segment],
-        visible: Tensor | None,
-        images: ImageTokens | None,
-        window: int | None,
-    ) -> tuple[list[Tensor | None], Tensor] | None:
-        """Return what the new tokens may not see.
-
-        It is a bias per segment of the past and one for themselves, each broadcastable to [B, kv_heads, group * T, S].
-        None where plain causal attention without a past will do.
+    def _mask(self, x: Tensor, past: Sequence[Segment], visible: Tensor | None) -> Tensor | None:
+        """Bias among the new tokens, broadcastable to [B, kv_heads, group * T, T]; None where plain causal attention
+        without a past will do.
         """
-        t, group = x.shape[1], self.heads // self.kv_heads
-        at = rotary.positions
-        if window is not None and t + sum(segment.kv[0][0].shape[2] for segment in past) <= window:
-            window = None  # nothing is far enough away
-        if not self.sees_whole_images:
-            images = None
-        if not past and visible is None and window is None and images is None:
+        if not past and visible is None:
             return None
+        t, group = x.shape[1], self.heads // self.kv_heads
         seen = torch.ones(t, t, dtype=torch.bool, device=x.device).tril()[None]
-        if images is not None:
-            image = torch.full(x.shape[:2], -1, device=x.device)
-            image[images.rows, images.columns] = images.image
-            seen = seen | (image.unsqueeze(2) == image.unsqueeze(1)) & (image >= 0).unsqueeze(2)
-        if window is not None:
-            seen = seen & (at.unsqueeze(2) - at.unsqueeze(1) < window)
         if visible is not None:
             seen = seen & visible.unsqueeze(1)
             seen.diagonal(dim1=1, dim2=2).fill_(True)  # padding sees itself: a row of -inf alone would be NaN
-        biases: list[Tensor | None] = []
-        for segment in past:
-            bias = None if segment.bias is None else segment.bias[:, None, :]
-            if window is not None:
-                if segment.positions is None:
-                    raise ValueError("A layer with a window needs the positions of what comes before.")
-                far = at.unsqueeze(2) - segment.positions.unsqueeze(1) >= window
-                bias = (x.new_zeros(()) if bias is None else bias).expand(far.shape).masked_fill(far, float("-inf"))
-                bias = bias.repeat(1, group, 1)
-            biases.append(None if bias is None else bias.unsqueeze(1))
-        own = x.new_zeros(seen.shape).masked_fill(~seen, float("-inf")).repeat(1, group, 1).unsqueeze(1)
-        return biases, own
+        return x.new_zeros(seen.shape).masked_fill(~seen, float("-inf")).repeat(1, group, 1).unsqueeze(1)
 
     def _project(self, attention: Any, y: Tensor, angles: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
         """Rotated queries [B, heads, T, d], rotated keys and plain values [B, kv_heads, T, d]."""
@@ -402,13 +338,13 @@ class Qwen2Decoder:
                 bias[row, :, :, :pad] = float("-inf")
         flat = rows * self.kv_heads
         positions = next_positions + torch.arange(budget, device=next_positions.device).unsqueeze(1)
-        angles = self.rotary(positions.expand(3, -1, -1)).angles
-        scale = angles[0][0].new_ones(self.heads + self.kv_heads, 1)
+        cos, sin = self.rotary(positions.expand(3, -1, -1))
+        scale = cos.new_ones(self.heads + self.kv_heads, 1)
         scale[: self.heads] = self.scale
         return DecodeState(
             [x.view(flat, self.head_dim, slots) for x in keys], [x.view(flat, slots, self.head_dim) for x in values],
             None if bias is None else bias.view(flat, 1, slots), longest,
-            [(cos * scale, sin * scale) for cos, sin in angles],
+            (cos * scale, sin * scale),
         )  # fmt: skip
 
     def step(self, state: DecodeState, x: Tensor, t: int) -> Tensor:
@@ -419,17 +355,15 @@ class Qwen2Decoder:
         at = state.filled
         state.filled += 1
         b, h, kvh, d = x.shape[0], self.heads, self.kv_heads, self.head_dim
-        angles = [(cos[t], sin[t]) for cos, sin in state.rotary]
+        cos, sin = (x[t] for x in state.rotary)
         for i, (keys, values) in enumerate(zip(state.keys, state.values, strict=True)):
             qkv = self.qkv_step(i, self.norm(self.layers[i].input_layernorm, x))
-            cos, sin = angles[self.kinds[i]]
             qk = qkv[:, : h + kvh]
             qk = qk * cos + qk.roll(d // 2, -1) * sin  # the queries' angles carry the attention scale
             keys[:, :, at] = qk[:, h:].reshape(b * kvh, d)
             values[:, at] = qkv[:, h + kvh :].reshape(b * kvh, d)
             q = qk[:, :h].reshape(b * kvh, h // kvh, d)
-            window = self.windows[i]
-            seen = slice(0 if window is None else max(0, at + 1 - window), at + 1)  # a row's slots are consecutive
+            seen = slice(0, at + 1)
             if state.bias is None:
                 scores = torch.bmm(q, keys[:, :, seen])
             else:

@@ -1,7 +1,7 @@
 """Base of all model families: prompts as token ids, images by content, the layout's bookkeeping, float32 logits.
 
 Prompts are laid out by token ids, never by text: an environment whose text spells a special token gets the letters, not
-the token. A family (`qwen.py`, `gemma.py`) says in which pieces it writes a conversation, how images are resized and
+the token. A family (`qwen.py`) says in which pieces it writes a conversation, how images are resized and
 encoded, and which decoder runs its layers.
 """
 
@@ -193,10 +193,6 @@ class Family:
         """The token that stands for an image in what a chat template writes."""
         return self.image_pad
 
-    def _picture(self, image: ImageInput) -> Sequence[Piece]:
-        """Return what the model's processor puts in the place of that token."""
-        return (image,)
-
     def _size_images(self, image_tokens: int | None) -> None:
         """Set `image_tokens`, and `pixels` where the family has a range of sizes, by what the processor says."""
         raise NotImplementedError
@@ -212,6 +208,11 @@ class Family:
         raise NotImplementedError
 
     def _vision_modules(self, model: Any) -> list[nn.Module]:
+        raise NotImplementedError
+
+    def processor_files(self) -> dict[str, Any]:
+        """The processor's files (name -> JSON data) for a saved model, with the image sizes in force: the library and
+        servers then show it what it was trained on. The chat template is the tokenizer's, which saves it itself."""
         raise NotImplementedError
 
     def _positions(self, length: int, starts: Sequence[tuple[int, ImageInput]]) -> tuple[Tensor, int]:
@@ -341,7 +342,7 @@ class Family:
         assert self.template is not None
         pending = iter(images)
         for piece in self.template.lay_out(spelling, system):
-            yield from self._picture(next(pending)) if piece == self.image_mark else (piece,)
+            yield next(pending) if piece == self.image_mark else piece
 
     # ---- images ----------------------------------------------------------------------------------------------------
 

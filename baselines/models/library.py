@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from vlgym.errors import UserError
 
 from .family import Family, ImageInput, Lru, Piece, Prompt
-from .processor import Processor
+from .processor import IMAGE_SETTINGS, PROCESSOR_SETTINGS, VIDEO_SETTINGS, Processor
 
 MEDIA = ("image_token_id", "image_token_index", "video_token_id", "video_token_index", "audio_token_id")
 """Names under which configurations keep the ids of placeholders."""
@@ -174,6 +174,11 @@ class LibraryFamily(Family):
 
     def describe_images(self) -> dict[str, Any]:
         return {}
+
+    def processor_files(self) -> dict[str, Any]:
+        saved = self.processor
+        found = {IMAGE_SETTINGS: saved.images, PROCESSOR_SETTINGS: saved.own, VIDEO_SETTINGS: saved.videos}
+        return {name: dict(data) for name, data in found.items() if data}
 
     # ---- the model ---------------------------------------------------------------------------------------------------
 

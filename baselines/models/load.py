@@ -1,8 +1,7 @@
 """List of model families, and loading of a model.
 
-`tiny` is built offline by `tiny.py`, a Qwen2-VL. Qwen2-VL, Qwen2.5-VL, Qwen3-VL and Gemma3 have a fast path: what they
-share is in `family.py`; what differs is one class each in `qwen.py` and `gemma.py`. Every other chat model for images
-that the library loads is a `LibraryFamily`.
+`tiny` is built offline by `tiny.py`, a Qwen2-VL. Qwen2-VL, Qwen2.5-VL and Qwen3-VL have a fast path
+(`family.py`, `qwen.py`). Every other chat model for images that the library loads is a `LibraryFamily`.
 """
 
 from __future__ import annotations
@@ -20,19 +19,13 @@ from vlgym.terminal import is_live, open_console
 from .adapter import find_base, is_adapter, merge_adapter
 from .family import Family
 from .folders import check_whole
-from .gemma import Gemma3
 from .library import LibraryFamily, load_processor
 from .processor import read_processor
 from .qwen import Qwen3VL, QwenVL, TinyQwen2VL
 from .tiny import build_tiny
 
-# Those with a fast path, by the model type of config.json: name and class.
-FAMILIES: dict[str, tuple[str, type[QwenVL] | type[Gemma3]]] = {
-    "qwen2_vl": ("Qwen2-VL", QwenVL),
-    "qwen2_5_vl": ("Qwen2.5-VL", QwenVL),
-    "qwen3_vl": ("Qwen3-VL", Qwen3VL),
-    "gemma3": ("Gemma3", Gemma3),
-}
+FAMILIES: dict[str, type[QwenVL]] = {"qwen2_vl": QwenVL, "qwen2_5_vl": QwenVL, "qwen3_vl": Qwen3VL}
+"""Those with a fast path, by the model type of config.json."""
 HINT = "Choose tiny (built offline), a folder with a config.json, or the Hub name of a model that chats about images."
 
 DTYPES = ("float32", "bfloat16")
@@ -103,7 +96,7 @@ def load_family(
         family = LibraryFamily(loaded, reader, **options)
     else:
         tiny = getattr(config, "vlgym_tiny", None)
-        family = (TinyQwen2VL if tiny else FAMILIES[config.model_type][1])(loaded, tokenizer, **options)
+        family = (TinyQwen2VL if tiny else FAMILIES[config.model_type])(loaded, tokenizer, **options)
     if family.decode(family.encode_text(SAMPLE)) != SAMPLE:  # without its files, the library makes one up
         raise UserError(
             f"--model {model}: its tokenizer is missing, or that of another model. Save or download the model again."

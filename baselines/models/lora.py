@@ -31,7 +31,6 @@ from vlgym.errors import UserError, check_number
 from .family import Family, Float32Product
 from .folders import check_replaceable, write_notes, written_whole
 from .limits import EVALUATION, FILE
-from .processor_files import processor_files
 
 NAME = "default"  # peft can hold several adapters by name; here there is one
 MODEL_FILES = (
@@ -234,7 +233,7 @@ def export_merged(family: Family, folder: Path, notes: Mapping[str, Any] | None 
     with written_whole(folder) as part:
         merged_copy(family).model.save_pretrained(part)  # without adapters the copy has the model's very weights
         family.tokenizer.save_pretrained(part)
-        write_notes(part, {**processor_files(family), **(notes or {})})
+        write_notes(part, {**family.processor_files(), **(notes or {})})
     return folder
 
 

@@ -61,7 +61,6 @@ def read_processor(model: str, source: Mapping[str, Any], tokenizer: Any, *, our
     """
     images = _read_images(model, source)
     lacking = [f"{step} = false" for step in CUT if images.get(step) is False]
-    lacking += ["do_pan_and_scan"] if images.get("do_pan_and_scan") else []
     lacking += (
         ["a rescale_factor other than 1/255"] if abs(images.get("rescale_factor", 1 / 255) * 255 - 1) > 1e-6 else []
     )

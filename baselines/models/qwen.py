@@ -17,7 +17,7 @@ from vlgym.errors import UserError
 
 from .decoder import QkNormDecoder
 from .family import Family, ImageInput, Piece
-from .processor import LIBRARY_PIXELS, Processor
+from .processor import IMAGE_SETTINGS, LIBRARY_PIXELS, PROCESSOR_SETTINGS, VIDEO_SETTINGS, Processor
 
 # ---- sizes of images -------------------------------------------------------------------------------------------------
 
@@ -145,6 +145,9 @@ def _grouped(module: Any, lengths: _Lengths) -> Callable[..., Tensor]:
     return forward
 
 
+PROCESSORS = {"qwen2_vl": "Qwen2VLProcessor", "qwen2_5_vl": "Qwen2_5_VLProcessor", "qwen3_vl": "Qwen3VLProcessor"}
+OWN_FILES = ("image_processor", "video_processor", "chat_template")
+"""Parts of the newer single file that are written as files of their own, which older releases read, too."""
 TINY_TOKENS = 16  # most tokens of an image of the tiny default
 CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 
@@ -167,6 +170,7 @@ class QwenVL(Family):
     mean, std = CLIP_MEAN, CLIP_STD
     published_pixels: ClassVar[tuple[int, int]] = LIBRARY_PIXELS
     """Least and most of an image where no processor is saved with the model."""
+    videos: ClassVar[str] = "Qwen2VLVideoProcessor"
     default_system: ClassVar[str | None] = "You are a helpful assistant."
     """Beginning of conversations where neither the user nor a chat template says."""
 
@@ -283,6 +287,33 @@ class QwenVL(Family):
         grid = torch.tensor([image.grid for image in images], device=self.device)
         return self.model.model.get_image_features(pixels, grid)
 
+    def processor_files(self) -> dict[str, Any]:
+        saved, kind = self.processor, {"processor_class": PROCESSORS[self.model.config.model_type]}
+        images = {
+            "image_processor_type": "Qwen2VLImageProcessor", "patch_size": self.patch, "merge_size": self.merge,
+            "temporal_patch_size": self.frames,
+        }  # fmt: skip
+        images |= saved.images or {
+            "do_convert_rgb": True, "do_resize": True, "do_rescale": True, "do_normalize": True,
+            "rescale_factor": 1 / 255, "image_mean": list(self.mean), "image_std": list(self.std),
+            "resample": int(self.resample),
+        }  # fmt: skip
+        if (bounds := self._changed_pixels()) is not None:
+            images = {name: value for name, value in images.items() if name not in ("min_pixels", "max_pixels")}
+            images["size"] = dict(zip(("shortest_edge", "longest_edge"), bounds, strict=True))
+        shared = ("patch_size", "merge_size", "temporal_patch_size", "image_mean", "image_std")
+        videos = {"video_processor_type": self.videos} | {name: images[name] for name in shared if name in images}
+        own = {name: value for name, value in saved.own.items() if name not in OWN_FILES}
+        return {
+            IMAGE_SETTINGS: kind | images, PROCESSOR_SETTINGS: kind | own,
+            VIDEO_SETTINGS: kind | (dict(saved.videos) or videos),  # needed to load; our engine shows no videos
+        }  # fmt: skip
+
+    def _changed_pixels(self) -> tuple[int, int] | None:
+        """Least and most pixels of an image, unless they are those of the saved processor."""
+        same = self.processor.images and self.pixels == self.processor.pixels(self.published_pixels)
+        return None if same else self.pixels
+
 
 class TinyQwen2VL(QwenVL):
     """The tiny default.
@@ -312,6 +343,10 @@ class TinyQwen2VL(QwenVL):
     def _size_images(self, image_tokens: int | None) -> None:
         self.image_tokens = TINY_TOKENS if image_tokens is None else image_tokens
 
+    def _changed_pixels(self) -> tuple[int, int]:
+        # One pixel more than the budget, or the library's rounding takes a row away where the sides come out even.
+        return self.unit**2, (self.image_tokens or TINY_TOKENS) * self.unit**2 + 1
+
     def _grid(self, height: int, width: int) -> tuple[int, int]:
         return fit_grid(height, width, self.unit, self.image_tokens or TINY_TOKENS)
 
@@ -327,6 +362,7 @@ class Qwen3VL(QwenVL):
     decoder_class = QkNormDecoder
     mean, std = (0.5, 0.5, 0.5), (0.5, 0.5, 0.5)
     published_pixels = (256 * 256, 4096 * 4096)
+    videos = "Qwen3VLVideoProcessor"
     default_system = None
 
     def encode_images(self, images: Sequence[ImageInput]) -> list[Tensor]:

@@ -27,7 +27,7 @@ class ChatTemplate:
         image_mark: id of the token that stands for an image in what the template writes.
 
     Raises:
-        UserError: the tokenizer reads across the template's special tokens, which the four families' do not.
+        UserError: the tokenizer reads across the template's special tokens, which those of the tested families do not.
     """
 
     def __init__(self, tokenizer: Any, source: str, image_mark: int) -> None:

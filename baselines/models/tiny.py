@@ -1,9 +1,8 @@
-"""Tiny vision-language models, built offline: one of the Qwen2-VL family, the default model of every command, and still
-smaller ones of every supported family for the tests.
+"""The tiny vision-language model, built offline: the default model of every command.
 
 The default has `PARAMETERS` parameters, random weights, the word-list tokenizer of `tokenizer.py`. It is a real
 `Qwen2VLForConditionalGeneration`, so whatever holds for it (positions, vision tokens, caching) holds for the published
-ones; it knows nothing before its supervised warm start. So are the others of their families.
+ones; it knows nothing before its supervised warm start.
 
 The initialisation matters more than the size: with the library's usual std of 0.02 a model this small sits on a plateau
 where it ignores the image; with 0.08 (embeddings 0.02, patch embedding 0.03) it reads printed digits after a few
@@ -13,34 +12,15 @@ hundred batches.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
-from tokenizers import AddedToken
-from torch import nn
-from transformers import (
-    Gemma3Config,
-    Gemma3ForConditionalGeneration,
-    PreTrainedModel,
-    PreTrainedTokenizerFast,
-    Qwen2_5_VLConfig,
-    Qwen2_5_VLForConditionalGeneration,
-    Qwen2VLConfig,
-    Qwen2VLForConditionalGeneration,
-    Qwen3VLConfig,
-    Qwen3VLForConditionalGeneration,
-)
+from transformers import PreTrainedModel, PreTrainedTokenizerFast, Qwen2VLConfig, Qwen2VLForConditionalGeneration
 
 from .tokenizer import EOS, IMAGE_PAD, PAD, VIDEO_PAD, VISION_END, VISION_START, build_tokenizer
 
 PARAMETERS = 1_392_736
 """All parameters of the default model; pages and tests take the number from here."""
-FamilyName = Literal["qwen2_vl", "qwen2_5_vl", "qwen3_vl", "gemma3"]
-GEMMA_TOKENS = (
-    "<pad>", "<eos>", "<bos>", "<start_of_turn>", "<end_of_turn>", "<start_of_image>", "<end_of_image>",
-    "<image_soft_token>",
-)  # fmt: skip
-
 
 TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{% if message.content is string %}"
@@ -74,26 +54,36 @@ class TinyConfig:
     """Spread of norm weights and biases around the library's initial values; tests want them all different."""
 
 
-SMALLEST = TinyConfig(
-    hidden_size=32, layers=3, intermediate_size=64, vision_depth=2, vision_width=16, vision_heads=2,
-    std=0.2, embedding_std=0.2, patch_std=0.1, norm_std=0.2,
-)  # fmt: skip
-"""For tests of a family's arithmetic: every weight matters, nothing is learnt."""
+def build_tiny(config: TinyConfig = TinyConfig(), seed: int = 0) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """Build the model and its tokenizer. The same seed gives the same weights; no global generator is read or moved.
 
-
-def build_tiny(
-    config: TinyConfig = TinyConfig(), seed: int = 0, family: FamilyName = "qwen2_vl"
-) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """Build a model and its tokenizer. The same seed gives the same weights; no global generator is read or moved.
-
-    A saved Qwen2-VL of these is known again as the tiny default; the other families are loaded as published models are.
+    A saved one is known again as the tiny default.
     """
     tokenizer = build_tokenizer()
-    if family == "gemma3":
-        tokenizer.add_tokens([AddedToken(x, special=True, normalized=False) for x in GEMMA_TOKENS], special_tokens=True)
-        tokenizer.pad_token, tokenizer.eos_token, tokenizer.bos_token = GEMMA_TOKENS[:3]
-    ids: Any = tokenizer.convert_tokens_to_ids
-    text: dict[str, Any] = {
+    tokenizer.chat_template = TEMPLATE
+    vision: dict[str, Any] = {
+        "depth": config.vision_depth,
+        "embed_dim": config.vision_width,
+        "hidden_size": config.hidden_size,
+        "num_heads": config.vision_heads,
+        "mlp_ratio": 2,
+    }
+    hf_config = Qwen2VLConfig(
+        text_config=text_options(config, tokenizer) | {"rope_parameters": rope_options(config)},
+        vision_config=vision,
+        architectures=["Qwen2VLForConditionalGeneration"],
+        **media_options(tokenizer),
+    )
+    hf_config.vlgym_tiny = asdict(config)  # saved with the model; by it a saved tiny model is known again
+    with torch.random.fork_rng(devices=[]):  # the library's own initialisation would move the global generator
+        model = Qwen2VLForConditionalGeneration(hf_config)
+    return initialise(model, tokenizer, config, seed), tokenizer
+
+
+def text_options(config: TinyConfig, tokenizer: Any) -> dict[str, Any]:
+    """Options of the library's text model."""
+    ids = tokenizer.convert_tokens_to_ids
+    return {
         "vocab_size": len(tokenizer),
         "hidden_size": config.hidden_size,
         "intermediate_size": config.intermediate_size,
@@ -105,117 +95,27 @@ def build_tiny(
         "eos_token_id": ids(EOS),
         "pad_token_id": ids(PAD),
     }
-    with torch.random.fork_rng(devices=[]):  # the library's own initialisation would move the global generator
-        model = _BUILDERS[family](config, text, ids)
-    _initialise(model, config, seed)
-    model.generation_config.eos_token_id = model.config.text_config.eos_token_id
-    model.generation_config.pad_token_id = tokenizer.pad_token_id
-    if family == "qwen2_vl":
-        tokenizer.chat_template = TEMPLATE
-    return model.eval(), tokenizer
 
 
-def _qwen_ids(ids: Any) -> dict[str, Any]:
+def media_options(tokenizer: Any) -> dict[str, Any]:
+    """Ids of Qwen's placeholders."""
+    ids = tokenizer.convert_tokens_to_ids
     return {
         "image_token_id": ids(IMAGE_PAD), "video_token_id": ids(VIDEO_PAD),
         "vision_start_token_id": ids(VISION_START), "vision_end_token_id": ids(VISION_END),
     }  # fmt: skip
 
 
-def _rope(config: TinyConfig) -> dict[str, Any]:
-    head = config.hidden_size // config.heads // 2  # mRoPE: the three sections must sum to half a head
+def rope_options(config: TinyConfig) -> dict[str, Any]:
+    """Multimodal rotary positions; the three sections sum to half a head."""
+    head = config.hidden_size // config.heads // 2
     section = [head // 4, (head - head // 4) // 2, head - head // 4 - (head - head // 4) // 2]
     return {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": section}
 
 
-def _qwen2_vl(config: TinyConfig, text: dict[str, Any], ids: Any) -> PreTrainedModel:
-    vision: dict[str, Any] = {
-        "depth": config.vision_depth,
-        "embed_dim": config.vision_width,
-        "hidden_size": config.hidden_size,
-        "num_heads": config.vision_heads,
-        "mlp_ratio": 2,
-    }
-    hf_config = Qwen2VLConfig(
-        text_config=text | {"rope_parameters": _rope(config)},
-        vision_config=vision,
-        architectures=["Qwen2VLForConditionalGeneration"],
-        **_qwen_ids(ids),
-    )
-    hf_config.vlgym_tiny = asdict(config)  # saved with the model; by it a saved tiny model is known again
-    return Qwen2VLForConditionalGeneration(hf_config)
-
-
-def _qwen2_5_vl(config: TinyConfig, text: dict[str, Any], ids: Any) -> PreTrainedModel:
-    vision: dict[str, Any] = {
-        "depth": config.vision_depth,
-        "hidden_size": config.vision_width,
-        "intermediate_size": 2 * config.vision_width,
-        "num_heads": config.vision_heads,
-        "out_hidden_size": config.hidden_size,
-        "window_size": 56,
-        "fullatt_block_indexes": [config.vision_depth - 1],
-    }
-    return Qwen2_5_VLForConditionalGeneration(
-        Qwen2_5_VLConfig(text_config=text | {"rope_parameters": _rope(config)}, vision_config=vision, **_qwen_ids(ids))
-    )
-
-
-def _qwen3_vl(config: TinyConfig, text: dict[str, Any], ids: Any) -> PreTrainedModel:
-    vision: dict[str, Any] = {
-        "depth": config.vision_depth,
-        "hidden_size": config.vision_width,
-        "intermediate_size": 2 * config.vision_width,
-        "num_heads": config.vision_heads,
-        "out_hidden_size": config.hidden_size,
-        "patch_size": 16,
-        "num_position_embeddings": 16,
-        "deepstack_visual_indexes": list(range(config.vision_depth)),
-    }
-    rope = _rope(config) | {"mrope_interleaved": True, "mrope_section": sorted(_rope(config)["mrope_section"])[::-1]}
-    head = {"head_dim": config.hidden_size // config.heads, "rope_parameters": rope}
-    return Qwen3VLForConditionalGeneration(
-        Qwen3VLConfig(text_config=text | head, vision_config=vision, tie_word_embeddings=True, **_qwen_ids(ids))
-    )
-
-
-def _gemma3(config: TinyConfig, text: dict[str, Any], ids: Any) -> PreTrainedModel:
-    pad, eos, bos, _, end_of_turn, image_start, image_end, image = ids(list(GEMMA_TOKENS))
-    vision: dict[str, Any] = {
-        "num_hidden_layers": config.vision_depth,
-        "hidden_size": config.vision_width,
-        "intermediate_size": 2 * config.vision_width,
-        "num_attention_heads": config.vision_heads,
-        "image_size": 56,
-        "patch_size": 14,
-        "vision_use_head": False,
-    }
-    kinds = ["sliding_attention", "full_attention"]
-    head = config.hidden_size // config.heads
-    own: dict[str, Any] = {
-        "head_dim": head,
-        "query_pre_attn_scalar": 2 * head,
-        "sliding_window": 16,
-        "layer_types": [kinds[i % 2] for i in range(config.layers)],
-        "rope_parameters": {
-            "sliding_attention": {"rope_type": "default", "rope_theta": 100.0},
-            "full_attention": {"rope_type": "default", "rope_theta": 10000.0},
-        },
-        "bos_token_id": bos, "eos_token_id": [eos, end_of_turn], "pad_token_id": pad,
-    }  # fmt: skip
-    return Gemma3ForConditionalGeneration(
-        Gemma3Config(
-            text_config=text | own, vision_config=vision, mm_tokens_per_image=4,
-            boi_token_index=image_start, eoi_token_index=image_end, image_token_index=image,
-        )
-    )  # fmt: skip
-
-
-_BUILDERS = {"qwen2_vl": _qwen2_vl, "qwen2_5_vl": _qwen2_5_vl, "qwen3_vl": _qwen3_vl, "gemma3": _gemma3}
-
-
 @torch.no_grad()
-def _initialise(model: nn.Module, config: TinyConfig, seed: int) -> None:
+def initialise(model: PreTrainedModel, tokenizer: Any, config: TinyConfig, seed: int) -> PreTrainedModel:
+    """Draw the weights; return the model, in eval mode."""
     generator = torch.Generator().manual_seed(seed)
     for name, parameter in model.named_parameters():
         if parameter.dim() == 1:  # norms and biases; the library's values are not random
@@ -228,3 +128,6 @@ def _initialise(model: nn.Module, config: TinyConfig, seed: int) -> None:
         elif "patch_embed" in name:
             std = config.patch_std
         parameter.normal_(0.0, std, generator=generator)
+    model.generation_config.eos_token_id = model.config.text_config.eos_token_id
+    model.generation_config.pad_token_id = tokenizer.pad_token_id
+    return model.eval()

@@ -22,11 +22,11 @@ for folder in (HERE, HERE.parent / "benchmarks"):
 
 from samples import DEVICE, INSTRUCTIONS, messages, picture  # noqa: E402
 from stage import FINISHED  # noqa: E402
+from tiny_families import build  # noqa: E402
 
 from baselines import vldac  # noqa: E402
 from baselines.engine.engine import Engine  # noqa: E402
 from baselines.models.load import load_family  # noqa: E402
-from baselines.models.tiny import SMALLEST, build_tiny  # noqa: E402
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -54,7 +54,7 @@ def model_folder(tmp_path_factory):
     def folder(name: str) -> Path:
         if name not in folders:
             folders[name] = tmp_path_factory.mktemp(name)
-            for part in build_tiny(SMALLEST, family=name):
+            for part in build(name):
                 part.save_pretrained(folders[name])
         return folders[name]
 

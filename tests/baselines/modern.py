@@ -130,6 +130,23 @@ def _qwen3_5() -> Built:
     )
 
 
+def _gemma3() -> Built:
+    named = {"boi_token": "<start_of_image>", "eoi_token": "<end_of_image>", "image_token": "<image_soft_token>"}
+    tokenizer, ids = _tokenizer(*named.values(), **named)
+    config = tf.Gemma3Config(
+        text_config=_text(
+            tokenizer, bos_token_id=ids("<|im_start|>"), sliding_window=16,
+            layer_types=["sliding_attention", "full_attention"],
+        ),
+        vision_config=VISION | {"image_size": 56, "patch_size": 14, "vision_use_head": False},
+        mm_tokens_per_image=4, boi_token_index=ids("<start_of_image>"), eoi_token_index=ids("<end_of_image>"),
+        image_token_index=ids("<image_soft_token>"),
+    )  # fmt: skip
+    images = tf.Gemma3ImageProcessorPil(size={"height": 56, "width": 56})
+    processor = _processor(tf.Gemma3Processor, images, tokenizer, "<start_of_image>", image_seq_length=4)
+    return tf.Gemma3ForConditionalGeneration(config), processor
+
+
 def _gemma4() -> Built:
     named = {
         f"{kind}_token": token
@@ -158,7 +175,7 @@ def _gemma4() -> Built:
 
 BUILDERS: dict[str, Callable[[], Built]] = {
     "idefics3": _idefics3, "internvl": _internvl, "glm4v": _glm4v, "llava_onevision": _llava_onevision,
-    "qwen3_5": _qwen3_5, "gemma4": _gemma4,
+    "qwen3_5": _qwen3_5, "gemma3": _gemma3, "gemma4": _gemma4,
 }  # fmt: skip
 """By the model type of config.json."""
 

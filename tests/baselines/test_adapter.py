@@ -50,7 +50,7 @@ def peft_model(base, folder):
     return PeftModel.from_pretrained(AutoModelForImageTextToText.from_pretrained(base).eval(), folder)
 
 
-@pytest.mark.parametrize("name", ["qwen2_vl", "gemma3"])
+@pytest.mark.parametrize("name", ["qwen2_vl", "qwen3_vl"])
 def test_peft_loads_exported_adapters_and_computes_what_we_compute(name, model_folder, tmp_path):
     base = str(model_folder(name))
     family = learnt(load_family(base), LoraOptions(rank=4, alpha=6.0))

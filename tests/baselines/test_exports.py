@@ -11,11 +11,9 @@ from samples import messages, picture, with_pictures
 from transformers import AutoConfig, AutoModelForImageTextToText
 
 from baselines.engine.engine import Engine
-from baselines.models.gemma import Gemma3
 from baselines.models.library import load_processor
 from baselines.models.load import FAMILIES, load_family
 from baselines.models.lora import LoraOptions, adapters, add_adapters, export_merged
-from baselines.models.processor_files import processor_files
 
 SIZES = ((224, 224), (300, 300), (336, 448), (448, 448))
 """Picture sizes of the suite's environments."""
@@ -32,7 +30,7 @@ def family(request, model_folder, tmp_path):
     if request.param == "tiny":
         return load_family("tiny")
     folder = publish(model_folder(request.param), tmp_path / "published", request.param)
-    return load_family(str(folder), image_tokens=None if request.param == "gemma3" else 40)
+    return load_family(str(folder), image_tokens=40)
 
 
 @torch.no_grad()
@@ -53,11 +51,8 @@ def test_the_librarys_processor_gives_the_same_pixels_grid_and_ids_and_the_same_
             return_tensors="pt",
         )  # fmt: skip
         assert inputs["input_ids"][0].tolist() == prompt.ids.tolist()
-        if isinstance(family, Gemma3):
-            pixels = torch.stack([family.normalise(image) for image in prompt.images])
-        else:
-            pixels = torch.cat([family.patchify(image) for image in prompt.images])
-            assert inputs["image_grid_thw"].tolist() == [list(image.grid) for image in prompt.images]
+        pixels = torch.cat([family.patchify(image) for image in prompt.images])
+        assert inputs["image_grid_thw"].tolist() == [list(image.grid) for image in prompt.images]
         assert torch.equal(inputs["pixel_values"], pixels)
         ours = family.logits(engine.last_hidden([prompt]))[0]
         torch.testing.assert_close(ours, model(**inputs).logits[0, -1], atol=2e-4, rtol=1e-4)
@@ -69,10 +64,10 @@ def test_files_that_came_with_the_model_stay_as_they_are(model_folder, tmp_path)
     settings |= {"min_pixels": 784, "max_pixels": 28 * 28 * 50, "note": "kept"}
     (folder / "preprocessor_config.json").write_text(json.dumps(settings))
     (folder / "video_preprocessor_config.json").write_text(json.dumps({"video_processor_type": "X", "fps": 2}))
-    files = processor_files(load_family(str(folder)))
+    files = load_family(str(folder)).processor_files()
     assert settings.items() <= files["preprocessor_config.json"].items()
     assert files["video_preprocessor_config.json"]["fps"] == 2
-    bound = processor_files(load_family(str(folder), image_tokens=9))["preprocessor_config.json"]
+    bound = load_family(str(folder), image_tokens=9).processor_files()["preprocessor_config.json"]
     assert bound["size"] == {"shortest_edge": 784, "longest_edge": 28 * 28 * 9}
     assert not {"min_pixels", "max_pixels"} & bound.keys()  # they would win over it
     assert bound["note"] == "kept"

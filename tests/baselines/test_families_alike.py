@@ -8,9 +8,7 @@ from samples import DEVICE, INSTRUCTIONS, messages, picture
 
 from baselines.engine.engine import Engine
 from baselines.engine.prefill import common_prefix
-from baselines.models.gemma import Gemma3
 from baselines.models.load import FAMILIES, load_family
-from vlgym.errors import UserError
 
 
 @pytest.fixture(params=list(FAMILIES))
@@ -48,11 +46,7 @@ def library_log_probs(family, prompt, ids) -> torch.Tensor:
     types = torch.zeros_like(full, dtype=torch.int32)
     types[0, prompt.image_slots] = 1
     inputs = {"input_ids": full}
-    if isinstance(family, Gemma3):
-        inputs["token_type_ids"] = types
-        if prompt.images:
-            inputs["pixel_values"] = torch.stack([family.normalise(image) for image in prompt.images])
-    elif prompt.images:
+    if prompt.images:
         inputs["mm_token_type_ids"] = types
         inputs["pixel_values"] = torch.cat([family.patchify(image) for image in prompt.images])
         inputs["image_grid_thw"] = torch.tensor([image.grid for image in prompt.images], device=DEVICE)
@@ -123,17 +117,12 @@ LAYOUTS = {
     ),
     "qwen2_5_vl": SYSTEM + CHAT_ML,
     "qwen3_vl": CHAT_ML,
-    "gemma3": (
-        "<bos><start_of_turn>user\n\n\n<start_of_image>" + "<image_soft_token>" * 4 + "<end_of_image>\n\nNow?"
-        "<end_of_turn>\n<start_of_turn>model\n+<end_of_turn>\n<start_of_turn>user\nAnd now?<end_of_turn>\n"
-        "<start_of_turn>model\n"
-    ),
 }
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_prompts_have_the_layout_of_the_published_chat_template(name, model_folder):
-    family = load_family(str(model_folder(name)), image_tokens=None if name == "gemma3" else 1)
+    family = load_family(str(model_folder(name)), image_tokens=1)
     chat = [
         *messages(picture(1, (28, 28)), "Now?"),
         {"role": "assistant", "content": [{"type": "text", "text": "+"}]},
@@ -144,10 +133,7 @@ def test_prompts_have_the_layout_of_the_published_chat_template(name, model_fold
 
 def test_positions_equal_the_librarys(family, prompts):
     for prompt in prompts:
-        if isinstance(family, Gemma3):
-            assert prompt.positions.tolist() == [list(range(len(prompt)))] * 3
-            assert prompt.next_position == len(prompt)
-        elif prompt.images:
+        if prompt.images:
             types = torch.zeros(1, len(prompt), dtype=torch.int32)
             types[0, prompt.image_slots] = 1
             grid = torch.tensor([image.grid for image in prompt.images])
@@ -161,20 +147,9 @@ def test_pixels_are_normalised_as_the_models_own_processor_says(model_folder, tm
     import shutil
 
     folder = tmp_path / "model"
-    shutil.copytree(model_folder("gemma3"), folder)
+    shutil.copytree(model_folder("qwen3_vl"), folder)
     numbers = {"image_mean": [0.1, 0.2, 0.3], "image_std": [0.5, 0.25, 0.125]}
     (folder / "preprocessor_config.json").write_text(json.dumps(numbers))
     family = load_family(str(folder))
     white = family.prepare_image(picture(0, (56, 56)) * 0 + 255)
     assert family.normalise(white)[:, 0, 0].tolist() == pytest.approx([1.8, 3.2, 5.6])
-
-
-def test_what_a_gemma_model_cannot_do_is_refused(model_folder, tmp_path):
-    from baselines.models.tiny import SMALLEST, build_tiny
-
-    with pytest.raises(UserError, match="always reads an image as 4 tokens"):
-        load_family(str(model_folder("gemma3")), image_tokens=3)
-    model, tokenizer = build_tiny(SMALLEST, family="gemma3")
-    model.config.text_config.final_logit_softcapping = 30.0
-    with pytest.raises(UserError, match="final_logit_softcapping"):
-        Gemma3(model, tokenizer)

@@ -40,16 +40,16 @@ def env():
 
 
 @pytest.fixture(scope="module")
-def gemma(model_folder, tmp_path_factory):
-    return publish(model_folder("gemma3"), tmp_path_factory.mktemp("published") / "gemma3", "gemma3")
+def published(model_folder, tmp_path_factory):
+    return publish(model_folder("qwen2_5_vl"), tmp_path_factory.mktemp("published") / "qwen2_5_vl", "qwen2_5_vl")
 
 
 @pytest.fixture(params=["auto", "generate"])
-def policy(request, gemma):
+def policy(request, published):
     """The same model both ways; short replies."""
 
     def load(**options):
-        return make_hf(str(gemma), engine=request.param, **{"max_tokens": 12, **options})
+        return make_hf(str(published), engine=request.param, **{"max_tokens": 12, **options})
 
     return load
 
@@ -131,36 +131,36 @@ def test_a_run_with_one_environment_and_one_with_five_give_the_same_records():
     assert len({reply for _, _, reply, _ in one}) == 15
 
 
-def test_a_checkpoints_generation_config_truncates_nothing(gemma, env, tmp_path):
-    folder = shutil.copytree(gemma, tmp_path / "narrow")
+def test_a_checkpoints_generation_config_truncates_nothing(published, env, tmp_path):
+    folder = shutil.copytree(published, tmp_path / "narrow")
     config = json.loads((folder / "generation_config.json").read_text())
     config |= {"do_sample": True, "top_k": 1, "top_p": 0.1, "temperature": 0.01, "repetition_penalty": 1.9}
     config |= {"no_repeat_ngram_size": 1, "min_new_tokens": 12}
     (folder / "generation_config.json").write_text(json.dumps(config))
     asked = turns(env, 4)
-    plain, narrow = (make_hf(str(each), engine="generate", max_tokens=12) for each in (gemma, folder))
+    plain, narrow = (make_hf(str(each), engine="generate", max_tokens=12) for each in (published, folder))
     assert texts(narrow, asked) == texts(plain, asked)
 
 
-def test_the_limits_of_the_training_hold_unless_others_are_given(gemma, tmp_path):
-    folder = shutil.copytree(gemma, tmp_path / "trained")
+def test_the_limits_of_the_training_hold_unless_others_are_given(published, tmp_path):
+    folder = shutil.copytree(published, tmp_path / "trained")
     (folder / FILE).write_text(json.dumps(Limits(7, 4, 2, None, "json").note()[FILE]))
     trained, other = make_hf(str(folder)), make_hf(str(folder), max_tokens=5, image_tokens=9)
     assert trained.prefers() == {"history_turns": 2, "parser": "json"}
     assert [each.describe()["max_new_tokens"] for each in (trained, other)] == [7, 5]
-    assert [each.describe()["image_tokens"] for each in (trained, other)] == [4, 4]  # a Gemma3 reads always as many
-    assert make_hf(str(gemma)).describe()["max_new_tokens"] == 128
-    assert make_hf(str(gemma), engine="generate").prefers() == {}
+    assert [each.describe()["image_tokens"] for each in (trained, other)] == [4, 9]
+    assert make_hf(str(published)).describe()["max_new_tokens"] == 128
+    assert make_hf(str(published), engine="generate").prefers() == {}
 
 
-def test_a_record_says_which_model_played_and_how(gemma, tmp_path):
+def test_a_record_says_which_model_played_and_how(published, tmp_path):
     import transformers
 
-    folder = shutil.copytree(gemma, tmp_path / "model")
+    folder = shutil.copytree(published, tmp_path / "model")
     first = make_hf(str(folder), seed=4, temperature=0.7).describe()
     assert first == {
         "name": f"hf:{folder}", "model": first["model"], "engine": "engine", "dtype": "float32", "device": "cpu",
-        "image_tokens": 4, "max_new_tokens": 128, "temperature": 0.7, "seed": 4,
+        "image_tokens": 1280, "image_pixels": [3136, 1003520], "max_new_tokens": 128, "temperature": 0.7, "seed": 4,
         "torch": torch.__version__.split("+")[0], "transformers": transformers.__version__,
     } | {"torch": first["torch"]}  # fmt: skip
     assert first["torch"].startswith(torch.__version__.split("+")[0])
@@ -194,22 +194,22 @@ def test_what_cannot_be_is_one_line_in_the_words_of_the_command(name, options, w
     assert "\n" not in str(told.value)
 
 
-def test_what_is_no_chat_model_for_images_is_one_line(gemma, tmp_path, monkeypatch):
-    without = shutil.copytree(gemma, tmp_path / "without")
+def test_what_is_no_chat_model_for_images_is_one_line(published, tmp_path, monkeypatch):
+    without = shutil.copytree(published, tmp_path / "without")
     (without / "chat_template.jinja").unlink()
     with pytest.raises(UserError, match=r"has no chat template, .* Choose its instruct version"):
         make_hf(str(without), engine="generate")
     (without / "preprocessor_config.json").unlink()
     with pytest.raises(UserError, match="its processor cannot be loaded"):
         make_hf(str(without), engine="generate")
-    with pytest.raises(UserError, match=r"image_tokens 9: the images of a gemma3 model are sized by its own processor"):
-        make_hf(str(gemma), engine="generate", image_tokens=9)
+    with pytest.raises(UserError, match=r"image_tokens 9: the images of a qwen2_5_vl model are sized by its"):
+        make_hf(str(published), engine="generate", image_tokens=9)
     monkeypatch.setattr(
         "transformers.AutoImageProcessor.from_pretrained",
         lambda *args, **options: (_ for _ in ()).throw(ImportError("\nX requires the Torchvision library but.\nMore")),
     )
     with pytest.raises(UserError, match=r"X requires the Torchvision library but\. pip install torchvision$"):
-        make_hf(str(gemma), engine="generate")
+        make_hf(str(published), engine="generate")
     text = tmp_path / "text"
     LlamaConfig(hidden_size=8, num_attention_heads=2, intermediate_size=8, num_hidden_layers=1).save_pretrained(text)
     with pytest.raises(UserError, match="of the family 'llama', which does not chat about images"):

@@ -20,7 +20,7 @@ from baselines.runs.checkpoint import checkpoints
 
 MOMENTS = {
     "after the last checkpoint was moved away": ("os.replace", "checkpoints/.update-000004.old"),
-    "while the model is exported": ("baselines.models.lora.processor_files", ".model.part"),
+    "while the model is exported": ("baselines.models.lora.write_notes", ".model.part"),
 }
 """Moments of a kill: the function whose call finds something half done, and that."""
 

@@ -14,7 +14,6 @@ from publish import publish
 from samples import picture
 from transformers import AutoImageProcessor
 
-from baselines.models.gemma import Gemma3
 from baselines.models.load import FAMILIES, load_family
 from vlgym.errors import UserError
 
@@ -48,9 +47,6 @@ def pairs(published):
 def compare(family, processor, image: np.ndarray) -> None:
     expected = processor(images=[PillowImage.fromarray(image)], return_tensors="pt")
     prepared = family.prepare_image(image)
-    if isinstance(family, Gemma3):
-        assert torch.equal(family.normalise(prepared)[None], expected["pixel_values"])
-        return
     assert list(prepared.grid) == expected["image_grid_thw"][0].tolist()
     assert prepared.tokens == prepared.grid[1] * prepared.grid[2] // 4
     assert torch.equal(family.patchify(prepared), expected["pixel_values"])
@@ -68,7 +64,7 @@ def test_size_grid_and_patches_are_those_of_the_librarys_image_processor(pairs, 
     compare(*pairs[name, budget], picture(seed, (height, width)))
 
 
-@pytest.mark.parametrize(("name", "resample"), [("qwen2_5_vl", 2), ("gemma3", 3), ("qwen2_vl", 0)])
+@pytest.mark.parametrize(("name", "resample"), [("qwen2_5_vl", 2), ("qwen2_vl", 0)])
 def test_mean_deviation_and_resampling_are_those_that_are_saved_with_the_model(model_folder, tmp_path, name, resample):
     folder = publish(model_folder(name), tmp_path / "model", name)
     settings = json.loads((folder / "preprocessor_config.json").read_text())
@@ -111,8 +107,6 @@ def _without_sizes(settings: dict) -> dict:
         ("qwen2_5_vl", {"patch_size": 16}, "its patch_size is 16, the model's 14"),
         ("qwen2_5_vl", {"do_rescale": False}, "asks for do_rescale = false, which is not supported"),
         ("qwen3_vl", {"rescale_factor": 1.0}, "rescale_factor other than 1/255"),
-        ("gemma3", {"do_pan_and_scan": True}, "asks for do_pan_and_scan, which is not supported"),
-        ("gemma3", {"size": {"height": 28, "width": 28}}, "the model's {'height': 56, 'width': 56}"),
     ],
 )
 def test_a_processor_that_our_engine_cannot_follow_is_refused(model_folder, tmp_path, name, saved, words):

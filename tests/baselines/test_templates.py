@@ -16,7 +16,6 @@ from transformers.utils import chat_template_utils
 from baselines.models.library import load_processor
 from baselines.models.load import FAMILIES, load_family
 from baselines.models.template import ChatTemplate
-from baselines.models.tiny import GEMMA_TOKENS
 from baselines.models.tokenizer import SPECIAL_TOKENS, build_tokenizer
 from vlgym.errors import UserError
 from vlgym.making import make
@@ -171,6 +170,21 @@ def _qwen_tokenizer():
     return tokenizer, "<|image_pad|>", TEMPLATES["qwen2_5_vl"]
 
 
+GEMMA = (
+    "{{ bos_token }}{% set told = messages[0].role == 'system' %}{% set turns = messages[1:] if told else messages %}"
+    "{% for message in turns %}{% if (message.role == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('User and assistant must take turns') }}{% endif %}<start_of_turn>"
+    "{{ 'model' if message.role == 'assistant' else message.role }}\n"
+    "{% if loop.first and told %}{{ messages[0].content[0].text }}\n\n{% endif %}{% for part in message.content %}"
+    "{% if part.type == 'image' %}<start_of_image>{% else %}{{ part.text | trim }}{% endif %}{% endfor %}"
+    "<end_of_turn>\n{% endfor %}{% if add_generation_prompt %}<start_of_turn>model\n{% endif %}"
+)
+GEMMA_TOKENS = (
+    "<pad>", "<eos>", "<bos>", "<start_of_turn>", "<end_of_turn>", "<start_of_image>", "<end_of_image>",
+    "<image_soft_token>",
+)  # fmt: skip
+
+
 def _gemma_tokenizer():
     """Gemma's own class, with single tokens for runs of newlines."""
     letters = [*GEMMA_TOKENS[:3], "<unk>", "▁", *map(chr, range(33, 127)), *(f"<0x{n:02X}>" for n in range(256))]
@@ -179,7 +193,7 @@ def _gemma_tokenizer():
     tokenizer = transformers.GemmaTokenizer(vocab={word: i for i, word in enumerate(words)}, merges=merges)
     rest = GEMMA_TOKENS[3:]
     tokenizer.add_tokens([AddedToken(x, special=True, normalized=False) for x in rest], special_tokens=True)
-    return tokenizer, "<start_of_image>", TEMPLATES["gemma3"]
+    return tokenizer, "<start_of_image>", GEMMA
 
 
 @pytest.mark.parametrize("build", [_qwen_tokenizer, _gemma_tokenizer])

@@ -58,11 +58,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny Qwen2-VL as a published one is: weights, tokenizer, chat template, image processor."""
     from publish import publish
-
-    from baselines.models.tiny import SMALLEST, build_tiny
+    from tiny_families import build
 
     raw = tmp_path_factory.mktemp("raw")
-    for part in build_tiny(SMALLEST):
+    for part in build("qwen2_vl"):
         part.save_pretrained(raw)
     return publish(raw, tmp_path_factory.mktemp("served") / "qwen2_vl", "qwen2_vl")
 

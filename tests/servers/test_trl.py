@@ -72,12 +72,11 @@ def test_grpo_steps_on_episodes_that_are_gymnasiums(env_id, tmp_path, monkeypatc
     import trl
     from datasets import Dataset
     from publish import publish
+    from tiny_families import build
     from transformers import AutoModelForImageTextToText, AutoProcessor
 
-    from baselines.models.tiny import SMALLEST, build_tiny
-
     monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")
-    for part in build_tiny(SMALLEST, family="qwen3_vl"):
+    for part in build("qwen3_vl"):
         part.save_pretrained(tmp_path / "raw")
     folder = publish(tmp_path / "raw", tmp_path / "model", "qwen3_vl")
     template = Path(trl.__file__).parent / "chat_templates" / "qwen3_vl.jinja"
