@@ -270,10 +270,6 @@ class _Images(dict[str, Any]):
 def read_picture(folder: Path, name: str) -> tuple[bytes, Image]:
     """Return a picture's PNG, and the picture.
 
-    Args:
-        folder: of a `TrajectoryWriter`.
-        name: `file_name` of an image.
-
     Raises:
         TrajectoryError: it is missing or damaged, or lies outside the folder.
     """

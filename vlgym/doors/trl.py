@@ -88,10 +88,6 @@ class Game:
 def make_factory(env_id: str, **arguments: Any) -> Callable[[], Game]:
     """Return what `GRPOTrainer(environment_factory=...)` takes.
 
-    Args:
-        env_id: environment id.
-        **arguments: of its constructor.
-
     Raises:
         UserError: the id cannot be made, or an argument is wrong; it is made once to see.
     """
@@ -105,12 +101,6 @@ def make_factory(env_id: str, **arguments: Any) -> Callable[[], Game]:
 
 def make_rows(env_id: str, episodes: int, *, split: str = "train", first: int = 0) -> list[dict[str, Any]]:
     """Return rows of a data set, one for each episode: an empty prompt, which the environment fills, and its seed.
-
-    Args:
-        env_id: environment id.
-        episodes: how many.
-        split: train, val or test.
-        first: number of the first episode.
 
     >>> make_rows("vlgym/NumberLine-v1", 1)[0]["prompt"]
     [{'role': 'user', 'content': ''}]

@@ -42,12 +42,7 @@ class Certificate:
 
 
 def to_file(certificates: Sequence[Certificate], arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return what a certificate file holds: results and the versions that they are of, as plain data.
-
-    Args:
-        certificates: of installed environments.
-        arguments: of their constructors.
-    """
+    """Return what a certificate file holds: results and the versions that they are of, as plain data."""
     owner = get_registry().owner
     return {
         "format": FORMAT, "kind": "vlgym certificate", "made": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -59,10 +59,6 @@ def match_template(wanted: str, commands: Sequence[str]) -> str | None:
     """Return the command that fits a template and that `wanted` spells, or `None`.
 
     Case, runs of white space and the sign before an object's number do not matter.
-
-    Args:
-        wanted: what the player writes.
-        commands: what the engine admits now.
     """
     spelled = _plain(wanted)
     fitting = (command for command in commands if _plain(command) == spelled)

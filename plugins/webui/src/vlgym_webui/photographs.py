@@ -31,12 +31,7 @@ Box = tuple[float, float, float, float]
 
 
 class Photographs:
-    """The photographs of two renders, moment by moment.
-
-    Args:
-        target: the target's.
-        own: the page's.
-    """
+    """The photographs of two renders, moment by moment."""
 
     def __init__(self, target: Render, own: Render) -> None:
         self._renders = (target, own)
