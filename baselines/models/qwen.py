@@ -147,7 +147,7 @@ def _grouped(module: Any, lengths: _Lengths) -> Callable[..., Tensor]:
 
 PROCESSORS = {"qwen2_vl": "Qwen2VLProcessor", "qwen2_5_vl": "Qwen2_5_VLProcessor", "qwen3_vl": "Qwen3VLProcessor"}
 OWN_FILES = ("image_processor", "video_processor", "chat_template")
-"""Parts of the newer single file that are written as files of their own, which older releases read, too."""
+"""Parts of the newer single file that are also written as separate files for older releases."""
 TINY_TOKENS = 16  # most tokens of an image of the tiny default
 CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 
