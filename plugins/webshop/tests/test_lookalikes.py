@@ -19,12 +19,13 @@ from vlgym_webshop.catalogue.lookalikes import (
 )
 from vlgym_webshop.catalogue.records import Goal, Product
 from vlgym_webshop.catalogue.taxonomy import load_taxonomy
+from vlgym_webshop.catalogue.wishes import split_range
 from vlgym_webshop.reward import score_purchase
 from vlgym_webshop.services import Services
 from vlgym_webshop.session import ITEM, Page
 
 from vlgym.making import make
-from vlgym.seeding import episode_seed
+from vlgym.seeding import SPLITS, episode_seed
 
 PRODUCTS = 240
 """Twenty groups: enough for each split, and quickly made."""
@@ -116,3 +117,36 @@ def test_no_legal_action_is_a_ready_made_search_or_the_value_of_an_option(env: A
     assert not info["invalid_action"]
     assert values[0] in dict(env.page.options).values()
     assert do(env, "click[no such value]")[4]["invalid_action"]
+
+
+def test_no_product_is_on_sale_in_two_splits(env: Any) -> None:
+    sold = {}
+    for split in SPLITS:
+        env.reset(seed=episode_seed(ID, split, 0))
+        first, last = split_range(split, env.shop.catalogue.goals)
+        assert first <= env.goal_number < last
+        sold[split] = {generate_lookalike(index, env.config.source.seed).asin for index in range(PRODUCTS)}
+        assert env.goal.asin in sold[split]
+        _, _, _, _, info = do(env, f"search[{env.goal.title}]")
+        listed = {action[6:-1].upper() for action in info["vlgym"]["legal_actions"] if action.startswith("click[b0")}
+        assert listed
+        assert listed <= sold[split]
+        other = env.goal_number
+        env.reset(options={"goal": other})
+        assert env.goal.asin in sold[split]
+    assert sum(map(len, sold.values())) == len(set().union(*sold.values()))
+
+
+def test_a_purchase_that_meets_a_part_of_the_wish_scores_and_is_not_paid(env: Any) -> None:
+    env.reset(seed=episode_seed(ID, "test", 0))
+    env.page = Page(kind=ITEM, asin=env.goal.asin)
+    _, reward, terminated, _, info = do(env, "click[buy now]")
+    assert terminated
+    assert env.goal.options
+    assert 0 < info["score"] < 100
+    assert reward == 0
+    env.partial_credit = True
+    env.reset(seed=episode_seed(ID, "test", 0))
+    env.page = Page(kind=ITEM, asin=env.goal.asin)
+    _, reward, _, _, again = do(env, "click[buy now]")
+    assert reward == again["score"] / 100 == info["score"] / 100

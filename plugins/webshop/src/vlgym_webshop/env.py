@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,8 +17,9 @@ from vlgym.seeding import SPLITS
 from vlgym.types import Image, Outcome
 
 from .catalogue.build import CatalogueSource
+from .catalogue.lookalikes import seed_of_split
 from .catalogue.records import Goal
-from .catalogue.wishes import split_range
+from .catalogue.wishes import split_of_goal, split_range
 from .nouns import load_tagger
 from .oracle import missing_option, plan_action, suggest_search
 from .reward import Score
@@ -60,14 +62,15 @@ class WebShop(VLEnv):
         values, `buy now`. A ready-made search is listed in `-v0` only. Anything else, a search on a page without a
         search bar included, is an invalid turn that changes nothing.
     Reward: 0 until `buy now`; then r_type * (attributes met + options met + [price within limit]) / (attributes +
-        options + 1), the published formula (see `vlgym_webshop.reward`), from 0 to 1.
+        options + 1), the published formula (see `vlgym_webshop.reward`), from 0 to 1; in `-v1` 1 where that is 1, else
+        0.
     Endings: terminated by the purchase; truncated after `max_turns` (50; the literature also uses 15 and 100).
-    Success: reward 1.
+    Success: the published formula gives 1.
     Info: `page`, `purchased`, `asin`, and after the purchase the sub-scores `attribute_score`, `option_score`,
-        `type_score`, `price_score` (0 before); `score` is 100 times the reward.
+        `type_score`, `price_score` (0 before); `score` is 100 times the published formula.
     Splits: goals 0-499 are test, 500-1499 val, from 1500 train, as published. In the generated catalogue no two
-        splits want the same product. A seed of `vlgym.seeding.episode_seed` chooses its split; other seeds mean
-        train; `split` overrides both.
+        splits want the same product; in `-v1` each split has its own catalogue, and no product is in two of them. A
+        seed of `vlgym.seeding.episode_seed` chooses its split; other seeds mean train; `split` overrides both.
     Catalogue: `-v0` has 1,000 products that differ in their texts; `-v1` has groups of twelve look-alikes that differ
         in price and features alone, and goals that one product of a group meets.
     Oracle: exact; it knows the product that the instruction was written for. It searches for the telling words of the
@@ -88,6 +91,7 @@ class WebShop(VLEnv):
             Goals ask for what tells them apart, within a price limit that half of them pass.
         suggest: list a ready-made search among the legal actions.
         options_in_text: list the values of options among the legal actions; they may be clicked all the same.
+        partial_credit: pay a purchase that meets a part of the wish by the published formula; else nothing.
         **kwargs: of `VLEnv`.
 
     Options of `reset`: `goal` (a number) chooses the goal; `split` its split.
@@ -129,14 +133,22 @@ class WebShop(VLEnv):
         lookalikes: bool = False,
         suggest: bool = True,
         options_in_text: bool = True,
+        partial_credit: bool = True,
         **kwargs: Any,
     ) -> None:
         check_choice("split", split, (None, *SPLITS))
         super().__init__(**kwargs)
-        self.config = ShopConfig(
-            CatalogueSource(products, catalogue_seed, data, bool(lookalikes)), nouns, search_anywhere
-        )
+        source = CatalogueSource(products, catalogue_seed, data, bool(lookalikes))
+        seeds = {
+            name: seed_of_split(catalogue_seed, name) if lookalikes and data is None else catalogue_seed
+            for name in SPLITS
+        }
+        self._configs = {
+            name: ShopConfig(replace(source, seed=seed), nouns, search_anywhere) for name, seed in seeds.items()
+        }
+        self.config = self._configs[split or "train"]
         self.suggest, self.options_in_text = bool(suggest), bool(options_in_text)
+        self.partial_credit = bool(partial_credit)
         if not self.options_in_text:
             self.prompt = _LOOK  # type: ignore[misc]  # of the class elsewhere; here it depends on an argument
         self.split = split
@@ -150,18 +162,17 @@ class WebShop(VLEnv):
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         """Draw a goal of the split, or take the one that is asked for."""
-        get_services().join(self._number)
-        shop = self.shop
         split = options.get("split") or self.split or self.seed_split or "train"
-        first, last = split_range(split, shop.catalogue.goals)
+        self.config = self._configs[split]
+        first, last = split_range(split, self._count_goals())
         if first == last:
             raise UserError(
-                f"There is no goal in the split {split!r}: this catalogue has {shop.catalogue.goals} goals; "
-                "train begins at 1500."
+                f"There is no goal in the split {split!r}: this catalogue has {last} goals; train begins at 1500."
             )
         drawn = int(rng.integers(first, last))
         self.goal_number = options.get("goal", drawn)
-        self._goal = shop.catalogue.goal(self.goal_number)
+        self.config = self._configs[split_of_goal(self.goal_number)]
+        self._goal = self.shop.catalogue.goal(self.goal_number)
         self.page, self._score = Page(), None
 
     def resolve_arguments(self) -> dict[str, Any]:
@@ -179,7 +190,8 @@ class WebShop(VLEnv):
         if self.page.kind != DONE:
             return Outcome(feedback=f"clicked {argument}")
         self._score = self.shop.judge(self.page, self.goal)
-        return Outcome(self._score.reward, terminated=True, feedback="bought")
+        paid = self._score.reward if self.partial_credit else float(self.success())
+        return Outcome(paid, terminated=True, feedback="bought")
 
     def match_action(self, wanted: str) -> str | None:
         """Return the search or click that a reply means, or `None` where the page does not accept it."""

@@ -57,7 +57,7 @@ WEB_SHOP_1 = replace(
     WEB_SHOP,
     id="vlgym/WebShop-v1",
     summary="Search a web shop, tell look-alikes apart by price and features, and buy what an instruction asks for.",
-    kwargs={"products": 2400, "lookalikes": True, "suggest": False, "options_in_text": False},
+    kwargs={"products": 2400, "lookalikes": True, "suggest": False, "options_in_text": False, "partial_credit": False},
     prompt_version=2,
     random_success_below=0.05,
     figure_episodes=100,

@@ -15,6 +15,8 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations
 
+from vlgym.seeding import SPLITS
+
 from .generate import CONTRADICTIONS, write_product
 from .records import Goal, Product
 from .taxonomy import Kind, load_taxonomy
@@ -31,6 +33,11 @@ GROUP = 12
 
 STEP = 10
 """Price limits are multiples of this, in dollars."""
+
+
+def seed_of_split(seed: int, split: str) -> int:
+    """Return the seed of a split's own catalogue: what was learnt of the products of one says nothing of another's."""
+    return len(SPLITS) * seed + SPLITS.index(split)
 
 
 def generate_lookalike(index: int, seed: int = 0) -> Product:

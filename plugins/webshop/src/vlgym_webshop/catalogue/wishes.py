@@ -104,6 +104,11 @@ def split_range(split: str, total: int) -> tuple[int, int]:
     return min(first, total), min(last, total)
 
 
+def split_of_goal(number: int) -> str:
+    """Return the split of a goal's number."""
+    return "test" if number < 500 else "val" if number < 1500 else "train"
+
+
 def generate_goals(products: int, seed: int = 0) -> Iterator[Goal]:
     """Yield all goals of a generated catalogue of `products` products, in the order test, val, train."""
     kinds = load_taxonomy().kinds
