@@ -214,7 +214,8 @@ class TicTacToe(SpielGame):
     Endings: terminated by three in a row or a full board; truncated after 9 turns of a seat, which legal play does not
         reach.
     Success: a win.
-    Splits: train, val and test differ by seed: which seat is played, and what random opponents do.
+    Splits: no opening is in two of train, val and test: each game begins after 2 random moves, whose board belongs to
+        one split by its hash. The seed says which seat is played and what random opponents do.
     Oracle: exact: minimax over all states. Of moves that are worth the same it takes the one that wins most often
         against random play.
     References: OpenSpiel 2.0.2, `tic_tac_toe`. Drawing and texts are this package's.
@@ -222,9 +223,14 @@ class TicTacToe(SpielGame):
 
     spiel = "tic_tac_toe"
     marks = "XO"
+    opening: ClassVar[int] = 2
     zero_sum: ClassVar[bool] = True
     prompt = game_prompt("You are playing tic-tac-toe.", version=2)
     notation: ClassVar[str] = "every empty square, by its column and its row"
+
+    def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        super().deal(rng, options)
+        self.draw_opening(rng)
 
     def name_action(self, action: int) -> str:
         return COLUMNS[action % 3] + ROWS[action // 3]
@@ -373,7 +379,8 @@ class Breakthrough(SearchedGame):
     Goal: reach the farthest row, or capture all pieces of the other. Seat 0 plays black, from the top down, and begins;
         seat 1 plays white, from the bottom up.
     Observation: the board with the names of its columns and rows (384 x 384 pixels by default); the squares of the last
-        move are yellow. The text says which colour is yours, not where the pieces are.
+        move are yellow. The text says which colour is yours, not where the pieces are: it does not list the legal
+        moves.
     Actions: moves such as `a5-b4`: one step ahead or diagonally ahead to an empty square; captures such as `a5xb4`,
         only diagonally ahead.
     Reward: +1 for a win, -1 for a loss; zero-sum. There is no draw.
@@ -390,7 +397,8 @@ class Breakthrough(SearchedGame):
     spiel = "breakthrough(rows=6,columns=6)"
     marks = ("black", "white")
     opening, strong, modest = 4, 2000, 100
-    prompt = game_prompt("You are playing Breakthrough.")
+    prompt = game_prompt("You are playing Breakthrough.", version=2)
+    notation: ClassVar[str] = "every move of the rules, from square to square"
 
     def name_action(self, action: int) -> str:
         told = self.state.action_to_string(self.state.current_player(), action)

@@ -41,6 +41,7 @@ BREAKTHROUGH = _card(
     max_turns=60, success_rule="this seat has reached the last row or captured all pieces",
     skills=("reading", "planning"), difficulty="hard",
     kwargs={"opponents": "search"}, oracle="planner", oracle_success=0.95, random_success_below=0.8,
+    prompt_version=2,
 )  # fmt: skip
 CHESS = _card(
     "ChessEndings", "chess_endings", "Win a chess ending with few men against Stockfish.",

@@ -23,9 +23,11 @@ class SpielGame(MultiVLEnv):
             order.
         last: seat and action of the last move, if there was one.
         marks: of the class: what OpenSpiel's players 0 and 1 play with, where a text says so.
+        opening: of the class: random moves before the first one, an even number.
     """
 
     spiel: str = ""
+    opening: ClassVar[int] = 0
     marks: ClassVar[Sequence[str]] = ()
     symmetric: ClassVar[bool] = True
 
@@ -65,6 +67,15 @@ class SpielGame(MultiVLEnv):
         grown = [after - old for after, old in zip(self.state.returns(), before, strict=True)]
         return Round(tuple(grown[self.player_of(each)] for each in range(self.seats)), self.state.is_terminal())
 
+    def draw_opening(self, rng: np.random.Generator) -> None:
+        """Make `opening` random moves that lead to a board of the episode's split."""
+        while self.opening:
+            self.state = load_game(self.spiel).new_initial_state()
+            while not self.state.is_terminal() and self.state.move_number() < self.opening:
+                self.state.apply_action(int(rng.choice(self.state.legal_actions())))
+            if not self.state.is_terminal() and find_split(self.state) == (self.seed_split or "train"):
+                return
+
     def roll(self) -> None:
         """Let chance act until a player moves."""
         while self.state.is_chance_node():
@@ -88,25 +99,18 @@ class SearchedGame(SpielGame):
     episode's seed. So no two episodes need be the same game, and no game of one split opens as one of another.
 
     Attributes:
-        opening: of the class: random moves before the first one, an even number.
         strong: of the class: simulations of the tree search for a move of the oracle.
         modest: of the class: simulations for a move of the opponent `search`.
     """
 
     zero_sum: ClassVar[bool] = True
-    opening: ClassVar[int]
     strong: ClassVar[int]
     modest: ClassVar[int]
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         super().deal(rng, options)
         self.salt = int(rng.integers(2**31))
-        while self.opening:
-            self.state = load_game(self.spiel).new_initial_state()
-            while not self.state.is_terminal() and self.state.move_number() < self.opening:
-                self.state.apply_action(int(rng.choice(self.state.legal_actions())))
-            if not self.state.is_terminal() and find_split(self.state) == (self.seed_split or "train"):
-                return
+        self.draw_opening(rng)
 
     def advise(self, seat: int) -> str | None:
         return self.name_action(search(self.state, self.strong, self.salt))
