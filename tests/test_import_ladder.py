@@ -34,7 +34,7 @@ LADDER = (
     ("adapter", "multi", "pettingzoo_envs"),
     ("making",),
     ("several", "doors"),
-    ("policies", "trajectory", "recorded", "human", "endpoint"),
+    ("policies", "blind_learner", "trajectory", "recorded", "human", "endpoint"),
     ("blind_policies", "env_groups"),
     ("rollout", "policy_names"),
     ("evaluation",),

@@ -1,9 +1,9 @@
 """Blind players: policies that see the text and the legal actions, but not the picture.
 
-A player gets a text, the legal actions and a generator: no environment, no reward, no seed. Its attributes hold what it
-remembers of its one episode. `blind_policies` runs one. This module has the two kinds that fit any environment;
-`EnvSpec.blind` names better ones of a family. Those import this module and the standard library only, so that they
-cannot reach the state of a game.
+A player gets a text, the legal actions, the last feedback and a generator: no environment, no reward, no seed. Its
+attributes hold what it remembers of its one episode. `blind_policies` runs one. This module has two kinds that fit any
+environment, `blind_learner` has two that learn, and `EnvSpec.blind` names better ones of a family. Those import this
+module and the standard library only, so that they cannot reach the state of a game.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ class BlindPlayer:
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
+
+    def hear(self, feedback: str) -> None:
+        """Take `info["vlgym"]["feedback"]` of the last action before each choice. By default nothing is kept."""
 
     def choose(self, text: str, legal: tuple[str, ...]) -> str:
         """Return the next action.

@@ -15,12 +15,16 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from .blind import BlindPlayer, Constant, Searcher
+from .blind_learner import LEARNERS, learn
 from .errors import PluginError, UserError
-from .making import unwrap
+from .making import build, unwrap
 from .policies import IdlePolicy, Policy, RandomPolicy
 from .registry_file import read_registry
 from .spec import EnvSpec
 from .types import Reply, Turn
+
+UNSEEN: dict[str, Any] = {"image_size": (56, 56)}
+"""How large the pictures of blind play are: small ones are drawn faster, and nobody sees them."""
 
 _CONSTANT = re.compile(r"always (?P<action>.+)", re.DOTALL)
 
@@ -62,6 +66,8 @@ def choose_player(spec: EnvSpec | None, entry: dict[str, Any] | None) -> Policy:
     for player in (*own, searcher):
         if player.name == best:
             return player
+    if best in LEARNERS and spec is not None:
+        return make_learner(spec, best)
     constant = _CONSTANT.fullmatch(best or "")
     return make_constant(constant["action"]) if constant else [*own, searcher][0]
 
@@ -99,6 +105,7 @@ class BlindPolicy:
         if player is None or known != episode or turn.turn == 0:
             player = self._make(random.Random(repr((self.name, *episode))))
             self._playing[turn.env] = (episode, player)
+        player.hear(turn.feedback)
         action = player.choose(str(turn.text), tuple(str(action) for action in turn.legal))
         if not isinstance(action, str):
             raise UserError(f"Blind player {self.name!r} chose {type(action).__name__}; choose() returns a text.")
@@ -108,6 +115,11 @@ class BlindPolicy:
 def make_constant(action: str) -> BlindPolicy:
     """Return the policy that plays `action` at every turn."""
     return BlindPolicy(f"always {action}", partial(Constant, action=action))
+
+
+def make_learner(spec: EnvSpec, name: str) -> BlindPolicy:
+    """Let one of `LEARNERS` learn on train, and return its policy."""
+    return BlindPolicy(name, learn(spec, partial(build, spec, **UNSEEN), name))
 
 
 def load_players(spec: EnvSpec) -> list[BlindPolicy]:

@@ -303,7 +303,7 @@ class Runner:
         )  # fmt: skip
         return Turn(
             messages, slot.env, slot.env_id, slot.seed, slot.turn, slot.episode % self.repeats, self.part,
-            slot.observation["text"], tuple(details["legal_actions"]),
+            slot.observation["text"], tuple(details["legal_actions"]), details["feedback"],
         )  # fmt: skip
 
 

@@ -135,6 +135,7 @@ class Turn:
         part: part of the evaluation that the episode belongs to; elsewhere empty.
         text: the observation's text.
         legal: the legal actions, as far as the model is told them.
+        feedback: `info["vlgym"]["feedback"]` of the last action; the messages do not hold it.
     """
 
     messages: list[Message]
@@ -146,6 +147,7 @@ class Turn:
     part: str = ""
     text: str = ""
     legal: tuple[str, ...] = ()
+    feedback: str = ""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ..blind import Searcher
-from ..blind_policies import BlindPolicy, load_players, make_constant
+from ..blind_learner import LEARNERS
+from ..blind_policies import UNSEEN, BlindPolicy, load_players, make_constant, make_learner
 from ..env import VLEnv
 from ..evaluation import Report, evaluate
 from ..making import build
@@ -49,13 +50,18 @@ def measure_blind(spec: EnvSpec, make: Callable[[], VLEnv], play: Play, judge: C
     """
     policies: list[Policy] = [
         RandomPolicy(), IdlePolicy(), GarbagePolicy(), *list_constants(spec, make, play),
-        BlindPolicy(Searcher.name, Searcher), *load_players(spec),
+        BlindPolicy(Searcher.name, Searcher), *load_players(spec), *list_learners(spec),
     ]  # fmt: skip
     episodes = max(4, min(100, CHOOSING_TURNS // spec.max_turns))
     best = find_best(policies, [play(policy, choosing_split(spec), episodes) for policy in policies])
     earned = judge(best[0])
     won = earned if best[1] is best[0] else judge(best[1])
     return {**earned, "success": won["success"], "policy": best[0].name, "success_policy": best[1].name}
+
+
+def list_learners(spec: EnvSpec) -> list[BlindPolicy]:
+    """Return the blind players that learn, after they have learnt; none without a train split."""
+    return [make_learner(spec, name) for name in LEARNERS] if "train" in spec.splits else []
 
 
 def list_constants(spec: EnvSpec, make: Callable[[], VLEnv], play: Play) -> list[BlindPolicy]:
@@ -105,9 +111,6 @@ def choosing_split(spec: EnvSpec) -> str:
 SHORT_TURNS = 100
 """Most turns of a cheap episode: at random they took 0.001 to 0.2 s each on one core, and 0.7 s in a
 browser; longer ones took 0.3 to 2.5 s. The oracle took up to 2.9 s."""
-
-UNSEEN = {"image_size": (56, 56)}
-"""Size of the pictures in blind play: small ones are drawn faster, and no policy sees them."""
 
 MANY_EPISODES, FEW_EPISODES = 400, 100
 """Episodes of a floor or a ceiling: of an environment with at most `SHORT_TURNS` turns, and of the others. A spec's

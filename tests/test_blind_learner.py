@@ -1,0 +1,133 @@
+"""Blind players that learn on train: what they find out, and what they cannot."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from toys import Walk, installed, make_spec
+
+from vlgym import blind_learner
+from vlgym.blind_learner import LEARNERS, ListPlayer, Memory, TablePlayer, count_training, learn
+from vlgym.blind_policies import BlindPolicy, choose_player
+from vlgym.evaluation import evaluate
+from vlgym.rollout import Runner, run_episodes
+from vlgym.seeding import episode_seed
+from vlgym.types import Outcome
+
+SPEC = make_spec()
+
+
+class Silent(Walk):
+    """The target is in the picture only."""
+
+    def task(self) -> str:
+        return "Go to the red cell."
+
+
+class Whisper(Silent):
+    """The feedback of a step says where the target lies."""
+
+    def act(self, action: str) -> Outcome:
+        done = super().act(action)
+        return Outcome(done.reward, done.terminated, feedback=f"it lies {self.oracle()}")
+
+
+class OneWay(Silent):
+    """The list of legal actions says where the target lies."""
+
+    def legal_actions(self) -> list[str]:
+        return ["left", "right"] if self.target < 0 else ["right", "left"]
+
+
+class Unlisted(Silent):
+    """Each target is at the right, and the actions are explained, not listed."""
+
+    notation = "a direction"
+
+    def start(self, rng: Any, options: dict[str, Any]) -> None:
+        super().start(rng, options)
+        self.target = abs(self.target)
+
+
+def judge(env_class: type[Walk], name: str) -> float:
+    """Return the success on test of what a learner has learnt on train."""
+    policy = BlindPolicy(name, learn(SPEC, lambda: env_class(vlgym_spec=SPEC), name))
+    runner = Runner([env_class(vlgym_spec=SPEC)], split="test", episodes=60)
+    episodes = list(run_episodes(runner, policy))
+    return sum(episode[-1].reward for episode in episodes) / len(episodes)
+
+
+@pytest.mark.parametrize(
+    ("env_class", "name", "least", "most"),
+    [
+        (Walk, "learnt table", 0.9, 1),
+        (OneWay, "learnt table", 0.9, 1),
+        (Whisper, "learnt table", 0.9, 1),
+        (Silent, "learnt table", 0, 0.6),
+        (Walk, "learnt list", 0, 0.6),
+        (Unlisted, "learnt list", 0.9, 1),
+    ],
+)
+def test_what_text_list_or_feedback_tell_is_learnt_and_what_they_do_not_is_not(
+    env_class: type[Walk], name: str, least: float, most: float
+) -> None:
+    assert least <= judge(env_class, name) <= most
+
+
+def test_learning_sees_train_alone_as_often_as_the_budget_says_and_is_the_same_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(blind_learner, "MOST_EPISODES", 12)
+    seeds: list[int | None] = []
+
+    class Watched(Walk):
+        def start(self, rng: Any, options: dict[str, Any]) -> None:
+            seeds.append(self.reset_seed)
+            super().start(rng, options)
+
+    memories = []
+    for name in [*LEARNERS, *LEARNERS]:
+        seeds.clear()
+        memories.append(learn(SPEC, lambda: Watched(vlgym_spec=SPEC), name)(random.Random(0)).memory.rows)  # type: ignore[attr-defined]
+        assert seeds == [episode_seed(SPEC.id, "train", number) for number in range(12)]
+    assert memories[:2] == memories[2:]
+    assert memories[0] != memories[1]
+
+
+def test_a_long_or_slow_environment_has_a_smaller_budget() -> None:
+    assert count_training(make_spec(max_turns=1)) == blind_learner.MOST_EPISODES
+    assert count_training(make_spec(max_turns=500)) == blind_learner.LEARNING_TURNS // 500
+    assert count_training(make_spec(max_turns=1, figure_episodes=100)) == blind_learner.SLOW_EPISODES
+
+
+def test_a_row_that_was_seldom_visited_leaves_the_choice_to_the_next_and_equals_are_drawn() -> None:
+    memory, rng = Memory("learnt table"), random.Random(0)
+    memory.learn(["exact"], "a", 1.0)
+    assert {memory.find_best(["exact", "rough"], ["a", "b"], rng) for _ in range(20)} == {"a", "b"}
+    for _ in range(blind_learner.KNOWN):
+        memory.learn(["rough"], "b", 1.0)
+        memory.learn(["rough"], "a", 0.0)
+    assert memory.find_best(["exact", "rough"], ["a", "b"], rng) == "b"
+    assert memory.find_best(["exact", "rough"], ["a", "c"], rng) == "c"  # untried: the mean of all
+    for _ in range(blind_learner.KNOWN):
+        memory.learn(["exact"], "a", 1.0)
+        memory.learn(["exact"], "b", 0.0)
+    assert memory.find_best(["exact", "rough"], ["a", "b"], rng) == "a"
+
+
+def test_without_a_list_and_without_experience_there_is_nothing_to_say() -> None:
+    assert TablePlayer(random.Random(0), Memory("learnt table")).choose("text", ()) == ""
+    player = ListPlayer(random.Random(0), Memory("learnt list"))
+    player.memory.actions["north"] = None
+    assert player.choose("text", ()) == "north"
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_learner_that_the_registry_names_is_played_after_it_has_learnt(name: str) -> None:
+    with installed(SPEC):
+        policy = choose_player(SPEC, {"blind": {"success_policy": name}})
+        assert policy.name == name
+        if name == TablePlayer.name:
+            assert evaluate(SPEC.id, policy, split="test", episodes=30).success > 0.9
