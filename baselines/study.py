@@ -6,9 +6,8 @@
 
 Every run is an ordinary run of a learner in its own process and folder, from a warm start that all arms of a seed
 share, with the same number of environment steps. The command can be stopped (Ctrl-C) and given again: finished runs
-are kept, others go on from their newest checkpoint. `--write` before the last run has ended keeps the raw runs in
-docs/studies/unfinished/, and the command does not repeat them, on another machine neither. What the studies are is in
-`baselines/studies/arms.py`.
+are kept, others go on from their newest checkpoint. `baselines/studies/arms.py`
+defines the studies.
 """
 
 from __future__ import annotations
@@ -46,7 +45,6 @@ MOST_WORKERS = 256
 DONE, WARM_REPORT = "done.json", "warm.json"
 JUDGED, JUDGED_EPISODES = "judged", 200
 PAGES = Path(__file__).parents[1] / "docs" / "studies"
-UNFINISHED = PAGES / "unfinished"
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class Config:
     options: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Further options for every run, as --options=--eval-episodes=20; giving it again adds."""
     write: bool = False
-    """Copy page, plot and raw runs to docs/studies/; only the raw runs so far, where some have not ended."""
+    """Copy page, plot and raw runs to docs/studies/ when all runs have ended."""
 
 
 class Runs:
@@ -146,18 +144,12 @@ class Runs:
         write_json(out / DONE, {"arm": arm.label, "seed": seed})
 
 
-def collect(folder: Path, study: Study, kept: Mapping[tuple[str, int], dict[str, Any]]) -> list[dict[str, Any]]:
-    """The raw runs: per arm and seed the training curve, the last held-out evaluations, and the judgements.
-
-    `kept` are those of an earlier command, by arm and seed.
-    """
+def collect(folder: Path, study: Study) -> list[dict[str, Any]]:
+    """The raw runs: per arm and seed the training curve, the last held-out evaluations, and the judgements."""
     found = []
     for arm in study.arms:
         for seed in range(study.seeds):
             out = folder / "runs" / f"{arm.slug}-{seed}"
-            if (arm.label, seed) in kept:
-                found.append(kept[arm.label, seed])
-                continue
             if not (out / DONE).is_file():
                 continue
             names = ("env_steps", "episode/success", "episode/return", "rollout/invalid_rate", "episode/count")
@@ -166,7 +158,7 @@ def collect(folder: Path, study: Study, kept: Mapping[tuple[str, int], dict[str,
             evaluation = out / "evaluation.json"
             evaluations = read_record(evaluation) if evaluation.is_file() else []
             if evaluations and evaluations[0]["update"]:
-                start = find_start(folder, seed, {row["env_id"] for row in evaluations}, kept)
+                start = find_start(folder, seed, {row["env_id"] for row in evaluations})
                 if not start:
                     continue
                 evaluations = [*start, *evaluations]
@@ -191,43 +183,16 @@ def average_half(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def find_start(
-    folder: Path, seed: int, env_ids: set[str], kept: Mapping[tuple[str, int], dict[str, Any]]
-) -> list[dict[str, Any]]:
+def find_start(folder: Path, seed: int, env_ids: set[str]) -> list[dict[str, Any]]:
     """Return the warm start's result of a seed on held-out episodes, which one run measures for all; empty till it
     has.
     """
     runs = [read_record(path) for path in sorted((folder / "runs").glob(f"*-{seed}/evaluation.json"))]
-    runs += [run["evaluations"] for (_, run_seed), run in kept.items() if run_seed == seed]
     for run in runs:
         rows = [row for row in run if row["update"] == 0]
         if {row["env_id"] for row in rows} == env_ids:
             return [dict(row) for row in rows]
     return []
-
-
-def keep(name: str, plan: Mapping[str, Any], found: Sequence[dict[str, Any]]) -> Path:
-    """Keep the raw runs of a study that has not ended where another machine can go on from; return the file."""
-    UNFINISHED.mkdir(parents=True, exist_ok=True)
-    target = UNFINISHED / f"{name}.json"
-    target.write_text(json.dumps({"plan": plan, "runs": found}, separators=(",", ":")) + "\n")
-    return target
-
-
-def read_kept(name: str, plan: Mapping[str, Any]) -> dict[tuple[str, int], dict[str, Any]]:
-    """The kept runs of the same study with the same budget and options, by arm and seed.
-
-    Raises:
-        UserError: the file is damaged.
-    """
-    path = UNFINISHED / f"{name}.json"
-    if not path.is_file():
-        return {}
-    try:
-        record = json.loads(path.read_bytes())
-        return {(run["arm"], run["seed"]): run for run in record["runs"]} if record["plan"] == plan else {}
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UserError(f"{path} cannot be read ({error!r}); restore it, or remove it to begin again.") from None
 
 
 def judge(folder: Path, env_ids: Sequence[str]) -> list[dict[str, Any]]:
@@ -278,27 +243,25 @@ def run(config: Config) -> Path:
     shared.mkdir(parents=True, exist_ok=True)
     lock = claim(shared)
     stopped: KeyboardInterrupt | None = None
-    kept = read_kept(config.name, plan)
     every = [(arm, seed) for seed in range(study.seeds) for arm in study.arms]
-    runs, jobs = Runs(shared), [job for job in every if (job[0].label, job[1]) not in kept]
-    seeds = sorted({seed for _, seed in jobs})
+    runs = Runs(shared)
     with (
         open_progress(open_console()) as bar,
         ThreadPoolExecutor(config.workers) as pool,
     ):
-        warming = bar.add_task("warm starts", total=len(seeds))
-        training = bar.add_task("runs", total=len(jobs))
+        warming = bar.add_task("warm starts", total=study.seeds)
+        training = bar.add_task("runs", total=len(every))
         try:
-            for _ in pool.map(lambda seed: runs.warm(study, seed), seeds):
+            for _ in pool.map(lambda seed: runs.warm(study, seed), range(study.seeds)):
                 bar.advance(warming)
-            for _ in pool.map(lambda job: runs.train(study, job[0], job[1], config.options), jobs):
+            for _ in pool.map(lambda job: runs.train(study, job[0], job[1], config.options), every):
                 bar.advance(training)
         except KeyboardInterrupt as reason:
             stopped = reason
             runs.stop(reason)
             bar.console.print("stopping; the running ones save and end. Give the same command again to go on.")
     lock.close()
-    found = collect(shared, study, kept)
+    found = collect(shared, study)
     if stopped and not found:
         raise stopped
     if not found:
@@ -306,8 +269,6 @@ def run(config: Config) -> Path:
     write_json(folder / "runs.json", found)
     draw(folder / f"{config.name}.png", study, found)
     complete = len(found) == len(every)
-    if config.write and not complete:
-        print(f"{len(found)} of {len(every)} runs have ended; {keep(config.name, plan, found)} keeps them.")
     write_page(folder / f"{config.name}.md", study, found, complete=complete)
     print((folder / f"{config.name}.md").read_text())
     if stopped:
@@ -319,7 +280,6 @@ def run(config: Config) -> Path:
         for name in (f"{config.name}.png", f"{config.name}.md"):
             shutil.copyfile(folder / name, PAGES / name)
         (PAGES / f"{config.name}.json").write_text(json.dumps(found, separators=(",", ":")) + "\n")
-        (UNFINISHED / f"{config.name}.json").unlink(missing_ok=True)
     return folder
 
 

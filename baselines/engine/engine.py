@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vlgym.parsers import Parser, find_end
@@ -25,8 +24,6 @@ from .prefill import CACHED_IMAGES, CACHED_PROMPTS, Prefill, Scorer
 
 # ---- one token after another -----------------------------------------------------------------------------------------
 
-SMALL_VOCABULARY = 8192  # tokens; up to here one running sum is quickest
-CELL = 512  # tokens whose probabilities `draw` adds up first in larger ones
 CHECK = 8  # steps between two questions whether replies are over; on an accelerator each question waits for the device
 
 Over = Callable[[Sequence[int], Sequence[Sequence[int]]], list[bool]]
@@ -135,28 +132,11 @@ def heat(log_probs: Tensor, temperature: float) -> Tensor:
 def draw(log_probs: Tensor, uniform: Tensor) -> Tensor:
     """Sample one token per row by inverting the cumulative distribution, in float64: [B, V], [B] in [0, 1) -> [B].
 
-    Probability 0 is never drawn. Large vocabularies are added up in cells first: a running sum over all is slow there.
+    Probability 0 is never drawn.
     """
-    size = log_probs.shape[-1]
-    if size > SMALL_VOCABULARY:
-        return _draw_by_cells(log_probs, uniform)
     cumulative = log_probs.double().exp().cumsum(-1)
     target = uniform.double().unsqueeze(-1) * cumulative[:, -1:]
-    return torch.searchsorted(cumulative, target, right=True).squeeze(-1).clamp(max=size - 1)
-
-
-def _draw_by_cells(log_probs: Tensor, uniform: Tensor) -> Tensor:
-    """`draw`: find the cell of `CELL` tokens in the running sum over cells, then the token in that within the cell."""
-    rows, size = log_probs.shape
-    cells = F.pad(log_probs.exp(), (0, -size % CELL)).view(rows, -1, CELL)
-    sums = cells.sum(-1, dtype=torch.float64).cumsum(-1)
-    target = uniform.double().unsqueeze(-1) * sums[:, -1:]
-    cell = (sums <= target).sum(-1, keepdim=True).clamp(max=sums.shape[1] - 1)
-    before = F.pad(sums, (1, 0)).gather(-1, cell)
-    inside = cells.gather(1, cell.unsqueeze(-1).expand(-1, -1, CELL)).squeeze(1).cumsum(-1, dtype=torch.float64)
-    # The cell's sum and its last running sum can differ by rounding; the target must stay below both.
-    target = torch.minimum(target - before, torch.nextafter(inside[:, -1:], torch.zeros_like(before)))
-    return (cell.squeeze(-1) * CELL + (inside <= target).sum(-1)).clamp(max=size - 1)
+    return torch.searchsorted(cumulative, target, right=True).squeeze(-1).clamp(max=log_probs.shape[-1] - 1)
 
 
 # ---- where a reply is over -------------------------------------------------------------------------------------------

@@ -224,7 +224,7 @@ class RunConfig:
     dtype: str | None = None
     """float32 or bfloat16 weights; log-probabilities are float32 always.
 
-    Default bfloat16 for published models on CUDA, otherwise float32.
+    bfloat16 is for adapters; their default for published models on CUDA. Otherwise float32.
     """
     threads: int = 0
     """CPU threads of torch; 0 leaves torch's choice. Another number may change the last bits."""
@@ -275,10 +275,11 @@ class RunConfig:
         model = self.model or DEFAULT_MODEL
         warm_steps = self.warm.steps if self.warm.steps is not None else (600 if model == "tiny" else 0)
         large = model != "tiny" and self.device.startswith("cuda")
-        dtype = self.dtype or ("bfloat16" if large else "float32")
+        rank = self.lora.rank if self.lora.rank is not None else ADAPTER_RANK if large and not self.train_vision else 0
+        dtype = self.dtype or ("bfloat16" if large and rank and not warm_steps else "float32")
         config = replace(
             self, env=self.env or DEFAULT_ENV, model=model, warm=replace(self.warm, steps=warm_steps), dtype=dtype,
-            lora=self.lora.resolve(ADAPTER_RANK if large and not self.train_vision else 0),
+            lora=replace(self.lora, rank=rank),
             check=self.check.resolve(dtype),
         )  # fmt: skip
         config = replace(config, lr=config.policy_lr)
@@ -305,6 +306,12 @@ class RunConfig:
         check_threads(config.threads)
         check_device(config.device)
         check_tracker(config.track)
+        if dtype != "float32" and (warm_steps or not config.lora.rank):
+            what = "a warm start trains" if config.lora.rank else "this run trains"
+            raise UserError(
+                f"--dtype {dtype}: {what} all weights, and {dtype} rounds most of their steps away. Add --lora.rank 16"
+                f"{' --warm.steps 0' if warm_steps else ''}, or --dtype float32."
+            )
         if config.train_vision and config.lora.rank:
             raise UserError("--train-vision trains all weights; it does not go with --lora.rank. Leave one out.")
         if config.export_adapter and not config.lora.rank:

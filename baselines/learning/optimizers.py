@@ -6,13 +6,10 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.optim import Optimizer
 
 from vlgym.errors import FailedError
 
@@ -20,94 +17,6 @@ from ..runs import distributed
 from ..runs.checkpoint import load_optimizer, optimizer_tensors
 from ..runs.distributed import ALONE, World
 from .losses import PolicyLoss
-
-HALF = (torch.bfloat16, torch.float16)
-
-
-class MasterWeights:
-    """The masters of some parameters, and the way of gradients to them and of weights back.
-
-    After every backward pass a gradient is added to its master's in float32 and taken off the parameter. After every
-    step of the optimizer that was given to `attach`, the parameters become the rounded masters, in place, so that
-    engines notice.
-
-    Args:
-        parameters: what is to be trained.
-
-    Attributes:
-        parameters: what the optimizer gets, in the same order: a master, float32, for each 16-bit parameter that
-            requires a gradient, and every other parameter itself.
-    """
-
-    def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
-        self.parameters: list[nn.Parameter] = []
-        self._pairs: list[tuple[nn.Parameter, nn.Parameter]] = []  # (of the model, its master)
-        self._hooks = []
-        for parameter in parameters:
-            if parameter.dtype not in HALF or not parameter.requires_grad:
-                self.parameters.append(parameter)
-                continue
-            master = nn.Parameter(parameter.detach().float())
-            self.parameters.append(master)
-            self._pairs.append((parameter, master))
-            self._hooks.append(parameter.register_post_accumulate_grad_hook(partial(_hand_over, master)))
-
-    def attach(self, optimizer: Optimizer) -> None:
-        """Write the masters back after every step of an optimizer, which was made with `parameters`."""
-        if self._pairs:
-            optimizer.register_step_post_hook(lambda *_: self.write())
-            _OF[optimizer] = self
-
-    @torch.no_grad()
-    def write(self) -> None:
-        """Round the masters into the model's weights, in place."""
-        for parameter, master in self._pairs:
-            parameter.copy_(master)
-
-    @torch.no_grad()
-    def read(self) -> None:
-        """Make the masters what the model's weights are."""
-        for parameter, master in self._pairs:
-            master.copy_(parameter)
-
-    def release(self) -> None:
-        """Leave the parameters' gradients alone from now on."""
-        for hook in self._hooks:
-            hook.remove()
-
-    # ---- checkpoints -------------------------------------------------------------------------------------------------
-
-    def tensors(self, prefix: str) -> dict[str, Tensor]:
-        """The masters under `prefix.`, by number."""
-        return {f"{prefix}.{i}": master.detach() for i, (_, master) in enumerate(self._pairs)}
-
-    @torch.no_grad()
-    def load(self, prefix: str, tensors: dict[str, Tensor]) -> None:
-        """Restore `tensors`, in place; from a checkpoint without masters they are the model's weights as restored."""
-        self.read()
-        for i, (_, master) in enumerate(self._pairs):
-            if (saved := tensors.get(f"{prefix}.{i}")) is not None:
-                master.copy_(saved)
-
-
-_OF: WeakKeyDictionary[Optimizer, MasterWeights] = WeakKeyDictionary()
-
-
-def masters_of(optimizer: Optimizer) -> MasterWeights | None:
-    """The master weights that an optimizer steps; None where the model's own weights are float32."""
-    return _OF.get(optimizer)
-
-
-def _hand_over(master: nn.Parameter, parameter: Tensor) -> None:
-    """Move a parameter's new gradient to its master."""
-    gradient, parameter.grad = parameter.grad, None
-    if gradient is None:
-        return
-    if master.grad is None:
-        master.grad = gradient.float()
-    else:
-        master.grad.add_(gradient)
-
 
 MAX_SKIPS = 3  # non-finite gradient steps in a row before giving up
 POLICY_METRICS = (
@@ -146,12 +55,9 @@ class Metrics:
 
 
 def policy_optimizer(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:
-    """AdamW as every learner uses it for the policy; it trains float32 masters of 16-bit weights."""
-    masters = MasterWeights(parameters)
+    """AdamW as every learner uses it for the policy."""
     # Not fused: that does not count up the version of a tensor, by which engines notice new weights.
-    optimizer = torch.optim.AdamW(masters.parameters, lr=lr, betas=(0.9, 0.95), weight_decay=0.0, foreach=True)
-    masters.attach(optimizer)
-    return optimizer
+    return torch.optim.AdamW(parameters, lr=lr, betas=(0.9, 0.95), weight_decay=0.0, foreach=True)
 
 
 @dataclass(frozen=True)
@@ -232,10 +138,8 @@ class Optimizers:
     # ---- checkpoints -------------------------------------------------------------------------------------------------
 
     def tensors(self) -> dict[str, Tensor]:
-        """Moments, step counts and master weights of every optimizer."""
+        """Moments and step counts of every optimizer."""
         parts = [optimizer_tensors(f"optimizer.{name}", optimizer) for name, optimizer in self.named.items()]
-        masters = {f"master.{name}": masters_of(optimizer) for name, optimizer in self.named.items()}
-        parts += [master.tensors(prefix) for prefix, master in masters.items() if master is not None]
         return {name: tensor for part in parts for name, tensor in part.items()}
 
     def state(self) -> dict[str, int]:
@@ -243,9 +147,7 @@ class Optimizers:
         return {"skips": self.skips, "skips_in_a_row": self.skips_in_a_row}
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, int]) -> None:
-        """Restore `tensors` and `state`, the model's weights having been restored before."""
+        """Restore `tensors` and `state`."""
         for name, optimizer in self.named.items():
             load_optimizer(f"optimizer.{name}", optimizer, tensors)
-            if (masters := masters_of(optimizer)) is not None:
-                masters.load(f"master.{name}", tensors)
         self.skips, self.skips_in_a_row = state["skips"], state["skips_in_a_row"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from vlgym.errors import UserError, check_choice
@@ -164,10 +164,3 @@ def apply(config: C, name: str) -> C:
         else:
             values[inner] = value
     return replace(config, **values)  # type: ignore[type-var]
-
-
-def suits(config: Any, name: str) -> bool:
-    """True if a configuration has all that a preset sets."""
-    known = {item.name for item in fields(config)}
-    nested = {item.name for item in fields(config) if is_dataclass(getattr(config, item.name))}
-    return all(path.split(".")[0] in (nested if "." in path else known) for path in PRESETS[name])

@@ -69,7 +69,7 @@ from .evaluation import (
 )  # fmt: skip
 from .optimizers import Optimizers
 from .recording import FOLDER, EpisodeRecorder
-from .state import Kept, Part, Plays, RunState, Weights, check_state
+from .state import Kept, Part, Plays, RunState, Weights
 from .warm_start import WarmReport, check_oracles, share_warm_start, show_check, warm_start
 
 # ---- an update: its phases and what they took ------------------------------------------------------------------------
@@ -244,7 +244,7 @@ class Run(Generic[C]):
             if not c.resume:
                 folder.write_record(self.out / folder.RUN_FILE, record)
             self._tracker = start_tracker(c.track, self.out.name, asdict(c))
-        self._checkpoint = self._load_checkpoint(str(family.device)) if c.resume else None
+        self._checkpoint = load_checkpoint(self.out / "checkpoints", str(family.device)) if c.resume else None
         base = self._checkpoint[1].get("base") if self._checkpoint else None
         warm = WarmReport()
         engine = make_engine(family, max_new_tokens=c.max_new_tokens or NEW_TOKENS, parsers=self.envs.parsers())
@@ -287,11 +287,6 @@ class Run(Generic[C]):
             self.title, {"algorithm": c.algorithm, **asdict(c), "out": self.out}, self.envs.ids, self.envs.kwargs,
             builder=self.envs.builder, episodes=episodes, group=self.envs.group,
         )  # fmt: skip
-
-    def _load_checkpoint(self, device: str) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-        tensors, state = load_checkpoint(self.out / "checkpoints", device)
-        check_state(state, checkpoints(self.out / "checkpoints")[-1])
-        return tensors, state
 
     def _warm_start(self, engine: Engine) -> tuple[WarmReport, dict[str, Any] | None]:
         """Do it; return what was done, and size and checksum of the file with the weights under adapters."""

@@ -96,13 +96,6 @@ class Weights:
             load_module(name, module, tensors)
 
 
-SAVED = {
-    "update": int, "env_steps": int, "max_new_tokens": int, "sampler": str, "order": str, "collectors": list,
-    "learner": dict, "warm": dict, "evaluations": list,
-}  # fmt: skip
-"""Entries, among others, of `state.json` in every learner's checkpoint."""
-
-
 class Plays(Protocol):
     """Collector of a learner's rollouts.
 
@@ -215,22 +208,6 @@ class RunState:
             generator.set_state(torch.frombuffer(bytearray(base64.b64decode(state[name])), dtype=torch.uint8))
         self.update, self.env_steps, self.evaluations = state["update"], state["env_steps"], state["evaluations"]
         self.warm = WarmReport(**{f.name: state["warm"][f.name] for f in fields(WarmReport)})
-
-
-def check_state(state: Mapping[str, Any], folder: Path) -> None:
-    """Check that the state of a checkpoint has what every learner's has.
-
-    Raises:
-        UserError: something is missing, or of another type.
-    """
-    warm = {f.name for f in fields(WarmReport)}
-    wrong = [name for name, kind in SAVED.items() if type(state.get(name)) is not kind]
-    wrong += [] if wrong or warm <= state["warm"].keys() else ["warm"]
-    if wrong:
-        raise UserError(
-            f"The checkpoint {folder} is damaged (state.json: {wrong[0]} is {state.get(wrong[0])!r:.40}). Remove "
-            "that folder to go on from the one before."
-        )
 
 
 def _encode(generator: torch.Generator) -> str:

@@ -30,7 +30,6 @@ from ..engine.engine import Engine, ModelPolicy, pad_rows
 from ..models.family import Family, Prompt
 from ..runs import distributed
 from ..runs.distributed import World
-from .optimizers import MasterWeights
 
 
 @dataclass(frozen=True)
@@ -42,12 +41,8 @@ class WarmConfig:
     target: float = 0.5
     """Stop as soon as this share of validation episodes succeeds, sampling at temperature 1; 1 trains all steps."""
     noise: float = 0.5
-    """Share of steps on which a uniformly random legal action is played instead of the oracle's."""
-    imitate_noise: bool = True
-    """Imitate those random actions too, which leaves reinforcement learning something to improve.
-
-    Without it the label is the oracle's action in every state, also in those that the random actions led to.
-    """
+    """Share of steps on which a uniformly random legal action is played instead of the oracle's, and imitated: that
+    leaves reinforcement learning something to improve."""
     samples: int = 2048
     """Oracle turns to collect, in all environments together."""
     batch: int = 64
@@ -96,14 +91,13 @@ class Check(NamedTuple):
 class NoisyOracle:
     """The oracle, except that a share of its actions is replaced by uniformly random legal ones.
 
-    With the thoughts that belong to them. What is to be imitated is each reply's `extra`: the reply, or with
-    `imitate_noise` off what the oracle would have said; None in a state without an oracle's action.
+    Each reply's `extra` is its text, to be imitated; None in a state without an oracle's action.
     """
 
     name = "noisy-oracle"
 
-    def __init__(self, noise: float, rng: np.random.Generator, *, imitate_noise: bool = True) -> None:
-        self.noise, self.rng, self.imitate_noise = noise, rng, imitate_noise
+    def __init__(self, noise: float, rng: np.random.Generator) -> None:
+        self.noise, self.rng = noise, rng
         self.replaced = self.given = 0
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
@@ -117,7 +111,7 @@ class NoisyOracle:
                 legal = env.legal_actions()
                 action = legal[int(self.rng.integers(len(legal)))]
                 text = env.parser.format([action], env.think(action))
-            label = None if right is None else text if self.imitate_noise else right
+            label = None if right is None else text
             self.given += label is not None
             self.replaced += label is not None and label != right
             replies.append(Reply(text or "", label))
@@ -155,7 +149,7 @@ def collect(
         first_episode=1_000_000 + seed * 100_000,  # apart from RL's own training episodes
         failures=EnvFailures(on_failure),
     )  # fmt: skip
-    policy = NoisyOracle(config.noise, np.random.default_rng([seed, 1]), imitate_noise=config.imitate_noise)
+    policy = NoisyOracle(config.noise, np.random.default_rng([seed, 1]))
     data: list[tuple[Prompt, torch.Tensor]] = []
     try:
         while len(data) < config.samples:
@@ -216,9 +210,8 @@ def warm_start(
             f"--max-new-tokens {max_new_tokens} would cut them off."
         )
     report.max_new_tokens = engine.max_new_tokens
-    masters = MasterWeights(family.model.parameters())
-    optimizer = torch.optim.AdamW(masters.parameters, lr=config.lr, betas=(0.9, 0.95), weight_decay=0.0, foreach=True)
-    masters.attach(optimizer)
+    parameters = list(family.model.parameters())
+    optimizer = torch.optim.AdamW(parameters, lr=config.lr, betas=(0.9, 0.95), weight_decay=0.0, foreach=True)
     order = torch.Generator().manual_seed(seed)
     losses: list[float] = []
     for step in range(1, steps + 1):
@@ -231,7 +224,7 @@ def warm_start(
         loss = -logp.sum() / mask.sum()
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(masters.parameters, 1.0)
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
         losses.append(float(loss.detach()))
         report.steps = step
@@ -244,7 +237,6 @@ def warm_start(
             if check.success >= config.target:
                 break
     optimizer.zero_grad(set_to_none=True)
-    masters.release()
     report.seconds = time.perf_counter() - start
     return report
 

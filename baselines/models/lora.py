@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +56,6 @@ class LoraOptions:
     """
     alpha: float | None = None
     """The adapters' product is scaled by alpha / rank; default twice the rank."""
-
-    def resolve(self, default_rank: int = 0) -> LoraOptions:
-        """The options with the rank filled in."""
-        return replace(self, rank=default_rank if self.rank is None else self.rank)
 
     def validate(self) -> None:
         """Check ranges.

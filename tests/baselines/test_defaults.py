@@ -10,6 +10,7 @@ import pytest
 from baselines.learning import config as config_module
 from baselines.learning.batch import CheckOptions
 from baselines.learning.config import saved_config
+from baselines.learning.warm_start import WarmConfig
 from baselines.models.lora import LoraOptions
 from baselines.vldac import Config
 from vlgym.errors import UserError
@@ -32,9 +33,9 @@ def resolved(**options):
     ("options", "expected"),
     [
         ({"model": PUBLISHED, "device": "cuda"}, ("bfloat16", 16, 5e-5)),
-        ({"model": PUBLISHED, "device": "cuda", "lora": LoraOptions(rank=0)}, ("bfloat16", 0, 1e-6)),
+        ({"model": PUBLISHED, "device": "cuda", "lora": LoraOptions(rank=0)}, ("float32", 0, 1e-6)),
         ({"model": PUBLISHED, "device": "cuda", "dtype": "float32"}, ("float32", 16, 5e-5)),
-        ({"model": PUBLISHED, "device": "cuda", "train_vision": True}, ("bfloat16", 0, 1e-6)),
+        ({"model": PUBLISHED, "device": "cuda", "train_vision": True}, ("float32", 0, 1e-6)),
         ({"model": PUBLISHED}, ("float32", 0, 1e-6)),
         ({"model": PUBLISHED, "lora": LoraOptions(rank=8)}, ("float32", 8, 5e-5)),
         ({}, ("float32", 0, 3e-4)),
@@ -42,6 +43,12 @@ def resolved(**options):
 )  # fmt: skip
 def test_published_models_on_cuda_train_adapters_in_bfloat16_and_all_else_all_weights_in_float32(options, expected):
     assert resolved(**options) == expected
+
+
+def test_all_weights_are_not_trained_in_bfloat16():
+    for options in ({"lora": LoraOptions(rank=0)}, {"lora": LoraOptions(rank=4), "warm": WarmConfig(steps=2)}):
+        with pytest.raises(UserError, match=r"bfloat16: .* trains all weights.* --lora\.rank 16"):
+            Config(model=PUBLISHED, dtype="bfloat16", **options).resolve()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 import pytest
 
@@ -15,10 +16,13 @@ CONFIGS = {"vldac": vldac.Config, "rl4vlm": rl4vlm.Config, "loop": loop.Config, 
 
 def test_every_preset_suits_a_learner_and_its_values_are_in_range():
     for name in presets.PRESETS:
-        suited = [config for config in CONFIGS.values() if presets.suits(config(), name)]
+        suited = 0
+        for config in CONFIGS.values():
+            with suppress(UserError):  # a preset of another learner
+                changed = presets.apply(config(), name)
+                suited += 1
+                assert changed.resolve().preset == name
         assert suited
-        for config in suited:
-            assert presets.apply(config(), name).resolve().preset == name
 
 
 def test_a_preset_sets_what_the_paper_says():

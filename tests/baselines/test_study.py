@@ -6,7 +6,6 @@ import importlib
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from stage import ENV
@@ -14,7 +13,7 @@ from stage import ENV
 from baselines import sft, study
 from baselines.learning import command
 from baselines.learning.warm_start import WarmConfig
-from baselines.runs.folder import check_same, write_json, write_record
+from baselines.runs.folder import check_same
 from baselines.studies import arms, report
 from vlgym.errors import UserError
 
@@ -128,56 +127,6 @@ def test_a_study_runs_reports_and_keeps_what_is_done(tmp_path, small, monkeypatc
         study.run(study.Config("small", out=tmp_path, env_steps=8))
     with pytest.raises(UserError, match="must be >= 1"):
         study.run(study.Config("small", out=tmp_path, seeds=0))
-
-
-def test_a_study_goes_on_on_another_machine_from_the_runs_that_are_kept(tmp_path, small, monkeypatch, capsys):
-    """The runs are made up: what is held is which are called, what is kept, and whose start counts."""
-    monkeypatch.setattr(study, "PAGES", tmp_path / "pages")
-    monkeypatch.setattr(study, "UNFINISHED", tmp_path / "pages" / "unfinished")
-    calls: list[str] = []
-    stop_at: list[str] = ["baselines.loop"]
-
-    def call(self, arguments, log):
-        calls.append(arguments[0])
-        if arguments[0] in stop_at:
-            return False
-        out = Path(arguments[arguments.index("--out") + 1])
-        (out / "model").mkdir(parents=True)
-        if arguments[0] == "baselines.sft":
-            write_record(out / "warm.json", {"report": {"max_new_tokens": 8}})
-            return True
-        before = [] if "--no-eval-before" in arguments else [{"update": 0, "env_id": ENV, "success": 0.25}]
-        end = {"update": 2, "env_id": ENV, "success": 0.5, "mean_return": 0.5, "invalid_rate": 0.0}
-        write_record(out / "evaluation.json", [*before, end])
-        write_json(out / "model" / "config.json", {})
-        (out / "log.jsonl").write_text("")
-        return True
-
-    monkeypatch.setattr(study.Runs, "call", call)
-    file = tmp_path / "pages" / "unfinished" / "small.json"
-    study.run(study.Config("small", out=tmp_path / "one", workers=1, write=True))
-    assert calls == ["baselines.sft", "baselines.vldac", "baselines.loop"]
-    assert "1 of 2 runs have ended" in capsys.readouterr().out
-    assert [run["arm"] for run in json.loads(file.read_text())["runs"]] == ["VL-DAC"]
-    assert not (tmp_path / "pages" / "small.md").exists()
-    whole = file.read_text()
-    file.write_text(whole[:-9])
-    with pytest.raises(UserError, match=r"small\.json cannot be read"):
-        study.run(study.Config("small", out=tmp_path / "broken", workers=1))
-    file.write_text(whole)
-    calls.clear()
-    stop_at.clear()
-    study.run(study.Config("small", out=tmp_path / "other", workers=1, env_steps=8))
-    assert calls == ["baselines.sft", "baselines.vldac", "baselines.loop"]  # another budget: nothing is taken over
-    calls.clear()
-    study.run(study.Config("small", out=tmp_path / "two", workers=1, write=True))
-    assert calls == ["baselines.sft", "baselines.loop"]
-    runs = json.loads((tmp_path / "pages" / "small.json").read_text())
-    assert [(run["arm"], [e["success"] for e in run["evaluations"]]) for run in runs] == [
-        ("VL-DAC", [0.25, 0.5]), ("LOOP", [0.25, 0.5]),
-    ]  # fmt: skip
-    assert "Incomplete" not in (tmp_path / "pages" / "small.md").read_text()
-    assert not file.exists()
 
 
 def test_unknown_studies_and_bad_numbers_are_refused(tmp_path):
