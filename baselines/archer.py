@@ -359,7 +359,7 @@ class ArCHer:
         with update.phase("rollout", keep_prompts=True):  # states of the buffer are answered, too
             batch, outcomes, metrics = self.collect()
         with update.phase("check"):
-            metrics |= log_prob_gap(self.weights.engine, batch, self.passes, self.config.check, self.run.world)
+            metrics |= log_prob_gap(self.weights.engine, batch, self.passes, self.config.check)
         with update.phase("update"):
             self.remember(batch, outcomes)
             metrics |= self.learn(len(batch.samples), update.number)
@@ -406,7 +406,7 @@ class ArCHer:
             if c.kl_coef > 0:
                 fresh.ref = log_probs(self.reference, fresh, self.passes)
             for _ in range(c.epochs):
-                for rows, size in minibatches(fresh.units, c.minibatch, run.envs.shares, run.order):
+                for rows, size in minibatches(fresh.units, c.minibatch, run.world, run.order):
                     self.policy_step(fresh, rows, size, metrics)
         return metrics.means() | {
             "critic/q": float(q.mean()),

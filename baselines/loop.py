@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -106,22 +106,14 @@ class LOOP:
         advantage: Callable[[Tensor], Tensor] = losses.leave_one_out,
         smallest_advantage: float = SMALLEST_ADVANTAGE,
     ) -> None:
-        c, count, first = run.config, run.envs.count, run.envs.shares.first
+        c = run.config
         self.run, self.config, self.weights = run, c, run.weights
         self.passes, self.schedule = c.passes, c.schedule()
         self.advantage, self.smallest_advantage = advantage, smallest_advantage
         self.optimizers = Optimizers(
             {"policy": policy_optimizer(run.weights.parameters, c.policy_lr)}, c.max_grad_norm, run.world
         )
-
-        def make_env(index: int) -> Any:
-            return run.envs.make((first + index) // c.group - first)  # all environments of a group are of one id
-
-        self.collector = GroupCollector(
-            [make_env(i) for i in range(count)], run.policy, group=c.group, shaping=c.reward,
-            builder=run.envs.builder, remake=make_env, on_failure=run.envs.failures.append, world=run.world,
-            shares=run.envs.shares,
-        )  # fmt: skip
+        self.collector = GroupCollector(run.envs, run.policy, c.group, c.reward)
 
     def make(self, update: Update) -> None:
         """Make one update: rollout, reference, check of the log-probabilities, gradient steps."""
@@ -131,7 +123,7 @@ class LOOP:
             if self.weights.reference is not None:
                 batch.ref = log_probs(self.weights.reference, batch, self.passes)
         with update.phase("check"):
-            metrics |= check_log_probs(self.weights.engine, batch, self.passes, self.config.check, self.run.world)
+            metrics |= check_log_probs(self.weights.engine, batch, self.passes, self.config.check)
         with update.phase("update"):
             metrics |= self.learn(batch, update.number)
         update.log(batch, metrics)
@@ -157,7 +149,7 @@ class LOOP:
         used = self.teaches(torch.stack([batch.advantages[unit[0]] for unit in batch.units]))
         metrics.add("rollout/used_episodes", float(used.float().mean()))
         for _ in range(c.epochs):
-            for rows, size in minibatches(batch.units, c.minibatch, run.envs.shares, run.order):
+            for rows, size in minibatches(batch.units, c.minibatch, run.world, run.order):
                 kept = rows[self.teaches(batch.advantages[rows]).to(rows.device)]  # the order is the host's
                 if distributed.any_of(len(kept) > 0, run.world):
                     self.policy_step(batch, kept, shares / size, metrics)

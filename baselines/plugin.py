@@ -55,7 +55,7 @@ def make_hf(
     """
     if missing := find_missing():
         raise UserError(describe_missing(missing, f"The policy hf:{name} needs"))
-    from .policies.make import make_policy
+    from .policies.hf import make_policy
 
     return make_policy(
         name, seed=seed, temperature=temperature, max_tokens=max_tokens, device=device, dtype=dtype,

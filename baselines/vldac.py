@@ -135,9 +135,7 @@ class VLDAC:
             if self.weights.reference is not None:
                 batch.ref = log_probs(self.weights.reference, batch, self.passes)
         with update.phase("check"):
-            metrics |= check_log_probs(
-                self.weights.engine, batch, self.passes, self.config.check, self.run.world, whole=self.whole
-            )
+            metrics |= check_log_probs(self.weights.engine, batch, self.passes, self.config.check, whole=self.whole)
         with update.phase("update"):
             metrics |= self.learn(batch, update.number)
         update.log(batch, metrics)
@@ -160,7 +158,7 @@ class VLDAC:
             flags(rows, "terminated", device), flags(rows, "truncated", device), final_values,
             gamma=c.gamma, lam=c.gae_lambda,
         )  # fmt: skip
-        at = len(rows) * self.run.envs.shares.first
+        at = len(batch.samples) * world.rank
         everywhere = losses.normalise_advantages(distributed.gather(advantages.flatten(), world))
         batch.advantages = everywhere[at : at + len(batch.samples)]
         batch.returns, batch.values = returns.flatten(), values.flatten()
@@ -174,7 +172,7 @@ class VLDAC:
         lr = self.optimizers.set_rate("policy", self.schedule.rate(update, run.state.env_steps))
         metrics.add("policy/lr", lr)
         for _ in range(c.epochs):
-            for rows, size in minibatches(batch.units, c.minibatch, run.envs.shares, run.order):
+            for rows, size in minibatches(batch.units, c.minibatch, run.world, run.order):
                 if c.stop_gradient or lr == 0:
                     self.value_step(batch, rows, size, metrics)
                 if lr > 0:

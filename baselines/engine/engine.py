@@ -1,7 +1,7 @@
 """The engine of the learners: it samples replies, and computes log-probabilities of stored replies.
 
 Both go through the same prefill (`prefill.py`) and the same suppressed tokens, so that the two agree; every update of a
-learner measures how well.
+learner measures how well. Sampling is over the whole vocabulary except the special tokens, at the engine's temperature.
 """
 
 from __future__ import annotations
@@ -11,18 +11,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from vlgym.parsers import Parser, find_end
 from vlgym.types import Reply, Turn
 
-from ..models.decoder import Qwen2Decoder
 from ..models.family import Family, Prompt, count_tokens
-from ..runs import distributed
-from ..runs.distributed import ALONE, World
 from .prefill import CACHED_IMAGES, CACHED_PROMPTS, Prefill, Scorer
-
-# ---- one token after another -----------------------------------------------------------------------------------------
 
 CHECK = 8  # steps between two questions whether replies are over; on an accelerator each question waits for the device
 
@@ -31,125 +26,19 @@ Over = Callable[[Sequence[int], Sequence[Sequence[int]]], list[bool]]
 its turn has not ended."""
 
 
-class Sampled(NamedTuple):
-    """Replies of a batch, right-padded to the token limit; see `sampler.Replies`.
+class Decoded(NamedTuple):
+    """What a batch was answered, right-padded to the token limit.
 
     Attributes:
         ids: [B, limit] int64; logp: [B, limit] float32; mask: [B, limit] bool; cut: [B] bool.
+        hidden: [B, H], states of the last prompt tokens.
     """
 
     ids: Tensor
     logp: Tensor
     mask: Tensor
     cut: Tensor
-
-
-class EagerDecoding:
-    """Samples with shapes that follow the batch: exactly as many rows and slots as are needed.
-
-    Args:
-        decoder: the language model, one token at a time.
-        embedding: token embeddings.
-        logits: hidden states [B, H] to float32 logits [B, V], special tokens at -inf.
-        pad_id: written after the end of a reply.
-    """
-
-    def __init__(
-        self, decoder: Qwen2Decoder, embedding: nn.Module, logits: Callable[[Tensor], Tensor], *, pad_id: int
-    ) -> None:
-        self.decoder, self.embedding, self.logits, self.pad_id = decoder, embedding, logits, pad_id
-
-    @torch.no_grad()
-    def decode(
-        self,
-        entries: list[tuple[Tensor, Tensor]],
-        hidden: Tensor,
-        next_positions: Tensor,
-        uniforms: Tensor,
-        stop: Tensor,
-        *,
-        greedy: bool = False,
-        temperature: float = 1.0,
-        over: Over | None = None,
-    ) -> Sampled:
-        """Sample one reply per prompt.
-
-        Args:
-            entries: per row, the prompt's (keys, values), each [layers, kv_heads, P, head_dim]; P may differ.
-            hidden: [B, H], states of the last prompt tokens.
-            next_positions: [B] int64, position of each row's first reply token.
-            uniforms: [limit, B] in [0, 1), on the device; their number is the length of the longest reply.
-            stop: int64, the tokens that end a reply.
-            greedy: take the likeliest tokens; `uniforms` then only says how many.
-            temperature: what logits are divided by before a draw; the log-probabilities returned are those at 1, that
-                is, of the logits as they are given.
-            over: asked every `CHECK` steps, so that a reply may be up to `CHECK - 1` tokens too long.
-        """
-        limit, n = uniforms.shape
-        new: dict[str, Any] = {"device": hidden.device}
-        state = self.decoder.start(entries, next_positions, limit)
-        ids = torch.full((n, limit), self.pad_id, **new)
-        logp = torch.zeros(n, limit, **new)
-        mask = torch.zeros(n, limit, dtype=torch.bool, **new)
-        rows = torch.arange(n, **new)  # rows still being decoded
-        ended = torch.zeros(n, dtype=torch.bool, **new)  # of those rows
-        for t in range(limit):
-            scores = torch.log_softmax(self.logits(hidden), dim=-1)
-            token = scores.argmax(-1) if greedy else draw(heat(scores, temperature), uniforms[t, rows])
-            ids[rows, t] = torch.where(ended, self.pad_id, token)
-            logp[rows, t] = torch.where(ended, 0.0, scores.gather(-1, token.unsqueeze(-1)).squeeze(-1))
-            mask[rows, t] = ~ended
-            ended = ended | torch.isin(token, stop)
-            if over is not None and (t + 1) % CHECK == 0:
-                ended = ended | ask(over, rows, ids[rows, : t + 1], ended)
-            alive = len(rows) - int(ended.sum())
-            if t + 1 == limit or alive == 0:
-                break
-            if alive <= len(rows) // 2:  # most rows have ended: go on with the others alone
-                kept = (~ended).nonzero().squeeze(-1)
-                state.keep(kept)
-                rows, token, ended = rows[kept], token[kept], ended[kept]
-            hidden = self.decoder.step(state, self.embedding(token), t)
-        cut = torch.zeros(n, dtype=torch.bool, **new)
-        cut[rows] = ~ended
-        return Sampled(ids, logp, mask, cut)
-
-
-def ask(over: Over, rows: Tensor, ids: Tensor, ended: Tensor) -> Tensor:
-    """Ask of the rows that have not ended whether they are over: numbers [B], ids [B, t], bool [B] -> bool [B]."""
-    answer = ended.clone()
-    going = (~ended).nonzero().squeeze(-1)
-    if len(going):
-        answer[going] = torch.tensor(over(rows[going].tolist(), ids[going].tolist()), device=ended.device)
-    return answer
-
-
-def heat(log_probs: Tensor, temperature: float) -> Tensor:
-    """Log-probabilities [..., V] at another temperature than 1."""
-    return log_probs if temperature == 1.0 else torch.log_softmax(log_probs / temperature, dim=-1)
-
-
-def draw(log_probs: Tensor, uniform: Tensor) -> Tensor:
-    """Sample one token per row by inverting the cumulative distribution, in float64: [B, V], [B] in [0, 1) -> [B].
-
-    Probability 0 is never drawn.
-    """
-    cumulative = log_probs.double().exp().cumsum(-1)
-    target = uniform.double().unsqueeze(-1) * cumulative[:, -1:]
-    return torch.searchsorted(cumulative, target, right=True).squeeze(-1).clamp(max=log_probs.shape[-1] - 1)
-
-
-# ---- where a reply is over -------------------------------------------------------------------------------------------
-
-Decode = Callable[[Sequence[int]], str]
-"""Text of a reply's ids, without special tokens."""
-
-
-def find_token_end(decode: Decode, ids: Sequence[int], parsers: Sequence[Parser]) -> int | None:
-    """Return after how many tokens a reply is over because a parser has what it asked for; None if none has."""
-    text = decode(ids) if parsers else ""
-    ends = [end for parser in parsers if (end := find_end(parser, text)) is not None]
-    return count_tokens(decode, ids, min(ends)) if ends else None
+    hidden: Tensor
 
 
 @dataclass
@@ -173,8 +62,8 @@ class Replies:
     texts: list[str]
 
 
-class Sampler(Prefill):
-    """Samples replies with one model.
+class Engine(Scorer):
+    """Samples and scores with one model.
 
     Args:
         family: the model and what its family needs.
@@ -182,7 +71,12 @@ class Sampler(Prefill):
         parsers: what reads the replies. A reply is over as soon as one of them has what it asked for (`find_end`), or
             at its end-of-turn token; with none, at that token alone.
         cached_prompts, cached_images, vision_of: as in `Prefill`.
+
+    Attributes:
+        name: what a run's record calls it.
     """
+
+    name = "engine"
 
     def __init__(
         self,
@@ -197,7 +91,6 @@ class Sampler(Prefill):
         super().__init__(family, cached_prompts=cached_prompts, cached_images=cached_images, vision_of=vision_of)
         self.max_new_tokens, self.parsers = max_new_tokens, tuple(parsers)
         self.stop = torch.tensor(family.stop_ids, device=family.device)
-        self.decoding = EagerDecoding(self.decoder, self.embedding, self.logits, pad_id=family.pad_id)
 
     def describe(self) -> dict[str, Any]:
         """Limits and numbers of the model, for a run's record."""
@@ -215,39 +108,34 @@ class Sampler(Prefill):
         prompts: Sequence[Prompt],
         generator: torch.Generator | None = None,
         *,
-        greedy: bool = False,
         temperature: float = 1.0,
         draws: Tensor | None = None,
         parsers: Sequence[Sequence[Parser]] | None = None,
-        share: tuple[int, int] | None = None,
     ) -> Replies:
-        """Sample one reply per prompt (or take the likeliest tokens).
+        """Sample one reply per prompt.
 
         Args:
             prompts: B prompts.
             generator: CPU generator; every call draws `B * max_new_tokens` numbers whatever the replies' lengths.
-            greedy: argmax instead of sampling; `generator` is then not read.
-            temperature: what logits are divided by once more before a draw, for evaluations; the log-probabilities are
-                those of the engine's own temperature all the same.
+            temperature: what logits are divided by once more before a draw, for evaluations; 0 takes the likeliest
+                tokens. The log-probabilities are those of the engine's own temperature all the same.
             draws: [max_new_tokens, B] in [0, 1), the random numbers of each row, instead of the generator's.
-            parsers: those of each row; by default every row has the sampler's.
-            share: (first, all): these prompts are the rows from `first` on of a batch of `all`, and get the random
-                numbers that they would have in it.
+            parsers: those of each row; by default every row has the engine's.
         """
-        n, limit = len(prompts), self.max_new_tokens
-        at, total = share or (0, n)
+        limit = self.max_new_tokens
         if draws is None:
-            draws = torch.zeros(limit, n) if greedy else torch.rand(limit, total, generator=generator)[:, at : at + n]
-        rules = [self.parsers] * n if parsers is None else parsers
+            size = (limit, len(prompts))
+            draws = torch.rand(size, generator=generator) if temperature else torch.zeros(size)
+        rules = [self.parsers] * len(prompts) if parsers is None else parsers
 
         def find(row: int, ids: Sequence[int]) -> int | None:
-            return find_token_end(self.family.decode, ids, rules[row])
+            return self._find_end(ids, rules[row])
 
         def over(rows: Sequence[int], replies: Sequence[Sequence[int]]) -> list[bool]:
             return [find(row, ids) is not None for row, ids in zip(rows, replies, strict=True)]
 
         asked = over if any(rules) else None
-        (ids, logp, mask, cut), first = self.decode(prompts, draws.to(self.family.device), greedy, temperature, asked)
+        ids, logp, mask, cut, first = self.decode(prompts, draws.to(self.family.device), temperature, asked)
         lengths = mask.sum(-1).tolist()
         rows = [row[:length] for row, length in zip(ids.tolist(), lengths, strict=True)]
         for i, row in enumerate(rows):
@@ -258,19 +146,53 @@ class Sampler(Prefill):
         ids, mask, logp = ids[:, :longest], mask[:, :longest], logp[:, :longest]
         return Replies(ids, mask, logp, first.float(), cut, [self.family.decode(row) for row in rows])
 
-    def decode(
-        self, prompts: Sequence[Prompt], draws: Tensor, greedy: bool, temperature: float, over: Over | None
-    ) -> tuple[Sampled, Tensor]:
-        """Token by token, what `sample` asks for (see `EagerDecoding.decode`), and the states of the last prompt
-        tokens, [B, H]."""
+    def _find_end(self, ids: Sequence[int], parsers: Sequence[Parser]) -> int | None:
+        """Return after how many tokens a reply is over because a parser has what it asked for; None if none has."""
+        text = self.family.decode(ids) if parsers else ""
+        ends = [end for parser in parsers if (end := find_end(parser, text)) is not None]
+        return count_tokens(self.family.decode, ids, min(ends)) if ends else None
+
+    @torch.no_grad()
+    def decode(self, prompts: Sequence[Prompt], draws: Tensor, temperature: float, over: Over | None) -> Decoded:
+        """Answer token by token, with exactly as many rows and slots as are needed.
+
+        Args:
+            prompts: B prompts.
+            draws: [limit, B] in [0, 1), on the device; their number is the length of the longest reply.
+            temperature: as in `sample`.
+            over: asked every `CHECK` steps, so that a reply may be up to `CHECK - 1` tokens too long.
+        """
         entries = self.prefill_cached(prompts)
-        first = torch.stack([entry[2] for entry in entries])
+        first = hidden = torch.stack([entry[2] for entry in entries])
         next_positions = torch.tensor([prompt.next_position for prompt in prompts], device=first.device)
-        sampled = self.decoding.decode(
-            [entry[:2] for entry in entries], first, next_positions, draws, self.stop, greedy=greedy,
-            temperature=temperature, over=over,
-        )  # fmt: skip
-        return sampled, first
+        limit, n = draws.shape
+        new: dict[str, Any] = {"device": hidden.device}
+        state = self.decoder.start([entry[:2] for entry in entries], next_positions, limit)
+        ids = torch.full((n, limit), self.family.pad_id, **new)
+        logp = torch.zeros(n, limit, **new)
+        mask = torch.zeros(n, limit, dtype=torch.bool, **new)
+        rows = torch.arange(n, **new)  # rows still being decoded
+        ended = torch.zeros(n, dtype=torch.bool, **new)  # of those rows
+        for t in range(limit):
+            scores = torch.log_softmax(self.logits(hidden), dim=-1)
+            token = choose(scores, draws[t, rows], temperature)
+            ids[rows, t] = torch.where(ended, self.family.pad_id, token)
+            logp[rows, t] = torch.where(ended, 0.0, scores.gather(-1, token.unsqueeze(-1)).squeeze(-1))
+            mask[rows, t] = ~ended
+            ended = ended | torch.isin(token, self.stop)
+            if over is not None and (t + 1) % CHECK == 0:
+                ended = ended | ask(over, rows, ids[rows, : t + 1], ended)
+            alive = len(rows) - int(ended.sum())
+            if t + 1 == limit or alive == 0:
+                break
+            if alive <= len(rows) // 2:  # most rows have ended: go on with the others alone
+                kept = (~ended).nonzero().squeeze(-1)
+                state.keep(kept)
+                rows, token, ended = rows[kept], token[kept], ended[kept]
+            hidden = self.decoder.step(state, self.embedding(token), t)
+        cut = torch.zeros(n, dtype=torch.bool, **new)
+        cut[rows] = ~ended
+        return Decoded(ids, logp, mask, cut, first)
 
     @torch.no_grad()
     def last_hidden(self, prompts: Sequence[Prompt]) -> Tensor:
@@ -281,14 +203,30 @@ class Sampler(Prefill):
         return torch.stack([entry[2] for entry in self.prefill_cached(prompts)]).float()
 
 
-class Engine(Sampler, Scorer):
-    """Samples and scores with one model; arguments are those of `Sampler`.
+def ask(over: Over, rows: Tensor, ids: Tensor, ended: Tensor) -> Tensor:
+    """Ask of the rows that have not ended whether they are over: numbers [B], ids [B, t], bool [B] -> bool [B]."""
+    answer = ended.clone()
+    going = (~ended).nonzero().squeeze(-1)
+    if len(going):
+        answer[going] = torch.tensor(over(rows[going].tolist(), ids[going].tolist()), device=ended.device)
+    return answer
 
-    Attributes:
-        name: what a run's record calls it.
+
+def choose(log_probs: Tensor, uniform: Tensor, temperature: float) -> Tensor:
+    """Sample one token per row at a temperature; 0 takes the likeliest: [B, V], [B] in [0, 1) -> [B]."""
+    if temperature == 0:
+        return log_probs.argmax(-1)
+    return draw(log_probs if temperature == 1.0 else torch.log_softmax(log_probs / temperature, dim=-1), uniform)
+
+
+def draw(log_probs: Tensor, uniform: Tensor) -> Tensor:
+    """Sample one token per row by inverting the cumulative distribution, in float64: [B, V], [B] in [0, 1) -> [B].
+
+    Probability 0 is never drawn.
     """
-
-    name = "engine"
+    cumulative = log_probs.double().exp().cumsum(-1)
+    target = uniform.double().unsqueeze(-1) * cumulative[:, -1:]
+    return torch.searchsorted(cumulative, target, right=True).squeeze(-1).clamp(max=log_probs.shape[-1] - 1)
 
 
 # ---- the engine as a policy ------------------------------------------------------------------------------------------
@@ -318,39 +256,23 @@ class ModelPolicy:
     Args:
         engine: the model.
         generator: CPU generator of the sampler; its state is part of a checkpoint.
-        greedy: take the likeliest tokens instead.
         name: as reports show it.
-        world: with several processes, every one draws the random numbers of all and takes its own, so that together
-            they sample as one process would.
-            All make every call, those too that have no prompt in it.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        generator: torch.Generator,
-        *,
-        greedy: bool = False,
-        name: str = "vlm",
-        world: World = ALONE,
-    ) -> None:
-        self.engine, self.generator, self.greedy, self.name, self.world = engine, generator, greedy, name, world
+    def __init__(self, engine: Engine, generator: torch.Generator, *, name: str = "vlm") -> None:
+        self.engine, self.generator, self.name = engine, generator, name
 
     def describe(self) -> dict[str, Any]:
         """Return the settings, other than the prompt, that a reply depends on, for a run's record."""
         seed, system = self.generator.initial_seed(), self.engine.family.system
-        sampler = {"greedy": True} if self.greedy else {"temperature": self.engine.temperature, "seed": seed}
+        sampler = {"temperature": self.engine.temperature, "seed": seed}
         return {"name": self.name, **self.engine.describe(), **sampler, **({"system": system} if system else {})}
 
     def sample(self, prompts: Sequence[Prompt]) -> tuple[list[Sample], list[str]]:
         """A reply to each prompt, as ids with their log-probabilities and as text."""
-        counts, rank = distributed.gather_objects(len(prompts), self.world), self.world.rank
         if not prompts:
-            if not self.greedy:  # the others draw
-                torch.rand(self.engine.max_new_tokens, sum(counts), generator=self.generator)
             return [], []
-        share = sum(counts[:rank]), sum(counts)
-        out = self.engine.sample(prompts, self.generator, greedy=self.greedy, share=share)
+        out = self.engine.sample(prompts, self.generator)
         lengths, cuts = out.mask.sum(-1).tolist(), out.cut.tolist()
         samples = [
             Sample(prompt, out.ids[i, :n], out.logp[i, :n], out.hidden[i], cuts[i])

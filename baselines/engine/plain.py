@@ -16,24 +16,22 @@ from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList,
 
 from ..models.family import Family, Prompt
 from ..models.library import LibraryFamily
-from .engine import CHECK, Engine, Over, Sampled, draw, heat
+from .engine import CHECK, Decoded, Engine, Over, choose
 
 
 class PlainEngine(Engine):
-    """`Engine` for a `LibraryFamily`; arguments are those of `Sampler`, whose caches stay empty."""
+    """`Engine` for a `LibraryFamily`; arguments are those of `Engine`, whose caches stay empty."""
 
     family: LibraryFamily
     name = "generate"
 
     @torch.no_grad()
-    def decode(
-        self, prompts: Sequence[Prompt], draws: Tensor, greedy: bool, temperature: float, over: Over | None
-    ) -> tuple[Sampled, Tensor]:
-        """See `Sampler.decode`. Tokens are chosen here: checkpoints' generation configs cut the distribution."""
+    def decode(self, prompts: Sequence[Prompt], draws: Tensor, temperature: float, over: Over | None) -> Decoded:
+        """See `Engine.decode`. Tokens are chosen here: checkpoints' generation configs cut the distribution."""
         limit = len(draws)
         inputs = self.family.inputs(prompts)
         width = inputs["input_ids"].shape[1]
-        choose = _Choose(self, draws, greedy, temperature, width)
+        chooser = _Choose(self, draws, temperature, width)
         settings = GenerationConfig(
             do_sample=False, num_beams=1, max_new_tokens=limit, min_new_tokens=0, use_cache=True,
             eos_token_id=list(self.family.stop_ids), pad_token_id=self.family.pad_id,
@@ -41,7 +39,7 @@ class PlainEngine(Engine):
         with _swapped(self.family.model, settings), self._states() as states:
             rows = self.family.model.generate(
                 **inputs,
-                logits_processor=LogitsProcessorList([choose]),
+                logits_processor=LogitsProcessorList([chooser]),
                 stopping_criteria=StoppingCriteriaList([_Stop(over, width)] if over else []),
             )[:, width:]
         ids = torch.full((len(prompts), limit), self.family.pad_id, device=rows.device)
@@ -49,13 +47,13 @@ class PlainEngine(Engine):
         stops = torch.isin(ids, self.stop) & (torch.arange(limit, device=ids.device) < rows.shape[1])
         mask = (stops.cumsum(-1) - stops.long() == 0) & (torch.arange(limit, device=ids.device) < rows.shape[1])
         logp = torch.zeros(ids.shape, device=ids.device)
-        logp[:, : rows.shape[1]] = torch.stack(choose.chosen, dim=1)[:, : rows.shape[1]]
+        logp[:, : rows.shape[1]] = torch.stack(chooser.chosen, dim=1)[:, : rows.shape[1]]
         ids = ids.masked_fill(~mask, self.family.pad_id)
-        return Sampled(ids, logp.masked_fill(~mask, 0.0), mask, ~stops.any(-1)), states[0][:, -1]
+        return Decoded(ids, logp.masked_fill(~mask, 0.0), mask, ~stops.any(-1), states[0][:, -1])
 
     @torch.no_grad()
     def last_hidden(self, prompts: Sequence[Prompt]) -> Tensor:
-        """See `Sampler.last_hidden`."""
+        """See `Engine.last_hidden`."""
         with self._states() as states:
             self.family.model(**self.family.inputs(prompts), logits_to_keep=1)
         return states[0][:, -1].float()
@@ -111,27 +109,27 @@ def _swapped(model: Any, settings: GenerationConfig) -> Iterator[None]:
 
 
 def make_engine(family: Family, **options: Any) -> Engine:
-    """The engine of a family; options are those of `Sampler`."""
+    """The engine of a family; options are those of `Engine`."""
     return (PlainEngine if isinstance(family, LibraryFamily) else Engine)(family, **options)
 
 
 class _Choose(LogitsProcessor):
     """Chooses the next tokens: leaves every row one, so that the library's argmax takes it."""
 
-    def __init__(self, engine: PlainEngine, draws: Tensor, greedy: bool, temperature: float, width: int) -> None:
-        self.engine, self.draws, self.greedy, self.temperature = engine, draws, greedy, temperature
+    def __init__(self, engine: PlainEngine, draws: Tensor, temperature: float, width: int) -> None:
+        self.engine, self.draws, self.temperature = engine, draws, temperature
         self.width, self.chosen = width, list[Tensor]()
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         logp = torch.log_softmax(self.engine.restrict(scores.float()), dim=-1)
         uniform = self.draws[input_ids.shape[1] - self.width]
-        token = (logp.argmax(-1) if self.greedy else draw(heat(logp, self.temperature), uniform)).unsqueeze(-1)
+        token = choose(logp, uniform, self.temperature).unsqueeze(-1)
         self.chosen.append(logp.gather(-1, token).squeeze(-1))
         return torch.full_like(logp, float("-inf")).scatter(-1, token, 0.0)
 
 
 class _Stop(StoppingCriteria):
-    """Ends rows whose reply is over; asked every `CHECK` steps, as in `EagerDecoding`."""
+    """Ends rows whose reply is over; asked every `CHECK` steps, as in `Engine.decode`."""
 
     def __init__(self, over: Over, width: int) -> None:
         self.over, self.width = over, width

@@ -22,8 +22,8 @@ from vlgym.errors import FailedError, check_choice, check_number
 from vlgym.types import StepRecord
 
 from ..engine.engine import Engine, Sample, pad_rows
-from ..runs import distributed
-from ..runs.distributed import ALONE, Shares, World
+from ..runs.distributed import World
+from ..runs.folder import share_of
 from .losses import importance_weights
 
 MAX_GAP = {"float32": 1e-3, "bfloat16": 0.1}
@@ -133,22 +133,19 @@ def pack(records: Sequence[StepRecord], pad_id: int) -> Batch:
 
 
 def minibatches(
-    units: Sequence[list[int]], size: int, shares: Shares, generator: torch.Generator
+    units: Sequence[list[int]], size: int, world: World, generator: torch.Generator
 ) -> Iterator[tuple[Tensor, int]]:
     """One pass over a rollout in random order: (rows of this process, units of all processes) per gradient step.
 
     Args:
-        units: the batch's units.
+        units: the batch's units; every process has as many.
         size: units per gradient step, over all processes.
-        shares: environments of every process.
-        generator: of the order; the same in all processes.
+        world: the processes.
+        generator: of the order.
     """
-    everyone, own, first = shares.total, shares.own, shares.first
-    for part in torch.randperm(len(units) * everyone // own, generator=generator).split(size):
-        # Global unit g is step g // everyone of environment g % everyone.
-        mine = [divmod(g, everyone) for g in part.tolist() if first <= g % everyone < first + own]
-        chosen = [step * own + env - first for step, env in mine]
-        yield torch.tensor([row for unit in chosen for row in units[unit]], dtype=torch.int64), len(part)
+    for part in torch.randperm(len(units), generator=generator).split(share_of(size, world.size, "--minibatch")):
+        rows = [row for unit in part.tolist() for row in units[unit]]
+        yield torch.tensor(rows, dtype=torch.int64), len(part) * world.size
 
 
 @dataclass(frozen=True)
@@ -202,7 +199,7 @@ def log_probs(engine: Engine, batch: Batch, passes: Passes) -> Tensor:
 
 
 def check_log_probs(
-    engine: Engine, batch: Batch, passes: Passes, options: CheckOptions, world: World = ALONE, *, whole: bool = False
+    engine: Engine, batch: Batch, passes: Passes, options: CheckOptions, *, whole: bool = False
 ) -> dict[str, float]:
     """`log_prob_gap` and, if asked for, `take_scorers`; return the metrics of both.
 
@@ -211,23 +208,20 @@ def check_log_probs(
         batch: the rollout; with `--check.old-log-probs scorer` it gets other `old`, and `importance`.
         passes: forward passes.
         options: resolved.
-        world: the processes.
         whole: importance weights of whole replies.
     """
-    metrics = log_prob_gap(engine, batch, passes, options, world)
+    metrics = log_prob_gap(engine, batch, passes, options)
     if options.old_log_probs == "scorer":
         metrics |= take_scorers(engine, batch, passes, options.importance_cap, whole=whole)
     return metrics
 
 
 @torch.no_grad()
-def log_prob_gap(
-    engine: Engine, batch: Batch, passes: Passes, options: CheckOptions, world: World = ALONE
-) -> dict[str, float]:
+def log_prob_gap(engine: Engine, batch: Batch, passes: Passes, options: CheckOptions) -> dict[str, float]:
     """Difference of scorer and sampler on one forward pass, before the first gradient step.
 
     Raises:
-        FailedError: the mean over all processes is beyond the bound of `--check.max-gap`, or no number.
+        FailedError: the mean is beyond the bound of `--check.max-gap`, or no number.
     """
     rows = torch.arange(min(len(batch.samples), passes.rows))
     gap = (score(engine, batch, rows, passes)[0] - batch.old[rows]).abs()[batch.mask[rows]]
@@ -236,9 +230,8 @@ def log_prob_gap(
         "rollout/logp_diff_p95": float(gap.quantile(0.95)),
         "rollout/logp_diff_max": float(gap.max()),
     }
-    sums, counts = zip(*distributed.gather_objects((float(gap.double().sum()), gap.numel()), world), strict=True)
     dtype = str(engine.family.model.dtype).removeprefix("torch.")
-    require_agreement({**metrics, "rollout/logp_diff_mean": sum(sums) / sum(counts)}, options, dtype)
+    require_agreement(metrics, options, dtype)
     return metrics
 
 

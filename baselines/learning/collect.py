@@ -14,22 +14,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import gymnasium
 import numpy as np
 import torch
 from torch import Tensor
 
-from vlgym.env_failures import EnvFailures, Failure, close_env
+from vlgym.env_failures import EnvFailures, close_env
 from vlgym.errors import check_number
-from vlgym.prompts import PromptBuilder
 from vlgym.rollout import Runner
 from vlgym.types import StepRecord
 
 from ..engine.engine import ModelPolicy
 from ..models.family import Prompt
-from ..runs import distributed
-from ..runs.distributed import ALONE, Shares, World
 from .batch import Batch, pack
+from .environments import Environments
 from .recording import EpisodeRecorder
 
 NGRAM, REPEATS = 4, 3  # a reply repeats itself if the same 4 words in a row stand in it at least 3 times
@@ -226,15 +223,10 @@ class GroupCollector:
     """Plays one whole episode in every environment per call, `group` environments from each start.
 
     Args:
-        envs: environments; consecutive ones form groups.
+        envs: the run's environments; consecutive ones form groups, each of one id.
         policy: the model being trained.
         group: attempts at each start (K).
         shaping: of rewards.
-        builder: prompt layout; by default each environment's own.
-        remake: makes environment `i` again (see `Runner`).
-        on_failure: called with each failure of an environment.
-        world: the processes; they play in step, so that together they sample as one process would.
-        shares: environments of every process; groups are not split.
 
     Attributes:
         recorder: is shown every record, where there is one.
@@ -243,23 +235,16 @@ class GroupCollector:
     recorder: EpisodeRecorder | None = None
 
     def __init__(
-        self,
-        envs: Sequence[gymnasium.Env[Any, Any]],
-        policy: ModelPolicy,
-        *,
-        group: int,
-        shaping: RewardOptions | None = None,
-        builder: PromptBuilder | None = None,
-        remake: Callable[[int], gymnasium.Env[Any, Any]] | None = None,
-        on_failure: Callable[[Failure], object] | None = None,
-        world: World = ALONE,
-        shares: Shares | None = None,
+        self, envs: Environments, policy: ModelPolicy, group: int, shaping: RewardOptions | None = None
     ) -> None:
-        self.envs, self.policy, self.group = list(envs), policy, group
-        self.shares = shares or Shares(len(self.envs))
-        self.shaping, self.builder, self.remake, self.world = shaping, builder, remake, world
+        self.run_envs, self.policy, self.group, self.shaping = envs, policy, group, shaping
+        self.envs = [self._make(index) for index in range(envs.count)]
         self.next = 0  # number of the first episode of the next rollout, over all processes
-        self.failures = EnvFailures(on_failure)  # of all rollouts: one has an episode of each environment
+        self.failures = EnvFailures(envs.failures.append)  # of all rollouts: one has an episode of each environment
+
+    def _make(self, index: int) -> Any:
+        first = self.run_envs.first
+        return self.run_envs.make((first + index) // self.group - first)
 
     def play(self, gamma: float) -> tuple[Batch, Tensor, dict[str, float]]:
         """Play one episode in every environment.
@@ -273,14 +258,14 @@ class GroupCollector:
         """
         n = len(self.envs)
         runner = Runner(
-            self.envs, split="train", first_episode=self.next + self.shares.first, episodes=n, builder=self.builder,
-            repeats=self.group, remake=self.remake, failures=self.failures,
+            self.envs, split="train", first_episode=self.next + self.run_envs.first, episodes=n,
+            builder=self.run_envs.builder, repeats=self.group, remake=self._make, failures=self.failures,
         )  # fmt: skip
-        self.next += self.shares.total
+        self.next += self.run_envs.total
         episodes: list[list[StepRecord]] = [[] for _ in range(n)]
         returns = [0.0] * n
         try:
-            while distributed.any_of(not runner.done, self.world):
+            while not runner.done:
                 active = [slot.index for slot in runner.slots if slot.active]
                 row = runner.step(self.policy)
                 if self.recorder is not None:

@@ -11,7 +11,7 @@ from vlgym.parsers import Parser
 from vlgym.prompts import PromptBuilder
 from vlgym.rollout import Runner
 
-from ..runs.distributed import ALONE, Shares, World
+from ..runs.distributed import ALONE, World
 from ..runs.folder import share_of
 
 
@@ -28,7 +28,7 @@ class Environments:
         world: the processes of the run.
 
     Attributes:
-        shares: how many environments every process has; count: this process.
+        count: environments of this process; total: of all; first: number of this process's first one.
         failures: of environments in this process that the run has not written down yet; whatever plays adds to it.
         group: where the environments live.
 
@@ -50,16 +50,16 @@ class Environments:
     ) -> None:
         self.ids, self.kwargs, self.builder, self.world = list(ids), dict(kwargs), builder, world
         self.failures: list[Failure] = []
-        self.count = share_of(total, world.size)
+        self.total, self.count = total, share_of(total, world.size)
+        self.first = world.rank * self.count
         share_of(self.count, group, "--num-envs of a process:", "groups of --group")
-        self.shares = Shares(self.count, world)
         self.group: EnvGroup = open_group(
             where, envs=self.count, limit=timeout, tell=lambda line: print(line, flush=True)
         )
 
     def make(self, index: int) -> Any:
         """Environment `index` of this process; ids take turns."""
-        return self.group.make(self.ids[(self.shares.first + index) % len(self.ids)], **self.kwargs)
+        return self.group.make(self.ids[(self.first + index) % len(self.ids)], **self.kwargs)
 
     def parsers(self) -> tuple[Parser, ...]:
         """The parsers of the replies, each once; where one of them has what it asked for, a reply is over."""
@@ -69,7 +69,7 @@ class Environments:
         """Endless training episodes."""
         return Runner(
             [self.make(i) for i in range(self.count)], split="train", builder=self.builder, remake=self.make,
-            failures=EnvFailures(self.failures.append), first_episode=self.shares.first, stride=self.shares.total,
+            failures=EnvFailures(self.failures.append), first_episode=self.first, stride=self.total,
         )  # fmt: skip
 
     def close(self) -> None:

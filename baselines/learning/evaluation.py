@@ -196,7 +196,7 @@ def held_out(
         title = f"{'grey ' * grey}{_kind(split)} {env_id.split('/')[-1]}"
         with log.counting(title, episodes) as advance:
             report = evaluate(
-                env_id, policy, episodes=episodes, split=split, num_envs=envs.shares.total,
+                env_id, policy, episodes=episodes, split=split, num_envs=envs.total,
                 env_kwargs=envs.kwargs, builder=envs.builder, on_episode=advance, on_failure=envs.failures.append,
                 group=envs.group,
             )  # fmt: skip

@@ -133,16 +133,11 @@ def peak_memory(device: torch.device) -> int:
 # ---- metrics over all processes --------------------------------------------------------------------------------------
 
 SUMS = ("episode/count", "env/failures")
-PER_EPISODE = ("episode/success", "episode/return", "rollout/used_episodes")
-PER_TOKEN = ("rollout/token_logp",)
 
 
 def merge_metrics(metrics: Mapping[str, float], batch: Batch, world: World) -> tuple[dict[str, float], int, int]:
-    """Metrics, environment steps and reply tokens of an update over all processes.
-
-    Counts are added up, and of what is called a maximum the largest is taken. The rest are means: of episodes, of
-    tokens, else of environment steps; a process in which one is no number (no episode ended) does not count for it.
-    Quantiles are averaged, too.
+    """Metrics, environment steps and reply tokens of an update over all processes: sums of counts, the largest maximum,
+    else the mean of the processes that have a number.
 
     Args:
         metrics: of this process; another one may have others.
@@ -152,32 +147,19 @@ def merge_metrics(metrics: Mapping[str, float], batch: Batch, world: World) -> t
     steps, tokens = len(batch.samples), int(batch.mask.sum())
     if world.size == 1:
         return dict(metrics), steps, tokens
-    own = {"metrics": dict(metrics), "steps": steps, "tokens": tokens}
-    all_of: list[dict[str, Any]] = distributed.gather_objects(own, world)
-    names = {name: None for each in all_of for name in each["metrics"]}
-    merged = {name: _merge(name, all_of) for name in names}
-    return merged, sum(each["steps"] for each in all_of), sum(each["tokens"] for each in all_of)
-
-
-def _merge(name: str, all_of: list[dict[str, Any]]) -> float:
-    found: list[tuple[float, float]] = []
+    all_of: list[dict[str, Any]] = distributed.gather_objects(
+        {"metrics": dict(metrics), "steps": steps, "tokens": tokens}, world
+    )
+    found: dict[str, list[float]] = {name: [] for each in all_of for name in each["metrics"]}
     for each in all_of:
-        metrics = each["metrics"]
-        weight = metrics.get("episode/count", 1.0) if name in PER_EPISODE else each["steps"]
-        weight = each["tokens"] if name in PER_TOKEN else weight
-        value = metrics.get(name, math.nan)
-        if math.isfinite(value):
-            found.append((value, weight))
-    if not found:
-        return math.nan
-    if name in SUMS:
-        return sum(value for value, _ in found)
-    if name.endswith("_max"):
-        return max(value for value, _ in found)
-    if len({value for value, _ in found}) == 1:
-        return found[0][0]  # such as a learning rate: a mean would round it
-    whole = sum(weight for _, weight in found)
-    return sum(value * weight for value, weight in found) / whole if whole else math.nan
+        for name, value in each["metrics"].items():
+            found[name] += [value] if math.isfinite(value) else []
+    merged = {
+        name: math.nan if not values else sum(values) if name in SUMS else max(values) if name.endswith("_max")
+        else sum(values) / len(values)
+        for name, values in found.items()
+    }  # fmt: skip
+    return merged, sum(each["steps"] for each in all_of), sum(each["tokens"] for each in all_of)
 
 
 BASE_FILE = "base.safetensors"  # the weights under the adapters, where a warm start made them
@@ -260,11 +242,11 @@ class Run(Generic[C]):
         for each in self.weights.engines():  # the reference's, too: equal weights then have no KL
             each.temperature = c.temperature
         self.weights.family.set_recompute(c.recompute)
-        sampling = torch.Generator().manual_seed(2 * c.seed + 1)
+        sampling = torch.Generator().manual_seed(2 * c.seed + 1 ^ self.world.rank << 32)
         self.order = torch.Generator().manual_seed(2 * c.seed + 2)
         self.state = RunState(self.weights, {"sampler": sampling, "order": self.order}, warm, self.world)
         self.state.base = base
-        self.policy = ModelPolicy(self.weights.engine, sampling, name=f"{c.algorithm} ({c.model})", world=self.world)
+        self.policy = ModelPolicy(self.weights.engine, sampling, name=f"{c.algorithm} ({c.model})")
         record["policy"] = self.policy.describe()  # the limits that follow from model and warm start are known now
         if self.world.first and not c.resume:
             folder.write_record(self.out / folder.RUN_FILE, record)

@@ -166,7 +166,8 @@ class RunState:
 
     def save(self, folder: Path, kept: Kept) -> Path | None:
         """Write a checkpoint after `update` updates (in the first process); return its folder."""
-        collectors = distributed.gather_objects(kept.collector.get_state(), self.world)
+        own = {name: _encode(generator) for name, generator in self.generators.items()}
+        processes = distributed.gather_objects({"collector": kept.collector.get_state(), **own}, self.world)
         if not self.world.first:
             return None
         tensors = self.weights.tensors() | kept.optimizers.tensors()
@@ -178,8 +179,7 @@ class RunState:
             "update": self.update,
             "env_steps": self.env_steps,
             "max_new_tokens": self.weights.engine.max_new_tokens,
-            **{name: _encode(generator) for name, generator in self.generators.items()},
-            "collectors": collectors,
+            "processes": processes,
             "learner": kept.optimizers.state(),
             "warm": asdict(self.warm),
             "base": self.base,
@@ -193,7 +193,7 @@ class RunState:
         Raises:
             UserError: it is of another model, or of another number of processes.
         """
-        if (before := len(state["collectors"])) != self.world.size:
+        if (before := len(state["processes"])) != self.world.size:
             raise UserError(f"That run has {before} processes, not {self.world.size}; resume it with as many.")
         self.weights.load(tensors)
         for name, module in kept.modules.items():
@@ -201,11 +201,12 @@ class RunState:
         for name, part in kept.parts.items():
             part.restore({k.removeprefix(f"{name}."): x for k, x in tensors.items() if k.startswith(f"{name}.")})
         kept.optimizers.restore(tensors, state["learner"])
-        kept.collector.set_state(state["collectors"][self.world.rank])
+        own = state["processes"][self.world.rank]
+        kept.collector.set_state(own["collector"])
         for engine in self.weights.engines():
             engine.max_new_tokens = state["max_new_tokens"]
         for name, generator in self.generators.items():
-            generator.set_state(torch.frombuffer(bytearray(base64.b64decode(state[name])), dtype=torch.uint8))
+            generator.set_state(torch.frombuffer(bytearray(base64.b64decode(own[name])), dtype=torch.uint8))
         self.update, self.env_steps, self.evaluations = state["update"], state["env_steps"], state["evaluations"]
         self.warm = WarmReport(**{f.name: state["warm"][f.name] for f in fields(WarmReport)})
 

@@ -1,10 +1,9 @@
-"""Data parallelism over processes started by torchrun: every process plays its share of the environments, gradients are
-summed.
+"""Data parallelism over processes started by torchrun: every process plays its share of the environments with its own
+sampler, takes its share of every minibatch from them, and gradients are summed.
 
     torchrun --nproc-per-node 2 -m baselines.vldac --env vlgym/NumberLine-v0
 
-Several processes make the same update as one: all draw the same global minibatches and each works on those of its
-environments, advantages are normalised over all, and every loss is a sum of contributions to the global mean. With one
+Every loss is a sum of contributions to the mean over all processes, over which advantages are normalised, too. With one
 process every function here does nothing.
 
 Objects travel as JSON in the memory of the host (gloo), tensors on the device that they are on (NCCL on GPUs).
@@ -47,29 +46,6 @@ class World:
 
 
 ALONE = World()
-
-
-@dataclass(frozen=True)
-class Shares:
-    """Numbers of something, such as environments, in every process.
-
-    Attributes:
-        own: of this process, and of each other one.
-        world: the processes; process 0 has the first ones.
-    """
-
-    own: int
-    world: World = ALONE
-
-    @property
-    def first(self) -> int:
-        """The number of this process's first one, over all processes."""
-        return self.world.rank * self.own
-
-    @property
-    def total(self) -> int:
-        """Their sum."""
-        return self.world.size * self.own
 
 
 def announced() -> int:

@@ -81,7 +81,7 @@ class Stage:
         self.envs = config.make_environments(world)
         engine = Engine(load_family("tiny", image_tokens=4, dtype=config.dtype), max_new_tokens=6)
         self.weights = Weights(engine, keep_reference=keep_reference)
-        self.policy = ModelPolicy(engine, torch.Generator().manual_seed(0), world=world)
+        self.policy = ModelPolicy(engine, torch.Generator().manual_seed(world.rank))
         self.order = torch.Generator().manual_seed(0)
         self.state = SimpleNamespace(env_steps=0)
 

@@ -18,7 +18,7 @@ from baselines.engine.engine import Engine
 from baselines.models.adapter import CONFIG, WEIGHTS, export_adapter
 from baselines.models.load import load_family
 from baselines.models.lora import LoraOptions, add_adapters, trainable_parameters
-from baselines.policies.make import make_policy
+from baselines.policies.hf import make_policy
 from vlgym.errors import UserError
 
 LORA = replace(

@@ -11,8 +11,7 @@ from test_library import CHATS
 from baselines.engine.plain import make_engine
 from baselines.models.limits import Limits
 from baselines.models.load import FAMILIES, load_family
-from baselines.policies.engine_policy import EnginePolicy
-from baselines.policies.sampling import Sampling
+from baselines.policies.hf import EnginePolicy, Sampling
 from vlgym.making import make
 from vlgym.types import Turn
 

@@ -77,7 +77,7 @@ def test_special_tokens_are_never_sampled_even_if_the_model_wants_nothing_else(f
 
 
 def test_greedy_decoding_equals_the_librarys_generate(family, engine, prompts):
-    out = engine.sample(prompts, generator(), greedy=True)
+    out = engine.sample(prompts, generator(), temperature=0)
     for i, prompt in enumerate(prompts):
         types = torch.zeros(1, len(prompt), dtype=torch.int32)
         types[0, prompt.image_slots] = 1

@@ -70,7 +70,7 @@ def test_text_that_spells_a_special_token_stays_text(engine):
 
 def test_greedy_replies_are_those_of_generate(engine):
     family, prompts = engine.family, [engine.family.encode(chat) for chat in CHATS]
-    out = engine.sample(prompts, greedy=True)
+    out = engine.sample(prompts, temperature=0)
     for prompt, ids, mask in zip(prompts, out.ids, out.mask, strict=True):
         theirs = family.model.generate(
             **family.inputs([prompt]), max_new_tokens=12, do_sample=False, suppress_tokens=list(family.suppressed),

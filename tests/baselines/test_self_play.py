@@ -260,7 +260,7 @@ def test_a_run_that_stops_and_resumes_with_its_pool_ends_as_one_that_does_not(tm
     self_play.train(self_play.Config(out=parts, resume=True, updates=4))
     assert_same_end(whole, parts)
     state = json.loads((checkpoints(whole / "checkpoints")[-1] / "state.json").read_text())
-    assert [member["update"] for member in state["collectors"][0]["pool"]] == [0, 3]
+    assert [member["update"] for member in state["processes"][0]["collector"]["pool"]] == [0, 3]
     table = json.loads((whole / "rating" / "update-000004" / "Nim-v0" / "table.json").read_text())
     assert {each["name"] for each in table["ratings"]} == {"the model", "after 0 updates", "after 3 updates", "random"}
     assert [path.name for path in sorted((parts / "rating").iterdir())] == ["update-000002", "update-000004"]

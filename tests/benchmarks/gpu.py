@@ -192,17 +192,12 @@ def measure_decode(bench: Bench) -> dict[str, Any]:
         weights = (bench.linear + bench.head) * bench.itemsize + (0 if one is sampler else 4 * adapters)
         for batch in bench.scale.batches:
             prompts = bench.prompts(batch)
-            entries = one.prefill_cached(prompts)
+            one.prefill_cached(prompts)
             uniforms = torch.rand(limit, batch, generator=torch.Generator().manual_seed(0)).to(bench.device)
-            begin = torch.tensor([prompt.next_position for prompt in prompts], device=bench.device)
-            hidden, past = torch.stack([entry[2] for entry in entries]), [entry[:2] for entry in entries]
-            never = torch.tensor([one.family.pad_id], device=bench.device)  # no reply ends early
+            one.stop = torch.tensor([one.family.pad_id], device=bench.device)  # no reply ends early
 
-            def decode(
-                one: Engine = one, past: Any = past, hidden: Tensor = hidden, begin: Tensor = begin,
-                uniforms: Tensor = uniforms, never: Tensor = never,
-            ) -> None:  # fmt: skip
-                one.decoding.decode(past, hidden, begin, uniforms, never)
+            def decode(one: Engine = one, prompts: Any = prompts, uniforms: Tensor = uniforms) -> None:
+                one.decode(prompts, uniforms, 1.0, None)
 
             first = bench.once(decode)
             seconds = bench.seconds(decode) / limit
