@@ -35,7 +35,7 @@ def open_table(env_id: str, **kwargs: Any) -> Table:
     >>> first = table.movers[0]
     >>> _ = table.step({first: table.solve(first)})
     >>> table.movers[0] == 1 - first, len(table.legal(1 - first))
-    (True, 8)
+    (True, 6)
     """
     spec = get_registry().get(env_id)
     for name in _ALONE:
