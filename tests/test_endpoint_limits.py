@@ -265,6 +265,8 @@ def test_an_error_code_that_is_no_text_is_no_error_of_python() -> None:
         (["--base-url", "http://user:p/w@h:80/v1?key=abc#x"], "--base-url http://h:80/v1"),
         (["--base-url=https://user:pw@h/v1"], "--base-url=https://h/v1"),
         (["--policy-arg", "m.api_key=abc", "apiKey=abc"], "--policy-arg 'm.api_key=[secret]' 'apiKey=[secret]'"),
+        (["--accesskey", "abc", "--dbpassword", "abc"], "--accesskey '[secret]' --dbpassword '[secret]'"),
+        (["--my-secret-value", "abc", "me:pw@h:80"], "--my-secret-value '[secret]' h:80"),
         (["--token", "abc", "--api-key", "abc"], "--token '[secret]' --api-key '[secret]'"),
         (['headers={"Authorization": "Bearer abc"}'], """'headers={"Authorization":[secret]'"""),
         ([f"model={KEY}"], "'model=[secret]'"),

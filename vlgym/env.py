@@ -18,7 +18,7 @@ import numpy as np
 from gymnasium import spaces
 
 from .arguments import arguments_in_force, bind_arguments, signature_of
-from .errors import UserError, check_choice, check_number
+from .errors import UserError, check_choice, check_number, check_reward
 from .game import Game
 from .parsers import get_parser
 from .reset_options import plain_options, read_options
@@ -313,7 +313,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             action = self.match_action(wanted)
             if action is None:
                 return self._fail("illegal_action", executed, reward)
-            outcome = self.act(action)
+            outcome = self._act(action)
             self.turn += 1
             reward += outcome.reward
             executed.append(action)
@@ -324,6 +324,11 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         ends = bool(outcome.terminated or (outcome.illegal and self.invalid_action == "terminate"))
         total = Outcome(float(reward - penalty), ends, bool(outcome.truncated), outcome.feedback, outcome.illegal)
         return executed, total, "illegal_action" if outcome.illegal else None
+
+    def _act(self, action: str) -> Outcome:
+        outcome = self.act(action)
+        check_reward(outcome.reward, f"{self._title()}, turn {self.turn}")
+        return outcome
 
     def _fail(self, failure: str, executed: list[str], reward: float) -> tuple[list[str], Outcome, str]:
         if self.invalid_action == "terminate":
@@ -339,7 +344,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             return executed, Outcome(reward - cost, feedback=f"invalid reply: {failure}"), failure
         legal = self.legal_actions()
         action = legal[int(self.np_random.integers(len(legal)))]
-        outcome = self.act(action)
+        outcome = self._act(action)
         self.turn += 1
         earned = outcome.reward
         if self.invalid_action == "random":

@@ -19,10 +19,12 @@ Every command of `vlgym` and `baselines` ends with one of these statuses:
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import tempfile
 import unicodedata
 from collections.abc import Iterable
+from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -100,6 +102,16 @@ def check_choice(name: str, value: T, choices: Iterable[Any], error: type[UserEr
         words = [str(choice) for choice in valid if choice is not None]
         raise error(f"{name}={value!r} is not one of {', '.join(words) or 'none'}.{nearest(str(value), words)}")
     return value
+
+
+def check_reward(value: Any, where: str) -> None:
+    """Check what an environment paid.
+
+    Raises:
+        ValueError: it is no finite number. It is no `UserError`: the environment is broken.
+    """
+    if not isinstance(value, Real) or not math.isfinite(value):
+        raise ValueError(f"{where}: the reward is {value!r:.80}, which is no finite number.")
 
 
 def check_number(

@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -22,6 +23,21 @@ _SYSTEM = {
     errno.ENAMETOOLONG, errno.EMFILE,
 }  # fmt: skip
 """Errors of the operating system that are the user's to fix."""
+
+
+def end_with_parent() -> None:
+    """End this process, with what it started, when the process that started it has ended, even in the middle of a step.
+
+    The process leads its own process group.
+    """
+
+    def watch(parent: int) -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os.killpg(0, signal.SIGKILL)
+
+    if os.getpgrp() == os.getpid():
+        threading.Thread(target=watch, args=(os.getppid(),), daemon=True).start()
 
 
 class Terminated(KeyboardInterrupt):

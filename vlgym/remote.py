@@ -111,11 +111,11 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
 
     def think(self, action: str) -> str:
         """As `Game.think`."""
-        return str(self._ask("think", action=action))
+        return self._ask("think", action=action)
 
     def describe(self, turns: int | None = None, images: int | None = None) -> dict[str, Any]:
         """As `vlgym.trajectory.describe_env`, with that prompt layout or its own."""
-        return dict(self._ask("describe", turns=turns, images=images))
+        return self._ask("describe", turns=turns, images=images)
 
     def close(self) -> None:
         """Close it; what that raises there is raised here."""

@@ -23,7 +23,7 @@ import gymnasium
 import numpy as np
 from gymnasium.utils.seeding import np_random
 
-from .errors import UserError
+from .errors import UserError, check_reward
 from .multi_game import Round
 from .prompts import PastTurn, PromptBuilder
 from .reset_options import plain_options, read_options
@@ -303,6 +303,8 @@ class Table:
         done = self.game.make_moves(moves)
         if len(done.rewards) != self.game.seats:
             raise TypeError(f"make_moves() returned {len(done.rewards)} rewards for {self.game.seats} seats")
+        for seat, paid in enumerate(done.rewards):
+            check_reward(paid, f"{self.game.title}, seat {seat}")
         penalty = self.game.invalid_penalty
         rewards = tuple(float(paid) - penalty * (seat in failed) for seat, paid in enumerate(done.rewards))
         return self._settle(Round(rewards, bool(done.terminated), bool(done.truncated), done.feedback))

@@ -147,7 +147,8 @@ class RunConfig:
     N worker processes, or actors; by default one for each processor. The numbers are the same everywhere.
     """
     env_timeout: float = 120.0
-    """Seconds after which a worker of --envs that does not answer is given up and replaced."""
+    """Seconds after which a worker of --envs that does not answer is given up and replaced; 300 at least for its first
+    answer, because it has to start."""
     rollout_steps: int = 8
     """Steps of each environment per update."""
     epochs: int = 2

@@ -15,7 +15,7 @@ from typing import Any
 from ..errors import UserError, plain_line
 from ..installing import import_extra
 from .host import Host
-from .wire import unpack
+from .wire import NonsenseError, unpack
 from .workers import LostError
 
 _load = partial(import_extra, "ray", extra="ray", user="An environment on Ray")
@@ -65,7 +65,10 @@ class RayLink:
         try:
             if not self._answers:
                 call, count = self._calls.popleft()
-                self._answers.extend(self._ray.get(call, timeout=limit * count))
+                told = self._ray.get(call, timeout=limit * count)
+                if not isinstance(told, list) or [type(each) for each in told] != [bytes] * count:
+                    raise NonsenseError(f"no {count} frames")
+                self._answers.extend(told)
         except self._ray.exceptions.GetTimeoutError:
             raise LostError(f"it did not answer within {limit * count:g} s") from None
         except self._ray.exceptions.RayError as error:

@@ -14,6 +14,7 @@ import sys
 import threading
 from contextlib import suppress
 
+from ..exits import end_with_parent
 from .host import Host
 from .wire import receive
 
@@ -37,6 +38,7 @@ def _write(connection: socket.socket, answers: queue.SimpleQueue[bytes]) -> None
 
 
 if __name__ == "__main__":
+    end_with_parent()
     os.dup2(2, 1)  # what a library prints is no answer, and belongs to no output of the learner's
     with socket.socket(fileno=int(sys.argv[1])) as learner:
         serve(learner, Host())

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from ..errors import FailedError, UserError, plain_line
 from ..remote import RemoteEnv
+from .answers import check_answer
 from .host import own_version
 from .wire import NonsenseError, pack, same
 
@@ -198,11 +199,12 @@ class WorkerGroup:
         """Return the next answer, which must be that to a request."""
         try:
             answer = worker.link.receive(self.limit if worker.heard else max(self.limit, START))
+            worker.heard = True
+            if not isinstance(answer, dict) or (answer.get("n"), answer.get("env")) != (said["n"], said["env"]):
+                raise LostError("it answered another request than it was asked")
+            check_answer(answer, said["do"])
         except NonsenseError as error:
             raise LostError(f"it wrote something that is no answer: {error}") from None
-        worker.heard = True
-        if not isinstance(answer, dict) or (answer.get("n"), answer.get("env")) != (said["n"], said["env"]):
-            raise LostError("it answered another request than it was asked")
         return answer
 
     def _settle(self, worker: _Worker, answer: dict[str, Any]) -> None:

@@ -129,11 +129,12 @@ def run_evaluation(
             watcher.end()
 
 
-_NAME = r"(?:^|[\W_]|api)(?:key|token|secret|password|passwd|pwd|auth|authorization|credentials?)"
+_NAME = r"(?:^|[\W_]|api|access|db)(?:key|token|secret|password|passwd|pwd|auth|authorization|credentials?)"
 _WITHOUT = tuple(
     (re.compile(pattern, re.IGNORECASE | re.DOTALL), new)
     for pattern, new in (
         (r"://.*@", "://"),
+        (r"^[^\s/@:]+:[^\s/@]+@", ""),
         (r"(://[^?#]*)[?#].*", r"\1"),
         (rf"""({_NAME}["']?\s*[:=]).*""", r"\1[secret]"),
         (r"\b(bearer|basic)\s.*", r"\1 [secret]"),
@@ -148,7 +149,10 @@ def write_command(words: Iterable[str], environment: Mapping[str, str]) -> str:
     known = [each for name, each in environment.items() if len(each) >= 8 and re.search(rf"{_NAME}(?:_|$)", name, re.I)]
     written: list[str] = []
     for word in words:
-        if written and re.fullmatch(rf"--?\w.*?{_NAME}|--?{_NAME}", written[-1], re.I):
+        named = written and re.fullmatch(
+            r"--?\S*(?:key|token|secret|passw|pwd|credential)\S*(?<!-env)", written[-1], re.I
+        )
+        if named and not re.fullmatch(r"\d{1,7}", word):  # a limit of tokens is no secret
             word = "[secret]"
         for each in sorted(known, key=len, reverse=True):
             word = word.replace(each, "[secret]")

@@ -15,6 +15,7 @@ import numpy as np
 from ..durable import seal, unseal, write_whole
 from ..errors import TrajectoryError, UserError
 from ..policies import Policy
+from ..rollout import cut_reply
 from ..seeding import episode_seed
 from ..several import open_table
 from ..table import Table
@@ -159,7 +160,7 @@ class Tournament:
         while not table.over:
             turns = {seat: table.turn(seat) for seat in table.movers}
             pictures = {seat: table.game.draw(seat) for seat in turns}
-            replies = self._ask(names, turns)
+            replies = {seat: cut_reply(reply) for seat, reply in self._ask(names, turns).items()}
             before = list(table.returns)
             table.step({seat: reply.text for seat, reply in replies.items()})
             for seat, turn in turns.items():

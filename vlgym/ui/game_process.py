@@ -29,6 +29,7 @@ from ..evaluation.folder import EvaluationFolder, describe_evaluation
 from ..evaluation.meter import Prices
 from ..evaluation.plan import Part, list_jobs
 from ..evaluation.play import end_reply
+from ..exits import end_with_parent
 from ..human import complete_reply, takes_lines
 from ..making import load_class, unwrap
 from ..policies import OraclePolicy, Policy
@@ -226,6 +227,7 @@ def _encode(image: Any) -> str:
 
 def main() -> None:
     """Play the plan in the first line of the input."""
+    end_with_parent()
     answer = os.dup(1)
     os.dup2(2, 1)  # a library's prints must not reach the pipe
     with os.fdopen(answer, "w", encoding="utf-8") as file:
