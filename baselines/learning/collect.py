@@ -38,6 +38,8 @@ class RewardOptions:
 
     unreadable_penalty: float = 0.5
     """Subtracted in training where no legal action was read from the reply, in addition to --invalid-penalty."""
+    scale: float = 1.0
+    """Factor on the environment's reward."""
     repetition_penalty: float = 0.0
     """Subtracted when a reply repeats itself: the same 4 words in a row, 3 times, outside the action.
 
@@ -50,6 +52,7 @@ class RewardOptions:
 
     def validate(self) -> None:
         """Raise `UserError` for a value out of its range."""
+        check_number("--reward.scale", self.scale, above=0)
         check_number("--reward.unreadable-penalty", self.unreadable_penalty, 0)
         check_number("--reward.repetition-penalty", self.repetition_penalty, 0)
         check_number("--reward.length-bonus", self.length_bonus, 0)
@@ -57,7 +60,7 @@ class RewardOptions:
 
     def shape(self, record: StepRecord) -> float:
         """The reward of a step that a `ModelPolicy` answered."""
-        reward, length = record.reward, len(record.extra.ids)
+        reward, length = record.reward * self.scale, len(record.extra.ids)
         if record.invalid:
             reward -= self.unreadable_penalty
         if self.repetition_penalty and repeats_itself(record):

@@ -41,8 +41,10 @@ class WarmConfig:
     target: float = 0.5
     """Stop as soon as this share of validation episodes succeeds, sampling at temperature 1; 1 trains all steps."""
     noise: float = 0.5
-    """Share of steps on which a uniformly random legal action is played instead of the oracle's, and imitated: that
-    leaves reinforcement learning something to improve."""
+    """Share of steps on which a uniformly random legal action is played instead of the oracle's."""
+    imitate_noise: bool = True
+    """Imitate those random actions too, which leaves reinforcement learning something to improve; else the label is the
+    oracle's action in every state, also in those that the random actions led to."""
     samples: int = 2048
     """Oracle turns to collect, in all environments together."""
     batch: int = 64
@@ -91,13 +93,14 @@ class Check(NamedTuple):
 class NoisyOracle:
     """The oracle, except that a share of its actions is replaced by uniformly random legal ones.
 
-    Each reply's `extra` is its text, to be imitated; None in a state without an oracle's action.
+    Each reply's `extra` is the label: its text, or with `imitate_noise` off the oracle's; None in a state without an
+    oracle's action.
     """
 
     name = "noisy-oracle"
 
-    def __init__(self, noise: float, rng: np.random.Generator) -> None:
-        self.noise, self.rng = noise, rng
+    def __init__(self, noise: float, rng: np.random.Generator, *, imitate_noise: bool = True) -> None:
+        self.noise, self.rng, self.imitate_noise = noise, rng, imitate_noise
         self.replaced = self.given = 0
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
@@ -111,7 +114,7 @@ class NoisyOracle:
                 legal = env.legal_actions()
                 action = legal[int(self.rng.integers(len(legal)))]
                 text = env.parser.format([action], env.think(action))
-            label = None if right is None else text
+            label = None if right is None else text if self.imitate_noise else right
             self.given += label is not None
             self.replaced += label is not None and label != right
             replies.append(Reply(text or "", label))
@@ -149,7 +152,7 @@ def collect(
         first_episode=1_000_000 + seed * 100_000,  # apart from RL's own training episodes
         failures=EnvFailures(on_failure),
     )  # fmt: skip
-    policy = NoisyOracle(config.noise, np.random.default_rng([seed, 1]))
+    policy = NoisyOracle(config.noise, np.random.default_rng([seed, 1]), imitate_noise=config.imitate_noise)
     data: list[tuple[Prompt, torch.Tensor]] = []
     try:
         while len(data) < config.samples:

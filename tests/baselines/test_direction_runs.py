@@ -93,9 +93,11 @@ def collect(**changes: Any) -> tuple[list[tuple[str, str]], float]:
     ], replaced
 
 
-@pytest.mark.parametrize(("noise", "wrong"), [(0.0, 0.0), (0.4, 0.2), (1.0, 0.5)])
-def test_labels_are_the_oracles_except_for_the_share_that_noise_replaced(noise, wrong):
-    labels, replaced = collect(noise=noise)
+@pytest.mark.parametrize(
+    ("noise", "imitate_noise", "wrong"), [(0.0, True, 0.0), (0.4, True, 0.2), (1.0, True, 0.5), (1.0, False, 0.0)]
+)
+def test_labels_are_the_oracles_except_for_the_share_that_noise_replaced(noise, imitate_noise, wrong):
+    labels, replaced = collect(noise=noise, imitate_noise=imitate_noise)
     # Random actions are of both kinds, whatever the oracle says.
     assert len(set(labels)) == (4 if wrong else 2)
     assert replaced == pytest.approx(np.mean([arm != label for arm, label in labels]))
