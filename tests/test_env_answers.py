@@ -109,6 +109,7 @@ LIES = [
     ("reset", lie("value", "info", value="info")), ("reset", lie("value", "system", value=None)),
     ("reset", lie("value", "legal", value="heads")), ("reset", lie("value", "legal", value=[1])),
     *[("step", lie("value", "reward", value=paid)) for paid in (*BAD, True)],
+    ("step", lie("value", "observation", "image", value=GREY)),
     ("step", lie("value", "terminated", value=1)), ("step", lie("value", "truncated", value=None)),
     ("step", lambda answer: answer["value"].update(terminated=True, truncated=True)),
     ("solve", lie("value", value=7)), ("solve", lie("value", value="x" * 200_000)),

@@ -33,7 +33,7 @@ Row = dict[str, list[float]]
 
 
 class Memory:
-    """What a learner has learnt.
+    """The result of learning.
 
     Attributes:
         name: of the learner, one of `LEARNERS`.

@@ -24,7 +24,7 @@ from .spec import EnvSpec
 from .types import Reply, Turn
 
 UNSEEN: dict[str, Any] = {"image_size": (56, 56)}
-"""How large the pictures of blind play are: small ones are drawn faster, and nobody sees them."""
+"""Size of the pictures of blind play: small ones are drawn faster, and nobody sees them."""
 
 _CONSTANT = re.compile(r"always (?P<action>.+)", re.DOTALL)
 

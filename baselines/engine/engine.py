@@ -27,7 +27,7 @@ its turn has not ended."""
 
 
 class Decoded(NamedTuple):
-    """What a batch was answered, right-padded to the token limit.
+    """Answers of a batch, right-padded to the token limit.
 
     Attributes:
         ids: [B, limit] int64; logp: [B, limit] float32; mask: [B, limit] bool; cut: [B] bool.

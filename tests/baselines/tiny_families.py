@@ -33,13 +33,18 @@ def build(family: str) -> tuple[PreTrainedModel, Any]:
     return initialise(model, tokenizer, SMALLEST, 0), tokenizer
 
 
-def _qwen2_5_vl(config: TinyConfig, text: dict[str, Any], tokenizer: Any) -> PreTrainedModel:
-    vision: dict[str, Any] = {
+def _vision(config: TinyConfig) -> dict[str, Any]:
+    return {
         "depth": config.vision_depth,
         "hidden_size": config.vision_width,
         "intermediate_size": 2 * config.vision_width,
         "num_heads": config.vision_heads,
         "out_hidden_size": config.hidden_size,
+    }
+
+
+def _qwen2_5_vl(config: TinyConfig, text: dict[str, Any], tokenizer: Any) -> PreTrainedModel:
+    vision = _vision(config) | {
         "window_size": 56,
         "fullatt_block_indexes": [config.vision_depth - 1],
     }
@@ -54,12 +59,7 @@ def _qwen2_5_vl(config: TinyConfig, text: dict[str, Any], tokenizer: Any) -> Pre
 
 
 def _qwen3_vl(config: TinyConfig, text: dict[str, Any], tokenizer: Any) -> PreTrainedModel:
-    vision: dict[str, Any] = {
-        "depth": config.vision_depth,
-        "hidden_size": config.vision_width,
-        "intermediate_size": 2 * config.vision_width,
-        "num_heads": config.vision_heads,
-        "out_hidden_size": config.hidden_size,
+    vision = _vision(config) | {
         "patch_size": 16,
         "num_position_embeddings": 16,
         "deepstack_visual_indexes": list(range(config.vision_depth)),

@@ -15,8 +15,8 @@ MOST_LINE = 100_000
 """Longest text of an answer that is not an observation: a plan, a thought, a system message."""
 
 
-def check_answer(answer: Mapping[str, Any], do: str) -> None:
-    """Check an answer to the request `do`.
+def check_answer(answer: Mapping[str, Any], do: str, shape: tuple[int, ...] | None = None) -> None:
+    """Check an answer to the request `do`; `shape` is that of the environment's pictures, where it is known.
 
     Raises:
         NonsenseError: it is not what an environment of this package answers.
@@ -31,7 +31,7 @@ def check_answer(answer: Mapping[str, Any], do: str) -> None:
     elif do in ("reset", "step"):
         _require(value, "turn", observation=dict, info=dict, system=str, legal=list)
         _require(value["observation"], "observation", image=np.ndarray, text=str)
-        _check_turn(value)
+        _check_turn(value, shape)
         if do == "step":
             _check_outcome(value)
     elif do == "describe":
@@ -43,9 +43,10 @@ def check_answer(answer: Mapping[str, Any], do: str) -> None:
         _demand(len(value or "") <= MOST_LINE, f"{do} is longer than {MOST_LINE} characters")
 
 
-def _check_turn(value: Mapping[str, Any]) -> None:
+def _check_turn(value: Mapping[str, Any], shape: tuple[int, ...] | None) -> None:
     image, text = value["observation"]["image"], value["observation"]["text"]
     _demand(image.dtype == np.uint8 and image.ndim == 3 and image.shape[2] == 3 and image.size > 0, "no RGB image")
+    _demand(shape is None or image.shape == shape, f"a picture of shape {image.shape} instead of {shape}")
     _demand(len(text) <= MAX_TEXT and len(value["system"]) <= MOST_LINE, "a text is too long")
     _demand(all(type(action) is str for action in value["legal"]), "a legal action is no text")
 

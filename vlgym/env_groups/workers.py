@@ -81,6 +81,7 @@ class _Place:
         start: the reset that began the open episode.
         steps: replies since.
         last: the last answer, without its picture.
+        shape: of its pictures, from the first one on.
     """
 
     number: int
@@ -89,6 +90,7 @@ class _Place:
     start: dict[str, Any] | None = None
     steps: list[str] = field(default_factory=list)
     last: dict[str, Any] | None = None
+    shape: tuple[int, ...] | None = None
 
 
 @dataclass(eq=False)
@@ -202,7 +204,7 @@ class WorkerGroup:
             worker.heard = True
             if not isinstance(answer, dict) or (answer.get("n"), answer.get("env")) != (said["n"], said["env"]):
                 raise LostError("it answered another request than it was asked")
-            check_answer(answer, said["do"])
+            check_answer(answer, said["do"], self._places[said["env"]].shape)
         except NonsenseError as error:
             raise LostError(f"it wrote something that is no answer: {error}") from None
         return answer
@@ -224,6 +226,7 @@ class WorkerGroup:
             place.made = ticket.said
         elif do == "reset":
             place.start, place.steps, place.last = ticket.said, [], _without_picture(answer["value"])
+            place.shape = answer["value"]["observation"]["image"].shape
         elif do == "step":
             place.steps.append(ticket.said["text"])
             place.last = _without_picture(answer["value"])
