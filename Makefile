@@ -51,7 +51,7 @@ servers: $(SERVERS)/.done system  ## test against real model servers on loopback
 
 gpu: install  ## run the learner's tests on a GPU, and measure its speed there
 	VLGYM_TEST_DEVICE=cuda $(BIN)/python -m pytest -q -m on_device tests/baselines
-	$(BIN)/python tests/benchmarks/gpu.py --write
+	$(BIN)/python tests/benchmarks/gpu.py
 
 fast: install  ## core, parsers, registry and losses only (under 60 s)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 tests/parsers tests/baselines/test_losses.py \
@@ -79,8 +79,8 @@ dist: install  ## build what is uploaded: sdists and wheels of the core and ever
 registry: install system  ## measure every first-party environment and rewrite registry.yaml
 	$(BIN)/vlgym registry write
 
-benchmarks: install system  ## rerun the benchmarks (gpu: make gpu) and rewrite docs/benchmarks.md
-	for name in core environments learner demo_seeds endpoint env_groups page; do $(BIN)/python tests/benchmarks/$$name.py --write || exit 1; done
+benchmarks: install system  ## rerun the benchmarks (gpu: make gpu) and print their tables
+	for name in core environments learner demo_seeds endpoint env_groups page; do $(BIN)/python tests/benchmarks/$$name.py || exit 1; done
 
 system: install  ## install the Debian packages that the plugins need, or name them
 	@packages="$$($(BIN)/vlgym doctor --apt)" && { [ -z "$$packages" ] || [ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null || \

@@ -44,7 +44,7 @@ from .studies.report import draw, write_page
 MOST_WORKERS = 256
 DONE, WARM_REPORT = "done.json", "warm.json"
 JUDGED, JUDGED_EPISODES = "judged", 200
-PAGES = Path(__file__).parents[1] / "docs" / "studies"
+KEPT = Path(__file__).parents[1] / "docs" / "studies"
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Config:
     options: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Further options for every run, as --options=--eval-episodes=20; giving it again adds."""
     write: bool = False
-    """Copy page, plot and raw runs to docs/studies/ when all runs have ended."""
+    """Copy plot and raw runs to docs/studies/ when all runs have ended."""
 
 
 class Runs:
@@ -276,10 +276,9 @@ def run(config: Config) -> Path:
     if runs.failures:
         raise FailedError("Some runs failed:\n" + "\n".join(runs.failures))
     if config.write and complete:
-        PAGES.mkdir(parents=True, exist_ok=True)
-        for name in (f"{config.name}.png", f"{config.name}.md"):
-            shutil.copyfile(folder / name, PAGES / name)
-        (PAGES / f"{config.name}.json").write_text(json.dumps(found, separators=(",", ":")) + "\n")
+        KEPT.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(folder / f"{config.name}.png", KEPT / f"{config.name}.png")
+        (KEPT / f"{config.name}.json").write_text(json.dumps(found, separators=(",", ":")) + "\n")
     return folder
 
 

@@ -27,7 +27,7 @@ from ..runs.folder import share_of
 from .losses import importance_weights
 
 MAX_GAP = {"float32": 1e-3, "bfloat16": 0.1}
-"""Bounds by the type of the weights, far above what rounding was measured to do (docs/benchmarks.md)."""
+"""Bounds by the type of the weights, far above what rounding was measured to do."""
 
 
 @dataclass(frozen=True)

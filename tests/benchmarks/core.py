@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import gymnasium
-from report import finish, parse_write, table
+from report import finish, parse, table
 
 import vlgym  # noqa: F401  (registers the ids)
 
@@ -48,7 +48,7 @@ def time_command(command: list[str]) -> float:
 
 def main() -> None:
     """Measure in interleaved rounds and report medians."""
-    write = parse_write(__doc__ or "").write
+    parse(__doc__ or "")
     ours, plain = [], []
     for _ in range(ROUNDS):
         ours.append(count_steps("vlgym/NumberLine-v1"))
@@ -78,7 +78,6 @@ def main() -> None:
         "Core speed",
         body + table(["what", "measured", "ratio", "target"], rows),
         ["vlgym", "gymnasium", "numpy", "pillow"],
-        write,
     )
 
 

@@ -15,12 +15,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from report import PAGE, finish, parse_write, table
+from report import finish, parse, table
 
 from baselines.plugin import make_hf
 from baselines.runs.logs import read_rows
 from vlgym.evaluation import evaluate
 
+CURVE = Path(__file__).parents[2] / "docs" / "images" / "demo_curve.png"
 OPTIONS = (
     "--env", "vlgym/NumberLine-v1", "--warm.target", "0.25", "--kl-coef", "0.02", "--gamma", "0.5", "--lr", "2e-4",
 )  # fmt: skip
@@ -52,11 +53,12 @@ def main() -> None:
     """Run the seeds one after another; with `--write` the first one's curve is the README's."""
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
-    args = parse_write(__doc__ or "", parser)
+    parser.add_argument("--write", action="store_true", help="replace docs/images/demo_curve.png")
+    args = parse(__doc__ or "", parser)
     with tempfile.TemporaryDirectory() as name:
         rows = [run_seed(seed, Path(name) / f"seed{seed}") for seed in args.seeds]
         if args.write:
-            shutil.copy(Path(name) / f"seed{args.seeds[0]}" / "curve.png", PAGE.parent / "images" / "demo_curve.png")
+            shutil.copy(Path(name) / f"seed{args.seeds[0]}" / "curve.png", CURVE)
     header = [
         "seed", "success before RL", "after RL", "greedy", "pictures greyed", "explained variance, updates 5 to 15",
         "lowest after", "largest KL of an update", "whole command",
@@ -66,7 +68,7 @@ def main() -> None:
         "(no wrong move) over 200 held-out episodes, sampling at temperature 1 unless it says greedy, with 95 % Wilson "
         "intervals.\n\n"
     )
-    finish("demo_seeds", "The demo", body + table(header, rows), ["vlgym", "torch", "transformers"], args.write)
+    finish("demo_seeds", "The demo", body + table(header, rows), ["vlgym", "torch", "transformers"])
 
 
 if __name__ == "__main__":

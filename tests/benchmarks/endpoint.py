@@ -1,6 +1,6 @@
 """Endpoint: replies per second of an evaluation against a server that answers each request in 1.0 s.
 
-    python tests/benchmarks/endpoint_speed.py --write
+    python tests/benchmarks/endpoint.py
 
 The server (`tests/fault_server.py`) is a separate process and decodes every picture. The evaluation is a real one:
 environments are drawn, pictures and prompts sent, replies parsed, episodes written to a folder. With N episodes at
@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from report import finish, parse_write, table
+from report import finish, parse, table
 
 from vlgym.endpoint import OpenAIPolicy
 from vlgym.evaluation.plan import plan_ids
@@ -121,7 +121,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5, help="how often each size is measured")
     parser.add_argument("--rounds", type=int, default=12, help="replies of each episode's place that are measured")
-    chosen = parse_write(__doc__ or "", parser)
+    chosen = parse(__doc__ or "", parser)
     found: dict[int, list[tuple[float, float]]] = {size: [] for size in SIZES}
     bare: dict[int, list[float]] = {size: [] for size in SIZES}
     loads = [os.getloadavg()[0]]
@@ -151,7 +151,7 @@ def main() -> None:
     )
     header = ["episodes at once", "replies/s", "share of the ideal", "lowest", "highest", "bare client's share",
               "processor ms per reply"]  # fmt: skip
-    finish("endpoint", "Endpoint", body + table(header, rows), ["vlgym", "openai", "httpx2"], chosen.write)
+    finish("endpoint", "Endpoint", body + table(header, rows), ["vlgym", "openai", "httpx2"])
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import statistics
 import time
 from typing import Any
 
-from report import finish, parse_write, table
+from report import finish, parse, table
 
 from vlgym.env_groups import open_group
 from vlgym.policies import RandomPolicy
@@ -52,7 +52,7 @@ def show(found: list[float]) -> str:
 
 def main() -> None:
     """Measure batches and the cost of a step."""
-    write = parse_write(__doc__ or "").write
+    parse(__doc__ or "")
     batches, overhead = [], []
     for env_id, envs, steps in BATCHES:
         batches.append([f"{envs} {env_id}", *map(show, measure(env_id, envs, steps, WAYS))])
@@ -65,7 +65,7 @@ def main() -> None:
         f"Milliseconds per step of {OVERHEAD} with a picture of 336 x 336 pixels, drawn and sent, in batches of this "
         f"many environments on one worker:\n\n{table(['environments', *ONE_WORKER], overhead)}"
     )
-    finish("env_groups", "Environments in other processes", body, ["vlgym", "ray", "numpy"], write)
+    finish("env_groups", "Environments in other processes", body, ["vlgym", "ray", "numpy"])
 
 
 if __name__ == "__main__":

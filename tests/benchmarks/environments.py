@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from report import finish, parse_write, table
+from report import finish, parse, table
 
 from vlgym.making import make
 from vlgym.policies import RandomPolicy
@@ -39,7 +39,7 @@ def measure(env_id: str, steps: int) -> tuple[float, float]:
 
 def main() -> None:
     """Measure every installed environment of the list."""
-    write = parse_write(__doc__ or "").write
+    parse(__doc__ or "")
     found = {env_id: measure(env_id, steps) for env_id, steps in IDS.items() if env_id in get_registry().specs}
     base = found["vlgym/NumberLine-v1"][1]
     rows = [
@@ -48,7 +48,7 @@ def main() -> None:
     ]
     head = ["environment", "turns timed", "processor ms per turn", "ms per turn", "times NumberLine's"]
     body = "One environment, random legal replies, resets and pictures included, after a first turn.\n\n"
-    finish("environments", "Environments", body + table(head, rows), ["vlgym", "gymnasium", "numpy", "pillow"], write)
+    finish("environments", "Environments", body + table(head, rows), ["vlgym", "gymnasium", "numpy", "pillow"])
 
 
 if __name__ == "__main__":

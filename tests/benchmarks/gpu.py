@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from report import finish, parse_write, table
+from report import finish, parse, table
 from torch import Tensor
 from transformers import Qwen2VLConfig, Qwen2VLForConditionalGeneration
 
@@ -350,7 +350,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=tuple(MEASURES), action="append", help="what to measure; all if not given")
     parser.add_argument("--size", choices=tuple(SCALES), help="default 7b on CUDA, else tiny")
-    args = parse_write(__doc__ or "", parser)
+    args = parse(__doc__ or "", parser)
     torch.manual_seed(0)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     size = args.size or ("7b" if device.type == "cuda" else "tiny")
@@ -364,7 +364,7 @@ def main() -> None:
     for part in args.part or MEASURES:
         text.append(tables(part, MEASURES[part](Bench(size, device))))
         print(text[-1], flush=True)  # a run may be cut off
-    finish("gpu", "The learner on a GPU", "\n\n".join(text), ["vlgym", "torch", "transformers", "peft"], args.write)
+    finish("gpu", "The learner on a GPU", "\n\n".join(text), ["vlgym", "torch", "transformers", "peft"])
 
 
 if __name__ == "__main__":

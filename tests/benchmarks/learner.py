@@ -1,6 +1,6 @@
 """Speed of VL-DAC's loop (rollout, reference, update) with the fast engine over the plain one, in one process.
 
-    python tests/benchmarks/learner.py --write
+    python tests/benchmarks/learner.py
 
 The plain engine is what families without a fast path get: the library's `generate`, which keeps the log-probabilities
 of the tokens that it draws, and one padded forward pass with the logits of the replies alone; images are prepared once.
@@ -21,7 +21,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from report import finish, parse_write, table
+from report import finish, parse, table
 
 from baselines.engine.engine import ModelPolicy
 from baselines.engine.plain import make_engine
@@ -95,7 +95,7 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--updates", type=int, default=3)
-    args = parse_write(__doc__ or "", parser)
+    args = parse(__doc__ or "", parser)
     torch.set_num_threads(2)
     body, lines = f"Tiny model, {args.updates} timed updates of each engine, alternately, 2 threads.\n\n", []
     for env_id in ENVS:
@@ -108,7 +108,7 @@ def main() -> None:
         )
         lines += [[f"`{env_id}`", way, *(f"{found[key]:.2f}" for key in COLUMNS)] for way, found in means.items()]
     page = body + table(["environment", "engine", *COLUMNS], lines)
-    finish("learner", "Speed of the learner", page, ["vlgym", "torch", "transformers"], args.write)
+    finish("learner", "Speed of the learner", page, ["vlgym", "torch", "transformers"])
 
 
 if __name__ == "__main__":

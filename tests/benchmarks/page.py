@@ -1,6 +1,6 @@
 """Time of the pages of `vlgym ui` with 10,000 recorded episodes.
 
-    python tests/benchmarks/ui_speed.py --write
+    python tests/benchmarks/page.py
 
 The records are made on the spot: 10,000 episodes of five turns, each turn with a prompt of 2,000 characters and a
 picture of 224 x 224 pixels (of 100 different ones). Pages are asked for over HTTP from a server in this process. The
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from report import finish, parse_write, table
+from report import finish, parse, table
 
 from vlgym.durable import seal
 from vlgym.rendering import encode_png
@@ -70,8 +70,8 @@ def measure(act: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    """Measure, and print or write the page."""
-    write = parse_write(__doc__ or "").write
+    """Measure, and print the table."""
+    parse(__doc__ or "")
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "run"
         make_records(folder)
@@ -111,7 +111,7 @@ def main() -> None:
         f"times what `read_trajectories` takes for the file ({whole / 1000:.1f} s). After that, in {REPEATS} requests "
         "each:\n\n" + table(["page", "median, ms", "slowest, ms"], rows)
     )
-    finish("page", "The web page with many records", body, ["starlette", "uvicorn", "jinja2"], write)
+    finish("page", "The web page with many records", body, ["starlette", "uvicorn", "jinja2"])
 
 
 def get_bytes(address: str) -> int:
