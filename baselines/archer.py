@@ -13,8 +13,6 @@ Where this file departs from the source, or says what it leaves open:
   instead of fine-tuned RoBERTas, so what is replayed never goes stale and no text encoder needs to see images. A state
   is the hidden state of the last prompt token; a reply is the mean and the last of its tokens' states. Each dimension
   is standardised by its deviation in the first rollout;
-- with `--check.old-log-probs scorer` the actor's terms get truncated importance weights for what sampler and scorer
-  differ by (`learning/agreement.py`);
 - a~ is sampled once per update, for as many states as a rollout has, and serves both V and the actor; with several
   minibatches the later steps see replies of slightly older weights (`loss/approx_kl` says how much older);
 - advantages are normalised over these replies (`--no-normalise-advantages` leaves them as they are, as the source
@@ -43,7 +41,7 @@ from vlgym.errors import UserError
 
 from .engine.engine import Sample
 from .learning import losses
-from .learning.batch import Batch, lay_out, log_prob_gap, log_probs, micro_batches, minibatches, score, take_scorers
+from .learning.batch import Batch, check_log_probs, lay_out, log_probs, micro_batches, minibatches, score
 from .learning.collect import Collector
 from .learning.command import main
 from .learning.config import RunConfig
@@ -359,7 +357,7 @@ class ArCHer:
         with update.phase("rollout", keep_prompts=True):  # states of the buffer are answered, too
             batch, outcomes, metrics = self.collect()
         with update.phase("check"):
-            metrics |= log_prob_gap(self.weights.engine, batch, self.passes, self.config.check)
+            metrics |= check_log_probs(self.weights.engine, batch, self.passes, self.config.max_logp_gap)
         with update.phase("update"):
             self.remember(batch, outcomes)
             metrics |= self.learn(len(batch.samples), update.number)
@@ -399,10 +397,6 @@ class ArCHer:
         advantages = losses.twin_advantages(q, v)
         fresh.advantages = losses.normalise_advantages(advantages) if c.normalise_advantages else advantages
         if rate > 0:
-            if c.check.old_log_probs == "scorer":
-                cap = c.check.importance_cap
-                for name, value in take_scorers(self.weights.engine, fresh, self.passes, cap).items():
-                    metrics.add(name, value)
             if c.kl_coef > 0:
                 fresh.ref = log_probs(self.reference, fresh, self.passes)
             for _ in range(c.epochs):
@@ -497,9 +491,7 @@ class ArCHer:
             old, mask = batch.old[part], batch.mask[part]
             weights = torch.full((len(part),), 1.0 / size, device=old.device)
             new, _ = score(self.weights.engine, batch, part, self.passes)
-            policy = losses.reinforce_loss(
-                new, old, mask, batch.advantages[part], weights=weights, importance=batch.importance_of(part)
-            )
+            policy = losses.reinforce_loss(new, old, mask, batch.advantages[part], weights=weights)
             loss, kl = policy.loss, None
             if batch.ref is not None:
                 kl = kl_loss(new, batch.ref[part], mask, weights, c.kl_estimator)

@@ -123,7 +123,7 @@ class LOOP:
             if self.weights.reference is not None:
                 batch.ref = log_probs(self.weights.reference, batch, self.passes)
         with update.phase("check"):
-            metrics |= check_log_probs(self.weights.engine, batch, self.passes, self.config.check)
+            metrics |= check_log_probs(self.weights.engine, batch, self.passes, self.config.max_logp_gap)
         with update.phase("update"):
             metrics |= self.learn(batch, update.number)
         update.log(batch, metrics)
@@ -172,10 +172,7 @@ class LOOP:
         for part in micro_batches(batch, rows, self.passes):
             old, mask, share = batch.old[part], batch.mask[part], weights[part]
             new, _ = score(self.weights.engine, batch, part, self.passes)
-            policy = token_ppo_loss(
-                new, old, mask, batch.advantages[part], clip=c.clip, weights=share,
-                importance=batch.importance_of(part),
-            )  # fmt: skip
+            policy = token_ppo_loss(new, old, mask, batch.advantages[part], clip=c.clip, weights=share)
             loss, kl = policy.loss, None
             if batch.ref is not None:
                 kl = kl_loss(new, batch.ref[part], mask, share, c.kl_estimator)

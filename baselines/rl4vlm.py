@@ -107,7 +107,6 @@ class RL4VLM(vldac.VLDAC):
         return step_ppo_loss(
             new, batch.old[rows], batch.mask[rows], action.to(new.device), batch.advantages[rows],
             clip=self.config.clip, thought_weight=self.config.thought_weight, weights=weights,
-            importance=batch.importance_of(rows),
         )  # fmt: skip
 
 
@@ -121,7 +120,6 @@ def step_ppo_loss(
     clip: float,
     thought_weight: float,
     weights: Tensor | None = None,
-    importance: Tensor | None = None,
 ) -> PolicyLoss:
     """The RL4VLM policy loss (VL-DAC eq. 1): PPO per STEP on lambda * log p(thoughts) + log p(action).
 
@@ -134,7 +132,6 @@ def step_ppo_loss(
         advantages: [B].
         thought_weight: the lambda of eq. 1, in [0, 1].
         weights: [B], of the steps in the sum that the loss then is; None takes their mean.
-        importance: [B, 1], of each step's term; None is 1.
     """
     weight = torch.where(action_mask, torch.ones_like(new), torch.full_like(new, thought_weight))
     zero = torch.zeros_like(new)
@@ -143,8 +140,6 @@ def step_ppo_loss(
     lr = log_ratio(step_new, step_old)
     ratio = lr.exp()
     objective = torch.minimum(ratio * advantages, ratio.clamp(1 - clip, 1 + clip) * advantages)
-    if importance is not None:
-        objective = objective * importance.squeeze(-1)
     return with_statistics(-weigh(objective, weights), lr, ratio, torch.ones_like(lr, dtype=torch.bool), clip)
 
 

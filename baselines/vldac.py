@@ -22,8 +22,8 @@ Where it departs from the paper, or says what the paper leaves open:
   terminal;
 - replies are sampled at temperature 1 over the whole vocabulary less the special tokens; the published code samples
   greedily;
-- `pi_old` is the log-probability noted while sampling, which the scorer's must agree with (`--check.max-gap`), or the
-  scorer's with truncated importance weights (`--check.old-log-probs scorer`);
+- `pi_old` is the log-probability noted while sampling, which the scorer's must agree with
+  (`--max-logp-gap`);
 - the KL is to the frozen base, as in the published code, and its estimator is k2; eq. 5 is printed with `pi_old`;
 - the learning rate falls by a cosine from the first update that trains the policy; clip range, rollout length and reply
   length are ours (not given in the paper).
@@ -135,7 +135,7 @@ class VLDAC:
             if self.weights.reference is not None:
                 batch.ref = log_probs(self.weights.reference, batch, self.passes)
         with update.phase("check"):
-            metrics |= check_log_probs(self.weights.engine, batch, self.passes, self.config.check, whole=self.whole)
+            metrics |= check_log_probs(self.weights.engine, batch, self.passes, self.config.max_logp_gap)
         with update.phase("update"):
             metrics |= self.learn(batch, update.number)
         update.log(batch, metrics)
@@ -223,7 +223,7 @@ class VLDAC:
         [b, R]; `weights` [b] are theirs in the loss."""
         return token_ppo_loss(
             new, batch.old[rows], batch.mask[rows], batch.advantages[rows],
-            clip=self.config.clip, weights=weights, importance=batch.importance_of(rows),
+            clip=self.config.clip, weights=weights,
         )  # fmt: skip
 
 
@@ -321,7 +321,6 @@ def token_ppo_loss(
     *,
     clip: float,
     weights: Tensor | None = None,
-    importance: Tensor | None = None,
 ) -> PolicyLoss:
     """The VL-DAC policy loss (eq. 3): PPO's clipped objective per TOKEN, one advantage per environment STEP.
 
@@ -335,14 +334,11 @@ def token_ppo_loss(
         mask: [B, R] bool.
         advantages: [B], shared by all tokens of a step.
         weights: [B], of the steps in the sum that the loss then is; None takes their mean.
-        importance: [B, R], of each token's term; None is 1.
     """
     lr = log_ratio(new, old, mask)
     ratio = lr.exp()
     a = advantages.unsqueeze(-1)
     objective = torch.minimum(ratio * a, ratio.clamp(1 - clip, 1 + clip) * a)
-    if importance is not None:
-        objective = objective * importance
     return with_statistics(-weigh(token_mean(objective, mask), weights), lr, ratio, mask, clip)
 
 

@@ -225,7 +225,6 @@ class Prefill:
             self._features.clear()
         if vision != self._vision_stamp or text != self._text_stamp:
             self._entries.clear()
-            self.decoder.refresh()
             self._vision_stamp, self._text_stamp = vision, text
 
 

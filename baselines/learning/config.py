@@ -26,7 +26,7 @@ from ..runs.folder import environment_ids
 from ..runs.logs import check_tracker
 from ..runs.threads import check_device, check_threads
 from . import losses
-from .batch import CheckOptions, Passes
+from .batch import Passes
 from .collect import RewardOptions
 from .environments import Environments, prompt_builder
 from .optimizers import Schedule
@@ -37,7 +37,7 @@ FREE_ON_RESUME = frozenset(
     {
         "out", "resume", "updates", "env_steps", "save_every", "eval_every", "eval_episodes",
         "threads", "track", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter", "record_every",
-        "record_keep", "check", "envs", "env_timeout",
+        "record_keep", "max_logp_gap", "envs", "env_timeout",
     }
 )  # fmt: skip
 
@@ -105,6 +105,9 @@ def _revive(standard: Any, saved: Any) -> Any:
 DEFAULT_ENV, DEFAULT_MODEL = "vlgym/NumberLine-v1", "tiny"
 
 ADAPTER_RANK = 16  # of published models on CUDA, as in the paper's code; alpha, twice that, is as there, too
+
+MAX_LOGP_GAP = {"float32": 1e-3, "bfloat16": 0.1}
+"""By the type of the weights, far above what rounding was measured to do."""
 
 MOST_ENVS, MOST_SEED = 2**16, 2**62 - 1
 
@@ -200,8 +203,11 @@ class RunConfig:
     """Supervised warm start; by default for tiny only (a published model needs none)."""
     lora: LoraOptions = field(default_factory=LoraOptions)
     """Low-rank adapters instead of all weights of the language model."""
-    check: CheckOptions = field(default_factory=CheckOptions)
-    """Largest gap between the log-probabilities of sampling and of scoring, and which of them are the old ones."""
+    max_logp_gap: float | None = None
+    """Largest mean difference per token between the log-probabilities of sampling and of scoring; a run beyond it ends.
+
+    Default 0.001 in float32, 0.1 in bfloat16; 0 sets no limit.
+    """
     train_vision: bool = False
     """Train the vision tower too; its features are then computed again in every pass."""
     eval_episodes: int = 200
@@ -281,7 +287,7 @@ class RunConfig:
         config = replace(
             self, env=self.env or DEFAULT_ENV, model=model, warm=replace(self.warm, steps=warm_steps), dtype=dtype,
             lora=replace(self.lora, rank=rank),
-            check=self.check.resolve(dtype),
+            max_logp_gap=MAX_LOGP_GAP.get(dtype) if self.max_logp_gap is None else self.max_logp_gap,
         )  # fmt: skip
         config = replace(config, lr=config.policy_lr)
         config.require_at_least(
@@ -293,7 +299,7 @@ class RunConfig:
         check_number("--seed", config.seed, 0, MOST_SEED)
         config.require_at_least(
             0, "eval_every", "eval_episodes", "record_every", "history_turns", "history_images",
-            "kl_coef", "invalid_penalty",
+            "kl_coef", "invalid_penalty", "max_logp_gap",
         )  # fmt: skip
         config.require_positive("lr", "max_grad_norm")
         check_number("--temperature", config.temperature, above=0, most=MOST_TEMPERATURE)
@@ -317,7 +323,7 @@ class RunConfig:
             raise UserError("--train-vision trains all weights; it does not go with --lora.rank. Leave one out.")
         if config.export_adapter and not config.lora.rank:
             raise UserError("--export-adapter: this run has no adapters. Add, say, --lora.rank 32, or take --export.")
-        for options in (config.warm, config.lora, config.reward, config.check):
+        for options in (config.warm, config.lora, config.reward):
             options.validate()
         config.environment_arguments()
         return config

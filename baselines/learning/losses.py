@@ -1,4 +1,4 @@
-"""The arithmetic that several learners share: advantages of groups, ratios, importance weights, ArCHer's critics. The
+"""The arithmetic that several learners share: advantages of groups, ratios, ArCHer's critics. The
 equations of VL-DAC are in `baselines/vldac.py`, RL4VLM's is in `baselines/rl4vlm.py`.
 
 Pure functions of tensors: no model, no environment, no randomness, no state. Equation numbers refer to
@@ -129,26 +129,6 @@ def token_mean(x: Tensor, mask: Tensor) -> Tensor:
     return torch.where(mask, x, torch.zeros_like(x)).sum(-1) / mask.sum(-1).clamp(min=1)
 
 
-def importance_weights(old: Tensor, sampled: Tensor, mask: Tensor, cap: float, *, whole: bool = False) -> Tensor:
-    """min(pi_old / pi_sampled, cap): truncated importance weights where the old policy is not the one that sampled.
-
-    Truncation from above bounds the variance at the price of a bias (Ionides, 2008, "Truncated importance sampling").
-
-    Args:
-        old, sampled: [B, R] log-probabilities of the sampled tokens under the old policy, and when they were sampled.
-        mask: [B, R] bool.
-        cap: largest weight, > 0.
-        whole: one weight per reply, of the ratio of whole replies, instead of one per token.
-
-    Returns:
-        [B, R], 1 (or the cap, if that is less) on padding; with `whole` [B, 1]. Without a gradient.
-    """
-    lr = log_ratio(old.detach(), sampled.detach(), mask)
-    if whole:
-        lr = lr.sum(-1, keepdim=True).clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
-    return lr.exp().clamp(max=cap)
-
-
 def weigh(per_step: Tensor, weights: Tensor | None) -> Tensor:
     """Sum of terms [B] by their weights [B]; their mean without."""
     return per_step.mean() if weights is None else (per_step * weights).sum()
@@ -214,7 +194,6 @@ def reinforce_loss(
     advantages: Tensor,
     *,
     weights: Tensor | None = None,
-    importance: Tensor | None = None,
 ) -> PolicyLoss:
     """-mean_t [ A_t sum_i log pi(a_ti) ]: ArCHer's actor, without ratio or clipping.
 
@@ -224,12 +203,8 @@ def reinforce_loss(
         mask: [B, R] bool.
         advantages: [B], shared by all tokens of a reply.
         weights: [B], of the steps in the sum that the loss then is; None takes their mean.
-        importance: [B, R], of each token's term; None is 1.
     """
-    terms = torch.where(mask, new, torch.zeros_like(new))
-    if importance is not None:
-        terms = terms * importance
-    per_step = -advantages.detach() * terms.sum(-1)
+    per_step = -advantages.detach() * torch.where(mask, new, torch.zeros_like(new)).sum(-1)
     with torch.no_grad():
         lr = log_ratio(new, old, mask)
     return with_statistics(weigh(per_step, weights), lr, lr.exp(), mask, float("inf"))

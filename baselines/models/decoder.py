@@ -8,14 +8,14 @@ without gradients.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 # ---- past keys and values, angles, image tokens ----------------------------------------------------------------------
@@ -92,10 +92,6 @@ class DecodeState:
         self.rotary = (self.rotary[0][:, rows], self.rotary[1][:, rows])
 
 
-# Parameters. Larger models are not bound by per-call overhead, and a second copy of their weights is not free.
-FUSE_BELOW = 100_000_000
-
-
 LONG = 64  # queries from which on the fused attention kernel beats a table of scores
 
 
@@ -121,7 +117,6 @@ class Qwen2Decoder:
         self.recompute = False
         """Keep of each layer only its input for the backward pass, and compute the rest again there (gradient
         checkpointing): the same gradients, far less memory, about a third more time per update."""
-        self._fused: list[tuple[Tensor, Tensor | None, Tensor]] | None = None
 
     # ---- what a family may override ----------------------------------------------------------------------------------
 
@@ -140,10 +135,10 @@ class Qwen2Decoder:
         """Queries [..., heads, d] and keys [..., kv_heads, d] before their rotation; Qwen2 leaves them alone."""
         return q, k
 
-    def _residuals(self, layer: Any, x: Tensor, attended: Tensor, mlp: Callable[[Tensor], Tensor]) -> Tensor:
+    def _residuals(self, layer: Any, x: Tensor, attended: Tensor) -> Tensor:
         """The layer after its attention: [..., H], [..., heads * d] -> [..., H]."""
         x = x + layer.self_attn.o_proj(attended)
-        return x + mlp(self.norm(layer.post_attention_layernorm, x))
+        return x + layer.mlp(self.norm(layer.post_attention_layernorm, x))
 
     # ---- whole sequences ---------------------------------------------------------------------------------------------
 
@@ -205,7 +200,7 @@ class Qwen2Decoder:
             y = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.scale, enable_gqa=grouped)
         else:
             y = (self._attend_long if x.shape[1] >= LONG else self._attend)(q, past, (k, v, own))
-        return self._residuals(layer, x, y.transpose(1, 2).flatten(2), layer.mlp), (k, v)
+        return self._residuals(layer, x, y.transpose(1, 2).flatten(2)), (k, v)
 
     def _deepen(self, i: int, x: Tensor, images: ImageTokens | None) -> Tensor:
         """Add the images' deeper features, where a family has them, to the output of layer `i`."""
@@ -292,29 +287,6 @@ class Qwen2Decoder:
 
     # ---- one token at a time -----------------------------------------------------------------------------------------
 
-    def refresh(self) -> None:
-        """Read the weights again for `step`; call it after every change of them.
-
-        Small models get their projections concatenated.
-        """
-        small = sum(p.numel() for p in self.model.parameters()) < FUSE_BELOW
-        parts = [
-            (a.q_proj, a.k_proj, a.v_proj, m.gate_proj, m.up_proj)
-            for a, m in ((x.self_attn, x.mlp) for x in self.layers)
-        ]
-        if not small or not all(type(linear) is nn.Linear for layer in parts for linear in layer):
-            self._fused = None
-            return
-        with torch.no_grad():
-            self._fused = [
-                (
-                    torch.cat([q.weight, k.weight, v.weight]),
-                    None if q.bias is None else torch.cat([q.bias, k.bias, v.bias]),
-                    torch.cat([gate.weight, up.weight]),
-                )
-                for q, k, v, gate, up in parts
-            ]
-
     def start(self, entries: list[tuple[Tensor, Tensor]], next_positions: Tensor, budget: int) -> DecodeState:
         """Lay prompts into a static cache with room for `budget` more tokens.
 
@@ -357,7 +329,8 @@ class Qwen2Decoder:
         b, h, kvh, d = x.shape[0], self.heads, self.kv_heads, self.head_dim
         cos, sin = (x[t] for x in state.rotary)
         for i, (keys, values) in enumerate(zip(state.keys, state.values, strict=True)):
-            qkv = self.qkv_step(i, self.norm(self.layers[i].input_layernorm, x))
+            layer = self.layers[i]
+            qkv = self._project_step(layer.self_attn, self.norm(layer.input_layernorm, x))
             qk = qkv[:, : h + kvh]
             qk = qk * cos + qk.roll(d // 2, -1) * sin  # the queries' angles carry the attention scale
             keys[:, :, at] = qk[:, h:].reshape(b * kvh, d)
@@ -369,19 +342,14 @@ class Qwen2Decoder:
             else:
                 scores = torch.baddbmm(state.bias[:, :, seen], q, keys[:, :, seen])
             weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(values.dtype)
-            layer = self.layers[i]
-            mlp = layer.mlp if self._fused is None else partial(_gated, layer.mlp, self._fused[i][2])
-            x = self._residuals(layer, x, torch.bmm(weights, values[:, seen]).view(b, h * d), mlp)
+            x = self._residuals(layer, x, torch.bmm(weights, values[:, seen]).view(b, h * d))
         return self.norm(self.model.norm, x)
 
-    def qkv_step(self, i: int, y: Tensor) -> Tensor:
-        """Queries, keys and values of layer `i` before rotation: [B, H] -> [B, heads + 2 * kv_heads, head_dim]."""
-        if self._fused is not None:
-            qkv = F.linear(y, self._fused[i][0], self._fused[i][1])
-        else:
-            attention = self.layers[i].self_attn
-            qkv = torch.cat([attention.q_proj(y), attention.k_proj(y), attention.v_proj(y)], dim=-1)
-        return qkv.view(y.shape[0], self.heads + 2 * self.kv_heads, self.head_dim)
+    def _project_step(self, attention: Any, y: Tensor) -> Tensor:
+        """Queries, keys and values before rotation: [B, H] -> [B, heads + 2 * kv_heads, head_dim]."""
+        parts = [attention.q_proj(y), attention.k_proj(y), attention.v_proj(y)]
+        q, k, v = (part.view(y.shape[0], -1, self.head_dim) for part in parts)
+        return torch.cat([*self._norm_heads(attention, q, k), v], dim=1)
 
 
 class QkNormDecoder(Qwen2Decoder):
@@ -389,13 +357,3 @@ class QkNormDecoder(Qwen2Decoder):
 
     def _norm_heads(self, attention: Any, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         return self.norm(attention.q_norm, q), self.norm(attention.k_norm, k)
-
-    def qkv_step(self, i: int, y: Tensor) -> Tensor:
-        q, k, v = super().qkv_step(i, y).split([self.heads, self.kv_heads, self.kv_heads], dim=1)
-        return torch.cat([*self._norm_heads(self.layers[i].self_attn, q, k), v], dim=1)
-
-
-def _gated(mlp: Any, gate_up: Tensor, y: Tensor) -> Tensor:
-    """`mlp(y)` with its two input projections in one."""
-    gate, up = F.linear(y, gate_up).chunk(2, dim=-1)
-    return mlp.down_proj(mlp.act_fn(gate) * up)

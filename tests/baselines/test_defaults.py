@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 import pytest
 
 from baselines.learning import config as config_module
-from baselines.learning.batch import CheckOptions
 from baselines.learning.config import saved_config
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.lora import LoraOptions
@@ -64,15 +63,15 @@ def run_of(tmp_path, monkeypatch):
 
 
 def test_a_resumed_run_keeps_precision_adapters_and_checks(run_of):
-    config = Config(model=PUBLISHED, device="cuda", check=CheckOptions(old_log_probs="scorer"))
+    config = Config(model=PUBLISHED, device="cuda", max_logp_gap=0.2)
     again = saved_config(run_of(config)).resolve()
-    assert (again.dtype, again.lora, again.check) == ("bfloat16", config.resolve().lora, config.resolve().check)
+    assert (again.dtype, again.lora, again.max_logp_gap) == ("bfloat16", config.resolve().lora, 0.2)
 
 
-def test_checks_may_change_on_resuming_one_by_one_and_adapters_may_not(run_of):
-    asked = run_of(Config(lora=LoraOptions(rank=8), check=CheckOptions(old_log_probs="scorer")))
-    again = saved_config(replace(asked, check=CheckOptions(max_gap=0.5)))
-    assert again.check == CheckOptions(max_gap=0.5, old_log_probs="scorer")
+def test_the_largest_gap_may_change_on_resuming_and_adapters_may_not(run_of):
+    asked = run_of(Config(lora=LoraOptions(rank=8), max_logp_gap=0.2))
+    again = saved_config(replace(asked, max_logp_gap=0.5))
+    assert again.max_logp_gap == 0.5
     assert saved_config(replace(asked, lora=LoraOptions(rank=8))).lora == LoraOptions(rank=8)
     with pytest.raises(UserError, match=r"has --lora\.rank 8, but 4 was asked for"):
         saved_config(replace(asked, lora=LoraOptions(rank=4)))

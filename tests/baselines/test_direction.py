@@ -7,7 +7,6 @@ GRPO are in test_direction_groups.py, ArCHer is in test_direction_archer.py, who
 
 from __future__ import annotations
 
-import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +16,6 @@ import torch
 from bandit import CUT, GIFT, Steps, bandits, make_update, on_stage, perturb, small_engine
 
 from baselines import rl4vlm, vldac
-from baselines.learning.batch import CheckOptions
 from baselines.learning.collect import RewardOptions
 from baselines.learning.optimizers import Metrics
 
@@ -173,22 +171,6 @@ def test_the_value_head_tells_states_apart_while_the_model_moves_under_it():
         _, metrics = make_update(learner, number)
     # A constant has 0, the head on unscaled states 0.2, on states scaled once 0.5.
     assert metrics["value/explained_variance"] > 0.8
-
-
-def test_importance_weights_multiply_the_terms_of_the_loss_by_hand():
-    far = {"check": CheckOptions(old_log_probs="scorer", max_gap=9.0, importance_cap=1.2), "kl_coef": 0.0}
-
-    def shift(batch):  # as if another engine had sampled: its even tokens were likelier, its odd ones less likely
-        batch.old += torch.where(torch.arange(batch.old.shape[1]) % 2 == 0, 0.5, -0.5)
-
-    update = watched_update(vldac, sampled=shift, epochs=1, minibatch=100, clip=0.5, **far)
-    samples, new = update.batch.samples, by_hand.log_probs(update.learner.weights.engine, update.batch.samples)
-    parts = []
-    for i, advantage in enumerate(by_hand.normalised(update.advantages)):
-        weights = torch.where(torch.arange(len(new[i])) % 2 == 0, math.exp(-0.5), 1.2)  # e^0.5 = 1.65 is cut
-        parts.append((by_hand.token_losses(new[i], samples[i].logp, advantage, 0.5) * weights).mean())
-    (found,) = update.steps.gradients("policy")
-    by_hand.close(found, sum(parts) / len(parts), update.learner.weights.parameters)
 
 
 @pytest.mark.parametrize("estimator", ["k1", "k3"])
