@@ -105,7 +105,8 @@ def write_markdown(report: Mapping[str, Any]) -> str:
     if "prompt_tokens" in spent:
         tokens = f"{write_count(spent['prompt_tokens']['total'])} in, {write_count(spent['reply_tokens']['total'])} out"
         lines.append(f"- tokens: {tokens}" + (f", {write_money(spent['cost'])}" if "cost" in spent else ""))
-    lines += ["", *_table(*list_rows(report)), "", *_list_protocol(report), *_list_sight(report), *_list_codes(report)]
+    lines += ["", *_table(*list_rows(report)), ""]
+    lines += [*_list_protocol(report), *_list_items(report), *_list_sight(report), *_list_codes(report)]
     lines += [
         "Success and normalized score come with 95 % intervals, the return with its standard error. The normalized "
         "score is (return - floor) / (ceiling - floor) with the floor and the ceiling of registry.yaml; the sight "
@@ -129,6 +130,18 @@ def _list_protocol(report: Mapping[str, Any]) -> list[str]:
             )  # fmt: skip
     headers = ["part", "items x repeats", "score", "best of 1, 2, ...", "instructions"]
     return ["## Repeats", "", *_table(headers, rows), ""] if rows else []
+
+
+def _list_items(report: Mapping[str, Any]) -> list[str]:
+    rows = [
+        [
+            key, ", ".join(f"{name}={value}" for name, value in item["arguments"].items()), str(item["episodes"]),
+            write_interval(item["success"], "rate"),
+        ]
+        for key, part in report["parts"].items()
+        for item in part.get("items", ())
+    ]  # fmt: skip
+    return ["## Items", "", *_table(["part", "item", "episodes", "success"], rows), ""] if rows else []
 
 
 def _list_sight(report: Mapping[str, Any]) -> list[str]:

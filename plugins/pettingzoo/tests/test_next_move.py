@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from vlgym_pettingzoo.plugin import NEXT_MOVE, VS_BENCH
+from vlgym_pettingzoo.plugin import NEXT_MOVE, PLAYED, VS_BENCH
 
 import vlgym
 from vlgym.evaluation.plan import plan_suite
+from vlgym.registry_file import read_registry
 
 
 @pytest.mark.parametrize("spec", VS_BENCH, ids=lambda spec: spec.title)
@@ -25,13 +26,16 @@ def test_the_right_answer_is_the_move_of_the_strong_player_and_the_picture_is_th
         right = table.game.advise(other)
         legal = env.legal_actions()
         assert right in legal
-        wrong = next(action for action in legal if action != right)
+        assert right in env._right <= {*legal}
+        wrong = next((action for action in legal if action not in env._right), None)
         state = env.get_state()
         assert env.step(f"<action>{right}</action>")[1:3] == (1.0, True)
         env.set_state(state)
+        asked.add((observation["image"].tobytes(), other))
+        if wrong is None:  # a card with which the table takes either action
+            continue
         _, reward, terminated, _, info = env.step(f"<action>{wrong}</action>")
         assert (reward, terminated, info["success"], info["answer"]) == (0.0, True, False, right)
-        asked.add((observation["image"].tobytes(), other))
     assert len(asked) >= 3
 
 
@@ -50,6 +54,35 @@ def test_the_suite_plays_every_game_and_asks_about_every_game(tmp_path: Path):
     assert missing == []
     played = [part.env_id for part in parts if part.env_id != NEXT_MOVE.id]
     (asked,) = [part for part in parts if part.env_id == NEXT_MOVE.id]
-    assert sorted(played) == sorted(spec.id for spec in VS_BENCH)
-    assert sorted(item["game"] for item in asked.items) == sorted(played)
+    assert sorted(played) == sorted(PLAYED)
+    assert sorted(item["game"] for item in asked.items) == sorted(spec.id for spec in VS_BENCH)
     assert not any(part.changed for part in parts if part.env_id != NEXT_MOVE.id)  # so that returns are normalised
+
+
+@pytest.mark.parametrize(("env_id", "episodes"), PLAYED.items())
+def test_the_suite_tells_random_play_to_within_a_fifth_of_the_way(env_id: str, episodes: int):
+    entry = read_registry()[env_id]
+    floor, way = entry["floor"], entry["ceiling"]["return"] - entry["floor"]["return"]
+    deviation = floor["se"] * floor["episodes"] ** 0.5
+    assert 1.96 * deviation / episodes**0.5 / way < 0.2
+
+
+def test_every_move_of_a_player_who_chooses_among_equals_is_right():
+    env = vlgym.make(NEXT_MOVE.id, game="vlgym/CoinGame-v0")
+    several = 0
+    for seed in range(30):
+        env.reset(seed=seed)
+        game, other = env._table.game, env._seats[1]
+        (row, column), (to_row, to_column) = game.places[other], game.coin
+        if game.drawn != game.colour_of(other):
+            assert env._right == {"stay"}
+        elif row != to_row and column != to_column:
+            assert env._right == {"down" if to_row > row else "up", "right" if to_column > column else "left"}
+            several += 1
+    assert several
+    env = vlgym.make(NEXT_MOVE.id, game="vlgym/KuhnPoker-v0")
+    sizes = set()
+    for seed in range(30):
+        env.reset(seed=seed)
+        sizes.add(len(env._right))
+    assert sizes == {1, 2}

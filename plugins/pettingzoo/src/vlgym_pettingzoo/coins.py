@@ -116,6 +116,16 @@ class CoinGame(MultiVLEnv):
     def search(self, seat: int) -> str | None:
         return self._walk(seat)
 
+    def equals(self, seat: int) -> list[str]:
+        """Return the first steps of the shortest ways to a coin of the own colour."""
+        away = {word: self._distance(seat, word) for word in self.moves(seat)}
+        return [word for word in away if away[word] == min(away.values()) and self.drawn == self.colour_of(seat)]
+
+    def _distance(self, seat: int, word: str) -> int:
+        """Return the steps to the coin after a move."""
+        places = zip(self.places[seat], STEPS[word], self.coin, strict=True)
+        return sum(abs(place + step - coin) for place, step, coin in places)
+
     def _walk(self, seat: int) -> str:
         (row, column), (to_row, to_column) = self.places[seat], self.coin
         if row != to_row:

@@ -24,9 +24,9 @@ class NextMove(VLEnv):
     Observation: the picture of your seat, as in the game itself (384 x 384 pixels by default). The text has the rules
         of the game, what the game tells your seat, who is meant, and the moves that this player may choose from.
     Actions: these moves.
-    Reward: 1 for the move that the player makes, else 0.
+    Reward: 1 for a move that the player makes, else 0. Where it chooses by lot or among equals, each of these is right.
     Endings: terminated by the answer, readable or not.
-    Success: the right move is predicted.
+    Success: a right move is predicted.
     Splits: train, val and test differ by seed: the game, the moves before the question, the seats.
     Oracle: exact: it asks the player.
     References: what is asked follows the next-action prediction of Xu et al., VS-Bench, arXiv 2506.02387, 2025; games,
@@ -50,6 +50,7 @@ class NextMove(VLEnv):
         self._table = vlgym.open_table(game, image_size=self.image_size)
         self._seats = (0, 1)
         self._answer = ""
+        self._right: set[str] = set()
         self._said: str | None = None
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
@@ -66,6 +67,7 @@ class NextMove(VLEnv):
         me = int(rng.choice([seat for seat in range(table.game.seats) if seat != other]))
         self._seats, self._said = (me, other), None
         self._answer = table.game.advise(other) or self._choices()[0]
+        self._right = {self._answer, *getattr(table.game, "equals", lambda seat: ())(other)}
 
     def _move(self, seat: int, rng: np.random.Generator) -> str:
         game = self._table.game
@@ -103,7 +105,7 @@ class NextMove(VLEnv):
         return self._answer
 
     def success(self) -> bool:
-        return self._said == self._answer
+        return self._said in self._right
 
     def extra_info(self) -> dict[str, Any]:
         return {"seat": self._seats[0], "other": self._seats[1], "answer": self._answer, "given": self._said}

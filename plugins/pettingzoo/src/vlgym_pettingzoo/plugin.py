@@ -128,12 +128,18 @@ NEXT_MOVE = EnvSpec(
 VS_BENCH = (HANABI, KITCHEN, KNIGHTS, BREAKTHROUGH, KUHN_POKER, COINS, MPE_TAG)
 """Games of VS-Bench (Xu et al., arXiv 2506.02387), each with rules, drawing and players of our own."""
 
+PLAYED = {HANABI.id: 10, KITCHEN.id: 24, KNIGHTS.id: 24, BREAKTHROUGH.id: 10, COINS.id: 16}
+"""Episodes of those that the suite plays: random play's normalised return has a 95 % half-width below 0.2.
+
+Kuhn poker and tag would take more than 800 episodes. `vlgym_pettingzoo.exploit` judges Kuhn poker from its 12 states.
+"""
+
 
 @hookimpl
 def vlgym_suites() -> list[SuitePart]:
     """Return the suite `vs-bench`: games that VS-Bench has, too, and the prediction of moves in each."""
     asked = tuple({"game": spec.id} for spec in VS_BENCH)
-    games = [SuitePart("vs-bench", spec.id, ({},), episodes=10) for spec in VS_BENCH]
+    games = [SuitePart("vs-bench", env_id, ({},), episodes=episodes) for env_id, episodes in PLAYED.items()]
     return [*games, SuitePart("vs-bench", NEXT_MOVE.id, asked, episodes=40)]
 
 

@@ -37,6 +37,9 @@ def find_shares(state: Any) -> dict[int, float]:
     return {action: row.get(action, 0.0) for action in state.legal_actions()}
 
 
+RARE = 0.02
+"""Share of an action below which the table counts as not taking it: CFR+ leaves traces of bad actions."""
+
 RANKS = "JQK"
 FELT = (214, 232, 220)
 
@@ -155,6 +158,10 @@ class PokerMatch(SpielGame):
         rng = np.random.default_rng([self.noise, self.hand, len(self.state.history())])
         actions, weights = list(shares), np.array(list(shares.values()))
         return self.name_action(int(rng.choice(actions, p=weights / weights.sum())))
+
+    def equals(self, seat: int) -> list[str]:
+        """Return the actions that the table takes in at least one of 50 cases."""
+        return [self.name_action(action) for action, share in find_shares(self.state).items() if share >= RARE]
 
     def explain(self, seat: int, action: str) -> str:
         return f"I have a {self.rank(self.card_of(seat))}, and {action}"

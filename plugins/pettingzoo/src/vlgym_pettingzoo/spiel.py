@@ -118,6 +118,11 @@ class SearchedGame(SpielGame):
     def search(self, seat: int) -> str | None:
         return self.name_action(search(self.state, self.modest, self.salt))
 
+    def equals(self, seat: int) -> list[str]:
+        """Return the oracle's moves with four other seeds."""
+        salts = range(self.salt + 1, self.salt + 5)
+        return [self.name_action(search(self.state, self.strong, salt)) for salt in salts]
+
     def explain(self, seat: int, action: str) -> str:
         return f"{action} wins most of the games that I played on in my head"
 
