@@ -24,6 +24,7 @@ from vlgym.errors import FailedError, UserError
 from vlgym.evaluation.plan import Part, list_jobs
 from vlgym.evaluation.play import Player
 from vlgym.policies import AskingPolicy
+from vlgym.policy_names import make_policy
 from vlgym.prompts import PastTurn, PromptBuilder
 from vlgym.rollout import Runner, run_episodes
 from vlgym.types import Reply, StepRecord, Turn
@@ -137,6 +138,43 @@ def test_options_are_sent_only_where_they_were_given() -> None:
     assert set(plain) == {"model", "messages"}
     place = turn_of(seed=3, env_id="a/B-v0")
     assert (full["temperature"], full["max_tokens"], full["seed"]) == (0.5, 77, make_seed(5, place))
+
+
+def test_further_options_are_sent_and_described_without_secrets(policies: list[OpenAIPolicy]) -> None:
+    options = {
+        "top_p": 0.9, "reasoning_effort": "low", "chat_template_kwargs.enable_thinking": False, "extra.top_k": 5,
+        "extra.headers": {"Authorization": "Bearer hunter2"}, "extra.stop_token_ids": [1, 2],
+    }  # fmt: skip
+    with FaultServer() as server:
+        policy = make_policy(f"openai:m@{server.url}", options)
+        assert isinstance(policy, OpenAIPolicy)
+        policies.append(policy)
+        policy.reply([turn_of()])
+    sent = {name: value for name, value in server.asked[0].body.items() if name not in ("model", "messages")}
+    assert sent == {
+        "top_p": 0.9, "reasoning_effort": "low", "chat_template_kwargs": {"enable_thinking": False}, "top_k": 5,
+        "headers": {"Authorization": "Bearer hunter2"}, "stop_token_ids": [1, 2],
+    }  # fmt: skip
+    assert (policy.name, server.asked[0].body["model"]) == ("openai:m", "m")
+    assert policy.describe()["options"] == {**sent, "headers": {"Authorization": "[secret]"}}
+    assert policy.hide("Bearer hunter2 is wrong") == "[secret] is wrong"
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"extra": 5}, "extra must be given as --policy-arg extra.NAME=VALUE, got 5"),
+        ({"extra.stream": True}, "extra.stream cannot be set: answers are read as a whole"),
+        ({"extra.temperature": 1}, "extra.temperature cannot be set: write --policy-arg temperature=VALUE"),
+        ({"extra": {}, "extra.a": 1, "a.b": 2}, "no option --a"),
+        ({"top_p": 2}, "top_p=2 must be >= 0 and <= 1"),
+        ({"top_p": 1, "top-p.x": 1}, "--policy-arg top-p.x: top_p has a value already"),
+        ({"reasoning_efort": "low"}, "Nearest: --reasoning-effort"),
+    ],
+)
+def test_a_wrong_option_is_one_line(options: dict[str, Any], line: str) -> None:
+    with pytest.raises(UserError, match=line):
+        make_policy("openai:m@http://127.0.0.1:1/v1", options)
 
 
 def test_each_request_has_a_seed_of_its_own_that_no_order_of_play_changes() -> None:

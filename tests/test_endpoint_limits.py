@@ -267,6 +267,8 @@ def test_an_error_code_that_is_no_text_is_no_error_of_python() -> None:
         (["--policy-arg", "m.api_key=abc", "apiKey=abc"], "--policy-arg 'm.api_key=[secret]' 'apiKey=[secret]'"),
         (["--accesskey", "abc", "--dbpassword", "abc"], "--accesskey '[secret]' --dbpassword '[secret]'"),
         (["--my-secret-value", "abc", "me:pw@h:80"], "--my-secret-value '[secret]' h:80"),
+        (["openai:m@http://u:pw@h/v1", "openai:m@https://h/v1"], "openai:m@http://h/v1 openai:m@https://h/v1"),
+        (["--policy-arg", "extra.api_key=abc", "extra.top_k=5"], "--policy-arg 'extra.api_key=[secret]' extra.top_k=5"),
         (["--token", "abc", "--api-key", "abc"], "--token '[secret]' --api-key '[secret]'"),
         (['headers={"Authorization": "Bearer abc"}'], """'headers={"Authorization":[secret]'"""),
         ([f"model={KEY}"], "'model=[secret]'"),

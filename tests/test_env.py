@@ -239,6 +239,12 @@ def test_no_text_raises_or_pays(text: str) -> None:
     assert (reward, terminated) == (0.0, False)
 
 
+def test_an_action_in_an_unclosed_thought_is_not_executed() -> None:
+    env = make_walk()
+    begin(env)
+    assert env.step(f"<think>maybe {RIGHT}")[4]["vlgym"]["parse"] == "no_action"
+
+
 def test_a_reply_beyond_the_limit_is_cut_off() -> None:
     env = make_walk()
     begin(env)

@@ -226,7 +226,7 @@ def test_two_policies_play_a_whole_game_at_a_table() -> None:
 def test_at_a_table_an_unreadable_reply_becomes_a_random_legal_move_and_is_counted() -> None:
     table = table_of("vlgym/Nim-v0", 4, invalid_penalty=0.25)
     pile = table.game.pile
-    done = table.step({0: "I resign"})
+    done = table.step({0: "<think>maybe <action>one</action>"})
     assert table.game.pile in (pile - 1, pile - 2)
     assert done.rewards == (-0.25, 0.0)
     assert table.invalid == [1, 0]

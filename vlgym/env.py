@@ -20,7 +20,7 @@ from gymnasium import spaces
 from .arguments import arguments_in_force, bind_arguments, signature_of
 from .errors import UserError, check_choice, check_number, check_reward
 from .game import Game
-from .parsers import get_parser
+from .parsers import get_parser, read_reply
 from .reset_options import plain_options, read_options
 from .seeding import split_of
 from .spaces import MAX_REPLY, MessageSpace, ReplySpace, clean_text
@@ -169,7 +169,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             raise gymnasium.error.ResetNeeded("The episode has ended (or none was begun): call env.reset() first.")
         if not isinstance(action, str):
             raise UserError(f"An action is the model's reply, a string; got {type(action).__name__}: {action!r:.80}.")
-        parsed = self.parser.parse(action[:MAX_REPLY], self.legal_actions())
+        parsed = read_reply(self.parser, action[:MAX_REPLY], self.legal_actions())
         executed, outcome, failure = self._execute(parsed)
         parsed = Parsed(parsed.actions, failure, parsed.span)
         terminated, truncated = self._conclude(outcome, last=self.planner == "global")

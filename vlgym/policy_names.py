@@ -24,7 +24,8 @@ def make_policy(name: str, options: Mapping[str, Any]) -> Policy:
 
     Args:
         name: for example `openai:MODEL`.
-        options: what the user chose, by option name (`max_tokens`); no other option of the factory is set.
+        options: what the user chose, by option name (`max_tokens`); no other option of the factory is set. A name with
+            a point is a part of an option that holds several values: `extra.top_k` is `top_k` of `extra`.
 
     Raises:
         UserError: no such policy, it needs (or takes no) argument, or it has no such option.
@@ -43,6 +44,7 @@ def make_policy(name: str, options: Mapping[str, Any]) -> Policy:
     takes = {
         each.name: each for each in list(inspect.signature(factory).parameters.values())[0 if kind in ALONE else 1 :]
     }
+    options = _join_parts(options)
     anything = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in takes.values())
     for option in options:
         if option not in takes and not anything:
@@ -50,6 +52,21 @@ def make_policy(name: str, options: Mapping[str, Any]) -> Policy:
             there = f"it takes {', '.join(words)}" if words else "it takes no options"
             raise UserError(f"--policy {name} has no option {flag}; {there}.{nearest(flag, words)}")
     return factory(**options) if kind in ALONE else factory(argument, **options)
+
+
+def _join_parts(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with those of the form `NAME.PART` as one mapping for each NAME."""
+    joined: dict[str, Any] = {}
+    for name, value in options.items():
+        first, point, part = name.partition(".")
+        first = first.replace("-", "_")
+        if not point:
+            joined[first] = value
+        elif isinstance(held := joined.setdefault(first, {}), dict):
+            held[part] = value
+        else:
+            raise UserError(f"--policy-arg {name}: {first} has a value already.")
+    return joined
 
 
 def list_policies() -> dict[str, Factory]:

@@ -25,6 +25,7 @@ from gymnasium.utils.seeding import np_random
 
 from .errors import UserError, check_reward
 from .multi_game import Round
+from .parsers import read_reply
 from .prompts import PastTurn, PromptBuilder
 from .reset_options import plain_options, read_options
 from .seeding import split_of
@@ -166,7 +167,7 @@ class Table:
     def read(self, seat: int, reply: str) -> Reading:
         """Read a reply of a seat that moves now, and choose the action that replaces it where it is not valid."""
         legal = self.legal(seat)
-        parsed = self.game.parser.parse(reply[:MAX_REPLY], legal)
+        parsed = read_reply(self.game.parser, reply[:MAX_REPLY], legal)
         failure = parsed.failure
         if failure is None:
             action = self.game.match_move(parsed.actions[0], seat) if len(parsed.actions) == 1 else None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlgym.parsers import JsonParser, Parser, PlanParser, TagParser, find_end
+from vlgym.parsers import JsonParser, Parser, PlanParser, TagParser, find_end, read_reply
 
 PIECES = {
     "tag": ["<action>", "</action>", "<ACTION>", "</Action>", "+", " ", "\n", "<", "é"],
@@ -61,10 +61,29 @@ def test_every_written_reply_ends_where_it_is_over(name: str) -> None:
     assert find_end(parser, text[:-1]) is None
 
 
-@pytest.mark.parametrize("name", PARSERS)
 @pytest.mark.parametrize(
-    "piece", ["<action>", "</action>", "<action></action>", "<plan>;</plan>", "{", "}", '{"a":', "{}"]
+    ("text", "action", "over"),
+    [
+        ("<think>maybe <action>-</action>", None, None),
+        ("<Think>maybe <action>-</action> no</think> <action>+</action> so", "+", " so"),
+        ("maybe <action>-</action> no</think> <action>+</action>", "+", ""),
+        ("<think>a</think> <action>+</action> <think>or <action>-</action>", "+", " <think>or <action>-</action>"),
+        ("<think><action>-</action></think> done", None, None),
+    ],
 )
+def test_what_stands_in_a_thought_is_no_action(text: str, action: str | None, over: str | None) -> None:
+    read, end = read_reply(PARSERS["tag"], text), find_end(PARSERS["tag"], text)
+    assert (read.actions[0] if read.actions else None) == action
+    assert (None if end is None else text[end:]) == over
+    assert read.span is None or text[slice(*read.span)] == action
+
+
+HOSTILE = ["<action>", "</action>", "<action></action>", "<plan>;</plan>", "{", "}", '{"a":', "{}"]
+THOUGHTS = ["<think>", "</think>", "<think></think>", "<think>{"]
+
+
+@pytest.mark.parametrize("name", PARSERS)
+@pytest.mark.parametrize("piece", [*HOSTILE, *THOUGHTS])
 def test_a_hostile_text_takes_no_time(name: str, piece: str) -> None:
     """A rule whose work grew with the square of the length would hang here."""
     assert find_end(PARSERS[name], piece * 100_000) is None

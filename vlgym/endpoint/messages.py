@@ -9,8 +9,9 @@ import asyncio
 import functools
 import json
 import os
+import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
@@ -25,6 +26,8 @@ from ..types import Image, Message
 KEY = "OPENAI_API_KEY"
 NO_KEY = "none"
 """Sent without a key: a local server wants none, but the protocol has a place for it."""
+SECRET_NAME = r"(?:^|[\W_]|api|access|db)(?:key|token|secret|password|passwd|pwd|auth|authorization|credentials?)"
+"""End of a name whose value is a key or a password, as a pattern."""
 MOST_REDIRECTS = 5
 ABOUT_LENGTH = ("content-encoding", "content-length", "transfer-encoding")
 LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -40,6 +43,39 @@ def check_url(url: str) -> None:
         valid = False
     if not valid:
         raise UserError(f"--base-url {_without_secrets(url)} is not a URL; it must look like http://127.0.0.1:8000/v1.")
+
+
+def split_address(model: str, url: str | None = None) -> tuple[str, str | None]:
+    """Return name and address of `MODEL@URL`; of a name alone, with the given address.
+
+    >>> split_address("org/m@http://127.0.0.1:8000/v1")
+    ('org/m', 'http://127.0.0.1:8000/v1')
+    """
+    found = re.fullmatch(r"(.*?)@(https?://.+)", model.strip())
+    return (found[1].strip(), found[2]) if found else (model.strip(), url)
+
+
+def is_secret(name: str) -> bool:
+    """True if an option's name says that its value is a key or a password."""
+    return bool(re.search(rf"{SECRET_NAME}$", name, re.IGNORECASE))
+
+
+def without_secrets(value: Any, name: str = "") -> Any:
+    """Return an option's value with `[secret]` for each text whose name says that it is one."""
+    if isinstance(value, Mapping):
+        return {key: without_secrets(item, str(key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_secrets(item, name) for item in value]
+    return "[secret]" if isinstance(value, str) and is_secret(name) else value
+
+
+def find_secrets(value: Any, name: str = "") -> set[str]:
+    """Return the texts that `without_secrets` takes out."""
+    if isinstance(value, Mapping):
+        return {each for key, item in value.items() for each in find_secrets(item, str(key))}
+    if isinstance(value, list):
+        return {each for item in value for each in find_secrets(item, name)}
+    return {value} if isinstance(value, str) and is_secret(name) else set()
 
 
 def read_key(variable: str, url: str | None) -> str:
@@ -60,7 +96,13 @@ Hide = Callable[[str], str]
 
 
 def open_client(
-    url: str | None, key: str, concurrency: int, timeout: float, max_retries: int, most: int
+    url: str | None,
+    key: str,
+    concurrency: int,
+    timeout: float,
+    max_retries: int,
+    most: int,
+    secrets: Iterable[str] = (),
 ) -> tuple[Any, Any, str, Hide]:
     """Return the client, its connections, its address and the function that hides secrets in texts.
 
@@ -118,7 +160,7 @@ def open_client(
             return httpx2.Response(response.status_code, headers=headers, content=data, request=request)
 
     def hide(text: str) -> str:
-        for secret in secrets:
+        for secret in hidden:
             text = text.replace(secret, "[secret]")
         return text
 
@@ -127,8 +169,9 @@ def open_client(
     plain = urlunsplit(split._replace(netloc=split.netloc.rpartition("@")[2], query="", fragment="")) if url else None
     query = dict(parse_qsl(split.query))
     known = {key, split.password or "", *(login or ())[1:], *query.values()} - {""}
+    known |= {each for each in secrets if len(each) >= 4}
     written = {form for each in known for form in (each, quote(each, safe=""), json.dumps(each)[1:-1])}
-    secrets = sorted(written, key=len, reverse=True)
+    hidden = sorted(written, key=len, reverse=True)
     limits = httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
     http = Client(
         auth=login, limits=limits, timeout=timeout, trust_env=split.hostname not in LOCAL,

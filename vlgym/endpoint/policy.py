@@ -13,7 +13,7 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -21,9 +21,29 @@ import numpy as np
 
 from ..errors import FailedError, UserError, check_number
 from ..types import Reply, Turn, Usage
-from .messages import KEY, Answer, check_url, open_client, read_answer, read_key, show, write_messages
+from .messages import (
+    KEY,
+    Answer,
+    check_url,
+    find_secrets,
+    open_client,
+    read_answer,
+    read_key,
+    show,
+    split_address,
+    without_secrets,
+    write_messages,
+)
 
 MOST_AT_ONCE = 1024
+FIXED = {
+    "model": "it stands behind openai:",
+    "messages": "the environment writes them",
+    "stream": "answers are read as a whole",
+    "n": "one answer is read",
+    **{name: f"write --policy-arg {name}=VALUE" for name in ("temperature", "max_tokens", "top_p", "seed")},
+}
+"""Fields of a request that `extra` cannot set, and why."""
 FILTERED = ("content_filter", "content_policy_violation")
 """Error codes by which a filter before the model declines a prompt: a refusal, no failure."""
 
@@ -32,13 +52,17 @@ class OpenAIPolicy:
     """Asks a chat completions endpoint.
 
     Args:
-        model: name of the model, as the server knows it.
+        model: name of the model, as the server knows it; or `MODEL@URL`, whose address stands for `base_url`.
         base_url: address of a server that speaks the chat completions protocol, such as `http://127.0.0.1:8000/v1`; by
             default what the `openai` package takes: OPENAI_BASE_URL, or OpenAI's own.
         api_key_env: environment variable that holds the key.
         concurrency: most requests under way at once.
         temperature: of sampling; the server's default where it is `None`.
         max_tokens: most tokens of a reply; the server's default where it is `None`.
+        top_p: share of probability that is sampled from.
+        reasoning_effort: how long the model thinks, such as `low`; each server has its own words.
+        chat_template_kwargs: what the server gives the model's template, such as `{"enable_thinking": false}`.
+        extra: further fields of the request's body, by name.
         timeout: seconds that one answer may take.
         max_retries: how often a request is repeated after a failure that may pass.
         requests_per_minute: most requests sent in a minute, evenly spaced; `None` for no limit.
@@ -66,13 +90,17 @@ class OpenAIPolicy:
         concurrency: int = 16,
         temperature: float | None = None,
         max_tokens: int | None = None,
+        top_p: float | None = None,
+        reasoning_effort: str | None = None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+        extra: Mapping[str, Any] | None = None,
         timeout: float = 120,
         max_retries: int = 6,
         requests_per_minute: float | None = None,
         seed: int | None = None,
         max_answer_bytes: int = 16_000_000,
     ) -> None:
-        model = model.strip()
+        model, base_url = split_address(model, base_url)
         if not model:
             raise UserError("openai: needs the name of a model behind the colon: openai:MODEL.")
         check_number("--concurrency", concurrency, 1, MOST_AT_ONCE)
@@ -82,6 +110,14 @@ class OpenAIPolicy:
         for name, value, least in (("--temperature", temperature, 0), ("--max-tokens", max_tokens, 1)):
             if value is not None:
                 check_number(name, value, least)
+        if top_p is not None:
+            check_number("top_p", top_p, 0, 1)
+        for option, given in (("chat_template_kwargs", chat_template_kwargs), ("extra", extra)):
+            if given is not None and not isinstance(given, Mapping):
+                raise UserError(f"{option} must be given as --policy-arg {option}.NAME=VALUE, got {given!r:.80}.")
+        for field in extra or ():
+            if field in FIXED:
+                raise UserError(f"extra.{field} cannot be set: {FIXED[field]}.")
         if requests_per_minute is not None:
             check_number("--requests-per-minute", requests_per_minute, above=0)
         url = (os.environ.get("OPENAI_BASE_URL") or None) if base_url is None else base_url
@@ -90,10 +126,12 @@ class OpenAIPolicy:
         api_key = read_key(api_key_env, url)
         self.name, self.model, self.served_model = f"openai:{model}", model, ""
         self.temperature, self.max_tokens, self.seed = temperature, max_tokens, seed
+        options = {"top_p": top_p, "reasoning_effort": reasoning_effort, "chat_template_kwargs": chat_template_kwargs}
+        self._options = {field: value for field, value in {**options, **(extra or {})}.items() if value is not None}
         self.concurrency, self.timeout, self.max_retries = concurrency, timeout, max_retries
         self.requests_per_minute, self.api_key_env = requests_per_minute, api_key_env
         self._client, self._http, self._url, self.hide = open_client(
-            url, api_key, concurrency, timeout, max_retries, max_answer_bytes
+            url, api_key, concurrency, timeout, max_retries, max_answer_bytes, find_secrets(self._options)
         )
         self._keyless = not api_key
         self._places = asyncio.Semaphore(concurrency)
@@ -113,6 +151,7 @@ class OpenAIPolicy:
             "temperature": self.temperature,
             "max_tokens": self.max_tokens,
             "seed": self.seed,
+            **({"options": without_secrets(self._options)} if self._options else {}),
         }
 
     def describe_session(self) -> dict[str, Any]:
@@ -186,7 +225,7 @@ class OpenAIPolicy:
 
     def _submit(self, messages: Sequence[Any], seed: int | None) -> Future[Reply]:
         options = {"seed": seed, "temperature": self.temperature}
-        given = {name: value for name, value in options.items() if value is not None}
+        given = {**self._options, **{name: value for name, value in options.items() if value is not None}}
         body = {"model": self.model, "messages": write_messages(messages), **given}
         return asyncio.run_coroutine_threadsafe(self._ask(body), self._loop)
 

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ..endpoint.messages import SECRET_NAME
 from ..env_failures import Failure, in_words
 from ..env_groups import LOCAL, EnvGroup
 from ..errors import UserError
@@ -129,14 +130,13 @@ def run_evaluation(
             watcher.end()
 
 
-_NAME = r"(?:^|[\W_]|api|access|db)(?:key|token|secret|password|passwd|pwd|auth|authorization|credentials?)"
 _WITHOUT = tuple(
     (re.compile(pattern, re.IGNORECASE | re.DOTALL), new)
     for pattern, new in (
         (r"://.*@", "://"),
-        (r"^[^\s/@:]+:[^\s/@]+@", ""),
+        (r"^[^\s/@:]+:[^\s/@]+@(?!https?://)", ""),
         (r"(://[^?#]*)[?#].*", r"\1"),
-        (rf"""({_NAME}["']?\s*[:=]).*""", r"\1[secret]"),
+        (rf"""({SECRET_NAME}["']?\s*[:=]).*""", r"\1[secret]"),
         (r"\b(bearer|basic)\s.*", r"\1 [secret]"),
         (r"\b(?:sk|pk|rk|hf|gsk|gh\w|xox\w|glpat|github_pat|AKIA|AIza|eyJ)[-_]?[-\w.]{16,}", "[secret]"),
     )
@@ -146,13 +146,15 @@ _WITHOUT = tuple(
 def write_command(words: Iterable[str], environment: Mapping[str, str]) -> str:
     """Return a command line for records, without what looks like a key or a password by its place, its name or its
     form, and without the values of the environment's variables that are called so."""
-    known = [each for name, each in environment.items() if len(each) >= 8 and re.search(rf"{_NAME}(?:_|$)", name, re.I)]
+    known = [
+        each for name, each in environment.items() if len(each) >= 8 and re.search(rf"{SECRET_NAME}(?:_|$)", name, re.I)
+    ]
     written: list[str] = []
     for word in words:
-        named = written and re.fullmatch(
+        is_named = written and re.fullmatch(
             r"--?\S*(?:key|token|secret|passw|pwd|credential)\S*(?<!-env)", written[-1], re.I
         )
-        if named and not re.fullmatch(r"\d{1,7}", word):  # a limit of tokens is no secret
+        if is_named and not re.fullmatch(r"\d{1,7}", word):  # a limit of tokens is no secret
             word = "[secret]"
         for each in sorted(known, key=len, reverse=True):
             word = word.replace(each, "[secret]")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from ..errors import UserError, nearest
@@ -13,9 +15,14 @@ from .tag import TagParser
 
 __all__ = [
     "PARSERS", "JsonParser", "Parsed", "Parser", "PlanParser", "TagParser", "check_named", "find_end", "get_parser",
+    "read_reply",
 ]  # fmt: skip
 
 PARSERS: dict[str, type] = {"tag": TagParser, "json": JsonParser, "plan": PlanParser}
+
+
+_THOUGHT = re.compile(r"(?:\A(?:(?!<think>).)*|<think>.*?)</think>|<think>.*\Z", re.IGNORECASE | re.DOTALL)
+"""A thought: up to `</think>` where the prompt's template opened it, and to the reply's end where nothing closes it."""
 
 
 def get_parser(parser: str | Parser) -> Parser:
@@ -67,6 +74,20 @@ def check_named(parser: Any, source: str) -> str:
     )
 
 
+def read_reply(parser: Parser, text: str, legal: Sequence[str] | None = None) -> Parsed:
+    """Return what a parser reads in a reply; what stands in a thought (`<think>...</think>`) is no action.
+
+    >>> read_reply(get_parser("tag"), "<think>maybe <action>left</action>, but").failure
+    'no_action'
+    """
+    return parser.parse(_blank_thoughts(text), legal)
+
+
+def _blank_thoughts(text: str) -> str:
+    """Return the text with spaces in the place of thoughts, so that positions stay."""
+    return _THOUGHT.sub(lambda found: " " * len(found[0]), text) if "think>" in text.lower() else text
+
+
 def find_end(parser: Parser, text: str) -> int | None:
     """Return after how many characters a reply is over because it holds what the parser asked for: its stop rule.
 
@@ -75,11 +96,12 @@ def find_end(parser: Parser, text: str) -> int | None:
         text: the reply so far.
 
     Returns:
-        The length of the shortest beginning that the parser reads an action from; `None` while it reads none.
+        The length of the shortest beginning that the parser reads an action from, thoughts aside; `None` while it reads
+        none.
 
     >>> reply = "<action>left</action> and so on"
     >>> reply[: find_end(get_parser("tag"), reply)]
     '<action>left</action>'
     """
     end = getattr(parser, "end", None)
-    return None if end is None else end(text)
+    return None if end is None else end(_blank_thoughts(text))
