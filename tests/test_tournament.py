@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fault_server import FaultServer
 from toy_games import MEET, NIM
 from toys import installed
 from typer.testing import CliRunner
@@ -211,6 +212,7 @@ def test_the_command_writes_the_tables_and_refuses_to_write_over_them(tmp_path: 
     assert "| oracle |" in done.output
     data = json.loads((tmp_path / "out" / "table.json").read_text())
     assert (data["games"], data["ratings"][0]["name"]) == (4, "oracle")
+    assert CliRunner().invoke(app, [*call[:-1], str(tmp_path / "new"), "--resume"]).exit_code == 0
     again = CliRunner().invoke(app, call)
     assert isinstance(again.exception, UserError)
     assert "--resume" in str(again.exception)
@@ -235,3 +237,18 @@ def test_bad_input_is_one_line_and_begins_nothing(tmp_path: Path, call: list[str
     assert told in str(done.exception)
     assert "\n" not in str(done.exception)
     assert not (tmp_path / "out").exists()
+
+
+def test_two_servers_of_one_model_play_each_other(tmp_path: Path) -> None:
+    with FaultServer() as one, FaultServer() as other:
+        names = [f"openai:m@{url}" for url in (one.url.replace("://", "://me:hunter2@"), other.url)]
+        call = ["tournament", *names, "--env", NIM_ID, "--games", "1", "--out", str(tmp_path / "out")]
+        done = CliRunner().invoke(app, [*call, "--policy-arg", "extra.top_k=3"])
+        assert done.exit_code == 0, done.output
+        assert f"asking {one.url} ..." in done.output
+        assert all(server.asked[1].body["top_k"] == 3 for server in (one, other))
+    ratings = json.loads((tmp_path / "out" / "table.json").read_text())["ratings"]
+    assert {each["name"] for each in ratings} == {f"openai:m@{one.url}", f"openai:m@{other.url}"}
+    header = json.loads((tmp_path / "out" / RECORDS / "run.json").read_text())
+    assert header["policies"][f"openai:m@{one.url}"]["options"] == {"top_k": 3}
+    assert not any(b"hunter2" in path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file())

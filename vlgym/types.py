@@ -215,7 +215,8 @@ class Policy(Protocol):
       environment goes on as soon as its own answer is there (see `AskingPolicy`).
     - `sees`: `True` for a model that is given pictures; `vlgym eval` first looks whether they reach it.
     - `concurrency`: how many episodes at once suit it.
-    - `check()`: called once before any environment is made; raises `UserError` where no reply can be had.
+    - `check(pictures=True)`: called once before any environment is made, `pictures` being whether prompts hold any;
+      raises `UserError` where no reply can be had.
     - `describe_session()`: what its replies do not depend on (an address, limits), for the record of a session.
     - `close()`: called once at the end.
     """

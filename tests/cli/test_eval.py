@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fault_server import Fault, FaultServer
 from toys import install_plugin, installed, make_spec
 
 from vlgym.cli.app import main
@@ -87,6 +88,22 @@ def test_the_end_of_the_input_keeps_what_was_finished(
     assert [episode[0].episode for episode in read_trajectories(tmp_path / "run")] == [0, 1]
 
 
+def test_a_model_that_refuses_pictures_is_asked_without_them_and_resume_begins_where_nothing_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with FaultServer(lambda asked: Fault("400") if asked.pictures else None) as server:
+        command = ["eval", "--policy", f"openai:m@{server.url}", "--env", COIN.id, "--episodes", "1", "--out", "run"]
+        assert main(command) == 2
+        told = capsys.readouterr().err
+        assert told.startswith(f"asking {server.url} ...\n")
+        assert "--history-images 0" in told
+        assert not Path("run").exists()
+        assert main([*command, "--history-images", "0", "--resume"]) == 0
+    assert len(list(read_trajectories(tmp_path / "run"))) == 1
+    assert not any(asked.pictures for asked in server.asked[1:])
+
+
 POLICY_PLUGIN = """
 from vlgym.hookspecs import hookimpl
 from vlgym.types import Reply
@@ -156,7 +173,6 @@ GOOD = ("--policy", "random", "--env", WALK.id)
         ((*GOOD, "--policy-arg", "x"), "--policy-arg 'x' must look like name=value"),
         ((*GOOD, "--max-cost", "1"), "--max-cost needs prices"),
         ((*GOOD, "--price-in", "nan"), "--price-in"),
-        ((*GOOD, "--resume"), "holds no run yet"),
         ((*GOOD, "--episodes", "0"), "--episodes"),
         ((*GOOD, "--num-envs", "x"), "--num-envs"),
     ],

@@ -163,8 +163,6 @@ def test_a_run_is_not_begun_again_over_another(whole: Any, tmp_path: Path) -> No
     with pytest.raises(UserError, match=r"holds a run already\. Continue it with --resume"):
         run_evaluation(PARTS, RandomPolicy(), tmp_path / "whole")
     assert files_of(tmp_path / "whole") == before
-    with pytest.raises(UserError, match="holds no run yet; leave out --resume"):
-        run_evaluation(PARTS, RandomPolicy(), tmp_path / "new", resume=True)
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "thesis.txt").write_text("precious")
     with pytest.raises(UserError, match=r"is not empty and holds no run\.json"):

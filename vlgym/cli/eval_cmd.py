@@ -143,8 +143,9 @@ def evaluate(
             arguments["parser"] = parser
         elif wishes.get("parser") is not None:
             arguments["parser"] = check_named(wishes["parser"], policy)  # a model's folder may say it
-        if hasattr(player, "check"):
-            player.check()
+        turns = wishes.get("history_turns") if history_turns is None else history_turns
+        images = wishes.get("history_images") if history_images is None else history_images
+        check_policy(player, pictures=images != 0)
         parts, missing = _plan(env, suite, episodes, split, repeats, planner, arguments)
         reasons = {env_id: f"it is not installed: {_remedy(env_id)}" for env_id in missing}
         if suite is not None and envs == "local":
@@ -154,10 +155,8 @@ def evaluate(
             open_console(stderr=True).print(f"left out: {env_id}: {reason}", soft_wrap=True)
         if blind_too and suite != SUITE:  # which has its controls
             parts = blind(parts)
-        turns = wishes.get("history_turns") if history_turns is None else history_turns
-        images = wishes.get("history_images") if history_images is None else history_images
         noted = {}
-        if getattr(player, "sees", False) and not no_probe and suite != SUITE:
+        if getattr(player, "sees", False) and not no_probe and images != 0 and suite != SUITE:
             noted["can_it_see"] = _look_first(player, num_envs)
         progress = EvaluationProgress()
         group = open_group(envs, envs=num_envs, tell=progress.say)
@@ -175,6 +174,15 @@ def evaluate(
     finally:
         if hasattr(player, "close"):
             player.close()
+
+
+def check_policy(player: Policy, *, pictures: bool = True) -> None:
+    """Let a policy that answers from elsewhere say what is wrong, and say first who is asked."""
+    if hasattr(player, "check"):
+        if hasattr(player, "describe_session"):
+            address = player.describe_session().get("base_url")
+            open_console(stderr=True).print(f"asking {address} ...", soft_wrap=True)
+        player.check(pictures=pictures)
 
 
 def _plan(

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ..arguments import read_arguments
+from ..endpoint.messages import plain_address
 from ..errors import UserError, check_choice, check_writable, plain_line
 from ..policy_names import list_policies, make_policy
 from ..reports.sampling import need
@@ -18,6 +19,7 @@ from ..tournament import Result, Tournament, rate
 from ..tournament.play import GamePlayer
 from ..tournament.tables import write_markdown, write_tables
 from .console import open_console
+from .eval_cmd import check_policy
 
 PLAIN = ("idle", "random", "oracle", "human")
 """Policies that take no options."""
@@ -29,7 +31,7 @@ def tournament(
         typer.Argument(
             metavar="POLICY POLICY...",
             help="Who plays: random, oracle, search or what else the game has, openai:MODEL, hf:FOLDER-OR-NAME and all "
-            "that `vlgym eval` takes.",
+            "that `vlgym eval` takes; openai:MODEL@URL names its server, too.",
         ),
     ],
     env: Annotated[str, typer.Option(metavar="ID", help="A game of two agents (docs/games.md).")],
@@ -54,9 +56,9 @@ def tournament(
     check_choice("--split", split, SPLITS)
     if len(policies) < 2:
         raise UserError("A tournament needs two policies: vlgym tournament random oracle --env ID --out FOLDER.")
-    for name in policies:
-        if policies.count(name) > 1:
-            raise UserError(f"{name} is named twice; a policy does not play against itself.")
+    labels = [plain_address(name) for name in policies]  # for tables and records
+    if twice := [name for name in labels if labels.count(name) > 1]:
+        raise UserError(f"{twice[0]} is named twice; a policy does not play against itself.")
     check_writable("--out", out)
     arguments, options = (
         read_arguments(env_kwargs or [], "--env-kwargs"),
@@ -66,9 +68,11 @@ def tournament(
     known = {name for name in policies if name.partition(":")[0] in list_policies()}
     console = open_console(stderr=True)
     try:
-        for name in policies:
+        for label, name in zip(labels, policies, strict=True):
             own = name == "search" or (name not in known and name in open_table(env, **arguments).game.named_players)
-            players[name] = GamePlayer(name) if own else make_policy(name, {} if name in PLAIN else options)
+            players[label] = GamePlayer(name) if own else make_policy(name, {} if name in PLAIN else options)
+        for player in players.values():
+            check_policy(player)
         played = Tournament(env, players, games, out, split=split, arguments=arguments, resume=resume)
         with open_progress(console) as progress:
             task = progress.add_task("games", total=played.total, completed=len(played.results))

@@ -55,6 +55,16 @@ def split_address(model: str, url: str | None = None) -> tuple[str, str | None]:
     return (found[1].strip(), found[2]) if found else (model.strip(), url)
 
 
+def plain_address(name: str) -> str:
+    """Return the name of a policy, `openai:MODEL@URL`, without what is secret in its address.
+
+    >>> plain_address("openai:m@http://me:password@127.0.0.1:8000/v1?key=secret")
+    'openai:m@http://127.0.0.1:8000/v1'
+    """
+    model, url = split_address(name)
+    return f"{model}@{_without_secrets(url)}" if url else name
+
+
 def is_secret(name: str) -> bool:
     """True if an option's name says that its value is a key or a password."""
     return bool(re.search(rf"{SECRET_NAME}$", name, re.IGNORECASE))

@@ -196,12 +196,14 @@ class OpenAIPolicy:
         seed = None if self.seed is None else make_seed(self.seed, turn)
         return self._submit(turn.messages, seed)
 
-    def check(self) -> None:
-        """Ask one short question with a picture, so that a wrong key, model or address is found before any environment
-        is made.
+    def check(self, pictures: bool = True) -> None:
+        """Ask one short question, so that a wrong key, model or address is found before any environment is made.
+
+        Args:
+            pictures: ask with a picture.
         """
         picture = {"type": "image", "image": np.full((64, 64, 3), 128, np.uint8)}
-        content = [picture, {"type": "text", "text": "Answer with one word: yes."}]
+        content = [*[picture][:pictures], {"type": "text", "text": "Answer with one word: yes."}]
         self._submit([{"role": "user", "content": content}], None if self.seed is None else 0).result()
 
     def close(self) -> None:

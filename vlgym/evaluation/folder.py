@@ -168,8 +168,6 @@ def check_folder(folder: Path, resume: bool) -> bool:
         return True
     if folder.exists() and any(path.name not in (LOCK, f"{HEADER}.part") for path in folder.iterdir()):
         raise UserError(f"--out {folder} is not empty and holds no {HEADER}; choose another folder.")
-    if resume:
-        raise UserError(f"--resume: {folder} holds no run yet; leave out --resume to begin one.")
     return False
 
 

@@ -120,6 +120,7 @@ class Tournament:
         self._header = {
             "format": FORMAT, "kind": "tournament", "title": f"tournament {env_id}", "env_id": env_id, "split": split,
             "games": games, "players": list(players), "arguments": self.table.game.arguments,
+            "policies": {name: each.describe() for name, each in players.items() if hasattr(each, "describe")},
         }  # fmt: skip
         self.results = self._open(resume)
 
@@ -208,16 +209,15 @@ class Tournament:
             raise UserError(
                 f"--out {self.out} holds a tournament already. Continue it with --resume, or choose another."
             )
-        if resume and not held.exists():
-            raise UserError(f"--resume: {self.out} holds no tournament yet; leave out --resume to begin one.")
-        if not resume and self.out.exists() and any(self.out.iterdir()):
+        begun = held.exists()
+        if not begun and self.out.exists() and any(self.out.iterdir()):
             raise UserError(f"--out {self.out} is not empty; choose another folder.")
         self.out.mkdir(parents=True, exist_ok=True)
         try:
             TrajectoryWriter(self.out / RECORDS, self._header)
         except TrajectoryError as error:
             raise UserError(f"--resume: {error}") from None
-        if not resume:
+        if not begun:
             held.touch()
             return []
         found = read_results(self.out)
