@@ -42,31 +42,26 @@ def write_reference(folder: Path) -> None:
 
 
 def write_environments() -> str:
-    """A table per family: what it is, its limits, its floor, blind floor and ceiling; current ids only."""
-    from vlgym.blind_gap import find_blind_share, rate_difficulty
+    """Write a table per family: task, turns, and success of floor, blind floor and ceiling; current ids only."""
     from vlgym.installing import how_to_install
     from vlgym.registry_file import read_registry
 
     entries = {env_id: entry for env_id, entry in read_registry().items() if not entry["spec"].replaced_by}
     lines = [
         "<!-- Written by docs/generate.py. -->\n\n# Environments\n",
-        "Floor is the random policy, blind the best that was found without the picture ([blind.md](blind.md)), ceiling "
-        "the oracle, all on the test split: mean return ± its standard error, success, and the number of episodes. "
-        "Difficulty is the card's word, but not more than the blind floor leaves. Card, options and options of "
-        "`reset`: `vlgym show ID`. Published forms that a newer version replaces: `vlgym list --old`.\n",
+        "Success on 100 or 400 episodes of the test split: floor of the random policy, blind floor of the best player "
+        "found without the picture ([sight.md](sight.md)), ceiling of the oracle. Returns, standard errors, card and "
+        "options: `vlgym show ID`. Published forms that a newer version replaces: `vlgym list --old`.\n",
     ]
     for family in sorted({entry["spec"].family for entry in entries.values()}):
         rows = {env_id: entry for env_id, entry in entries.items() if entry["spec"].family == family}
         distribution = next(iter(rows.values()))["distribution"]
-        lines.append(f"## {family} (`{how_to_install(distribution, here=ROOT)}`)\n")
-        lines.append("| id | task | turns | difficulty | oracle | floor | blind | ceiling |\n" + "|---" * 8 + "|")
+        lines.append(f"## {family}\n\n`{how_to_install(distribution, here=ROOT)}`\n")
+        lines.append("| id | task | turns | floor | blind | ceiling |\n" + "|---" * 6 + "|")
         for env_id, entry in rows.items():
             spec = entry["spec"]
-            lines.append(
-                f"| `{env_id}` | {spec.summary} | {spec.max_turns} | "
-                f"{rate_difficulty(spec.difficulty, find_blind_share(entry))} | {spec.oracle} | "
-                f"{_show(entry['floor'])} | {_show_blind(entry.get('blind'))} | {_show(entry['ceiling'])} |"
-            )
+            measured = " | ".join(_show(entry.get(name)) for name in ("floor", "blind", "ceiling"))
+            lines.append(f"| `{env_id}` | {spec.summary} | {spec.max_turns} | {measured} |")
         lines.append("")
     return "\n".join(lines)
 
@@ -168,18 +163,7 @@ def _print_file(match: re.Match[str]) -> str:
 
 
 def _show(measured: dict[str, float] | None) -> str:
-    if not measured:
-        return "none"
-    digits = 3 if 0 < measured["se"] < 0.01 else 2  # a small error is not none
-    place = f"{measured['return']:.{digits}f} ± {measured['se']:.{digits}f}"
-    return f"{place}, {measured['success']:.2f} ({measured['episodes']})"
-
-
-def _show_blind(measured: dict[str, float] | None) -> str:
-    if not measured:
-        return "not measured"
-    names = dict.fromkeys([measured["policy"], measured["success_policy"]])
-    return f"{_show(measured)}: {'; '.join(map(str, names))}"
+    return f"{measured['success']:.2f}" if measured else "not measured"
 
 
 if __name__ == "__main__":

@@ -27,7 +27,6 @@ from transformers import Qwen2VLConfig, Qwen2VLForConditionalGeneration
 from baselines.engine.engine import Engine
 from baselines.learning import run as run_module
 from baselines.learning.run import peak_memory
-from baselines.learning.state import engines
 from baselines.learning.warm_start import WarmConfig
 from baselines.models import lora
 from baselines.models.family import Family, Prompt
@@ -298,7 +297,7 @@ def measure_loop(bench: Bench) -> dict[str, Any]:
         ).resolve()  # fmt: skip
         run_module.load_family = lambda *args, **kwargs: family  # the model is made here, not loaded
         with run_module.Run(config) as run:
-            for engine in engines(run.weights):  # replies ramble to the limit, the costliest case
+            for engine in run.weights.engines():  # replies ramble to the limit, the costliest case
                 engine.stop = torch.tensor([family.pad_id], device=bench.device)
             learner = VLDAC(run)
             run.keep(learner.optimizers, learner.collector, {"value": learner.value})
