@@ -135,7 +135,7 @@ class RunConfig:
     resume: bool = False
     """Continue the run in --out from its newest checkpoint, exactly."""
     preset: str = "none"
-    """A named set of values, for example paper-miniworld; options given with it win. All: docs/baselines/README.md."""
+    """A named set of values, for example paper-miniworld (baselines/learning/presets.py); options given with it win."""
     seed: int = 0
     """Seed of weights, warm start, sampling and minibatches."""
     updates: int = 80

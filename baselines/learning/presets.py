@@ -157,7 +157,7 @@ def apply(config: C, name: str) -> C:
         if (group or inner) not in known:
             raise UserError(
                 f"--preset {name} sets {path}, which this learner does not have; the presets of other learners are for "
-                "their own commands (docs/baselines/README.md)."
+                "their own commands (baselines/learning/presets.py)."
             )
         if group:
             values[group] = replace(values.get(group, getattr(config, group)), **{inner: value})

@@ -1,4 +1,4 @@
-"""Reply parsers by name. See README.md in this folder for the grammar of each."""
+"""Reply parsers by name. docs/evaluate.md has the grammar of each."""
 
 from __future__ import annotations
 
