@@ -29,7 +29,6 @@ import tyro
 from vlgym.errors import FailedError, UserError, check_choice, check_number, check_writable
 from vlgym.evaluation import summarize
 from vlgym.exits import INTERRUPTED, TERMINATED, Terminated
-from vlgym.reports.sampling import need
 from vlgym.terminal import open_console, open_progress
 from vlgym.trajectory import HEADER, read_trajectories
 from vlgym.types import StepRecord
@@ -221,9 +220,6 @@ def run(config: Config) -> Path:
         FailedError: runs have failed.
     """
     study = STUDIES[check_choice("study", config.name, STUDIES)]
-    if study.judged_on:
-        for module in ("scipy.stats", "jinja2"):  # of `vlgym eval`; told now, not after hours of training
-            need(module)
     if config.seeds is not None:
         study = replace(study, seeds=config.seeds)
     if config.env_steps is not None:

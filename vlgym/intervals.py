@@ -79,13 +79,28 @@ def wilson_interval(successes: float, trials: float, z: float = 1.959964) -> tup
 
 
 def student_t(degrees: int, level: float = 0.95) -> float:
-    """Return the `t` for which a Student t variable lies within `[-t, t]` with probability `level`; scipy's.
+    """Return the `t` for which a Student t variable lies within `[-t, t]` with probability `level`.
 
     The interval of a mean of `n` values is `mean ± student_t(n - 1) * sd / sqrt(n)`.
 
     >>> round(student_t(4), 3)
     2.776
     """
-    from scipy.stats import t
+    low, high = 0.0, 1.0
+    while _within(high, degrees) < level:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _within(middle, degrees) < level else (low, middle)
+    return high
 
-    return float(t.ppf((1 + level) / 2, degrees))
+
+def _within(t: float, degrees: int) -> float:
+    """Return the probability of `[-t, t]` (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4)."""
+    angle, odd = math.atan(t / math.sqrt(degrees)), degrees % 2
+    cosine = math.cos(angle)
+    term = total = 0.0 if degrees == 1 else cosine if odd else 1.0
+    for k in range(2 + odd, degrees - 1, 2):
+        term *= cosine**2 * (k - 1) / k
+        total += term
+    return 2 / math.pi * (angle + math.sin(angle) * total) if odd else math.sin(angle) * total

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from fault_server import Fault, FaultServer
+from toy_games import NIM
 from toys import install_plugin, installed, make_spec
 
 from vlgym.cli.app import main
@@ -46,6 +47,20 @@ def test_records_and_header_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixtu
     said = capsys.readouterr().err
     for key in held["parts"]:
         assert f"{key}: 6 episodes done" in said
+
+
+def test_a_bare_install_evaluates_compares_and_rates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("scipy", "openai", "torch", "starlette"):
+        monkeypatch.setitem(sys.modules, name, None)
+    folders = [str(tmp_path / name) for name in ("random", "oracle")]
+    for folder in folders:
+        command = ["eval", "--policy", Path(folder).name, "--env", WALK.id, "--episodes", "3", "--out", folder]
+        assert main(command) == 0
+        assert (Path(folder) / "report.html").is_file()
+    assert main(["compare", *folders]) == 0
+    with installed(NIM):
+        out = str(tmp_path / "games")
+        assert main(["tournament", "oracle", "random", "--env", NIM.id, "--games", "1", "--out", out]) == 0
 
 
 def test_a_planner_and_a_split_reach_the_environment(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_over_all_each_part_counts_once_and_pairs_are_pooled_for_the_test(runs: 
     assert overall["normalized"]["difference"] == pytest.approx(parts[WALK]["return"]["difference"] / 0.75)
 
 
-@pytest.mark.parametrize(("first", "second"), [(0, 0), (1, 0), (5, 0), (9, 2), (3, 3), (2, 13)])
+@pytest.mark.parametrize(("first", "second"), [(0, 0), (1, 0), (5, 0), (9, 2), (3, 3), (2, 13), (1500, 1400)])
 def test_mcnemars_exact_test_is_the_binomial_one(first: int, second: int) -> None:
     assert find_mcnemar_p(first, second) == pytest.approx(exact_p(first, second))
 

@@ -6,7 +6,6 @@ import json
 import math
 import random
 import shutil
-import sys
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 from evaluations import COIN, WALK, Counting, change_header, read_rows, toys_installed, write_rows, write_run
 from toys import installed, make_walk
 
-from vlgym.errors import NotInstalledError, TrajectoryError
+from vlgym.errors import TrajectoryError
 from vlgym.intervals import wilson_interval
 from vlgym.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
 from vlgym.registry import get_registry
@@ -423,13 +422,3 @@ def test_a_part_that_is_not_an_evaluations_is_one_clear_line(
     change_header(small, parts={WALK: {**part, **changes}})
     with pytest.raises(TrajectoryError, match=message):
         compute_report(small)
-
-
-def test_without_scipy_one_line_says_how_to_install_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.partition(".")[0] == "scipy"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "scipy", None)
-    with pytest.raises(
-        NotInstalledError, match=r"A report needs scipy, which is not installed: .*vlgym\[eval\]|\.\[eval\]"
-    ):
-        compute_report(folder)

@@ -6,7 +6,6 @@ import base64
 import io
 import json
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,7 +17,7 @@ from PIL import Image as PILImage
 from typer.testing import CliRunner
 
 from vlgym.cli.app import app
-from vlgym.errors import NotInstalledError, TrajectoryError
+from vlgym.errors import TrajectoryError
 from vlgym.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
 from vlgym.reports.compute import compute_report
 from vlgym.reports.records import read_episodes, read_run
@@ -214,12 +213,6 @@ def test_a_picture_that_is_none_is_one_clear_line_and_nothing_is_written(tmp_pat
     with pytest.raises(TrajectoryError, match=r"images/\w+\.png: UnidentifiedImageError"):
         write_report(folder)
     assert not list(folder.glob("report.*"))
-
-
-def test_without_jinja2_one_line_says_how_to_install_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(NotInstalledError, match=r"A report needs jinja2, which is not installed: .*\[eval\]"):
-        write_report(folder)
 
 
 def test_an_unfinished_run_says_so_on_the_page(tmp_path: Path) -> None:

@@ -25,14 +25,12 @@ from ..policies import Policy
 from ..policy_names import make_policy
 from ..prompts import PromptBuilder
 from ..registry import get_registry
-from ..reports.sampling import need
 from ..spec import PLANNERS
 from .compare_cmd import print_report
 from .console import open_console, read_arguments
 from .eval_progress import EvaluationProgress
 
 HIGHEST = 10_000_000
-REPORT_NEEDS = ("scipy.stats", "jinja2")
 
 
 def evaluate(
@@ -115,8 +113,6 @@ def evaluate(
 
     The report is FOLDER/report.html; `vlgym report FOLDER` computes it again from the records.
     """
-    for module in REPORT_NEEDS:  # told now, not after hours of play
-        need(module)
     prices = Prices(price_in, price_out)
     if max_cost is not None and not prices:
         raise UserError("--max-cost needs prices: --price-in and --price-out, dollars for a million tokens.")

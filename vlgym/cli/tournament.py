@@ -11,7 +11,6 @@ from ..arguments import read_arguments
 from ..endpoint.messages import plain_address
 from ..errors import UserError, check_choice, check_writable, plain_line
 from ..policy_names import list_policies, make_policy
-from ..reports.sampling import need
 from ..seeding import SPLITS
 from ..several import open_table
 from ..terminal import open_progress
@@ -52,7 +51,6 @@ def tournament(
     resume: Annotated[bool, typer.Option("--resume", help="Continue the tournament in --out.")] = False,
 ) -> None:
     """Let policies play each other: every pair, the same seeds, both seatings; ratings with intervals."""
-    need("scipy.optimize")
     check_choice("--split", split, SPLITS)
     if len(policies) < 2:
         raise UserError("A tournament needs two policies: vlgym tournament random oracle --env ID --out FOLDER.")

@@ -15,7 +15,7 @@ from ..multi_game import PLAYERS
 from ..policy_names import ALONE, list_policies
 from .console import open_console, read_arguments
 
-NEEDED = ("starlette", "jinja2", "uvicorn")
+NEEDED = ("starlette", "uvicorn")
 DEFAULT = Path("runs")
 NAME = re.compile(r"[\w-]{1,80}")
 

@@ -6,6 +6,7 @@ Episodes are paired by part, item, seed and repeat; parts that were not played u
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -16,7 +17,7 @@ from ..errors import UserError
 from ..trajectory import find_differences, without_none
 from .compute import describe_difference, find_bounds, returns_of, won
 from .records import PICTURES, Episode, Part, Run, read_episodes, read_run
-from .sampling import Groups, average_intervals, mean_interval, need, pooled_mean
+from .sampling import Groups, average_intervals, mean_interval, pooled_mean
 
 CONDITIONS = (
     "class", "arguments", "spec_hash", "prompt_hash", "prompt_version", "parser", "parser_version", "parser_settings",
@@ -39,7 +40,6 @@ def compare_runs(folders: Sequence[Path | str]) -> dict[str, Any]:
     Raises:
         UserError: fewer than two folders, nothing in common, or a part was played under different conditions.
         TrajectoryError: a folder is no evaluation, or a record is malformed.
-        NotInstalledError: scipy is missing.
     """
     if len(folders) < 2:
         raise UserError("Comparing takes two folders or more, each what `vlgym eval --out` wrote.")
@@ -123,9 +123,12 @@ def find_mcnemar_p(first: int, second: int) -> float:
         first: pairs that the first won and the second lost.
         second: pairs that the second won and the first lost.
     """
-    if first + second == 0:
-        return 1.0
-    return float(need("scipy.stats").binomtest(first, first + second, 0.5).pvalue)
+    trials = first + second
+    logs = [
+        math.lgamma(trials + 1) - math.lgamma(k + 1) - math.lgamma(trials - k + 1) - trials * math.log(2)
+        for k in range(max(first, second), trials + 1)
+    ]
+    return min(1.0, 2 * math.fsum(map(math.exp, logs)))
 
 
 def agree(success: Mapping[str, Any], p: float) -> dict[str, Any]:

@@ -51,7 +51,6 @@ def compute_report(folder: Path | str) -> dict[str, Any]:
 
     Raises:
         TrajectoryError: the folder is no evaluation, or a record is malformed.
-        NotInstalledError: scipy is missing.
     """
     run = read_run(folder)
     return report_run(run, read_episodes(run))

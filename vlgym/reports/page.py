@@ -14,7 +14,6 @@ from ..evaluation.plan import PICTURES
 from . import words
 from .charts import draw_steps, make_axis, make_bar
 from .records import Run
-from .sampling import need
 from .showing import RULE, ShownEpisode
 from .text import explain_sight, list_rows
 
@@ -27,7 +26,8 @@ HASHES = ("spec_hash", "prompt_hash", "prompt_version", "parser", "parser_versio
 
 def render(template: str, **values: Any) -> str:
     """Fill in one of the package's templates; every value is escaped."""
-    jinja2 = need("jinja2")
+    import jinja2
+
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,

@@ -36,7 +36,6 @@ def write_table(folders: Sequence[Path], path: Path) -> list[str]:
 
     Raises:
         UserError: no run may stand in the table.
-        NotInstalledError: scipy or jinja2 is missing.
     """
     check_writable("--html", path)
     reports, refused = [], []

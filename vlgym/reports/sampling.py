@@ -1,24 +1,16 @@
 """Intervals of means whose episodes depend on each other: the repeats of one seed are drawn together.
 
-The bootstrap is scipy's, with the percentile method and a fixed generator, so equal records give equal intervals.
+The bootstrap takes percentiles and has a fixed generator, so equal records give equal intervals.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..installing import import_extra
 from ..intervals import wilson_interval
-
-need = partial(import_extra, extra="eval", user="A report")
-"""Imports a module of the extra `eval`."""
-
 
 RESAMPLES = 9999
 _BATCH = 500  # resamples at once: memory stays small with many episodes
@@ -100,18 +92,17 @@ def mean_interval(*strata: Groups) -> tuple[float, float] | None:
     sums = [np.array([sum(group) for group in groups.values()]) for groups in strata]
     counts = [np.array([len(group) for group in groups.values()]) for groups in strata]
 
-    def statistic(*drawn: NDArray[np.int64], axis: int) -> Any:
-        means = [
-            total[index].sum(axis=axis) / count[index].sum(axis=axis)
+    rng, means = np.random.default_rng(_SEED), []
+    for begun in range(0, RESAMPLES, _BATCH):
+        size = min(_BATCH, RESAMPLES - begun)
+        drawn = [rng.integers(len(total), size=(size, len(total))) for total in sums]
+        pooled = [
+            total[index].sum(axis=1) / count[index].sum(axis=1)
             for total, count, index in zip(sums, counts, drawn, strict=True)
         ]
-        return sum(means) / len(means)
-
-    result = need("scipy.stats").bootstrap(
-        tuple(np.arange(len(groups)) for groups in strata), statistic, n_resamples=RESAMPLES, batch=_BATCH,
-        vectorized=True, paired=False, method="percentile", rng=np.random.default_rng(_SEED),
-    )  # fmt: skip
-    return float(result.confidence_interval.low), float(result.confidence_interval.high)
+        means.append(sum(pooled) / len(pooled))
+    low, high = np.percentile(np.concatenate(means), [2.5, 97.5])
+    return float(low), float(high)
 
 
 def _correlate(first: Groups, second: Groups) -> float:

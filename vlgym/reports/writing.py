@@ -11,7 +11,6 @@ from ..errors import check_writable
 from .compute import report_run
 from .page import write_page
 from .records import read_episodes, read_run
-from .sampling import need
 from .showing import choose_episodes, show_episodes
 from .text import write_markdown
 
@@ -23,11 +22,8 @@ def write_report(folder: Path | str) -> dict[str, Any]:
 
     Raises:
         TrajectoryError: the folder is no evaluation, or a record is malformed; nothing is written then.
-        NotInstalledError: scipy or jinja2 is missing.
     """
     run = read_run(folder)
-    for module in ("scipy", "jinja2"):
-        need(module)
     check_writable("the run's folder", run.folder)
     played = read_episodes(run)
     report = report_run(run, played)

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..reports.sampling import need
-
 if TYPE_CHECKING:
     from .play import Result
 
@@ -92,10 +90,7 @@ def fit(points: Any) -> Any:
 def sample(points: Any, rng: np.random.Generator) -> Any:
     """Return draws `[n, players] float64` of the ratings' posterior."""
     mode = _find_mode(points)
-    share = 1 / (1 + np.exp(mode[None, :] - mode[:, None]))
-    curvature = (points + points.T) * share * (1 - share)
-    alone = 1 / (1 + np.exp(-mode))
-    hessian = np.diag(curvature.sum(axis=1) + alone * (1 - alone)) - curvature
+    _, hessian = _differentiate(points, mode)
     width = np.linalg.cholesky(np.linalg.inv(hessian)).T
     now = mode + rng.standard_normal((CHAINS, len(mode))) @ width
     loss, kept = _loss(points, now), []
@@ -118,7 +113,24 @@ def _loss(points: Any, strengths: Any) -> Any:
 
 
 def _find_mode(points: Any) -> Any:
-    need("scipy.optimize")
-    from scipy.optimize import minimize
+    """Return the strengths `[players]` with the least loss, which is convex: Newton's method."""
+    strengths = np.zeros(len(points))
+    for _ in range(100):
+        gradient, hessian = _differentiate(points, strengths)
+        step = np.linalg.solve(hessian, gradient)
+        while _loss(points, strengths - step) > _loss(points, strengths) and abs(step).max() > 1e-9:
+            step /= 2
+        strengths = strengths - step
+        if abs(step).max() <= 1e-9:
+            break
+    return strengths
 
-    return minimize(lambda strengths: _loss(points, strengths), np.zeros(len(points)), method="BFGS").x
+
+def _differentiate(points: Any, strengths: Any) -> tuple[Any, Any]:
+    """Return gradient `[players]` and Hessian `[players, players]` of the loss."""
+    share = 1 / (1 + np.exp(strengths[None, :] - strengths[:, None]))
+    alone = 1 / (1 + np.exp(-strengths))
+    lost = points * (1 - share)
+    curvature = (points + points.T) * share * (1 - share)
+    hessian = np.diag(curvature.sum(axis=1) + alone * (1 - alone)) - curvature
+    return lost.sum(axis=0) - lost.sum(axis=1) + alone - 0.5, hessian
