@@ -14,7 +14,7 @@ from vlgym.blind_policies import BlindPolicy, load_players, make_constant
 from vlgym.errors import PluginError, SpecError, UserError
 from vlgym.evaluation import evaluate
 from vlgym.rollout import Runner, run_episodes
-from vlgym.testing.measure import find_constants, measure_blind
+from vlgym.testing.measure import JUDGED, find_constants, measure_blind
 from vlgym.types import Turn
 
 HANDED: list[tuple[Any, ...]] = []
@@ -132,18 +132,23 @@ def test_blind_policies_are_chosen_on_val_and_judged_elsewhere(monkeypatch: pyte
 
         def judge(policy: Any) -> dict[str, Any]:
             judged.append(policy.name)
-            return {"return": len(judged), "se": 0.5, "success": len(judged), "episodes": 9}
+            returned = {"searcher": 3.0, "spy": 2.0}.get(policy.name, 1.0)
+            return {"return": returned, "se": 0.5, "success": 1 / returned, "episodes": 9}
 
         floor = measure_blind(spec, lambda: Walk(vlgym_spec=spec), play, judge)
     assert set(splits) == {"val"}
     chosen = tried[2:]  # after the two constants
-    assert chosen[0].policy == "random"
+    assert [each.policy for each in chosen[:3]] == ["random", "idle", "garbage"]
     assert {"searcher", "spy"} <= {report.policy for report in chosen}
     assert any(report.policy.startswith("always ") for report in chosen)
-    earned, won = (max(chosen, key=lambda each: getattr(each, name)).policy for name in ("mean_return", "success"))
-    assert judged == list(dict.fromkeys([earned, won]))
-    assert (floor["return"], floor["policy"]) == (1, earned)
-    assert (floor["success"], floor["success_policy"]) == (len(judged), won)
+    plain, players = chosen[:3], chosen[3:]
+    due = [max(plain, key=lambda each: getattr(each, name)).policy for name in ("mean_return", "success")]
+    for name in ("mean_return", "success"):
+        due += [each.policy for each in sorted(players, key=lambda each: -getattr(each, name))[:JUDGED]]
+    assert judged == list(dict.fromkeys(due))
+    assert len(players) > JUDGED
+    assert floor["return"] == max({"searcher": 3.0, "spy": 2.0}.get(name, 1.0) for name in due)
+    assert (floor["success"], floor["success_policy"]) == (1.0, due[1])
 
 
 @pytest.mark.parametrize(

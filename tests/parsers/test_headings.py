@@ -16,7 +16,7 @@ ONE, PLAN = HeadingParser(), HeadingPlanParser()
     [
         ("# analyze\nA wall is ahead.\n# action\nup", "up"),
         ("# action\n left \n# action\nright", "left"),
-        ("# action Down", "Down"),
+        ("# action down", "down"),
         ("up", "up"),
         ("## action\nright", "right"),
     ],
@@ -34,6 +34,9 @@ def test_the_action_stands_between_the_first_heading_and_the_second(text: str, a
         ("I would go up.", "no_action"),
         ("", "no_action"),
         ("# Action\nup", "no_action"),
+        ("# action\nUp", "no_action"),
+        ("Up", "no_action"),
+        ("# action\nup.", "no_action"),
         ("# action\n", "empty_action"),
         ("# action\n\n# action\nup", "empty_action"),
     ],
@@ -48,8 +51,8 @@ def test_without_a_list_of_legal_actions_a_heading_is_needed() -> None:
 
 
 def test_a_plan_keeps_what_is_exactly_an_action_and_drops_the_rest() -> None:
-    text = "### Analyze\nTwo boxes, up there.\n### Actions\nup, Left,down., jump, , right"
-    assert PLAN.parse(text, LEGAL).actions == ("up", "Left", "right")
+    text = "### Analyze\nTwo boxes, up there.\n### Actions\nup, left,Down, down., jump, , right"
+    assert PLAN.parse(text, LEGAL).actions == ("up", "left", "right")
     assert PLAN.parse("up, down", LEGAL).actions == ("up", "down")
     assert PLAN.parse("### actions\nI do not know", LEGAL).failure == "no_action"
     assert len(PLAN.parse("### Actions\n" + "up," * 9_000, LEGAL).actions) == 512

@@ -3,8 +3,8 @@
 Online: `# analyze`, some text, `# action`, one action. Global: `### Analyze`, some text, `### Actions`, the actions
 separated by commas. Both are read as its program reads them: what follows the first heading (up to the next one,
 Online); the whole reply, where the heading is missing; actions that are not exactly one of the names are left out
-(Global), or make the reply unreadable (Online). Only the case of letters does not matter, as everywhere here. Neither
-has a stop rule: without the heading the whole reply counts, so none is over before its end.
+(Global), or make the reply unreadable (Online). The case of letters matters, which it does with no other parser here.
+Neither has a stop rule: without the heading the whole reply counts, so none is over before its end.
 """
 
 from __future__ import annotations
@@ -39,17 +39,19 @@ class HeadingParser:
     """Reads the one action between the first `# action` and the second, or the reply's end."""
 
     name = "headings"
-    version = 1
+    version = 2
 
     def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
-        """Return one action, or failure `no_action` (no heading, and the reply is no action), `empty_action`."""
+        """Return one action, or failure `no_action` (what was said is no legal action, letter by letter),
+        `empty_action`.
+        """
         start, found = _begin(text, ONLINE)
         second = text.find(ONLINE, start) if found else -1
         inside = text[start : second if second >= 0 else len(text)]
         action = inside.strip()
         if not action:
             return Parsed(failure="empty_action" if found else "no_action")
-        if not found and (legal is None or action.casefold() not in {each.casefold() for each in legal}):
+        if action not in legal if legal is not None else not found:
             return Parsed(failure="no_action")
         start += len(inside) - len(inside.lstrip())
         return Parsed(actions=(action,), span=(start, start + len(action)))
@@ -67,14 +69,13 @@ class HeadingPlanParser:
     """Reads the actions that follow the first `### Actions`."""
 
     name = "headings-plan"
-    version = 1
+    version = 2
 
     def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
         """Return the actions in order, at most 512, or failure `no_action`."""
         start, _ = _begin(text, GLOBAL)
-        names = None if legal is None else {each.casefold() for each in legal}
         items = (item.strip() for item in text[start:].split(","))
-        actions = tuple(item for item in items if item and (names is None or item.casefold() in names))[:MAX_ACTIONS]
+        actions = tuple(item for item in items if item and (legal is None or item in legal))[:MAX_ACTIONS]
         return Parsed(actions=actions, span=(start, len(text))) if actions else Parsed(failure="no_action")
 
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:

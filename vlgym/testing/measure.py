@@ -1,7 +1,7 @@
 """Measure what registry.yaml records of an environment.
 
-Hashes, fingerprint, and the returns of random policy, blind policies and oracle. A blind policy is chosen on val and
-judged on test, so that no luck of the choice is counted; its best return and its best success need not be one policy's.
+Hashes, fingerprint, and the returns of random policy, blind policies and oracle. The best blind policies on val are
+judged on test, and the best figures there are the blind floor; return and success need not be one policy's.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ STARTS = 8
 CONSTANT_TURNS, CHOOSING_TURNS = 400, 2000
 """Turns, about, for which each constant action, and then each policy, is played to choose among them."""
 
+JUDGED = 3
+"""Blind policies with the highest returns on val, and with the highest success, that are judged on test."""
+
 P = TypeVar("P", bound=Policy)
 
 Play = Callable[[Policy, str, int], Report]
@@ -40,23 +43,27 @@ Play = Callable[[Policy, str, int], Report]
 
 
 def measure_blind(spec: EnvSpec, make: Callable[[], VLEnv], play: Play, judge: Callable[[Policy], Any]) -> Any:
-    """Play all blind policies on val, or on train without val, and return the blind floor of the best for
-    registry.yaml.
-
-    Random play is the best where another is not better.
+    """Play all blind policies on val, or on train without val, and return the blind floor for registry.yaml: the best
+    figures of those that did best there, and of the best of random, idle and garbage play.
 
     Args:
         judge: plays the chosen policies on the test split; returns `return`, `se`, `success` and `episodes`.
     """
-    policies: list[Policy] = [
-        RandomPolicy(), IdlePolicy(), GarbagePolicy(), *list_constants(spec, make, play),
-        BlindPolicy(Searcher.name, Searcher), *load_players(spec), *list_learners(spec),
+    plain: list[Policy] = [RandomPolicy(), IdlePolicy(), GarbagePolicy()]
+    players: list[Policy] = [
+        *list_constants(spec, make, play), BlindPolicy(Searcher.name, Searcher), *load_players(spec),
+        *list_learners(spec),
     ]  # fmt: skip
     episodes = max(4, min(100, CHOOSING_TURNS // spec.max_turns))
-    best = find_best(policies, [play(policy, choosing_split(spec), episodes) for policy in policies])
-    earned = judge(best[0])
-    won = earned if best[1] is best[0] else judge(best[1])
-    return {**earned, "success": won["success"], "policy": best[0].name, "success_policy": best[1].name}
+    reports = {policy: play(policy, choosing_split(spec), episodes) for policy in (*plain, *players)}
+    best = find_best(plain, [reports[policy] for policy in plain])
+    by_return = sorted(players, key=lambda policy: -reports[policy].mean_return)[:JUDGED]
+    by_success = sorted(players, key=lambda policy: -reports[policy].success)[:JUDGED]
+    figures = {policy: judge(policy) for policy in dict.fromkeys((*best, *by_return, *by_success))}
+    earned = max((best[0], *by_return, *by_success), key=lambda policy: figures[policy]["return"])
+    won = max((best[1], *by_return, *by_success), key=lambda policy: figures[policy]["success"])
+    success = figures[won]["success"]
+    return {**figures[earned], "success": success, "policy": earned.name, "success_policy": won.name}
 
 
 def list_learners(spec: EnvSpec) -> list[BlindPolicy]:

@@ -196,7 +196,9 @@ def test_magebenchs_protocol_is_its_headings_and_no_info_text() -> None:
     assert "Boxes on targets: 0 of 2" in told
     assert "Boxes on targets" not in untold
     assert "# action" in online.reset(seed=1)[0]["text"]
-    assert online.step("# analyze\nA wall.\n# action\nUp")[4]["vlgym"]["actions"] == ["up"]
+    assert online.legal_actions() == ["Up", "Down", "Left", "Right"]
+    assert online.step("# analyze\nA wall.\n# action\nup")[4]["vlgym"]["parse"] == "no_action"
+    assert online.step("# analyze\nA wall.\n# action\nUp")[4]["vlgym"]["actions"] == ["Up"]
     plan.reset(seed=1)
     assert plan.step(plan.solve())[4]["success"]
     assert plan.solve() is None or "### Actions" in plan.parser.format(["up"])

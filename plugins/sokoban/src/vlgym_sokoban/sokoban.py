@@ -92,8 +92,8 @@ class Sokoban(VLEnv):
         grid_text: whether the text shows the room in XSB symbols too.
         info_text: whether the text counts the boxes on targets and says that a move was blocked; by default it does,
             but for `protocol="magebench"`.
-        protocol: `None`, or `"magebench"`: its reply headings (`vlgym.parsers.headings`), its system turn, and no
-            `info_text`.
+        protocol: `None`, or `"magebench"`: its reply headings (`vlgym.parsers.headings`), its names of actions (`Up`),
+            its system turn, and no `info_text`.
         system_turn: whether a model is told the rules by a system message and the reply format by the first user
             message; by default it is with `protocol="magebench"` only. For models without a system role: `False`.
         **kwargs: of `VLEnv`.
@@ -156,6 +156,8 @@ class Sokoban(VLEnv):
         self.info_text = protocol is None if info_text is None else info_text
         self.system_turn = protocol is not None if system_turn is None else system_turn
         self._actions = ACTION_SETS[action_set]
+        if protocol is not None:
+            self._actions = {word.capitalize(): meaning for word, meaning in self._actions.items()}
         self._legal = [*self._actions, *([RESTART] if restart else [])]
         self._words = {direction: word for word, (direction, push) in self._actions.items() if push and direction}
         self._painter = Painter(self.image_size)
