@@ -119,7 +119,7 @@ def read_folder(folder: Path, *, described: bool = True) -> Project:
         raise ProjectError(
             f"{folder / 'actions.py'}: interactions written as Python code are never run. Write them as steps into "
             f"{card}: a line 'title: {folder.name}', then 'interactions:' with a name and a list of click, hover, type "
-            "and wait for each entry of the list `actions`; see README.md of vlgym-webui."
+            "and wait for each entry of the list `actions`; see docs/webui.md."
         )
     fields = read_card(_read_text(card), str(card), _KEYS) if own else {}
     description, pictures = _read_description(folder) if described else ("", ())
