@@ -36,7 +36,9 @@ def find_missing() -> list[str]:
 
 def describe_missing(missing: list[str], what: str = "The learners need") -> str:
     """Return the advice for packages of the learners that are not installed."""
-    from vlgym.installing import how_to_install  # the core may take its time: only where it has something to say
+    from vlgym.registry.installing import (
+        how_to_install,  # the core may take its time: only where it has something to say
+    )
 
     return (
         f"{what} {', '.join(missing)}, which {'are' if len(missing) > 1 else 'is'} not installed: "

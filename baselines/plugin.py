@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from vlgym import hookimpl
 from vlgym.errors import UserError
-from vlgym.hookspecs import hookimpl
 
 from . import describe_missing, find_missing
 
 if TYPE_CHECKING:
-    from vlgym.policies import Policy
+    from vlgym.play.policies import Policy
 
 
 @hookimpl

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import torch
 
-from vlgym.durable import seal
 from vlgym.errors import UserError, check_number
+from vlgym.files import seal
 
 from .engine.engine import ModelPolicy
 from .engine.plain import make_engine

@@ -28,9 +28,8 @@ import tyro
 
 from vlgym.errors import FailedError, UserError, check_choice, check_number, check_writable
 from vlgym.evaluation import summarize
-from vlgym.exits import INTERRUPTED, TERMINATED, Terminated
-from vlgym.terminal import open_console, open_progress
-from vlgym.trajectory import HEADER, read_trajectories
+from vlgym.play.trajectory import HEADER, read_trajectories
+from vlgym.terminal import INTERRUPTED, TERMINATED, Terminated, open_console, open_progress
 from vlgym.types import StepRecord
 
 from .learning.command import main, parse

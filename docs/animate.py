@@ -19,10 +19,10 @@ sys.path[:0] = [str(DOCS), str(DOCS.parent)]
 
 from generate import WIDTH, list_shown  # noqa: E402
 
-from vlgym.durable import write_whole  # noqa: E402
-from vlgym.env_failures import close_env  # noqa: E402
-from vlgym.making import make  # noqa: E402
-from vlgym.seeding import episode_seed  # noqa: E402
+from vlgym.env.seeding import episode_seed  # noqa: E402
+from vlgym.files import write_whole  # noqa: E402
+from vlgym.play.env_failures import close_env  # noqa: E402
+from vlgym.registry.making import make  # noqa: E402
 
 MOST, SECOND = 40, 1000
 """Pictures of an animation, and milliseconds in a second."""

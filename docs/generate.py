@@ -43,8 +43,8 @@ def write_reference(folder: Path) -> None:
 
 def write_environments() -> str:
     """Write a table per family: task, turns, and success of floor, blind floor and ceiling; current ids only."""
-    from vlgym.installing import how_to_install
-    from vlgym.registry_file import read_registry
+    from vlgym.registry.installing import how_to_install
+    from vlgym.registry.registry_file import read_registry
 
     entries = {env_id: entry for env_id, entry in read_registry().items() if not entry["spec"].replaced_by}
     lines = [
@@ -127,7 +127,7 @@ def write_checks() -> str:
 
 def write_hooks() -> str:
     """A section per hook, titled with its signature."""
-    from vlgym import hookspecs
+    from vlgym.registry import hookspecs
 
     lines = ["# Hooks\n", inspect.getdoc(hookspecs) or "", ""]
     for name, function in vars(hookspecs).items():

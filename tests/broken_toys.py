@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from toys import Walk
 
+from vlgym.env.prompts import PromptTemplate
+from vlgym.env.reset_options import ResetOption, whole_number
 from vlgym.parsers import TagParser
-from vlgym.prompts import PromptTemplate
-from vlgym.reset_options import ResetOption, whole_number
 from vlgym.types import Outcome, Parsed
 
 _PROCESS = os.getpid()

@@ -11,14 +11,14 @@ from typing import Any
 
 from toys import installed, make_entry, make_spec, make_walk
 
-from vlgym.durable import seal, unseal
+from vlgym.env.prompts import PromptBuilder
 from vlgym.evaluation.plan import name_part
-from vlgym.making import make, unwrap
-from vlgym.policies import Policy
-from vlgym.prompts import PromptBuilder
-from vlgym.recorded import hash_texts
-from vlgym.rollout import Runner, run_episodes
-from vlgym.trajectory import TrajectoryWriter, describe_run
+from vlgym.files import seal, unseal
+from vlgym.play.policies import Policy
+from vlgym.play.rollout import Runner, run_episodes
+from vlgym.play.trajectory import TrajectoryWriter, describe_run
+from vlgym.registry.making import make, unwrap
+from vlgym.registry.recorded import hash_texts
 from vlgym.types import Reply, StepRecord, Turn, Usage
 
 WALK, COIN = "vlgym/Walk-v0", "vlgym/Coin-v0"

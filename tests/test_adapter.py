@@ -8,10 +8,10 @@ import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
-from vlgym.adapter import GymAdapter
+from vlgym.env.adapter import GymAdapter
+from vlgym.env.prompts import PromptTemplate
+from vlgym.env.reset_options import whole_number
 from vlgym.errors import UserError
-from vlgym.prompts import PromptTemplate
-from vlgym.reset_options import whole_number
 
 
 class Ladder(gymnasium.Env[Any, Any]):

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import pytest
 
-from vlgym.arguments import check_argument_types
+from vlgym.env.arguments import check_argument_types
 from vlgym.errors import UserError
-from vlgym.making import make
+from vlgym.registry.making import make
 
 
 class Base:

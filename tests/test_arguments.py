@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from toys import Walk, make_spec, make_walk
 
-from vlgym.arguments import list_arguments, to_plain
-from vlgym.making import build
+from vlgym.env.arguments import list_arguments, to_plain
 from vlgym.parsers import JsonParser
+from vlgym.registry.making import build
 
 
 class Stranger(Walk):

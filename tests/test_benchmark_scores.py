@@ -8,8 +8,8 @@ import statistics
 import numpy as np
 import pytest
 
-from vlgym.benchmark_scores import expect_best, find_instruction_error, measure_half_width, summarize_items
 from vlgym.errors import UserError
+from vlgym.reports.benchmark_scores import expect_best, find_instruction_error, measure_half_width, summarize_items
 from vlgym.types import StepRecord
 
 

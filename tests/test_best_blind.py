@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from vlgym.blind import Searcher
-from vlgym.blind_policies import BestBlind, choose_player
 from vlgym.evaluation import evaluate
-from vlgym.policies import RandomPolicy
-from vlgym.policy_names import make_policy
+from vlgym.evaluation.policy_names import make_policy
+from vlgym.play.policies import RandomPolicy
 from vlgym.registry import get_registry
-from vlgym.registry_file import read_registry
+from vlgym.registry.registry_file import read_registry
+from vlgym.sight.blind import Searcher
+from vlgym.sight.blind_policies import BestBlind, choose_player
 
 
 @pytest.mark.parametrize(

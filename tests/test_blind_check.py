@@ -10,7 +10,7 @@ from toys import Coin, installed, make_spec
 
 from vlgym.cli.app import main
 from vlgym.env import VLEnv
-from vlgym.prompts import PromptTemplate
+from vlgym.env.prompts import PromptTemplate
 from vlgym.testing import EnvConformance, Subject, certify
 from vlgym.testing.blind_checks import check_blind
 from vlgym.types import Outcome

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from toys import Walk, installed, make_spec
 
-from vlgym import blind_learner
-from vlgym.blind_learner import LEARNERS, ListPlayer, Memory, TablePlayer, count_training, learn
-from vlgym.blind_policies import BlindPolicy, choose_player
+from vlgym.env.seeding import episode_seed
 from vlgym.evaluation import evaluate
-from vlgym.rollout import Runner, run_episodes
-from vlgym.seeding import episode_seed
+from vlgym.play.rollout import Runner, run_episodes
+from vlgym.sight import blind_learner
+from vlgym.sight.blind_learner import LEARNERS, ListPlayer, Memory, TablePlayer, count_training, learn
+from vlgym.sight.blind_policies import BlindPolicy, choose_player
 from vlgym.types import Outcome
 
 SPEC = make_spec()

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from toys import Walk, installed, make_entry, make_spec
 
-from vlgym.blind import BlindPlayer, Searcher, leave_out_list, weigh_words
-from vlgym.blind_gap import find_blind_share, rate_difficulty
-from vlgym.blind_policies import BlindPolicy, load_players, make_constant
 from vlgym.errors import PluginError, SpecError, UserError
 from vlgym.evaluation import evaluate
-from vlgym.rollout import Runner, run_episodes
+from vlgym.play.rollout import Runner, run_episodes
+from vlgym.sight.blind import BlindPlayer, Searcher, leave_out_list, weigh_words
+from vlgym.sight.blind_gap import find_blind_share, rate_difficulty
+from vlgym.sight.blind_policies import BlindPolicy, load_players, make_constant
 from vlgym.testing.measure import JUDGED, find_constants, measure_blind
 from vlgym.types import Turn
 

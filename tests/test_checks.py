@@ -10,11 +10,11 @@ import pytest
 from faults.table import FAULTS
 from toys import installed, make_entry, make_spec
 
+from vlgym.env.pictures import compare_sheets, unpack
+from vlgym.env.probes import Probe
+from vlgym.env.spec import EnvSpec
 from vlgym.errors import UserError
-from vlgym.making import build
-from vlgym.pictures import compare_sheets, unpack
-from vlgym.probes import Probe
-from vlgym.spec import EnvSpec
+from vlgym.registry.making import build
 from vlgym.testing import (
     CHECKS,
     EnvConformance,

@@ -9,7 +9,7 @@ import sys
 
 from sources import ROOT
 
-from vlgym.registry_file import read_registry
+from vlgym.registry.registry_file import read_registry
 
 
 def load(name: str):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from vlgym.doors.trl import HOW, make_factory, make_rows
+from vlgym.env.seeding import episode_seed
 from vlgym.errors import UserError
-from vlgym.seeding import episode_seed
 
 ENV = "vlgym/NumberLine-v1"
 

@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 from toys import make_walk
 
-from vlgym import durable
-from vlgym.durable import (
+from vlgym import files as durable
+from vlgym.errors import TrajectoryError
+from vlgym.evaluation.folder import count_finished
+from vlgym.files import (
     check_files,
     is_cut,
     old_of,
@@ -25,11 +27,9 @@ from vlgym.durable import (
     write_checksums,
     write_whole,
 )
-from vlgym.errors import TrajectoryError
-from vlgym.evaluation.folder import count_finished
-from vlgym.policies import RandomPolicy
-from vlgym.rollout import Runner, run_episodes
-from vlgym.trajectory import METADATA, TrajectoryWriter, describe_run, read_header, read_trajectories
+from vlgym.play.policies import RandomPolicy
+from vlgym.play.rollout import Runner, run_episodes
+from vlgym.play.trajectory import METADATA, TrajectoryWriter, describe_run, read_header, read_trajectories
 
 Calls = list[tuple[str, str]]
 

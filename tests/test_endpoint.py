@@ -20,13 +20,13 @@ from toys import installed, make_spec, make_walk
 
 from vlgym.endpoint import OpenAIPolicy
 from vlgym.endpoint.policy import make_seed
+from vlgym.env.prompts import PastTurn, PromptBuilder
 from vlgym.errors import FailedError, UserError
+from vlgym.evaluation.episodes import Player
 from vlgym.evaluation.plan import Part, list_jobs
-from vlgym.evaluation.play import Player
-from vlgym.policies import AskingPolicy
-from vlgym.policy_names import make_policy
-from vlgym.prompts import PastTurn, PromptBuilder
-from vlgym.rollout import Runner, run_episodes
+from vlgym.evaluation.policy_names import make_policy
+from vlgym.play.policies import AskingPolicy
+from vlgym.play.rollout import Runner, run_episodes
 from vlgym.types import Reply, StepRecord, Turn
 
 SECRET = "sk-very-secret-123456"

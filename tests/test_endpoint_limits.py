@@ -20,12 +20,12 @@ from toys import installed, make_spec, make_walk
 from vlgym.cli.app import main
 from vlgym.endpoint import OpenAIPolicy
 from vlgym.endpoint.messages import is_same_host
+from vlgym.env.spaces import MAX_REPLY
 from vlgym.errors import FailedError, UserError
+from vlgym.evaluation.episodes import Player
 from vlgym.evaluation.plan import Part, list_jobs
-from vlgym.evaluation.play import Player
 from vlgym.evaluation.run import write_command
-from vlgym.rollout import Runner
-from vlgym.spaces import MAX_REPLY
+from vlgym.play.rollout import Runner
 from vlgym.types import Reply, StepRecord, Turn
 
 KEY = "sk-very-secret-123456"

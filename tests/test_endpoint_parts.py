@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlgym.endpoint.messages import BadAnswerError, read_answer, show, write_messages, write_picture
-from vlgym.rendering import decode_png
+from vlgym.env.rendering import decode_png
 
 
 def picture(seed: int, size: tuple[int, int] = (16, 16)) -> np.ndarray:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from toys import Coin, Walk, make_spec, make_walk
 
 from vlgym.env import VLEnv
+from vlgym.env.prompts import PromptTemplate
 from vlgym.errors import UserError
-from vlgym.prompts import PromptTemplate
 from vlgym.types import Outcome
 
 LEFT, RIGHT = "<action>left</action>", "<action>right</action>"

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from toys import Coin, Walk, make_spec
 
-from vlgym.env_failures import EnvFailures
 from vlgym.env_groups import wire
 from vlgym.env_groups.host import Host
 from vlgym.env_groups.workers import WorkerGroup
 from vlgym.errors import FailedError
-from vlgym.policies import RandomPolicy
-from vlgym.rollout import Runner
+from vlgym.play.env_failures import EnvFailures
+from vlgym.play.policies import RandomPolicy
+from vlgym.play.rollout import Runner
 from vlgym.types import Outcome
 
 BAD = (math.nan, math.inf, -math.inf, None, "1", [1.0])

@@ -13,16 +13,16 @@ import pytest
 import toys
 from toys import installed, make_spec, make_walk
 
-from vlgym.env_failures import EnvFailures, close_env
+from vlgym.env.seeding import episode_seed
 from vlgym.errors import FailedError, UserError
 from vlgym.evaluation import evaluate
 from vlgym.evaluation.plan import SHUFFLED, Part
 from vlgym.evaluation.run import run_evaluation
-from vlgym.policies import OraclePolicy, RandomPolicy, ReplayPolicy
-from vlgym.rollout import Runner, run_episodes
-from vlgym.seeding import episode_seed
+from vlgym.play.env_failures import EnvFailures, close_env
+from vlgym.play.policies import OraclePolicy, RandomPolicy, ReplayPolicy
+from vlgym.play.rollout import Runner, run_episodes
+from vlgym.play.trajectory import read_trajectories
 from vlgym.testing.measure import play_figures
-from vlgym.trajectory import read_trajectories
 from vlgym.types import Reply, Turn
 
 WALK = make_spec(figure_episodes=5)

@@ -20,7 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toys import Coin, Walk, make_spec
 
-from vlgym.env_failures import EnvFailures
+from vlgym.env.prompts import PromptBuilder
+from vlgym.env.seeding import episode_seed
 from vlgym.env_groups import LOCAL, open_group, read_options, wire
 from vlgym.env_groups.host import Host
 from vlgym.env_groups.processes import ProcessLink
@@ -28,11 +29,10 @@ from vlgym.env_groups.workers import LostError, WorkerGroup
 from vlgym.errors import FailedError, NotInstalledError, UserError
 from vlgym.evaluation import run_evaluation
 from vlgym.evaluation.plan import SHUFFLED, blind, plan_ids
-from vlgym.policies import OraclePolicy, RandomPolicy
-from vlgym.prompts import PromptBuilder
-from vlgym.rollout import Runner
-from vlgym.seeding import episode_seed
-from vlgym.trajectory import describe_env
+from vlgym.play.env_failures import EnvFailures
+from vlgym.play.policies import OraclePolicy, RandomPolicy
+from vlgym.play.rollout import Runner
+from vlgym.play.trajectory import describe_env
 
 pytestmark = pytest.mark.xdist_group("env groups")  # one worker, so that processes and actors are started once
 
@@ -178,8 +178,8 @@ def test_an_evaluation_writes_the_same_records(processes: WorkerGroup, tmp_path:
 ALONE = """
 import sys
 from vlgym.env_groups import open_group
-from vlgym.rollout import Runner
-from vlgym.policies import RandomPolicy
+from vlgym.play.rollout import Runner
+from vlgym.play.policies import RandomPolicy
 group = open_group("processes:1")
 runner = Runner([group.make("vlgym/NumberLine-v0")])
 print(len(runner.step(RandomPolicy())), sorted(name for name in sys.modules if name.startswith("vlgym_cards.")))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from vlgym.errors import FailedError, UserError
-from vlgym.exits import run_command
+from vlgym.terminal import run_command
 
 ROOT = Path(__file__).parents[1]
 WITHOUT_TORCH = """

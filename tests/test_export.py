@@ -14,14 +14,14 @@ import pytest
 from PIL import Image
 
 from vlgym.cli.app import main
+from vlgym.doors import parquet
+from vlgym.doors.minari import write_minari
+from vlgym.env.prompts import PromptBuilder
 from vlgym.errors import NotInstalledError, TrajectoryError
-from vlgym.export import parquet
-from vlgym.export.minari import write_minari
-from vlgym.making import make
-from vlgym.policies import OraclePolicy, RandomPolicy
-from vlgym.prompts import PromptBuilder
-from vlgym.rollout import Runner, run_episodes
-from vlgym.trajectory import TrajectoryWriter, describe_run, read_header, read_trajectories
+from vlgym.play.policies import OraclePolicy, RandomPolicy
+from vlgym.play.rollout import Runner, run_episodes
+from vlgym.play.trajectory import TrajectoryWriter, describe_run, read_header, read_trajectories
+from vlgym.registry.making import make
 from vlgym.types import Reply, StepRecord
 
 ENV = "vlgym/NumberLine-v1"
@@ -104,7 +104,7 @@ def test_a_chat_ends_with_the_reply_and_what_nobody_should_learn_is_left_out(run
 def test_minari_has_the_recorded_turns_and_the_observation_after_the_last(run, tmp_path, monkeypatch):
     minari = pytest.importorskip("minari")
     folder, episodes = run
-    monkeypatch.setattr("vlgym.export.minari.CHUNK", 2)
+    monkeypatch.setattr("vlgym.doors.minari.CHUNK", 2)
     monkeypatch.chdir(tmp_path)
     assert main(["export", str(folder), "--to", "minari", "--out", "minari"]) == 0
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
@@ -158,7 +158,7 @@ def test_half_a_surrogate_pair_is_written_as_a_question_mark(tmp_path, monkeypat
 
 @pytest.mark.parametrize(("seed", "status"), [(2**63, 0), (2**64, 2)])
 def test_a_seed_of_64_bits_is_exported_and_a_larger_one_is_one_line(tmp_path, monkeypatch, capsys, seed, status):
-    monkeypatch.setattr("vlgym.rollout.episode_seed", lambda *args: seed)
+    monkeypatch.setattr("vlgym.play.rollout.episode_seed", lambda *args: seed)
     record(tmp_path / "run", episodes=1)
     assert main(["export", str(tmp_path / "run"), "--to", "hf", "--out", str(tmp_path / "out")]) == status
     if status:

@@ -10,9 +10,9 @@ import pytest
 from toy_games import MEET, NIM, Meet, Nim
 from toys import installed
 
+from vlgym.env.spec import EnvSpec
 from vlgym.errors import UserError
-from vlgym.multi import Round
-from vlgym.spec import EnvSpec
+from vlgym.games.multi import Round
 from vlgym.testing import CHECKS, GAME_CHECKS, GameConformance, certify, checks_for
 
 
@@ -185,7 +185,7 @@ def card_of(cls: type[Any]) -> EnvSpec:
 
 @pytest.mark.parametrize(("check", "cls", "evidence"), FAULTS, ids=[f"{row[0]}-{row[1].__name__}" for row in FAULTS])
 def test_a_planted_fault_is_found(check: str, cls: type[Any], evidence: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vlgym.making.load_class", lambda spec: cls)
+    monkeypatch.setattr("vlgym.registry.making.load_class", lambda spec: cls)
     with installed(card_of(cls)):
         result = certify(f"vlgym/{cls.__name__}-v0", only=[check]).results[0]
     assert not result.passed

@@ -9,9 +9,9 @@ import pytest
 
 from vlgym.cli.app import main
 from vlgym.errors import UserError
-from vlgym.human import END, HINT, read_line, read_rest, takes_lines
-from vlgym.making import make, unwrap
-from vlgym.trajectory import read_trajectories
+from vlgym.play.human import END, HINT, read_line, read_rest, takes_lines
+from vlgym.play.trajectory import read_trajectories
+from vlgym.registry.making import make, unwrap
 
 PAGE = "```html\n<p>one</p>\n\n<p>two</p>\n```\n```css\np { color: red }\n```"
 EVAL = ("eval", "--policy", "human", "--env", "vlgym/WebUI-v0", "--episodes", "1", "--out", "run")

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vlgym.making import make
-from vlgym.policies import OraclePolicy
-from vlgym.rollout import Runner, run_episodes
-from vlgym.trajectory import TrajectoryWriter, describe_run
+from vlgym.play.policies import OraclePolicy
+from vlgym.play.rollout import Runner, run_episodes
+from vlgym.play.trajectory import TrajectoryWriter, describe_run
+from vlgym.registry.making import make
 from vlgym.types import Reply, Turn, Usage
 
 

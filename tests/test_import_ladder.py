@@ -9,49 +9,27 @@ from pathlib import Path
 from sources import ROOT, imported_modules, list_files, module_name
 
 LADDER = (
-    ("errors", "types", "blind"),
-    (
-        "arguments",
-        "seeding",
-        "intervals",
-        "terminal",
-        "pictures",
-        "limited_yaml",
-        "durable",
-        "blind_gap",
-    ),
-    ("env_failures",),
-    ("probes",),
-    ("spec", "benchmark_scores", "exits"),
-    ("spaces", "suites", "reset_options", "states"),
-    ("hookspecs",),
-    ("plugins", "registry_file", "installing"),
-    ("registry",),
-    ("prompts", "parsers", "rendering", "browser"),
-    ("game", "multi_game", "terminal_pictures"),
+    ("errors", "types", "intervals"),
+    ("files", "terminal", "parsers", "browser"),
     ("env",),
-    ("table", "remote"),
-    ("adapter", "multi", "pettingzoo_envs"),
-    ("making",),
-    ("several", "doors"),
-    ("policies", "blind_learner", "trajectory", "recorded", "human", "endpoint"),
-    ("blind_policies", "env_groups"),
-    ("rollout", "policy_names"),
+    ("registry",),
+    ("play",),
+    ("endpoint", "env_groups", "sight", "doors"),
     ("evaluation",),
-    ("reports", "export"),
-    ("tournament",),
+    ("reports",),
+    ("games",),
     ("testing",),
     ("ui",),
     ("cli",),
     ("__main__",),
 )
+"""The rooms of vlgym and the modules at its root; a module imports only from its own room and from rows above it."""
 ROW = {part: row for row, parts in enumerate(LADDER) for part in parts}
-FOR_PLUGINS = {
-    "errors", "exits", "types", "seeding", "spec", "probes", "suites", "spaces", "hookspecs", "prompts", "parsers",
-    "rendering", "limited_yaml", "browser", "blind", "env", "multi", "adapter", "testing", "reset_options",
-    "installing",
-}  # fmt: skip
-NOT_FOR_BASELINES = {"cli", "ui", "testing", "plugins", "hookspecs"}
+FOR_PLUGINS = (
+    "errors", "types", "terminal", "parsers", "browser", "env", "testing", "games.multi", "sight.blind",
+    "registry.hookspecs", "registry.installing", "registry.limited_yaml", "registry.suites",
+)  # fmt: skip
+NOT_FOR_BASELINES = ("cli", "ui", "testing", "registry.plugins", "registry.hookspecs")
 HEAVY = {"torch", "transformers", "tyro", "tensorboard", "matplotlib"}
 
 
@@ -65,6 +43,22 @@ def parts_of(path: Path) -> set[str]:
     """Return the parts of vlgym (modules or subpackages at its top) that a file imports."""
     names = {name.split(".")[1] for name in imported_modules(path) if name.startswith("vlgym.")}
     return names & set(ROW)
+
+
+def modules_of(path: Path) -> set[str]:
+    """Return the rooms and modules of vlgym that a file imports, without `vlgym.`."""
+    names = {name.removeprefix("vlgym.") for name in imported_modules(path) if name.startswith("vlgym.")}
+    return {name for name in names if name.split(".")[0] in ROW}
+
+
+def inside(path: Path, rooms: tuple[str, ...]) -> set[str]:
+    """Return what a file imports of `rooms`, each a room or a module of one."""
+    return {name for name in modules_of(path) if f"{name}.".startswith(tuple(f"{room}." for room in rooms))}
+
+
+def outside(path: Path, rooms: tuple[str, ...]) -> set[str]:
+    """Return what a file imports of vlgym except of `rooms`."""
+    return modules_of(path) - inside(path, rooms)
 
 
 def show(path: Path) -> str:
@@ -106,8 +100,8 @@ def test_a_plugin_uses_only_what_is_meant_for_plugins_and_no_other_plugin() -> N
     for path in list_files("plugins"):
         own = module_name(path).split(".")[0]
         foreign = {root for root in roots_of(path) if root.startswith("vlgym_") or root == "baselines"} - {own}
-        if not parts_of(path) <= FOR_PLUGINS or (foreign and path.parts[-2] != "scripts"):
-            wrong.append(f"{show(path)} {sorted(parts_of(path) - FOR_PLUGINS)} {sorted(foreign)}")
+        if (bad := outside(path, FOR_PLUGINS)) or (foreign and path.parts[-2] != "scripts"):
+            wrong.append(f"{show(path)} {sorted(bad)} {sorted(foreign)}")
     assert wrong == []
 
 
@@ -115,20 +109,19 @@ def test_a_familys_blind_players_can_import_nothing_that_holds_a_games_state() -
     files = [path for path in list_files("plugins") if path.name == "blind.py"]
     allowed = set(sys.stdlib_module_names) - {"gc", "inspect", "sys", "importlib", "ctypes"} | {"vlgym"}
     assert files
-    assert [show(path) for path in files if not parts_of(path) <= {"blind"} or not roots_of(path) <= allowed] == []
+    assert [show(path) for path in files if outside(path, ("sight.blind",)) or not roots_of(path) <= allowed] == []
 
 
 def test_a_plugin_module_imports_no_environment_code() -> None:
-    allowed = {"hookspecs", "spec", "probes", "suites", "errors"}
+    allowed = ("env.spec", "env.probes", "registry.suites", "registry.hookspecs", "errors")
     files = [path for path in list_files("plugins") if path.name == "plugin.py"]
-    assert [show(path) for path in files if not parts_of(path) <= allowed] == []
+    assert [show(path) for path in files if outside(path, allowed)] == []
 
 
 def test_baselines_use_the_core_through_its_front_doors_and_import_downwards() -> None:
     wrong = []
     for path in list_files("baselines"):
-        allowed = {"hookspecs"} if path.name == "plugin.py" else set()
-        bad = parts_of(path) & (NOT_FOR_BASELINES - allowed) | {r for r in roots_of(path) if r.startswith("vlgym_")}
+        bad = inside(path, NOT_FOR_BASELINES) | {root for root in roots_of(path) if root.startswith("vlgym_")}
         parts = module_name(path).split(".")
         if len(parts) == 3:
             own = parts[1]

@@ -47,8 +47,8 @@ def test_the_public_list_exists_and_is_short() -> None:
 
 
 GOOD = """
-    from vlgym.hookspecs import hookimpl
-    from vlgym.spec import EnvSpec
+    from vlgym import hookimpl
+    from vlgym.env.spec import EnvSpec
 
     @hookimpl
     def vlgym_envs():
@@ -129,8 +129,8 @@ def test_the_warning_format_is_put_back(recwarn: pytest.WarningsRecorder) -> Non
 
 def test_a_plugin_whose_module_is_imported_before_vlgym_is_found_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "early_plugin.py").write_text(
-        "from vlgym.hookspecs import hookimpl\n"
-        "from vlgym.spec import EnvSpec\n\n\n"
+        "from vlgym import hookimpl\n"
+        "from vlgym.env.spec import EnvSpec\n\n\n"
         "@hookimpl\n"
         "def vlgym_envs():\n"
         "    return [EnvSpec('early/Bird-v0', 'a.b:C', 'x', 'x', 5, (0, 1), 'x')]\n"

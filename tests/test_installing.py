@@ -1,4 +1,4 @@
-"""Hints say what works today: from a clone, and only through `vlgym/installing.py`."""
+"""Hints say what works today: from a clone, and only through `vlgym/registry/installing.py`."""
 
 import ast
 import subprocess
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from sources import ROOT, list_files, read_tree
 
-from vlgym import installing
-from vlgym.installing import how_to_install, how_to_install_all
+from vlgym.registry import installing
+from vlgym.registry.installing import how_to_install, how_to_install_all
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from vlgym.errors import RegistryFileError
-from vlgym.limited_yaml import TooMuchYaml, check_yaml, read_yaml
-from vlgym.registry_file import read_registry
+from vlgym.registry.limited_yaml import TooMuchYaml, check_yaml, read_yaml
+from vlgym.registry.registry_file import read_registry
 
 
 def test_ordinary_data_are_read() -> None:

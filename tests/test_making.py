@@ -8,10 +8,10 @@ import pytest
 from toys import Walk, installed, make_entry, make_spec
 
 import vlgym
-from vlgym.arguments import list_arguments
+from vlgym.env.arguments import list_arguments
 from vlgym.errors import NotInstalledError, PluginError, UnknownEnvError, UserError
-from vlgym.making import build, load_class, make, register_all, unwrap
 from vlgym.registry import get_registry
+from vlgym.registry.making import build, load_class, make, register_all, unwrap
 
 WALK = make_spec()
 

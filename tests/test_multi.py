@@ -13,8 +13,8 @@ from toys import installed, make_spec
 
 import vlgym
 from vlgym.errors import UserError
-from vlgym.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
-from vlgym.table import Table
+from vlgym.games.table import Table
+from vlgym.play.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
 
 ONE, TWO = "<action>one</action>", "<action>two</action>"
 

@@ -13,8 +13,8 @@ from fresh import make_fresh, run_fresh
 from vlgym.cli.app import main
 from vlgym.cli.new_plugin import write_plugin
 from vlgym.errors import UserError
+from vlgym.play.trajectory import read_trajectories
 from vlgym.testing import ALL_CHECKS, CHECKS
-from vlgym.trajectory import read_trajectories
 
 pytestmark = pytest.mark.xdist_group("new plugin")  # one worker, so that the environment is made once
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -16,7 +16,7 @@ from toys import installed
 
 import vlgym
 from vlgym.errors import NotInstalledError, UserError
-from vlgym.installing import how_to_install
+from vlgym.registry.installing import how_to_install
 
 GAMES = ("vlgym/Nim-v0", "vlgym/Meet-v0")
 
@@ -90,7 +90,7 @@ def test_rendering_shows_all_seats_side_by_side() -> None:
 
 def test_without_pettingzoo_an_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pettingzoo", None)
-    monkeypatch.delitem(sys.modules, "vlgym.pettingzoo_envs", raising=False)
-    monkeypatch.delattr(vlgym, "pettingzoo_envs", raising=False)
+    monkeypatch.delitem(sys.modules, "vlgym.games.pettingzoo_envs", raising=False)
+    monkeypatch.delattr(vlgym.games, "pettingzoo_envs", raising=False)
     with pytest.raises(NotInstalledError, match=re.escape(how_to_install("vlgym-pettingzoo"))):
         vlgym.parallel_env("vlgym/Nim-v0")

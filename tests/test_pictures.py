@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 import pytest
 
-from vlgym.pictures import MOST, SIZE, compare_sheets, pack, shrink, unpack
+from vlgym.env.pictures import MOST, SIZE, compare_sheets, pack, shrink, unpack
 
 
 def draw(places: list[int], stroke: int = 12, noise: int = 0) -> np.ndarray:

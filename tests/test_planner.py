@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from vlgym.env import VLEnv
+from vlgym.env.prompts import PromptTemplate
+from vlgym.env.spec import EnvSpec
 from vlgym.errors import UserError
-from vlgym.prompts import PromptTemplate
-from vlgym.spec import EnvSpec
 from vlgym.types import Outcome
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from toys import make_entry, make_spec
 
+from vlgym import hookimpl
 from vlgym.errors import PluginError, SpecError
-from vlgym.hookspecs import hookimpl
-from vlgym.plugins import PluginRecord, find_misspelt, find_plugins, load_plugins
 from vlgym.registry import Registry, build_registry, list_problems
+from vlgym.registry.plugins import PluginRecord, find_misspelt, find_plugins, load_plugins
 
 Candidate = tuple[str, str, str, Any]
 

@@ -5,8 +5,8 @@ from toys import Coin, Walk, make_walk
 
 from vlgym.env import VLEnv
 from vlgym.errors import UserError
-from vlgym.policies import OraclePolicy, RandomPolicy, ReplayPolicy, ScriptedPolicy
-from vlgym.rollout import Runner, run_episodes
+from vlgym.play.policies import OraclePolicy, RandomPolicy, ReplayPolicy, ScriptedPolicy
+from vlgym.play.rollout import Runner, run_episodes
 from vlgym.types import Turn
 
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from toys import make_walk
 
-from vlgym import policy_names
 from vlgym.errors import PluginError, UserError
-from vlgym.plugins import PluginRecord
-from vlgym.policies import IdlePolicy, OraclePolicy, RandomPolicy, ReplayPolicy
-from vlgym.policy_names import list_policies, make_policy
+from vlgym.evaluation import policy_names
+from vlgym.evaluation.policy_names import list_policies, make_policy
+from vlgym.play.policies import IdlePolicy, OraclePolicy, RandomPolicy, ReplayPolicy
+from vlgym.play.rollout import Runner, run_episodes
+from vlgym.play.trajectory import TrajectoryWriter, describe_run
 from vlgym.registry import get_registry
-from vlgym.rollout import Runner, run_episodes
-from vlgym.trajectory import TrajectoryWriter, describe_run
+from vlgym.registry.plugins import PluginRecord
 from vlgym.types import Reply
 
 

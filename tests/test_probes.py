@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from toys import make_spec
 
+from vlgym.env.probes import Probe
+from vlgym.env.spec import EnvSpec
 from vlgym.errors import SpecError
-from vlgym.probes import Probe
-from vlgym.spec import EnvSpec
 
 
 def test_a_probe_in_a_spec_survives_the_way_through_plain_data() -> None:

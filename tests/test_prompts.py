@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from toys import make_spec
 
+from vlgym.env.prompts import PastTurn, PromptBuilder, PromptTemplate
 from vlgym.errors import SpecError, UserError
-from vlgym.prompts import PastTurn, PromptBuilder, PromptTemplate
 from vlgym.types import Message
 
 

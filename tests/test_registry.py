@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from toys import install_plugin, make_entry, make_spec
 
+from vlgym.env.spec import EnvSpec
 from vlgym.errors import NotInstalledError, PluginError, UnknownEnvError
-from vlgym.plugins import PluginRecord
 from vlgym.registry import Registry, build_registry, list_problems
-from vlgym.spec import EnvSpec
+from vlgym.registry.plugins import PluginRecord
 
 WALK, JUMP = make_spec("vlgym/Walk-v0"), make_spec("vlgym/Jump-v1")
 
@@ -125,7 +125,7 @@ def test_each_distribution_that_claims_what_is_not_its_own_gets_one_line() -> No
 def test_in_a_real_process_a_plugin_without_a_right_gets_no_id_of_ours(tmp_path: Path) -> None:
     source = """
         from toys import make_spec
-        from vlgym.hookspecs import hookimpl
+        from vlgym import hookimpl
 
         @hookimpl
         def vlgym_envs():

@@ -8,7 +8,7 @@ import yaml
 from toys import make_entry, make_spec
 
 from vlgym.errors import RegistryFileError
-from vlgym.registry_file import (
+from vlgym.registry.registry_file import (
     BANNER,
     PACKAGED,
     compare_registries,

@@ -12,7 +12,7 @@ from pathlib import Path
 from vlgym.cli.catalogue import first_party_specs
 from vlgym.cli.registry_cmd import list_suites
 from vlgym.registry import get_registry
-from vlgym.registry_file import PACKAGED, read_registry, read_suites
+from vlgym.registry.registry_file import PACKAGED, read_registry, read_suites
 from vlgym.testing import count_episodes
 
 ROOT = Path(__file__).resolve().parent.parent

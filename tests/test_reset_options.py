@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from toys import Coin, Walk, make_walk
 
+from vlgym.env.reset_options import ResetOption, one_of, whole_number
 from vlgym.errors import UserError
-from vlgym.reset_options import ResetOption, one_of, whole_number
 
 RIGHT = "<action>right</action>"
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from toys import Coin, Walk, make_spec, make_walk
 
+from vlgym.env.prompts import PromptBuilder
+from vlgym.env.seeding import episode_seed
 from vlgym.errors import UserError
-from vlgym.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
-from vlgym.prompts import PromptBuilder
-from vlgym.rollout import Runner, run_episodes
-from vlgym.seeding import episode_seed
+from vlgym.play.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
+from vlgym.play.rollout import Runner, run_episodes
 from vlgym.types import Reply, StepRecord, Turn
 
 LEFT, RIGHT = "<action>left</action>", "<action>right</action>"

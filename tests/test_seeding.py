@@ -2,8 +2,8 @@
 
 import pytest
 
+from vlgym.env.seeding import SPLITS, episode_seed, split_of
 from vlgym.errors import UserError
-from vlgym.seeding import SPLITS, episode_seed, split_of
 
 
 def test_seeds_are_these_numbers_for_ever() -> None:

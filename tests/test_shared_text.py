@@ -8,8 +8,8 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector.utils import create_shared_memory, read_from_shared_memory, write_to_shared_memory
 
-from vlgym import spaces as shared_text
-from vlgym.spaces import MessageSpace
+from vlgym.env import spaces as shared_text
+from vlgym.env.spaces import MessageSpace
 
 
 def test_a_view_shows_what_was_written_after_it_was_taken() -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vlgym.env.spaces import CHARSET, MAX_REPLY, MAX_TEXT, MessageSpace, ReplySpace, clean_text, match_legal
 from vlgym.parsers import get_parser
-from vlgym.spaces import CHARSET, MAX_REPLY, MAX_TEXT, MessageSpace, ReplySpace, clean_text, match_legal
 
 
 def test_any_string_up_to_the_limit_is_a_reply() -> None:

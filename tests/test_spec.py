@@ -7,8 +7,8 @@ import pytest
 import yaml
 from toys import make_spec
 
+from vlgym.env.spec import EnvSpec
 from vlgym.errors import SpecError, UserError
-from vlgym.spec import EnvSpec
 
 
 @pytest.mark.parametrize(

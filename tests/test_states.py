@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from toys import Walk, make_spec, make_walk
 
+from vlgym.env.states import CONTENT, seal
 from vlgym.errors import UserError
-from vlgym.states import CONTENT, seal
 
 
 def begun(**kwargs: Any) -> Walk:

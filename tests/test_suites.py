@@ -13,11 +13,11 @@ from toys import installed, make_spec
 from vlgym.errors import SpecError, UnknownEnvError
 from vlgym.evaluation import run_evaluation
 from vlgym.evaluation.plan import plan_suite
-from vlgym.plugins import PluginRecord
-from vlgym.policies import IdlePolicy
+from vlgym.play.policies import IdlePolicy
 from vlgym.registry import Registry, get_registry
+from vlgym.registry.plugins import PluginRecord
+from vlgym.registry.suites import SuitePart
 from vlgym.reports.compute import compute_report
-from vlgym.suites import SuitePart
 from vlgym.types import Reply
 
 COIN = make_spec(

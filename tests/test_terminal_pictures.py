@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from vlgym.terminal_pictures import choose_protocol, show_picture
+from vlgym.play.terminal_pictures import choose_protocol, show_picture
 
 
 class Screen(io.StringIO):

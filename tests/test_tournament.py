@@ -17,12 +17,11 @@ from typer.testing import CliRunner
 
 from vlgym.cli.app import app
 from vlgym.errors import UserError
-from vlgym.policies import OraclePolicy, RandomPolicy
-from vlgym.tournament import Result, Tournament, rate, read_results
-from vlgym.tournament.play import RECORDS, RESULTS
-from vlgym.tournament.ratings import ELO, fit, sample
-from vlgym.tournament.tables import is_cooperative, list_pairs, write_markdown, write_tables
-from vlgym.trajectory import METADATA, read_trajectories
+from vlgym.games.ratings import ELO, fit, rate, sample
+from vlgym.games.standings import is_cooperative, list_pairs, write_markdown, write_tables
+from vlgym.games.tournament import RECORDS, RESULTS, Result, Tournament, read_results
+from vlgym.play.policies import OraclePolicy, RandomPolicy
+from vlgym.play.trajectory import METADATA, read_trajectories
 from vlgym.types import Reply, Turn
 
 NIM_ID, MEET_ID = "vlgym/Nim-v0", "vlgym/Meet-v0"

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from toys import Coin, make_spec, make_walk
 
-from vlgym.durable import seal
+from vlgym.env.prompts import PromptBuilder
 from vlgym.errors import TrajectoryError
+from vlgym.files import seal
 from vlgym.parsers import TagParser
-from vlgym.policies import RandomPolicy
-from vlgym.prompts import PromptBuilder
-from vlgym.rollout import Runner, run_episodes
-from vlgym.trajectory import TrajectoryWriter, describe_run, read_trajectories
+from vlgym.play.policies import RandomPolicy
+from vlgym.play.rollout import Runner, run_episodes
+from vlgym.play.trajectory import TrajectoryWriter, describe_run, read_trajectories
 from vlgym.types import StepRecord, list_versions
 
 RUN = describe_run([make_walk()], note="test")

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from toys import make_walk
 
+from vlgym.env.rendering import data_url, decode_png, encode_png, fit_image
 from vlgym.errors import UserError
-from vlgym.making import unwrap
-from vlgym.rendering import data_url, decode_png, encode_png, fit_image
+from vlgym.registry.making import unwrap
 
 
 def test_gymnasiums_statistics_wrapper_counts_an_episode() -> None:

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from toys import make_spec
 
-from vlgym.multi import MultiVLEnv, Round
-from vlgym.prompts import PromptTemplate
-from vlgym.spec import EnvSpec
+from vlgym.env.prompts import PromptTemplate
+from vlgym.env.spec import EnvSpec
+from vlgym.games.multi import MultiVLEnv, Round
 
 
 class Nim(MultiVLEnv):

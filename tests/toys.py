@@ -12,10 +12,10 @@ from gymnasium.envs.registration import register
 from gymnasium.envs.registration import registry as gymnasium_registry
 
 from vlgym.env import VLEnv
-from vlgym.prompts import PromptTemplate
+from vlgym.env.prompts import PromptTemplate
+from vlgym.env.reset_options import whole_number
+from vlgym.env.spec import EnvSpec
 from vlgym.registry import get_registry
-from vlgym.reset_options import whole_number
-from vlgym.spec import EnvSpec
 from vlgym.types import Outcome
 
 
@@ -173,7 +173,7 @@ def installed(
     registry.known.update(known or {})
     for env_id in {*(spec.id for spec in specs), *(known or {})}:
         if env_id not in gymnasium_registry:
-            register(id=env_id, entry_point="vlgym.making:construct", kwargs={"vlgym_id": env_id})
+            register(id=env_id, entry_point="vlgym.registry.making:construct", kwargs={"vlgym_id": env_id})
             added.append(env_id)
     try:
         yield

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from starlette.testclient import TestClient
 
-from vlgym.durable import seal
-from vlgym.rendering import encode_png
-from vlgym.trajectory import TrajectoryWriter, hash_picture
+from vlgym.env.rendering import encode_png
+from vlgym.files import seal
+from vlgym.play.trajectory import TrajectoryWriter, hash_picture
 from vlgym.types import Image, LearnerNotes, StepRecord
 from vlgym.ui.app import create_app
 

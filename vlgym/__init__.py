@@ -5,15 +5,15 @@ the plugins' specs, and no environment code.
 """
 
 from .env import VLEnv
+from .env.prompts import PromptTemplate
+from .env.seeding import episode_seed
+from .env.spec import EnvSpec
 from .errors import UserError, VlgymError
-from .hookspecs import hookimpl
-from .making import make, register_all
-from .multi import MultiVLEnv, Round
-from .prompts import PromptTemplate
+from .games.multi import MultiVLEnv, Round
+from .games.several import aec_env, open_table, parallel_env
 from .registry import get_registry
-from .seeding import episode_seed
-from .several import aec_env, open_table, parallel_env
-from .spec import EnvSpec
+from .registry.hookspecs import hookimpl
+from .registry.making import make, register_all
 from .types import Outcome
 
 __version__ = "0.1.0"

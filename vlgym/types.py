@@ -253,7 +253,7 @@ class StepRecord:
         messages: the exact prompt that the policy saw.
         image: image of this turn, `[H, W, 3] uint8`.
         text: text of this turn's observation.
-        reply: the policy's text, as far as an environment reads it (`vlgym.spaces.MAX_REPLY`).
+        reply: the policy's text, as far as an environment reads it (`vlgym.env.spaces.MAX_REPLY`).
         actions: actions that were executed, in order.
         parse: `"ok"`, the failure code, or `"env_error"` where the environment itself failed (see `Runner`).
         reward: reward of the turn.

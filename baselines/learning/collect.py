@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vlgym.env_failures import EnvFailures, close_env
 from vlgym.errors import check_number
-from vlgym.rollout import Runner
+from vlgym.play.env_failures import EnvFailures, close_env
+from vlgym.play.rollout import Runner
 from vlgym.types import StepRecord
 
 from ..engine.engine import ModelPolicy

@@ -11,8 +11,7 @@ from typing import Any, TypeVar, cast, get_type_hints
 
 import tyro
 
-from vlgym.exits import run_command
-from vlgym.terminal import measure_width
+from vlgym.terminal import measure_width, run_command
 
 from ..runs import distributed
 from .config import RunConfig

@@ -15,7 +15,7 @@ import yaml
 
 from vlgym.env_groups import read_options
 from vlgym.errors import UserError, check_choice, check_number, nearest
-from vlgym.limited_yaml import read_yaml
+from vlgym.registry.limited_yaml import read_yaml
 
 from ..models.limits import MOST_TEMPERATURE
 from ..models.load import DTYPES

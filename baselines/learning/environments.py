@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vlgym.env_failures import EnvFailures, Failure
+from vlgym.env.prompts import PromptBuilder
 from vlgym.env_groups import LOCAL, EnvGroup, open_group
 from vlgym.parsers import Parser
-from vlgym.prompts import PromptBuilder
-from vlgym.rollout import Runner
+from vlgym.play.env_failures import EnvFailures, Failure
+from vlgym.play.rollout import Runner
 
 from ..runs.distributed import ALONE, World
 from ..runs.folder import share_of

@@ -15,13 +15,13 @@ from typing import Any
 
 import torch
 
-from vlgym.blind_gap import NOT_MEASURED
-from vlgym.durable import seal
 from vlgym.errors import UserError
 from vlgym.evaluation import Report, evaluate
-from vlgym.evaluation.play import in_grey
-from vlgym.policies import OraclePolicy, Policy, RandomPolicy
+from vlgym.evaluation.episodes import in_grey
+from vlgym.files import seal
+from vlgym.play.policies import OraclePolicy, Policy, RandomPolicy
 from vlgym.registry import get_registry
+from vlgym.sight.blind_gap import NOT_MEASURED
 from vlgym.types import Reply, Turn
 
 from ..engine.engine import Engine, ModelPolicy

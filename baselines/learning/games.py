@@ -18,16 +18,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vlgym.env_failures import EnvFailures, close_env
+from vlgym.env.seeding import episode_seed
 from vlgym.errors import UserError, check_number
-from vlgym.multi import MultiVLEnv
-from vlgym.policies import OraclePolicy, Policy, RandomPolicy
-from vlgym.seeding import episode_seed
-from vlgym.several import open_table
-from vlgym.table import Reading, Table
-from vlgym.tournament import Tournament, rate
-from vlgym.tournament.play import GamePlayer
-from vlgym.tournament.tables import is_cooperative, write_tables
+from vlgym.games.multi import MultiVLEnv
+from vlgym.games.ratings import rate
+from vlgym.games.several import open_table
+from vlgym.games.standings import is_cooperative, write_tables
+from vlgym.games.table import Reading, Table
+from vlgym.games.tournament import GamePlayer, Tournament
+from vlgym.play.env_failures import EnvFailures, close_env
+from vlgym.play.policies import OraclePolicy, Policy, RandomPolicy
 from vlgym.types import Parsed, Reply, StepRecord, Turn
 
 from ..engine.engine import ModelPolicy

@@ -2,8 +2,8 @@
 
 After a given number of updates the next episode to begin in each environment id is kept, from its first turn to its
 last, however many updates it takes. Each turn has the learner's value, advantage and log-probabilities. An episode that
-ended in an update is written when that update is over, as a trajectory folder (`vlgym/trajectory.py`), whole or not at
-all. Training has the same numbers with and without. A resumed run drops open recordings.
+ended in an update is written when that update is over, as a trajectory folder (`vlgym.play.trajectory`), whole or not
+at all. Training has the same numbers with and without. A resumed run drops open recordings.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 
 from torch import Tensor
 
-from vlgym.durable import place_folder
-from vlgym.trajectory import TrajectoryWriter
+from vlgym.files import place_folder
+from vlgym.play.trajectory import TrajectoryWriter
 from vlgym.types import LearnerNotes, StepRecord
 
 from ..models.family import Family

@@ -29,12 +29,12 @@ from typing import Any, Generic, Self, TypeVar
 import torch
 from torch import nn
 
-from vlgym.durable import put_back
-from vlgym.env_failures import Failure
 from vlgym.errors import UserError
 from vlgym.evaluation import Report
-from vlgym.exits import explain_system_error
-from vlgym.trajectory import SEED_RULE
+from vlgym.files import put_back
+from vlgym.play.env_failures import Failure
+from vlgym.play.trajectory import SEED_RULE
+from vlgym.terminal import explain_system_error
 
 from ..engine.engine import Engine, ModelPolicy
 from ..engine.plain import make_engine

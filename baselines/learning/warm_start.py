@@ -1,8 +1,8 @@
 """Imitation of noisy oracle trajectories, stopped early, so that reinforcement learning has something left to learn.
 
-Trajectories come through `vlgym.rollout` with the environments' own oracles. On a stated share of the steps (`noise`)
-the oracle's action is replaced by a random legal one, executed and imitated as it is, so the warm-started policy knows
-the format and the picture but plays imperfectly.
+Trajectories come through `vlgym.play.rollout` with the environments' own oracles. On a stated share of the steps
+(`noise`) the oracle's action is replaced by a random legal one, executed and imitated as it is, so the warm-started
+policy knows the format and the picture but plays imperfectly.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from vlgym.env_failures import ENV_ERROR, EnvFailures, Failure, warn
+from vlgym.env.prompts import PromptBuilder
 from vlgym.env_groups import LOCAL, EnvGroup
 from vlgym.errors import UserError, check_number
 from vlgym.evaluation import evaluate
-from vlgym.making import unwrap
-from vlgym.prompts import PromptBuilder
+from vlgym.play.env_failures import ENV_ERROR, EnvFailures, Failure, warn
+from vlgym.play.rollout import Runner
 from vlgym.registry import get_registry
-from vlgym.rollout import Runner
+from vlgym.registry.making import unwrap
 from vlgym.types import Reply, Turn
 
 from ..engine.engine import Engine, ModelPolicy, pad_rows

@@ -16,8 +16,8 @@ import torch
 from peft import LoraConfig, PeftModel
 from safetensors.torch import save_file
 
-from vlgym.durable import CHECKSUMS
 from vlgym.errors import UserError
+from vlgym.files import CHECKSUMS
 
 from . import lora
 from .family import Family

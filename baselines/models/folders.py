@@ -10,8 +10,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from vlgym.durable import CHECKSUMS, check_files, place_folder, put_back, write_checksums
 from vlgym.errors import UserError, check_writable
+from vlgym.files import CHECKSUMS, check_files, place_folder, put_back, write_checksums
 
 from .limits import EVALUATION
 

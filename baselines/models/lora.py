@@ -25,8 +25,8 @@ from peft.tuners.lora import Linear as LoraLinear
 from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
 
-from vlgym.durable import CHECKSUMS
 from vlgym.errors import UserError, check_number
+from vlgym.files import CHECKSUMS
 
 from .family import Family, Float32Product
 from .folders import check_replaceable, write_notes, written_whole

@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 
 from vlgym.errors import UserError, check_choice, check_number
-from vlgym.making import unwrap
-from vlgym.policies import Policy
+from vlgym.play.policies import Policy
+from vlgym.registry.making import unwrap
 from vlgym.types import Reply, Turn, Usage
 
 from ..engine.engine import Engine

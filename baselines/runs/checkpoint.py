@@ -20,8 +20,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from vlgym.durable import check_files, measure_file, place_file, place_folder, put_back, write_checksums
 from vlgym.errors import UserError
+from vlgym.files import check_files, measure_file, place_file, place_folder, put_back, write_checksums
 
 STATE, TENSORS = "state.json", "tensors.safetensors"
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vlgym.durable import write_whole
+from vlgym.files import write_whole
 
 SMOOTH = 5  # updates in the running mean
 

@@ -11,12 +11,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
 
-from vlgym.durable import seal, unseal, write_whole
+from vlgym.env.prompts import PromptBuilder
 from vlgym.env_groups import LOCAL, EnvGroup
 from vlgym.errors import UserError, check_writable
-from vlgym.prompts import PromptBuilder
+from vlgym.files import seal, unseal, write_whole
+from vlgym.play.trajectory import describe_run, is_sealed
 from vlgym.registry import get_registry
-from vlgym.trajectory import describe_run, is_sealed
 
 RUN_FILE = "run.json"
 LOCK_FILE = ".lock"
@@ -157,8 +157,8 @@ def describe(
     policy: Any = None,
     group: EnvGroup = LOCAL,
 ) -> dict[str, Any]:
-    """The record of a run: what `vlgym.trajectory.describe_run` says of its environments, its configuration, and the
-    versions of the learners' packages.
+    """The record of a run: what `describe_run` says of its environments, its configuration, and the versions of the
+    learners' packages.
 
     The value of an option that is left out of `config` stands elsewhere in the record
     (history, parser and penalty with each environment, token limits with the model).

@@ -18,8 +18,8 @@ from typing import Any
 
 from torch.utils.tensorboard import SummaryWriter
 
-from vlgym.durable import is_cut, seal, sync, unseal, write_whole
 from vlgym.errors import UserError, check_choice
+from vlgym.files import is_cut, seal, sync, unseal, write_whole
 from vlgym.terminal import Advance, counting, is_live, open_console, open_progress
 
 LOG_FILE = "log.jsonl"

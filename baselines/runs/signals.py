@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from vlgym.exits import Terminated
+from vlgym.terminal import Terminated
 
 
 @contextmanager

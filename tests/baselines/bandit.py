@@ -29,9 +29,9 @@ from baselines.models.tiny import TinyConfig, build_tiny
 from baselines.runs.distributed import ALONE
 from vlgym import make as make_env
 from vlgym.env import VLEnv
-from vlgym.prompts import PromptTemplate
-from vlgym.rollout import Runner
-from vlgym.spec import EnvSpec
+from vlgym.env.prompts import PromptTemplate
+from vlgym.env.spec import EnvSpec
+from vlgym.play.rollout import Runner
 from vlgym.types import Outcome, Parsed
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

@@ -12,7 +12,7 @@ from baselines.engine.plain import make_engine
 from baselines.models.limits import Limits
 from baselines.models.load import FAMILIES, load_family
 from baselines.policies.hf import EnginePolicy, Sampling
-from vlgym.making import make
+from vlgym.registry.making import make
 from vlgym.types import Turn
 
 

@@ -16,8 +16,8 @@ from baselines.learning.warm_start import WarmConfig, collect
 from baselines.models.load import load_family
 from baselines.vldac import Config
 from vlgym.env import VLEnv
+from vlgym.env.seeding import split_of
 from vlgym.errors import FailedError
-from vlgym.seeding import split_of
 
 WHERE = pytest.mark.parametrize(("method", "call"), [("reset", 1), ("step", 3)])
 

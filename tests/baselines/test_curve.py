@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from baselines.learning.evaluation import _find_blind
 from baselines.runs.curve import draw_curve
-from vlgym.registry_file import read_registry
+from vlgym.registry.registry_file import read_registry
 
 REPORT = {
     "success": 0.9, "success_low": 0.8, "success_high": 0.95, "mean_return": 0.7, "return_se": 0.1,

@@ -69,7 +69,7 @@ def test_a_file_of_a_checkpoint_that_is_not_as_it_was_is_refused(folder: Path) -
 
 
 def log_of(tmp_path: Path) -> Path:
-    from vlgym.durable import seal
+    from vlgym.files import seal
 
     path = tmp_path / "log.jsonl"
     path.write_text("".join(json.dumps(seal({"update": n, "loss": n / 8})) + "\n" for n in range(1, 5)))

@@ -20,7 +20,7 @@ from baselines.learning import warm_start
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.lora import LoraOptions
 from baselines.runs.logs import read_rows
-from vlgym.seeding import episode_seed
+from vlgym.env.seeding import episode_seed
 
 PLAY: dict[str, Any] = {
     **SETTINGS, "env": PLAIN, "num_envs": 24, "rollout_steps": 2, "minibatch": 24, "updates": 7, "max_new_tokens": 1,

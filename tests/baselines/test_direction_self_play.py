@@ -14,8 +14,8 @@ from toys import installed
 
 from baselines import self_play
 from baselines.learning.games import PoolOptions
-from vlgym.multi import MultiVLEnv, Round
-from vlgym.prompts import PromptTemplate
+from vlgym.env.prompts import PromptTemplate
+from vlgym.games.multi import MultiVLEnv, Round
 
 
 class Arms(MultiVLEnv):

@@ -17,8 +17,8 @@ from baselines.models.limits import FILE, Limits
 from baselines.plugin import make_hf
 from vlgym.errors import UserError
 from vlgym.evaluation import evaluate
-from vlgym.making import make
 from vlgym.parsers import TagParser
+from vlgym.registry.making import make
 from vlgym.types import Turn
 
 ENV = "vlgym/NumberLine-v0"

@@ -17,7 +17,7 @@ from baselines.models.lora import LoraOptions
 from baselines.runs.checkpoint import checkpoints
 from baselines.runs.logs import read_rows
 from baselines.vldac import Config
-from vlgym.prompts import PromptBuilder
+from vlgym.env.prompts import PromptBuilder
 
 LORA = replace(
     Config(**SMALL),

@@ -15,7 +15,7 @@ import torch
 from baselines.engine.engine import Sample
 from baselines.learning.batch import lay_out
 from baselines.learning.recording import FOLDER, EpisodeRecorder, recordings
-from vlgym.trajectory import TrajectoryWriter, read_trajectories
+from vlgym.play.trajectory import TrajectoryWriter, read_trajectories
 from vlgym.types import LearnerNotes, StepRecord
 
 LENGTH = 2  # turns of an episode

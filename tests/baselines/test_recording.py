@@ -11,7 +11,7 @@ from baselines import loop, vldac
 from baselines.learning.recording import EpisodeRecorder, recordings
 from baselines.runs.folder import describe
 from vlgym.cli.app import main
-from vlgym.trajectory import TrajectoryWriter, read_trajectories
+from vlgym.play.trajectory import TrajectoryWriter, read_trajectories
 
 
 def episodes(folder):

@@ -18,7 +18,7 @@ from baselines.policies import hf
 from vlgym.cli.app import main
 from vlgym.errors import UserError
 from vlgym.parsers import TagParser
-from vlgym.trajectory import read_trajectories
+from vlgym.play.trajectory import read_trajectories
 
 LIMIT = 21  # no multiple of CHECK
 NO_WARM_START = replace(vldac.Config(**SMALL), warm=WarmConfig(steps=0))

@@ -21,8 +21,8 @@ from baselines.learning.games import Past, PoolOptions
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs.checkpoint import checkpoints
 from vlgym.errors import FailedError, UserError
-from vlgym.multi import Round
-from vlgym.several import open_table
+from vlgym.games.multi import Round
+from vlgym.games.several import open_table
 from vlgym.types import Reply, Turn
 
 ONE, TWO = "<action>one</action>", "<action>two</action>"

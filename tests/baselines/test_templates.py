@@ -17,11 +17,11 @@ from baselines.models.library import load_processor
 from baselines.models.load import FAMILIES, load_family
 from baselines.models.template import ChatTemplate
 from baselines.models.tokenizer import SPECIAL_TOKENS, build_tokenizer
+from vlgym.env.prompts import PromptBuilder
 from vlgym.errors import UserError
-from vlgym.making import make
-from vlgym.policies import RandomPolicy
-from vlgym.prompts import PromptBuilder
-from vlgym.rollout import Runner
+from vlgym.play.policies import RandomPolicy
+from vlgym.play.rollout import Runner
+from vlgym.registry.making import make
 
 ENVS = (
     "NumberLine", "EZPoints", "Points24", "Blackjack", "Sokoban", "SeeDigit", "SeeColour", "SeeSide", "SeeCount",

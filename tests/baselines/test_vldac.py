@@ -31,7 +31,7 @@ from baselines.runs.logs import RunLog, read_rows
 from baselines.vldac import VLDAC, Config
 from vlgym import make
 from vlgym.errors import UserError
-from vlgym.rollout import Runner
+from vlgym.play.rollout import Runner
 
 
 def test_four_updates_equal_three_then_ctrl_c_then_resume_bit_for_bit(finished, tmp_path, monkeypatch, capsys):

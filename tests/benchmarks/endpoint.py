@@ -30,10 +30,10 @@ from urllib.parse import urlsplit
 from report import finish, parse, table
 
 from vlgym.endpoint import OpenAIPolicy
+from vlgym.env.rendering import data_url
 from vlgym.evaluation.plan import plan_ids
 from vlgym.evaluation.run import Watcher, run_evaluation
-from vlgym.making import make
-from vlgym.rendering import data_url
+from vlgym.registry.making import make
 from vlgym.types import Reply
 
 ENV_ID = "vlgym/NumberLine-v1"

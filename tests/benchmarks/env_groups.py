@@ -10,8 +10,8 @@ from typing import Any
 from report import finish, parse, table
 
 from vlgym.env_groups import open_group
-from vlgym.policies import RandomPolicy
-from vlgym.rollout import Runner
+from vlgym.play.policies import RandomPolicy
+from vlgym.play.rollout import Runner
 
 WAYS = ("local", "processes:2", "ray:2")
 ONE_WORKER = ("local", "processes:1", "ray:1")

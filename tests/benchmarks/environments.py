@@ -9,10 +9,10 @@ import time
 
 from report import finish, parse, table
 
-from vlgym.making import make
-from vlgym.policies import RandomPolicy
+from vlgym.play.policies import RandomPolicy
+from vlgym.play.rollout import Runner
 from vlgym.registry import get_registry
-from vlgym.rollout import Runner
+from vlgym.registry.making import make
 
 IDS = {  # steps that are timed
     "vlgym/NumberLine-v1": 2000, "vlgym/SeeCount-v0": 1000, "vlgym/OneRoom-v1": 500, "vlgym/Sokoban-v0": 2000,

@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 from report import finish, parse, table
 
-from vlgym.durable import seal
-from vlgym.rendering import encode_png
-from vlgym.trajectory import FORMAT, hash_picture, read_trajectories
+from vlgym.env.rendering import encode_png
+from vlgym.files import seal
+from vlgym.play.trajectory import FORMAT, hash_picture, read_trajectories
 from vlgym.ui.app import serve
 
 EPISODES, TURNS, PICTURES, REPEATS = 10_000, 5, 100, 30

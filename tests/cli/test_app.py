@@ -68,8 +68,8 @@ def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 PLUGIN = """
-    from vlgym.hookspecs import hookimpl
-    from vlgym.spec import EnvSpec
+    from vlgym import hookimpl
+    from vlgym.env.spec import EnvSpec
 
     @hookimpl
     def vlgym_envs():

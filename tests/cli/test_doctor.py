@@ -7,10 +7,10 @@ from toys import make_entry, make_spec, make_walk
 
 from vlgym.cli import doctor
 from vlgym.cli.app import main
-from vlgym.installing import how_to_install, how_to_install_all
-from vlgym.plugins import PluginRecord
-from vlgym.recorded import hash_texts
 from vlgym.registry import Registry, build_registry
+from vlgym.registry.installing import how_to_install, how_to_install_all
+from vlgym.registry.plugins import PluginRecord
+from vlgym.registry.recorded import hash_texts
 
 
 def use(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:

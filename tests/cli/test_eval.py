@@ -16,7 +16,7 @@ from toy_games import NIM
 from toys import install_plugin, installed, make_spec
 
 from vlgym.cli.app import main
-from vlgym.trajectory import read_trajectories
+from vlgym.play.trajectory import read_trajectories
 
 WALK = make_spec()
 COIN = make_spec("vlgym/Coin-v0", "toys:Coin", planners=("online", "global"), max_turns=30, image_size=(16, 16))
@@ -120,7 +120,7 @@ def test_a_model_that_refuses_pictures_is_asked_without_them_and_resume_begins_w
 
 
 POLICY_PLUGIN = """
-from vlgym.hookspecs import hookimpl
+from vlgym import hookimpl
 from vlgym.types import Reply
 
 class Same:

@@ -7,9 +7,9 @@ from toys import installed, make_entry, make_spec, make_walk
 
 from vlgym.cli import list_cmd
 from vlgym.cli.app import main
-from vlgym.plugins import PluginRecord
-from vlgym.recorded import hash_texts
 from vlgym.registry import build_registry
+from vlgym.registry.plugins import PluginRecord
+from vlgym.registry.recorded import hash_texts
 
 WALK = make_spec("vlgym/Walk-v0", history_turns=1)
 FLY = make_spec("vlgym/Fly-v0", family="air", summary="Fly about.")

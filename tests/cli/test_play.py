@@ -10,8 +10,8 @@ import pytest
 from toys import Coin, Walk, installed, make_spec, make_walk
 
 from vlgym.cli.app import main
-from vlgym.rendering import decode_png
-from vlgym.seeding import episode_seed
+from vlgym.env.rendering import decode_png
+from vlgym.env.seeding import episode_seed
 from vlgym.types import Outcome
 
 WALK = make_spec(history_turns=1, history_images=2)
@@ -257,7 +257,7 @@ def test_pictures_are_drawn_only_where_asked_for_before_each_reply_and_after_the
     play(f"{AWAY}\n", monkeypatch=monkeypatch)
     assert "\x1b" not in capsys.readouterr().out
     drawn: list[np.ndarray] = []
-    monkeypatch.setattr("vlgym.cli.play.show_picture", lambda image, protocol, _: drawn.append(image))
+    monkeypatch.setattr("vlgym.cli.play_cmd.show_picture", lambda image, protocol, _: drawn.append(image))
     play(f"{AWAY}\n", "--picture", "kitty", monkeypatch=monkeypatch)
     env = make_walk()
     images = [env.reset(seed=3)[0]["image"], env.step(f"<action>{AWAY}</action>")[0]["image"]]

@@ -10,7 +10,7 @@ from toys import installed, make_spec
 
 from vlgym.cli.app import main
 from vlgym.registry import get_registry
-from vlgym.registry_file import read_registry, write_registry
+from vlgym.registry.registry_file import read_registry, write_registry
 from vlgym.types import Outcome
 
 WALK, JUMP = make_spec("vlgym/Walk-v0"), make_spec("vlgym/Jump-v0", max_turns=6)

@@ -10,7 +10,7 @@ import pytest
 from typer.main import get_command
 
 from vlgym.cli.app import app, main
-from vlgym.registry_file import PACKAGED
+from vlgym.registry.registry_file import PACKAGED
 
 ENV = "vlgym/NumberLine-v0"
 NOWHERE = "/dev/null/x"  # cannot be made, by root either

@@ -12,16 +12,16 @@ import pytest
 import toys
 from toys import installed, make_spec
 
-from vlgym.durable import seal
+from vlgym.env.prompts import PromptBuilder
 from vlgym.errors import TrajectoryError, UserError
 from vlgym.evaluation import run_evaluation
 from vlgym.evaluation.folder import EvaluationFolder, count_finished
 from vlgym.evaluation.meter import BudgetSpentError, Prices
 from vlgym.evaluation.plan import Part
 from vlgym.evaluation.run import Watcher
-from vlgym.policies import RandomPolicy
-from vlgym.prompts import PromptBuilder
-from vlgym.trajectory import read_header, read_trajectories
+from vlgym.files import seal
+from vlgym.play.policies import RandomPolicy
+from vlgym.play.trajectory import read_header, read_trajectories
 from vlgym.types import Reply, StepRecord, Usage
 
 WALK = make_spec()

@@ -9,7 +9,7 @@ from toys import installed, make_entry, make_spec
 from vlgym.errors import UnknownEnvError, UserError
 from vlgym.evaluation import changes_bounds, evaluate, normalized_score, sight_score, summarize
 from vlgym.intervals import wilson_interval
-from vlgym.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
+from vlgym.play.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
 from vlgym.types import StepRecord
 
 

@@ -11,9 +11,9 @@ from toys import installed, make_entry, make_spec
 from vlgym.errors import MissingSystemPartError, UserError
 from vlgym.evaluation import plan
 from vlgym.evaluation.plan import Part, blind, list_jobs, list_suites, plan_ids, plan_suite
-from vlgym.plugins import PluginRecord
 from vlgym.registry import Registry, get_registry
-from vlgym.suites import SuitePart
+from vlgym.registry.plugins import PluginRecord
+from vlgym.registry.suites import SuitePart
 
 WALK = make_spec(splits=("train", "test"))
 COIN = make_spec("vlgym/Coin-v0", "toys:Coin", planners=("online", "global"), max_turns=30)

@@ -14,12 +14,12 @@ import pytest
 import toys
 from toys import installed, make_spec
 
+from vlgym.env.prompts import PromptBuilder
+from vlgym.env.seeding import episode_seed
 from vlgym.errors import FailedError, UserError
+from vlgym.evaluation.episodes import GREY_LEVEL, Player, with_pictures_of
 from vlgym.evaluation.plan import GREY, SHUFFLED, Part, list_jobs
-from vlgym.evaluation.play import GREY_LEVEL, Player, with_pictures_of
-from vlgym.policies import OraclePolicy, RandomPolicy
-from vlgym.prompts import PromptBuilder
-from vlgym.seeding import episode_seed
+from vlgym.play.policies import OraclePolicy, RandomPolicy
 from vlgym.types import Reply, StepRecord, Turn
 
 WALK = make_spec()

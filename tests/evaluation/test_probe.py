@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 from toys import installed, make_spec
 
-from vlgym import policy_names
 from vlgym.cli import eval_cmd
 from vlgym.cli.app import main
-from vlgym.evaluation import probe
+from vlgym.evaluation import policy_names, probe
 from vlgym.evaluation.plan import PICTURES
 from vlgym.evaluation.probe import look_first, plan_probe
-from vlgym.policies import OraclePolicy, RandomPolicy
+from vlgym.play.policies import OraclePolicy, RandomPolicy
 from vlgym.types import Reply
 
 WALK = make_spec()

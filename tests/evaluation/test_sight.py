@@ -9,14 +9,14 @@ from functools import cache
 import numpy as np
 import pytest
 
+from vlgym.env.seeding import episode_seed
 from vlgym.errors import UserError
 from vlgym.evaluation import without_images
-from vlgym.evaluation.sight import EPISODES, SUITE, Answer, judge, judge_answers
-from vlgym.evaluation.sight_report import SIGHTED, TOLD, TOO_FEW, UNCLEAR, UNREADABLE, Probe, SightReport
-from vlgym.making import make, unwrap
+from vlgym.play.rollout import Runner, run_episodes
 from vlgym.registry import get_registry
-from vlgym.rollout import Runner, run_episodes
-from vlgym.seeding import episode_seed
+from vlgym.registry.making import make, unwrap
+from vlgym.sight.score import EPISODES, SUITE, Answer, judge, judge_answers
+from vlgym.sight.sight_report import SIGHTED, TOLD, TOO_FEW, UNCLEAR, UNREADABLE, Probe, SightReport
 from vlgym.types import Reply, StepRecord, Turn
 
 RUNS = 300

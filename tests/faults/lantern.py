@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vlgym.env import VLEnv
-from vlgym.prompts import PromptTemplate
-from vlgym.reset_options import whole_number
-from vlgym.spec import EnvSpec
+from vlgym.env.prompts import PromptTemplate
+from vlgym.env.reset_options import whole_number
+from vlgym.env.spec import EnvSpec
 from vlgym.types import Outcome
 
 SIDE = 6

@@ -7,7 +7,7 @@ from typing import Any
 
 from faults.lantern import lantern_spec
 
-from vlgym.spec import EnvSpec
+from vlgym.env.spec import EnvSpec
 
 
 @dataclass(frozen=True)

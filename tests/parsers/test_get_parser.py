@@ -32,7 +32,7 @@ def test_an_unknown_name_is_refused_with_the_nearest() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["no_such_module_here:Parser", "vlgym.parsers.tag:NoSuchClass", ":", "vlgym:", "vlgym.spec:EnvSpec"]
+    "path", ["no_such_module_here:Parser", "vlgym.parsers.tag:NoSuchClass", ":", "vlgym:", "vlgym.env.spec:EnvSpec"]
 )
 def test_an_import_string_that_leads_nowhere_is_a_user_error(path: str) -> None:
     with pytest.raises(UserError, match="cannot be loaded"):

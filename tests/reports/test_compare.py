@@ -16,13 +16,13 @@ from toys import make_walk
 from typer.testing import CliRunner
 
 from vlgym.cli.app import app, main
+from vlgym.env.prompts import PromptBuilder
 from vlgym.errors import TrajectoryError, UserError
 from vlgym.intervals import wilson_interval
-from vlgym.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
-from vlgym.prompts import PromptBuilder
+from vlgym.play.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
+from vlgym.play.trajectory import TrajectoryWriter, describe_run
 from vlgym.reports.compare import agree, compare_runs, find_mcnemar_p, write_play_command
 from vlgym.reports.sampling import average_intervals, share_difference_interval
-from vlgym.trajectory import TrajectoryWriter, describe_run
 
 
 @pytest.fixture(scope="module", autouse=True)

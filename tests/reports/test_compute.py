@@ -17,12 +17,12 @@ from toys import installed, make_walk
 
 from vlgym.errors import TrajectoryError
 from vlgym.intervals import wilson_interval
-from vlgym.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
+from vlgym.play.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
+from vlgym.play.trajectory import TrajectoryWriter, describe_run
 from vlgym.registry import get_registry
 from vlgym.reports.compute import compute_report
 from vlgym.reports.sampling import mean_interval, standard_error, success_interval
 from vlgym.reports.text import list_rows, write_markdown
-from vlgym.trajectory import TrajectoryWriter, describe_run
 from vlgym.types import Reply
 
 

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from vlgym.cli.app import app
 from vlgym.errors import TrajectoryError
-from vlgym.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
+from vlgym.play.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
 from vlgym.reports.compute import compute_report
 from vlgym.reports.records import read_episodes, read_run
 from vlgym.reports.showing import choose_episodes, show_episodes

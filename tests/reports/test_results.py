@@ -15,13 +15,13 @@ from toys import installed, make_entry, make_spec
 
 from vlgym.cli.app import main
 from vlgym.errors import UserError
-from vlgym.making import make
-from vlgym.policies import IdlePolicy, OraclePolicy, RandomPolicy
+from vlgym.play.policies import IdlePolicy, OraclePolicy, RandomPolicy
+from vlgym.play.trajectory import describe_run
 from vlgym.registry import get_registry
+from vlgym.registry.making import make
 from vlgym.reports.records import Part
 from vlgym.reports.results import find_mismatch, is_suite, read_result
 from vlgym.reports.writing import write_report
-from vlgym.trajectory import describe_run
 
 
 @pytest.fixture(scope="module", autouse=True)

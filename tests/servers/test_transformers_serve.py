@@ -22,9 +22,9 @@ from samples import messages, picture
 from baselines.plugin import make_hf
 from vlgym.cli.app import main
 from vlgym.evaluation.plan import QUICK
-from vlgym.making import make
+from vlgym.play.trajectory import read_trajectories
+from vlgym.registry.making import make
 from vlgym.reports.compute import compute_report
-from vlgym.trajectory import read_trajectories
 from vlgym.types import Turn
 
 TOKENS = 16

@@ -10,11 +10,11 @@ import torch
 
 from vlgym.cli.app import main
 from vlgym.doors.trl import make_factory, make_rows
-from vlgym.making import make
-from vlgym.policies import OraclePolicy
-from vlgym.prompts import PromptBuilder
-from vlgym.rollout import Runner, run_episodes
-from vlgym.trajectory import TrajectoryWriter, describe_run, read_trajectories
+from vlgym.env.prompts import PromptBuilder
+from vlgym.play.policies import OraclePolicy
+from vlgym.play.rollout import Runner, run_episodes
+from vlgym.play.trajectory import TrajectoryWriter, describe_run, read_trajectories
+from vlgym.registry.making import make
 
 STEPS, BATCH = 2, 3
 

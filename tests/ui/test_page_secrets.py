@@ -20,11 +20,11 @@ from starlette.testclient import TestClient
 from ui_records import BASE, ask
 
 from vlgym.cli.app import main
-from vlgym.durable import seal
+from vlgym.doors.minari import _describe
 from vlgym.errors import UserError
-from vlgym.export.minari import _describe
+from vlgym.files import seal
+from vlgym.play.remote import _rebuild
 from vlgym.registry import get_registry
-from vlgym.remote import _rebuild
 from vlgym.ui.app import create_app
 
 OWN = {"origin": BASE}

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from ui_records import play, row, write, write_raw
 
-from vlgym.trajectory import read_trajectories
+from vlgym.play.trajectory import read_trajectories
 
 selenium = pytest.importorskip("selenium.webdriver", reason="selenium comes with vlgym-webshop and vlgym-webui")
 By = pytest.importorskip("selenium.webdriver.common.by").By

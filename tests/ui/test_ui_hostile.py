@@ -14,7 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 from ui_records import ask, draw, play, row, write, write_log, write_raw
 
-from vlgym.trajectory import hash_picture
+from vlgym.play.trajectory import hash_picture
 
 SCRIPT = '"><script>alert(1)</script><img src=x onerror=alert(1)>{{7*7007}}</pre></select><!--'
 PICTURE = f"images/{hash_picture(draw(7))}.png"

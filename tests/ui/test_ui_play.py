@@ -16,9 +16,9 @@ import pytest
 from starlette.testclient import TestClient
 from ui_records import BASE, ask
 
-from vlgym.arguments import to_plain
+from vlgym.env.arguments import to_plain
+from vlgym.play.trajectory import read_trajectories
 from vlgym.reports.compute import compute_report
-from vlgym.trajectory import read_trajectories
 from vlgym.ui.game_process import Guest
 from vlgym.ui.games import Games
 from vlgym.ui.play import name_keys

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from ui_records import ask, draw, play, row, write, write_log, write_raw
 
-from vlgym.rendering import decode_png
+from vlgym.env.rendering import decode_png
 from vlgym.types import LearnerNotes
 from vlgym.ui.curves import draw_curves
 from vlgym.ui.index import Index

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from ..exits import run_command
+from ..terminal import run_command
 from .check_cmd import check
 from .compare_cmd import compare, report
 from .doctor import doctor
@@ -19,10 +19,10 @@ from .eval_cmd import evaluate
 from .export_cmd import export
 from .list_cmd import list_environments, show
 from .new_plugin import new_plugin
-from .play import play
+from .play_cmd import play
 from .registry_cmd import registry_app
-from .tournament import tournament
-from .ui import ui
+from .tournament_cmd import tournament
+from .ui_cmd import ui
 
 app = typer.Typer(
     name="vlgym",

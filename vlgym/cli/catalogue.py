@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..blind_gap import find_blind_share, rate_difficulty
-from ..installing import how_to_install
-from ..plugins import SWITCH
+from ..env.spec import EnvSpec
 from ..registry import FIRST_PARTY, Registry
-from ..spec import EnvSpec
+from ..registry.installing import how_to_install
+from ..registry.plugins import SWITCH
+from ..sight.blind_gap import find_blind_share, rate_difficulty
 
 
 @dataclass(frozen=True)

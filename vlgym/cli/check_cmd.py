@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..durable import write_whole
 from ..errors import UserError, check_choice, check_writable
-from ..installing import how_to_install_all
+from ..files import write_whole
 from ..registry import get_registry
+from ..registry.installing import how_to_install_all
 from ..terminal import is_live
 from .console import open_console, print_json, read_arguments
 from .list_cmd import Arguments, AsJson

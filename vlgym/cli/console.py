@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from ..arguments import read_arguments as read_arguments
-from ..prompts import write_messages as write_messages
+from ..env.arguments import read_arguments as read_arguments
+from ..env.prompts import write_messages as write_messages
 from ..terminal import open_console as open_console  # the commands find it here
 from ..types import Message
 

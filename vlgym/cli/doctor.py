@@ -13,10 +13,10 @@ from typing import Annotated, Any
 
 import typer
 
-from ..installing import how_to_install, how_to_install_all
-from ..plugins import PluginRecord
-from ..recorded import compare_recorded
 from ..registry import Registry, get_registry, list_problems
+from ..registry.installing import how_to_install, how_to_install_all
+from ..registry.plugins import PluginRecord
+from ..registry.recorded import compare_recorded
 from ..types import find_version
 from .console import open_console, print_json
 from .list_cmd import AsJson

@@ -1,6 +1,6 @@
 """`vlgym eval`: play environments or a suite with any policy, write every turn down, and report.
 
-What is played stands in `vlgym.evaluation.plan`, how in `vlgym.evaluation.play`, what is written in
+What is played stands in `vlgym.evaluation.plan`, how in `vlgym.evaluation.episodes`, what is written in
 `vlgym.evaluation.folder`.
 """
 
@@ -11,21 +11,21 @@ from typing import Annotated, Any
 
 import typer
 
+from ..env.prompts import PromptBuilder
+from ..env.spec import PLANNERS
 from ..env_groups import open_group, read_options
 from ..errors import UserError, check_choice
 from ..evaluation import run_evaluation
 from ..evaluation.folder import check_folder, count_finished
 from ..evaluation.meter import Prices
 from ..evaluation.plan import EPISODES, Part, blind, leave_out, list_suites, plan_ids, plan_suite
+from ..evaluation.policy_names import make_policy
 from ..evaluation.probe import judge_folder, look_first, plan_probe
-from ..evaluation.sight import SUITE, SightReport
-from ..installing import how_to_install
 from ..parsers import check_named
-from ..policies import Policy
-from ..policy_names import make_policy
-from ..prompts import PromptBuilder
+from ..play.policies import Policy
 from ..registry import get_registry
-from ..spec import PLANNERS
+from ..registry.installing import how_to_install
+from ..sight.score import SUITE, SightReport
 from .compare_cmd import print_report
 from .console import open_console, read_arguments
 from .eval_progress import EvaluationProgress

@@ -9,12 +9,12 @@ from typing import Annotated
 
 import typer
 
+from ..doors.minari import NAME, write_minari
+from ..doors.parquet import Episode, write_chats, write_turns
 from ..errors import TrajectoryError, UserError, check_choice, check_writable
-from ..export.minari import NAME, write_minari
-from ..export.parquet import Episode, write_chats, write_turns
 from ..terminal import open_progress
 from .console import open_console
-from .replay import find_recordings, read_episodes
+from .replay_cmd import find_recordings, read_episodes
 
 WRITERS = {"hf": write_turns, "sft": write_chats, "minari": write_minari}
 

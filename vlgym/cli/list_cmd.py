@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..blind_gap import LABELS, NOT_MEASURED, WARN_ABOVE, find_blind_share, rate_difficulty
+from ..env.prompts import PromptBuilder
+from ..env.spec import EnvSpec
 from ..errors import UserError, check_choice, plain_line
-from ..installing import how_to_install_all
-from ..making import load_class, make
-from ..prompts import PromptBuilder
-from ..recorded import Comparison, compare_recorded
 from ..registry import Registry, get_registry
-from ..spec import EnvSpec
+from ..registry.installing import how_to_install_all
+from ..registry.making import load_class, make
+from ..registry.recorded import Comparison, compare_recorded
+from ..sight.blind_gap import LABELS, NOT_MEASURED, WARN_ABOVE, find_blind_share, rate_difficulty
 from ..terminal import show_safe
 from .catalogue import Entry, find_entry, list_entries
 from .console import open_console, plain_messages, print_json, read_arguments, write_messages

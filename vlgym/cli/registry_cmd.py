@@ -12,16 +12,16 @@ from typing import Annotated, Any
 
 import typer
 
+from ..env.spec import EnvSpec
 from ..errors import RegistryFileError, UserError, check_writable, nearest
 from ..registry import FIRST_PARTY, Registry, get_registry, normal_name
-from ..registry_file import (
+from ..registry.registry_file import (
     compare_registries,
     find_behaviour_changes,
     read_registry,
     read_suites,
     write_registry,
 )
-from ..spec import EnvSpec
 from ..terminal import counting, open_progress
 from .catalogue import first_party_specs
 from .console import open_console

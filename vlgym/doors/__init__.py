@@ -1,2 +1,4 @@
-"""The same environments in trainers that people already use; a module for each, which imports the trainer's package
-only where it needs it."""
+"""The same environments and records in other libraries: trainers (TRL) and data sets (Parquet, chats, Minari).
+
+A module for each, which imports the library only where it needs it.
+"""

@@ -22,9 +22,9 @@ from typing import Any
 from PIL import Image as PILImage
 
 from ..env import VLEnv
+from ..env.seeding import SPLITS, episode_seed
 from ..errors import UserError, check_choice, check_number
-from ..making import make
-from ..seeding import SPLITS, episode_seed
+from ..registry.making import make
 
 HOW = "Act by calling the tool `act`; its argument is your whole reply."
 

@@ -18,9 +18,9 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 import numpy as np
 
+from ..env.rendering import data_url
 from ..errors import UserError
-from ..installing import how_to_install
-from ..rendering import data_url
+from ..registry.installing import how_to_install
 from ..types import Image, Message
 
 KEY = "OPENAI_API_KEY"

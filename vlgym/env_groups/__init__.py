@@ -6,8 +6,8 @@
     runner.close()
     group.close()
 
-An episode is the same bit for bit whichever is used. A group makes environments; `vlgym.rollout.Runner` steps several
-of them at once.
+An episode is the same bit for bit whichever is used. A group makes environments; `vlgym.play.rollout.Runner` steps
+several of them at once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import UserError, check_number
-from ..making import make
+from ..registry.making import make
 from .processes import ProcessLink
 from .workers import LIMIT, WorkerGroup
 

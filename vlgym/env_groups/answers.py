@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..spaces import MAX_TEXT
+from ..env.spaces import MAX_TEXT
 from .wire import NonsenseError
 
 MOST_LINE = 100_000

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..env import VLEnv
+from ..env.prompts import PromptBuilder
 from ..errors import UserError, plain_line
-from ..making import make
-from ..prompts import PromptBuilder
-from ..trajectory import describe_env
+from ..play.trajectory import describe_env
+from ..registry.making import make
 from ..types import list_versions
 from .wire import pack
 

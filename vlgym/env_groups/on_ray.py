@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from ..errors import UserError, plain_line
-from ..installing import import_extra
+from ..registry.installing import import_extra
 from .host import Host
 from .wire import NonsenseError, unpack
 from .workers import LostError

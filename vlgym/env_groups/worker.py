@@ -14,7 +14,7 @@ import sys
 import threading
 from contextlib import suppress
 
-from ..exits import end_with_parent
+from ..terminal import end_with_parent
 from .host import Host
 from .wire import receive
 

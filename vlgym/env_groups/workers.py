@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ..errors import FailedError, UserError, plain_line
-from ..remote import RemoteEnv
+from ..play.remote import RemoteEnv
 from .answers import check_answer
 from .host import own_version
 from .wire import NonsenseError, pack, same

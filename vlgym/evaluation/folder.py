@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from ..arguments import to_plain
-from ..durable import seal, write_whole
-from ..env_failures import Failure
+from ..env.arguments import to_plain
+from ..env.prompts import PromptBuilder
 from ..env_groups import LOCAL, EnvGroup
 from ..errors import TrajectoryError, UserError, check_writable
-from ..policies import Policy
-from ..prompts import PromptBuilder
-from ..trajectory import (
+from ..files import seal, write_whole
+from ..play.env_failures import Failure
+from ..play.policies import Policy
+from ..play.trajectory import (
     FORMAT,
     HEADER,
     METADATA,
@@ -39,7 +39,7 @@ KIND = "evaluation"
 SESSIONS = "sessions"
 LOCK = ".lock"
 FAILURES = "failures.jsonl"
-"""A line for each failure of an environment (see `vlgym.env_failures`)."""
+"""A line for each failure of an environment (see `vlgym.play.env_failures`)."""
 
 
 def describe_evaluation(

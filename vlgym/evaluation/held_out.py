@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from ..blind_gap import leaves_room
-from ..env_failures import EnvFailures, Failure, warn
+from ..env.prompts import PromptBuilder
+from ..env.seeding import SPLITS
 from ..env_groups import LOCAL, EnvGroup
 from ..errors import check_choice, check_number
 from ..intervals import wilson_interval
-from ..policies import Policy
-from ..prompts import PromptBuilder
+from ..play.env_failures import EnvFailures, Failure, warn
+from ..play.policies import Policy
+from ..play.rollout import Runner, run_episodes
 from ..registry import get_registry
-from ..rollout import Runner, run_episodes
-from ..seeding import SPLITS
+from ..sight.blind_gap import leaves_room
 from ..types import StepRecord
 
 SAME_BOUNDS = frozenset({"parser"})
@@ -107,7 +107,7 @@ def normalized_score(env_id: str, mean_return: float) -> float | None:
 def sight_score(env_id: str, mean_return: float) -> float | None:
     """Return `(R - blind) / (ceiling - blind)` with the numbers of registry.yaml, cut to [-1, 1].
 
-    `None` without these numbers, or if the blind floor leaves no room (`vlgym.blind_gap.leaves_room`).
+    `None` without these numbers, or if the blind floor leaves no room (`vlgym.sight.blind_gap.leaves_room`).
     """
     place = _place(env_id, mean_return, "blind")
     return None if place is None else max(-1.0, min(1.0, place))
@@ -140,14 +140,14 @@ def evaluate(
         builder: prompt layout; the environment's own by default.
         on_episode: called with each finished episode (to write trajectories, to move a progress bar).
         on_failure: called with each failure of an environment, which is replaced; the episode is played again (see
-            `vlgym.env_failures`). By default a warning says it.
+            `vlgym.play.env_failures`). By default a warning says it.
         group: where the environments live; the episodes are the same everywhere.
 
     Raises:
         UserError: the id cannot be made, or an argument is out of range.
         FailedError: an environment failed three times in a row.
 
-    >>> from vlgym.policies import OraclePolicy
+    >>> from vlgym.play.policies import OraclePolicy
     >>> report = evaluate("vlgym/NumberLine-v1", OraclePolicy(), episodes=10)
     >>> print(f"{report.success} of 10 episodes, at least {report.success_low:.2f}")
     1.0 of 10 episodes, at least 0.72

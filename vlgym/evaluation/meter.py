@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import FailedError, check_number
-from ..trajectory import METADATA, read_trajectories
+from ..play.trajectory import METADATA, read_trajectories
 from ..types import Usage
 
 MILLION = 1_000_000

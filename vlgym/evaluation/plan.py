@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ..env import VLEnv
+from ..env.seeding import SPLITS
 from ..env_groups import LOCAL, EnvGroup
 from ..errors import MissingSystemPartError, NotInstalledError, UserError, check_choice
 from ..registry import get_registry
-from ..seeding import SPLITS
 from .held_out import changes_bounds
 
 SHOWN, GREY, SHUFFLED = "shown", "grey", "shuffled"

@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from ..endpoint.messages import SECRET_NAME
-from ..env_failures import Failure, in_words
+from ..env.prompts import PromptBuilder
 from ..env_groups import LOCAL, EnvGroup
 from ..errors import UserError
-from ..policies import Policy
-from ..prompts import PromptBuilder
+from ..play.env_failures import Failure, in_words
+from ..play.policies import Policy
 from ..types import Reply, StepRecord
+from .episodes import Player
 from .folder import EvaluationFolder, describe_evaluation
 from .meter import Meter, Prices
 from .plan import Part, list_jobs
-from .play import Player
 
 NUM_ENVS = 8
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserError
-from ..trajectory import find_differences, without_none
+from ..play.trajectory import find_differences, without_none
 from .compute import describe_difference, find_bounds, returns_of, won
 from .records import PICTURES, Episode, Part, Run, read_episodes, read_run
 from .sampling import Groups, average_intervals, mean_interval, pooled_mean

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from ..benchmark_scores import summarize_items
-from ..blind_gap import leaves_room
 from ..evaluation.meter import MILLION
 from ..evaluation.plan import PICTURES, name_part
+from ..play.trajectory import without_none
 from ..registry import get_registry
-from ..trajectory import without_none
+from ..sight.blind_gap import leaves_room
 from ..types import StepRecord, Usage
+from .benchmark_scores import summarize_items
 from .records import Episode, Part, Run, read_episodes, read_run
 from .sampling import (
     Groups,

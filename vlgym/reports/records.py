@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..arguments import fits
+from ..env.arguments import fits
+from ..env.seeding import SPLITS, episode_seed
+from ..env.spec import ID_PATTERN, PLANNERS
 from ..errors import TrajectoryError
 from ..evaluation import without_images
 from ..evaluation.plan import PICTURES, name_part
-from ..seeding import SPLITS, episode_seed
-from ..spec import ID_PATTERN, PLANNERS
-from ..trajectory import HEADER, METADATA, READABLE, read_header, read_trajectories
+from ..play.trajectory import HEADER, METADATA, READABLE, read_header, read_trajectories
 from ..types import StepRecord
 
 Episode = list[StepRecord]

@@ -13,13 +13,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..durable import write_whole
 from ..errors import TrajectoryError, UserError, VlgymError, check_writable
-from ..making import make
-from ..recorded import hash_texts
+from ..files import write_whole
+from ..play.trajectory import METADATA
 from ..registry import get_registry
-from ..registry_file import read_suites
-from ..trajectory import METADATA
+from ..registry.making import make
+from ..registry.recorded import hash_texts
+from ..registry.registry_file import read_suites
 from .compute import find_bounds, report_run
 from .page import render
 from .records import PICTURES, Part, Run, read_episodes, read_run

@@ -14,7 +14,7 @@ from typing import Any
 
 from PIL import Image as PILImage
 
-from ..trajectory import read_picture
+from ..play.trajectory import read_picture
 from ..types import Message, StepRecord
 from .records import PICTURES, Episode, Run, iterate_episodes
 from .words import shorten, split_reply

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..durable import write_whole
 from ..errors import check_writable
+from ..files import write_whole
 from .compute import report_run
 from .page import write_page
 from .records import read_episodes, read_run

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..blind import Searcher
-from ..blind_gap import WARN_ABOVE, find_share
-from ..blind_policies import BlindPolicy, load_players, make_constant
 from ..evaluation import Report, summarize
-from ..policies import OraclePolicy, Policy, RandomPolicy
+from ..play.policies import OraclePolicy, Policy, RandomPolicy
+from ..sight.blind import Searcher
+from ..sight.blind_gap import WARN_ABOVE, find_share
+from ..sight.blind_policies import BlindPolicy, load_players, make_constant
 from .measure import choosing_split, find_best, find_constants
 from .playing import Deadline
 from .subject import FEWEST, MOST, TURN_BUDGET, CheckWarning, Subject

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..making import load_class
-from ..multi import MultiVLEnv
+from ..games.multi import MultiVLEnv
 from ..registry import get_registry
+from ..registry.making import load_class
 from . import (
     blind_checks,
     conduct_checks,

@@ -13,12 +13,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..adapter import GymAdapter
 from ..env import VLEnv
-from ..game import Game
-from ..multi import MultiVLEnv
-from ..seeding import episode_seed
-from ..spaces import match_legal
+from ..env.adapter import GymAdapter
+from ..env.game import Game
+from ..env.seeding import episode_seed
+from ..env.spaces import match_legal
+from ..games.multi import MultiVLEnv
 from .playing import (
     Seen,
     choose_legal,

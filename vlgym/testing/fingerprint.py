@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 
 from ..env import VLEnv
-from ..pictures import MOST, pack, shrink
-from ..probes import EDIT, INTO, LEGAL, ORACLE, RAW, TO_THE_END, Probe
-from ..seeding import episode_seed
-from ..spec import EnvSpec
+from ..env.pictures import MOST, pack, shrink
+from ..env.probes import EDIT, INTO, LEGAL, ORACLE, RAW, TO_THE_END, Probe
+from ..env.seeding import episode_seed
+from ..env.spec import EnvSpec
 from ..types import Image
 from .playing import GARBAGE, Deadline
 

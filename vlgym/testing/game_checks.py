@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..making import build
-from ..multi import MultiVLEnv
-from ..seeding import episode_seed
-from ..table import Table
+from ..env.seeding import episode_seed
+from ..games.multi import MultiVLEnv
+from ..games.table import Table
+from ..registry.making import build
 from .playing import GARBAGE, Deadline, digest_picture
 from .subject import Subject, require
 

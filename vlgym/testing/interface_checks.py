@@ -15,14 +15,14 @@ import numpy as np
 from gymnasium.utils.env_checker import check_env
 from gymnasium.utils.seeding import np_random
 
+from ..env.reset_options import WRONG_FOR_ALL
+from ..env.seeding import SPLITS, episode_seed, split_of
+from ..env.spaces import match_legal
 from ..errors import UserError
 from ..parsers import get_parser
-from ..recorded import hash_texts
 from ..registry import get_registry
-from ..registry_file import compare_registries
-from ..reset_options import WRONG_FOR_ALL
-from ..seeding import SPLITS, episode_seed, split_of
-from ..spaces import match_legal
+from ..registry.recorded import hash_texts
+from ..registry.registry_file import compare_registries
 from .playing import choose_legal, digest_picture, play, seeds_of
 from .subject import CheckFailure, Subject, require
 

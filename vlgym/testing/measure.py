@@ -12,15 +12,15 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any, TypeVar
 
-from ..blind import Searcher
-from ..blind_learner import LEARNERS
-from ..blind_policies import UNSEEN, BlindPolicy, load_players, make_constant, make_learner
 from ..env import VLEnv
+from ..env.spec import EnvSpec
 from ..evaluation import Report, evaluate
-from ..making import build
-from ..policies import IdlePolicy, OraclePolicy, Policy, RandomPolicy
-from ..recorded import hash_texts
-from ..spec import EnvSpec
+from ..play.policies import IdlePolicy, OraclePolicy, Policy, RandomPolicy
+from ..registry.making import build
+from ..registry.recorded import hash_texts
+from ..sight.blind import Searcher
+from ..sight.blind_learner import LEARNERS
+from ..sight.blind_policies import UNSEEN, BlindPolicy, load_players, make_constant, make_learner
 from .fingerprint import measure_behaviour
 from .playing import GarbagePolicy, seeds_of
 

@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ..env.seeding import episode_seed
 from ..parsers import get_parser
-from ..seeding import episode_seed
 from ..types import Parser
 from .subject import CheckFailure, Subject
 

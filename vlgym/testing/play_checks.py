@@ -12,13 +12,13 @@ from typing import Any
 
 import gymnasium
 
+from ..env.seeding import episode_seed
+from ..env.states import CONTENT, seal
 from ..errors import UserError
 from ..evaluation import Report
+from ..games.multi import MultiVLEnv
 from ..intervals import binomial_p
-from ..multi import MultiVLEnv
-from ..policies import IdlePolicy, OraclePolicy, RandomPolicy
-from ..seeding import episode_seed
-from ..states import CONTENT, seal
+from ..play.policies import IdlePolicy, OraclePolicy, RandomPolicy
 from .playing import (
     GARBAGE,
     Deadline,

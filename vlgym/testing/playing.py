@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..env import VLEnv
-from ..seeding import episode_seed
+from ..env.seeding import episode_seed
 from ..types import Image, Reply, Turn
 
 _PIECES = (

@@ -12,8 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..blind import leave_out_list
 from ..env import VLEnv
+from ..sight.blind import leave_out_list
 from .playing import choose_legal, digest_picture, first_difference, play, repeat, seeds_of
 from .subject import Subject, require
 

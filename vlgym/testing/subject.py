@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..env import VLEnv
+from ..env.spec import EnvSpec
 from ..evaluation import Report, summarize, without_images
-from ..making import build
-from ..policies import Policy
-from ..rollout import Runner, run_episodes
-from ..spec import EnvSpec
+from ..play.policies import Policy
+from ..play.rollout import Runner, run_episodes
+from ..registry.making import build
 from ..types import StepRecord
 from .fingerprint import Behaviour, measure_behaviour
 from .playing import Deadline, Seen, choose_idle, choose_legal, choose_oracle, play, seeds_of

@@ -168,8 +168,8 @@ class DateTime(real_datetime, metaclass=Meta):
         return real_datetime.fromtimestamp(time.time(), datetime.timezone.utc).replace(tzinfo=None)
     today = now
 datetime.date, datetime.datetime = Date, DateTime
-from vlgym.making import build
-from vlgym.spec import EnvSpec
+from vlgym.registry.making import build
+from vlgym.env.spec import EnvSpec
 from vlgym.testing.fingerprint import measure_behaviour
 spec, kwargs, seconds = json.load(sys.stdin)
 spec, heard = EnvSpec.from_dict(spec), []

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..arguments import fits
+from ..env.arguments import fits
 from .guarding import LOG, open_inside
 from .index import read_row, split_lines
 

@@ -18,11 +18,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
+from ..env.prompts import PromptBuilder, write_messages
+from ..env.rendering import encode_png
+from ..env.seeding import episode_seed
 from ..errors import plain_line
-from ..making import make, unwrap
-from ..prompts import PromptBuilder, write_messages
-from ..rendering import encode_png
-from ..seeding import episode_seed
+from ..registry.making import make, unwrap
 
 COMMAND = (sys.executable, "-m", "vlgym.ui.frames")
 LIMIT = 90.0  # seconds for an environment

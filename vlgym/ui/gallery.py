@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ..blind_gap import find_blind_share, rate_difficulty
 from ..registry import get_registry
+from ..sight.blind_gap import find_blind_share, rate_difficulty
 from .guarding import render
 
 FIGURES = (("floor", "random play"), ("blind", "without the picture"), ("ceiling", "oracle"))

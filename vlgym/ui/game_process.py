@@ -22,21 +22,21 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ..env import VLEnv
-from ..env_failures import close_env
+from ..env.rendering import encode_png
 from ..errors import UserError, check_choice, plain_line
 from ..evaluation import plan_ids
+from ..evaluation.episodes import end_reply
 from ..evaluation.folder import EvaluationFolder, describe_evaluation
 from ..evaluation.meter import Prices
 from ..evaluation.plan import Part, list_jobs
-from ..evaluation.play import end_reply
-from ..exits import end_with_parent
-from ..human import complete_reply, takes_lines
-from ..making import load_class, unwrap
-from ..policies import OraclePolicy, Policy
-from ..policy_names import ALONE, make_policy
+from ..evaluation.policy_names import ALONE, make_policy
+from ..play.env_failures import close_env
+from ..play.human import complete_reply, takes_lines
+from ..play.policies import OraclePolicy, Policy
+from ..play.rollout import Runner
 from ..registry import get_registry
-from ..rendering import encode_png
-from ..rollout import Runner
+from ..registry.making import load_class, unwrap
+from ..terminal import end_with_parent
 from ..types import Message, Reply, StepRecord, Turn
 from .games import HOT_SEAT
 

@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from ..durable import new_folder
 from ..errors import plain_line
+from ..files import new_folder
 
 MODULE = "vlgym.ui.game_process"
 LIMIT = 120.0  # seconds for an answer: an engine or a browser may have to start

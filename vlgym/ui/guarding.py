@@ -28,7 +28,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.types import ASGIApp
 
 from ..errors import UserError, plain_line
-from ..trajectory import HEADER, METADATA
+from ..play.trajectory import HEADER, METADATA
 
 HERE = Path(__file__).parent
 TEMPLATES, STATIC = HERE / "templates", HERE / "static"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import plain_line
-from ..trajectory import METADATA, check_values
+from ..play.trajectory import METADATA, check_values
 from .guarding import find_records, open_inside
 
 LONGEST_LINE = 32_000_000  # bytes; a longer one is not read

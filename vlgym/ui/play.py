@@ -17,15 +17,15 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from ..arguments import read_arguments
+from ..env.arguments import read_arguments
+from ..env.seeding import SPLITS
 from ..errors import UserError
-from ..multi_game import PLAYERS
+from ..evaluation.policy_names import ALONE
+from ..games.multi_game import PLAYERS
+from ..games.several import SKILL
 from ..parsers import check_named
-from ..policy_names import ALONE
 from ..registry import get_registry
 from ..reports.words import split_reply
-from ..seeding import SPLITS
-from ..several import SKILL
 from .choosing import read_count
 from .games import HOT_SEAT, Game, Games
 from .guarding import render

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..durable import FIELD, unseal
 from ..errors import plain_line
+from ..files import FIELD, unseal
+from ..play.trajectory import MALFORMED, METADATA, NO_PICTURE, read_record
 from ..reports.words import shorten, split_reply
-from ..trajectory import MALFORMED, METADATA, NO_PICTURE, read_record
 from ..types import LearnerNotes, Message, StepRecord
 from .guarding import open_inside
 from .index import Episode, read_row

@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from ..play.trajectory import HEADER
 from ..reports.words import shorten
-from ..trajectory import HEADER
 from .choosing import ORDERS, RESULTS, choose, cut_page, find_neighbours, read_choice
 from .curves import draw_curves
 from .guarding import open_inside, render

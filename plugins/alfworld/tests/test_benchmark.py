@@ -11,8 +11,8 @@ from vlgym_alfworld.game import PICK, TASKS
 from vlgym_alfworld.generator import draw_game
 
 import vlgym  # noqa: F401
+from vlgym.env.seeding import episode_seed
 from vlgym.errors import UserError
-from vlgym.seeding import episode_seed
 
 sys.path.insert(0, str(Path(__file__).parent))
 from benchmark_files import write_game

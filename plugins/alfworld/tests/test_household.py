@@ -8,8 +8,8 @@ from vlgym_alfworld.rl4vlm import SubstringParser
 from vlgym_alfworld.rooms import scene_numbers
 
 import vlgym  # noqa: F401
+from vlgym.env.seeding import episode_seed
 from vlgym.errors import UserError
-from vlgym.seeding import episode_seed
 
 HEAT = "vlgym/ALFWorldHeat-v0"
 

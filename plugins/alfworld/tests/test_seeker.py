@@ -13,7 +13,7 @@ from vlgym_alfworld.game import HEAT, TASKS, Goal
 from vlgym_alfworld.generator import draw_game
 from vlgym_alfworld.oracle import Memory, seek
 
-from vlgym.making import make
+from vlgym.registry.making import make
 
 sys.path.insert(0, str(Path(__file__).parent))
 from worlds import make_world

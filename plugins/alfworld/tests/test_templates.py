@@ -11,10 +11,10 @@ import pytest
 from vlgym_alfworld.blind import Guesser, Searcher
 from vlgym_alfworld.household import TEMPLATES, list_furniture_actions, match_template
 
-from vlgym import blind
-from vlgym.blind import BlindPlayer
-from vlgym.making import make
-from vlgym.seeding import episode_seed
+from vlgym.env.seeding import episode_seed
+from vlgym.registry.making import make
+from vlgym.sight import blind
+from vlgym.sight.blind import BlindPlayer
 
 COMMANDS = [
     "close cabinet 1", "examine cabinet 1", "go to desk 1", "go to fridge 1", "inventory", "look",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from vlgym.env import VLEnv
-from vlgym.making import make
+from vlgym.registry.making import make
 
 
 @pytest.fixture

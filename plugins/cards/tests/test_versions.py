@@ -11,8 +11,8 @@ from vlgym_cards.blind import EZPointsTries, NumberLineScript
 from vlgym_cards.cards import Card
 from vlgym_cards.ez_points import PAIRS, partners
 
-from vlgym.blind import BlindPlayer
-from vlgym.making import make
+from vlgym.registry.making import make
+from vlgym.sight.blind import BlindPlayer
 
 Play = Callable[..., Any]
 

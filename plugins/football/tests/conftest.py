@@ -10,7 +10,7 @@ import pytest
 from vlgym_football.engine import Snapshot
 
 from vlgym.env import VLEnv
-from vlgym.making import make
+from vlgym.registry.making import make
 
 
 @pytest.fixture

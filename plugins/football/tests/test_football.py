@@ -13,7 +13,7 @@ from vlgym_football.plugin import FOOTBALL_1, vlgym_suites
 
 from vlgym.env import VLEnv
 from vlgym.errors import MissingSystemPartError, UserError
-from vlgym.making import make
+from vlgym.registry.making import make
 
 Make = Callable[..., VLEnv]
 

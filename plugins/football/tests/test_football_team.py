@@ -15,8 +15,8 @@ from vlgym_football.scenario import FOLDER, read_file
 from vlgym_football.team_match import MOST_PLAYERS, for_players
 
 from vlgym.errors import UserError
-from vlgym.making import make
-from vlgym.several import parallel_env
+from vlgym.games.several import parallel_env
+from vlgym.registry.making import make
 
 ID = "vlgym/FootballTeam-v0"
 SCENARIO = "closed_down"

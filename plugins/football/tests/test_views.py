@@ -14,7 +14,7 @@ from vlgym_football.engine import Snapshot
 from vlgym_football.pitch import MINE, OURS, THEIRS, WHITE, PitchPainter
 
 from vlgym.errors import MissingSystemPartError
-from vlgym.making import make
+from vlgym.registry.making import make
 
 Make = Callable[..., Snapshot]
 
@@ -57,7 +57,7 @@ def test_a_red_ring_marks_the_player_and_a_white_one_the_owner_if_another(snapsh
 def test_the_camera_shows_the_pitch_and_is_reproducible(tmp_path: Path) -> None:
     """Another process films, so that this one keeps a small engine."""
     code = (
-        "import numpy as np, sys\nfrom vlgym.making import make\n"
+        "import numpy as np, sys\nfrom vlgym.registry.making import make\n"
         "env = make('vlgym/Football-v0', scenario='R6_R_1', view='camera')\nframes = []\n"
         "for _ in range(2):\n    frames.append(env.reset(seed=3)[0]['image'])\n"
         "frames.append(env.step('<action>right</action>')[0]['image'])\n"

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import vlgym
-from vlgym.policies import ScriptedPolicy
-from vlgym.rollout import Runner
+from vlgym.play.policies import ScriptedPolicy
+from vlgym.play.rollout import Runner
 
 SMALL = (24, 32)
 

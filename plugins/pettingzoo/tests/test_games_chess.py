@@ -18,7 +18,7 @@ from vlgym_pettingzoo.chess_endings import STOCKFISH, draw_position, solve_pawn_
 
 import vlgym
 from vlgym.errors import UserError
-from vlgym.table import Table
+from vlgym.games.table import Table
 
 CHESS = "vlgym/ChessEndings-v0"
 

@@ -8,8 +8,8 @@ import pytest
 from vlgym_pettingzoo.hanabi import choose, read_view
 
 import vlgym
+from vlgym.games.table import Table
 from vlgym.registry import get_registry
-from vlgym.table import Table
 from vlgym.testing import Subject, find_leaks
 from vlgym.testing.game_checks import check_symmetry
 

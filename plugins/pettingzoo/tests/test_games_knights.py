@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import vlgym
-from vlgym.table import Reading, Table
+from vlgym.games.table import Reading, Table
 from vlgym.types import Parsed
 
 ID = "vlgym/KnightsArchersZombies-v0"

@@ -9,7 +9,7 @@ import pytest
 from vlgym_pettingzoo.mpe import RUNNER
 
 import vlgym
-from vlgym.table import Reading, Table
+from vlgym.games.table import Reading, Table
 from vlgym.types import Parsed
 
 SPREAD, TAG = "vlgym/MPESpread-v0", "vlgym/MPETag-v0"

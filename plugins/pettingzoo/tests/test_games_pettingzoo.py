@@ -9,8 +9,8 @@ import pytest
 from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, seed_test
 
 import vlgym
+from vlgym.games.several import SKILL
 from vlgym.registry import get_registry
-from vlgym.several import SKILL
 
 GAMES = sorted(
     spec.id for spec in get_registry().specs.values() if spec.family == "pettingzoo" and SKILL in spec.skills

@@ -9,7 +9,7 @@ from vlgym_pettingzoo.kitchen import LAYOUTS
 from vlgym_pettingzoo.poker import read_table
 
 import vlgym
-from vlgym.table import Reading, Table
+from vlgym.games.table import Reading, Table
 from vlgym.types import Parsed
 
 

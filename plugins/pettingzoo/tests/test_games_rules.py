@@ -10,8 +10,8 @@ import pytest
 from vlgym_pettingzoo.kitchen import COOKING, Kitchen
 
 import vlgym
-from vlgym.seeding import episode_seed
-from vlgym.table import Table
+from vlgym.env.seeding import episode_seed
+from vlgym.games.table import Table
 
 
 def at(title: str, seed: int = 0, **kwargs: Any) -> Table:

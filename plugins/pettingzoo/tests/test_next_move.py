@@ -10,7 +10,7 @@ from vlgym_pettingzoo.plugin import NEXT_MOVE, PLAYED, VS_BENCH
 
 import vlgym
 from vlgym.evaluation.plan import plan_suite
-from vlgym.registry_file import read_registry
+from vlgym.registry.registry_file import read_registry
 
 
 @pytest.mark.parametrize("spec", VS_BENCH, ids=lambda spec: spec.title)

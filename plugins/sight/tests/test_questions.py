@@ -13,9 +13,9 @@ from vlgym_sight.drawing import COLOURS, GROUND
 from vlgym_sight.plugin import EPISODES, PROBES, SEE_HISTORY, vlgym_suites
 from vlgym_sight.question import Question
 
-from vlgym.making import make
-from vlgym.seeding import episode_seed
-from vlgym.spec import EnvSpec
+from vlgym.env.seeding import episode_seed
+from vlgym.env.spec import EnvSpec
+from vlgym.registry.making import make
 
 SEEDS = 200
 SMALL = (16, 16)  # where nobody looks at the picture

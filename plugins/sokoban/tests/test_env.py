@@ -12,8 +12,8 @@ from vlgym_sokoban.groups import GROUPS, load_group
 
 import vlgym
 from vlgym.env import VLEnv
+from vlgym.env.seeding import episode_seed
 from vlgym.errors import UserError
-from vlgym.seeding import episode_seed
 
 ID = "vlgym/Sokoban-v0"
 TWO_BOXES = "########\n#  @$. #\n#.     #\n# $    #\n#      #\n########\n"

@@ -15,8 +15,8 @@ from vlgym_sokoban.solver import SOLVED, replay, solve
 from vlgym_sokoban.xsb import read_levels, write_levels
 
 import vlgym
+from vlgym.env.seeding import episode_seed
 from vlgym.errors import UserError
-from vlgym.seeding import episode_seed
 
 IDLE = {
     "small-v0": 45.26, "small-v1": 43.975, "v0": 46.833, "v1": 44.979, "v2": 43.977, "large-v0": 48.964,

@@ -15,8 +15,8 @@ from vlgym_webshop.catalogue.wishes import COUNTS, NO_LIMIT, price_limit, split_
 from vlgym_webshop.reward import score_purchase
 from vlgym_webshop.shop import Shop
 
+from vlgym.env.spaces import CHARSET
 from vlgym.errors import UserError
-from vlgym.spaces import CHARSET
 
 
 def test_another_seed_makes_another_product() -> None:

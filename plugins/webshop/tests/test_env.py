@@ -10,9 +10,9 @@ import pytest
 from vlgym_webshop.env import WebShop
 from vlgym_webshop.services import get_services
 
+from vlgym.env.seeding import episode_seed
 from vlgym.errors import UserError
-from vlgym.making import make, unwrap
-from vlgym.seeding import episode_seed
+from vlgym.registry.making import make, unwrap
 
 ID = "vlgym/WebShop-v0"
 

@@ -12,7 +12,7 @@ from vlgym_webshop.catalogue.build import CatalogueSource, open_catalogue
 from vlgym_webshop.catalogue.files import read_array
 
 from vlgym.errors import UserError
-from vlgym.making import make
+from vlgym.registry.making import make
 
 
 def item(asin: str, **changes: Any) -> dict[str, Any]:

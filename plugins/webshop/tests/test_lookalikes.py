@@ -24,8 +24,8 @@ from vlgym_webshop.reward import score_purchase
 from vlgym_webshop.services import Services
 from vlgym_webshop.session import ITEM, Page
 
-from vlgym.making import make
-from vlgym.seeding import SPLITS, episode_seed
+from vlgym.env.seeding import SPLITS, episode_seed
+from vlgym.registry.making import make
 
 PRODUCTS = 240
 """Twenty groups: enough for each split, and quickly made."""

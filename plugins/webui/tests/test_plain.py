@@ -8,7 +8,7 @@ import pytest
 from vlgym_webui.plugin import PROJECTS
 from vlgym_webui.project import PRIVATE_FILES, list_projects, load_project
 
-from vlgym.making import make
+from vlgym.registry.making import make
 
 COLOURS = (
     "amber|aqua|azure|beige|black|blue|brown|crimson|cyan|gold|gray|green|grey|indigo|ivory|khaki|lavender|lime|magenta|"

@@ -15,7 +15,7 @@ from vlgym_webui.project import list_projects, load_project
 from vlgym_webui.shoot import main
 from vlgym_webui.steps import Interaction, ProjectError, Step
 
-from vlgym.spaces import CHARSET, MAX_REPLY
+from vlgym.env.spaces import CHARSET, MAX_REPLY
 
 PAGE = (
     "<!DOCTYPE html>\n<html>\n<body>\n"

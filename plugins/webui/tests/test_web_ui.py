@@ -15,9 +15,9 @@ from vlgym_webui.studio import STUDIO
 from vlgym_webui.style_table import select_targets
 
 from vlgym.env import VLEnv
+from vlgym.env.spaces import MAX_TEXT
 from vlgym.errors import UserError
-from vlgym.making import make
-from vlgym.spaces import MAX_TEXT
+from vlgym.registry.making import make
 
 ID = "vlgym/WebUI-v0"
 

@@ -19,9 +19,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from vlgym.env.seeding import SPLITS as SEED_SPLITS
+from vlgym.env.seeding import episode_seed, split_of
 from vlgym.errors import UserError, check_choice
-from vlgym.seeding import SPLITS as SEED_SPLITS
-from vlgym.seeding import episode_seed, split_of
 
 from .engine import fast_engine
 from .game import LOOK, TASKS, Game, Goal

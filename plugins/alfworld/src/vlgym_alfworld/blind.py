@@ -8,7 +8,7 @@ import random
 import re
 from collections import Counter
 
-from vlgym.blind import BlindPlayer
+from vlgym.sight.blind import BlindPlayer
 
 _TASK = re.compile(r"Your task is to: (.*)")
 _TAKE = re.compile(r"take (\S+ \d+) from .+")

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlgym.env import VLEnv
+from vlgym.env.prompts import PromptTemplate
+from vlgym.env.reset_options import ResetOption
 from vlgym.errors import UserError, check_choice
-from vlgym.prompts import PromptTemplate
-from vlgym.reset_options import ResetOption
 from vlgym.types import Outcome
 
 from . import rl4vlm

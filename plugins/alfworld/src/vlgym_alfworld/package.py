@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from vlgym.errors import MissingSystemPartError
-from vlgym.installing import how_to_install
+from vlgym.registry.installing import how_to_install
 
 VARIABLE = "ALFWORLD_DATA"
 DEFAULT_DATA = Path("~/.cache/alfworld")

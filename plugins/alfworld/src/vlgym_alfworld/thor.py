@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vlgym.env.rendering import fit_image
 from vlgym.errors import MissingSystemPartError
-from vlgym.rendering import fit_image
 
 from .benchmark import FOLDER, TRAJECTORY
 from .game import Game

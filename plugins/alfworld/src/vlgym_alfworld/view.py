@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from vlgym.rendering import fit_image
+from vlgym.env.rendering import fit_image
 
 from .game import World, number_key
 from .rooms import GRID, pose_of, position_of

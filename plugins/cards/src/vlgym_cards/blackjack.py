@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlgym.env import VLEnv
-from vlgym.prompts import PromptTemplate
-from vlgym.reset_options import ResetOption
+from vlgym.env.prompts import PromptTemplate
+from vlgym.env.reset_options import ResetOption
 from vlgym.types import Outcome
 
 from .art import FELT, Canvas, fan

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import re
 
-from vlgym.blind import BlindPlayer
+from vlgym.sight.blind import BlindPlayer
 
 _FORMULA = re.compile(r"Formula so far: (.*)")
 

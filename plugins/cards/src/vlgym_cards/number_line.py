@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from vlgym.env import VLEnv
+from vlgym.env.prompts import PromptTemplate
+from vlgym.env.reset_options import whole_number
 from vlgym.errors import UserError, check_number
-from vlgym.prompts import PromptTemplate
-from vlgym.reset_options import whole_number
 from vlgym.types import Outcome
 
 from .art import BLACK, WHITE, Canvas, centre_text, font

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vlgym.hookspecs import hookimpl
-from vlgym.probes import Probe
-from vlgym.spec import EnvSpec
+from vlgym import EnvSpec, hookimpl
+from vlgym.env.probes import Probe
 
 _RL4VLM = (
     "Zhai et al., Fine-Tuning Large Vision-Language Models as Decision-Making Agents via Reinforcement Learning, "

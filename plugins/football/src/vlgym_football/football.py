@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlgym.env import VLEnv
+from vlgym.env.prompts import PromptTemplate
+from vlgym.env.rendering import fit_image
+from vlgym.env.reset_options import ResetOption
 from vlgym.errors import check_choice
 from vlgym.parsers.headings import HeadingParser
-from vlgym.prompts import PromptTemplate
-from vlgym.rendering import fit_image
-from vlgym.reset_options import ResetOption
 from vlgym.types import Outcome
 
 from .build import require_engine

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from vlgym.env.prompts import PromptTemplate
 from vlgym.errors import check_choice, check_number
-from vlgym.multi import MultiVLEnv, Round
-from vlgym.prompts import PromptTemplate
+from vlgym.games.multi import MultiVLEnv, Round
 from vlgym.types import Image
 
 from .build import require_engine

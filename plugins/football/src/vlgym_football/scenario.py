@@ -17,7 +17,7 @@ import yaml
 from numpy.typing import NDArray
 
 from vlgym.errors import UserError, check_choice, check_number, nearest
-from vlgym.limited_yaml import read_yaml
+from vlgym.registry.limited_yaml import read_yaml
 
 from .names import MAGEBENCH, PACKAGE
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 
-from vlgym.blind import BlindPlayer
+from vlgym.sight.blind import BlindPlayer
 
 _DEGREES = re.compile(r"(\d+)(?:\.\d+)? degrees")
 _METRES = re.compile(r"takes you (?:about )?(\d+(?:\.\d+)?) m\b")

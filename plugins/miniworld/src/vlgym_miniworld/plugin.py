@@ -7,9 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from vlgym.hookspecs import hookimpl
-from vlgym.probes import Probe
-from vlgym.spec import EnvSpec
+from vlgym import EnvSpec, hookimpl
+from vlgym.env.probes import Probe
 
 PACKAGES = ("libegl1", "libegl-mesa0", "libgl1", "libgl1-mesa-dri", "libglu1-mesa")
 REFERENCES = ("https://arxiv.org/abs/2306.13831", "https://miniworld.farama.org")

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vlgym.adapter import GymAdapter
+from vlgym.env.adapter import GymAdapter
+from vlgym.env.prompts import PromptTemplate
 from vlgym.errors import UserError, check_choice
-from vlgym.prompts import PromptTemplate
 from vlgym.types import Outcome
 
 from . import engine

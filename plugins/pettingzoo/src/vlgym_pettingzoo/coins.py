@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vlgym.multi import MultiVLEnv, Round
+from vlgym.games.multi import MultiVLEnv, Round
 from vlgym.types import Image
 
 from .art import BLUE, GREY, INK, RED, WHITE, Canvas, Grid

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from vlgym.multi import MultiVLEnv, Round
+from vlgym.games.multi import MultiVLEnv, Round
 from vlgym.types import Image
 
 from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from vlgym.hookspecs import hookimpl
-from vlgym.spec import EnvSpec
-from vlgym.suites import SuitePart
+from vlgym import EnvSpec, hookimpl
+from vlgym.registry.suites import SuitePart
 
 OPEN_SPIEL = "Lanctot et al., OpenSpiel: A Framework for Reinforcement Learning in Games, arXiv 1908.09453"
 

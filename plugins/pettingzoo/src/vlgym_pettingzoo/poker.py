@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vlgym.errors import check_number
-from vlgym.multi import Round
+from vlgym.games.multi import Round
 from vlgym.types import Image
 
 from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, draw_card

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vlgym.prompts import PromptTemplate
+from vlgym.env.prompts import PromptTemplate
 
 
 def game_prompt(opening: str, version: int = 1) -> PromptTemplate:

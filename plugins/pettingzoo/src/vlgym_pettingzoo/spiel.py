@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyspiel
 
-from vlgym.multi import MultiVLEnv, Round
+from vlgym.games.multi import MultiVLEnv, Round
 
 
 class SpielGame(MultiVLEnv):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from vlgym.prompts import PromptTemplate
+from vlgym.env.prompts import PromptTemplate
 from vlgym.types import Outcome
 
 from .drawing import COLOURS, GROUND, SHAPES, Canvas

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from vlgym.hookspecs import hookimpl
-from vlgym.spec import EnvSpec
-from vlgym.suites import SuitePart
+from vlgym import EnvSpec, hookimpl
+from vlgym.registry.suites import SuitePart
 
 SUITE = "can-it-see"
 EPISODES = 12

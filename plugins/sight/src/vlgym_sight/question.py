@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vlgym.env import VLEnv
-from vlgym.prompts import PromptTemplate
+from vlgym.env.prompts import PromptTemplate
 from vlgym.types import Outcome
 
 

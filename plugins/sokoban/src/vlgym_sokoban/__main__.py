@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from vlgym.env.seeding import SPLITS, episode_seed
 from vlgym.errors import UserError
-from vlgym.seeding import SPLITS, episode_seed
 
 from .generator import LevelGenerator, RoomSize
 from .groups import GROUPS, get_group

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from vlgym.hookspecs import hookimpl
-from vlgym.probes import Probe
-from vlgym.spec import EnvSpec
-from vlgym.suites import SuitePart
+from vlgym import EnvSpec, hookimpl
+from vlgym.env.probes import Probe
+from vlgym.registry.suites import SuitePart
 
 SOLUTION_STEPS: dict[str, tuple[int, ...]] = {
     "small-v0": (

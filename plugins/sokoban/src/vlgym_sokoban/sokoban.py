@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlgym.env import VLEnv
+from vlgym.env.prompts import PromptTemplate
+from vlgym.env.reset_options import ResetOption
 from vlgym.errors import UserError, check_choice
 from vlgym.parsers.headings import HeadingParser, HeadingPlanParser
-from vlgym.prompts import PromptTemplate
-from vlgym.reset_options import ResetOption
 from vlgym.types import Outcome
 
 from .board import STEP_PENALTY, Board, score_of, to_tenths, upper_tenths
@@ -63,7 +63,7 @@ class Sokoban(VLEnv):
         (U), and `unsolvable`: true if it is proved that no solution exists from here (exact for 7 x 7 cells; in larger
         rooms it stays false where a proof needs more than 20,000 positions).
     Splits: a drawn room belongs to train, val or test by a hash of its walls, so splits share no room, nor do the 182
-        shipped levels. A seed of `vlgym.seeding.episode_seed` brings its split along.
+        shipped levels. A seed of `vlgym.env.seeding.episode_seed` brings its split along.
     Oracle: exact, from any position that has a solution (shortest in steps; within 100,000 nodes of search, which the
         eight groups rarely exceed, else some solution).
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 
-from vlgym.blind import BlindPlayer
+from vlgym.sight.blind import BlindPlayer
 
 _INSTRUCTION = re.compile(r"Instruction: (.*)")
 _PRODUCT = re.compile(r"click\[[b0-9][0-9a-z]{9}\]")

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vlgym.env import VLEnv
+from vlgym.env.prompts import PromptTemplate
+from vlgym.env.rendering import fit_image
+from vlgym.env.reset_options import one_of, whole_number
+from vlgym.env.seeding import SPLITS
 from vlgym.errors import UserError, check_choice
-from vlgym.prompts import PromptTemplate
-from vlgym.rendering import fit_image
-from vlgym.reset_options import one_of, whole_number
-from vlgym.seeding import SPLITS
 from vlgym.types import Image, Outcome
 
 from .catalogue.build import CatalogueSource
@@ -70,7 +70,7 @@ class WebShop(VLEnv):
         `type_score`, `price_score` (0 before); `score` is 100 times the published formula.
     Splits: goals 0-499 are test, 500-1499 val, from 1500 train, as published. In the generated catalogue no two
         splits want the same product; in `-v1` each split has its own catalogue, and no product is in two of them. A
-        seed of `vlgym.seeding.episode_seed` chooses its split; other seeds mean train; `split` overrides both.
+        seed of `vlgym.env.seeding.episode_seed` chooses its split; other seeds mean train; `split` overrides both.
     Catalogue: `-v0` has 1,000 products that differ in their texts; `-v1` has groups of twelve look-alikes that differ
         in price and features alone, and goals that one product of a group meets.
     Oracle: exact; it knows the product that the instruction was written for. It searches for the telling words of the

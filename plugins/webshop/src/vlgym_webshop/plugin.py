@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vlgym.hookspecs import hookimpl
-from vlgym.probes import Probe
-from vlgym.spec import EnvSpec
+from vlgym import EnvSpec, hookimpl
+from vlgym.env.probes import Probe
 
 WEB_SHOP = EnvSpec(
     id="vlgym/WebShop-v0",

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from vlgym.spaces import clean_text
+from vlgym.env.spaces import clean_text
 
 from .catalogue.records import Product
 from .search import PAGE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 
-from vlgym.blind import BlindPlayer
+from vlgym.sight.blind import BlindPlayer
 
 _QUOTED = re.compile(r"\"([^\"]{1,200})\"(?:\s*\(([^)\"]*)\))?")
 _COLOUR = re.compile(r"#[0-9a-f]{6}|#[0-9a-f]{3}\b", re.IGNORECASE)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from vlgym.hookspecs import hookimpl
-from vlgym.probes import Probe
-from vlgym.spec import EnvSpec
-from vlgym.suites import SuitePart
+from vlgym import EnvSpec, hookimpl
+from vlgym.env.probes import Probe
+from vlgym.registry.suites import SuitePart
 
 MINI_PROJECTS = (
     "accordion", "bar-chart", "calculator", "calendar", "cart-stepper", "chat-window", "color-picker", "countdown",

@@ -20,8 +20,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+from vlgym.env.seeding import SPLITS
 from vlgym.errors import UserError, check_choice, nearest
-from vlgym.seeding import SPLITS
 
 from .steps import Interaction, ProjectError, read_card, read_interactions, read_list, read_number, read_text
 from .style_table import FILTERS, METHODS

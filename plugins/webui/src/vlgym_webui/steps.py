@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from vlgym.errors import UserError, check_choice
-from vlgym.limited_yaml import read_yaml
+from vlgym.registry.limited_yaml import read_yaml
 
 KINDS = ("click", "hover", "type", "wait")
 MOST_INTERACTIONS = 8

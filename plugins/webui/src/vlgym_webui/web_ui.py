@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vlgym.env import VLEnv
+from vlgym.env.prompts import PromptTemplate
+from vlgym.env.reset_options import ResetOption, one_of
+from vlgym.env.seeding import SPLITS
+from vlgym.env.spaces import MAX_TEXT
 from vlgym.errors import check_choice
-from vlgym.prompts import PromptTemplate
-from vlgym.reset_options import ResetOption, one_of
-from vlgym.seeding import SPLITS
-from vlgym.spaces import MAX_TEXT
 from vlgym.types import Image, Outcome, Parser
 
 from .aes import Report, lose_all

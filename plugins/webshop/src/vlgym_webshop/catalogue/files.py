@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from vlgym.env.spaces import clean_text
 from vlgym.errors import UserError
-from vlgym.spaces import clean_text
 
 from ..site.picture_names import name_picture
 from .records import Goal, Product

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations
 
-from vlgym.seeding import SPLITS
+from vlgym.env.seeding import SPLITS
 
 from .generate import CONTRADICTIONS, write_product
 from .records import Goal, Product

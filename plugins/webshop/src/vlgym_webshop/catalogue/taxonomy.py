@@ -8,7 +8,7 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any
 
-from vlgym.limited_yaml import read_yaml
+from vlgym.registry.limited_yaml import read_yaml
 
 
 @dataclass(frozen=True)

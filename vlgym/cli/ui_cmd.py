@@ -1,0 +1,76 @@
+"""`vlgym ui`: the local web page; what it shows is made in `vlgym.ui`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import UserError, check_choice, check_number, check_writable
+from ..evaluation.policy_names import ALONE, list_policies
+from ..games.multi_game import PLAYERS
+from ..registry.installing import import_extra
+from .console import open_console, read_arguments
+
+NEEDED = ("starlette", "uvicorn")
+DEFAULT = Path("runs")
+NAME = re.compile(r"[\w-]{1,80}")
+
+
+def ui(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[FOLDER]...", help="Folders of records, at any depth; default ./runs where it exists."),
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, help="Port; 0 takes a free one.")] = 8421,
+    out: Annotated[Path, typer.Option(help="Folder for the games that you play.")] = Path("runs/human"),
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=SPEC", help="Policy (as of `vlgym eval`) that may hold other seats by this name; repeatable."
+        ),
+    ] = None,
+    policy_arg: Annotated[
+        list[str] | None,
+        typer.Option("--policy-arg", metavar="NAME.OPTION=VALUE", help="Option of one, such as m.base_url=URL."),
+    ] = None,
+) -> None:
+    """Watch recorded episodes, look at the environments and play them, in a web browser."""
+    check_number("--port", port, 0, 65535)
+    check_writable("--out", out)
+    folders = paths or ([DEFAULT] if DEFAULT.is_dir() else [])
+    for folder in folders:
+        if not folder.is_dir():
+            raise UserError(f"{folder} is not a folder. Name one that `vlgym eval` or a training run wrote.")
+    policies = _read_policies(policy or [], policy_arg or [])
+    for module in NEEDED:
+        import_extra(module, "ui", "The web page")
+    from ..ui.app import serve
+
+    console = open_console()
+
+    def say(address: str) -> None:
+        console.print(f"{address}  (Ctrl-C ends it)", soft_wrap=True, highlight=False, markup=False)
+
+    serve([path.resolve() for path in folders], out, port, say, policies)
+
+
+def _read_policies(pairs: Iterable[str], options: Iterable[str]) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return name -> policy and its options."""
+    policies: dict[str, tuple[str, dict[str, Any]]] = {}
+    for pair in pairs:
+        name, equals, spec = pair.partition("=")
+        if not equals or not NAME.fullmatch(name) or name in (*policies, "me", *PLAYERS, *ALONE):
+            raise UserError(f"--policy {pair!r} must be NAME=SPEC with a new NAME, such as model=openai:MODEL.")
+        policies[name] = (spec, {})
+    for key, value in read_arguments(options, "--policy-arg").items():
+        name, _, option = key.partition(".")
+        if name not in policies:
+            raise UserError(f"--policy-arg {key}: write NAME.OPTION=VALUE with the NAME of a --policy.")
+        policies[name][1][option] = value
+    for spec, _ in policies.values():
+        check_choice("--policy", spec.partition(":")[0], list_policies())
+    return policies

@@ -1,0 +1,157 @@
+"""Recorded episodes as a Minari data set: observations (picture and text), replies as actions, rewards, endings.
+
+A record has what the model saw before each reply; Minari wants what came after the last one, too. So every episode is
+played again from its seed and its replies, which gives the same turns (checked), and the observation that ends it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import importlib
+import os
+import warnings
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+
+from ..env import VLEnv
+from ..errors import TrajectoryError
+from ..parsers import check_named
+from ..play.trajectory import read_header
+from ..registry.making import make
+from ..types import Image, StepRecord
+from .parquet import Episode, encodable, need
+
+NAME = "vlgym/records-v0"
+"""Name of the data set below its folder."""
+
+PLACE = "MINARI_DATASETS_PATH"
+
+CHUNK = 16
+"""Episodes that are held in memory and written at once."""
+
+
+def write_minari(episodes: Iterable[Episode], out: Path) -> int:
+    """Write the episodes of one environment as the Minari data set `NAME` below `out`.
+
+    Load it with `MINARI_DATASETS_PATH=OUT` and `minari.load_dataset("vlgym/records-v0")`. Actions are the replies.
+
+    Returns:
+        the number of turns.
+
+    Raises:
+        TrajectoryError: the records are of several environments, or the environment does not play them again.
+        UserError: the environment cannot be made.
+        NotInstalledError: `minari` is missing.
+    """
+    minari = need("minari")
+    sink: _Sink | None = None
+    turns = 0
+    try:
+        for folder, episode in episodes:
+            asked = _describe(folder, episode[0])
+            if sink is None:
+                sink = _Sink(minari, *asked, out)
+            elif asked != sink.asked:
+                raise TrajectoryError(
+                    f"{folder} holds episodes of {asked[0]} and of {sink.asked[0]}, or with other arguments; a Minari "
+                    "data set has one environment: export each folder by itself."
+                )
+            sink.add(folder, episode)
+            turns += len(episode)
+        if sink is not None:
+            sink.write()
+    finally:
+        if sink is not None:
+            sink.env.close()
+    return turns
+
+
+class _Sink:
+    """Plays episodes again and writes them, `CHUNK` at a time."""
+
+    def __init__(self, minari: Any, env_id: str, arguments: dict[str, Any], out: Path) -> None:
+        self.minari, self.asked, self.out = minari, (env_id, arguments), out
+        self.env = make(env_id, **arguments)
+        self.dataset: Any = None
+        self.held: list[Any] = []
+        self.count = 0
+
+    def add(self, folder: Path, episode: list[StepRecord]) -> None:
+        images, texts = _play_again(self.env, folder, episode)
+        buffer = importlib.import_module("minari.data_collector").EpisodeBuffer(
+            id=self.count, seed=episode[0].seed, observations={"image": images, "text": texts},
+            actions=[encodable(record.reply) for record in episode],
+            rewards=[record.reward for record in episode],
+            terminations=[record.terminated for record in episode],
+            truncations=[record.truncated for record in episode],
+            infos={"success": [False, *(record.success for record in episode)]},
+        )  # fmt: skip
+        self.held.append(buffer)
+        self.count += 1
+        if len(self.held) >= CHUNK:
+            self.write()
+
+    def write(self) -> None:
+        if self.held and self.dataset is not None:
+            self.dataset.update_dataset_from_buffer(self.held)
+        elif self.held:
+            self.dataset = self._create()
+        self.held = []
+
+    def _create(self) -> Any:
+        env_id, arguments = self.asked
+        spec = copy.deepcopy(gymnasium.spec(env_id))
+        spec.kwargs.update(arguments)
+        with _data_sets_in(self.out), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # about authors, who are not known here
+            return self.minari.create_dataset_from_buffers(
+                NAME, self.held, env=spec, observation_space=self.env.observation_space,
+                action_space=self.env.action_space, description=f"Recorded episodes of {env_id}", data_format="arrow",
+                jpeg_encoding=False,
+            )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _data_sets_in(folder: Path) -> Iterator[None]:
+    """Let Minari take `folder` for the place of its data sets."""
+    before = os.environ.get(PLACE)
+    os.environ[PLACE] = str(folder.absolute())  # Minari joins a relative one twice
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[PLACE]
+        else:
+            os.environ[PLACE] = before
+
+
+def _describe(folder: Path, record: StepRecord) -> tuple[str, dict[str, Any]]:
+    """Return the id and the arguments of the environment that an episode was played in."""
+    header = read_header(folder)
+    parts = header.get("parts") or header.get("environments") or {}
+    entry = parts.get(record.part) or parts.get(record.env_id)
+    if not isinstance(entry, dict) or not isinstance(entry.get("arguments"), dict):
+        raise TrajectoryError(f"{folder} does not say with which arguments {record.env_id} was made.")
+    return record.env_id, {**entry["arguments"], "parser": check_named(entry["parser"], str(folder))}
+
+
+def _play_again(env: VLEnv, folder: Path, episode: list[StepRecord]) -> tuple[list[Image], list[str]]:
+    """Return the pictures and texts that the replies lead through, the last observation included."""
+    observation, _ = env.reset(seed=episode[0].seed)
+    images, texts = [observation["image"]], [observation["text"]]
+    for record in episode:
+        observation, reward, terminated, truncated, _ = env.step(record.reply)
+        if (texts[-1], float(reward), terminated, truncated) != (
+            record.text, record.reward, record.terminated, record.truncated,
+        ):  # fmt: skip
+            raise TrajectoryError(
+                f"{folder}: turn {record.turn} of episode {record.episode} of {record.env_id} cannot be reproduced; "
+                "it was played with another version, or the run was cut there."
+            )
+        images.append(observation["image"])
+        texts.append(observation["text"])
+    return images, texts

@@ -1,0 +1,93 @@
+"""GymAdapter: an existing Gymnasium environment with discrete actions, plus a table of action names, as a VLEnv.
+
+A subclass gives `actions`, `prompt`, `make_inner()` and `task()`; about 30 lines. `docs/write-a-plugin.md` shows a
+complete one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+
+from ..errors import UserError
+from ..types import Image, Outcome
+from .base import VLEnv
+from .rendering import fit_image
+
+
+class GymAdapter(VLEnv):
+    """Drives `self.inner`, built lazily at the first reset so that constructing costs nothing and touches no graphics
+    driver.
+
+    Attributes:
+        actions: action name -> the inner environment's action.
+        inner: the wrapped environment; `None` before the first reset and after `close()`.
+        inner_obs: last observation of the inner environment.
+        inner_info: copy of the last info of the inner environment.
+        last_reward: last reward; with `done`, the default success rule reads it.
+        done: the inner environment terminated.
+    """
+
+    actions: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.inner: gymnasium.Env[Any, Any] | None = None
+        self.inner_obs: Any = None
+        self.inner_info: dict[str, Any] = {}
+        self.last_reward = 0.0
+        self.done = False
+
+    def make_inner(self) -> gymnasium.Env[Any, Any]:
+        """Build the wrapped environment; an image must come from its observation or from `render()`."""
+        raise TypeError(f"{type(self).__name__} must define make_inner()")
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        """Build the inner environment if needed and reset it with a seed drawn from `rng`, and with the options.
+
+        Most environments ignore an option that they do not know, so only those in `reset_options` reach it.
+        """
+        if self.inner is None:
+            self.inner = self.make_inner()
+        self.inner_obs, info = self.inner.reset(seed=int(rng.integers(2**31)), options=options or None)
+        self.inner_info = dict(info)
+        self.last_reward, self.done = 0.0, False
+
+    def act(self, action: str) -> Outcome:
+        """Step the inner environment with the action of that name."""
+        if self.inner is None:
+            raise UserError("The environment is closed: call reset() first.")
+        self.inner_obs, reward, terminated, truncated, info = self.inner.step(self.actions[action])
+        self.inner_info = dict(info)
+        self.last_reward, self.done = float(reward), bool(terminated)
+        return Outcome(float(reward), bool(terminated), bool(truncated))
+
+    def image(self) -> Image:
+        """Return the inner observation if it is an RGB image, else what `render()` draws, fitted to `image_size`."""
+        frame = self.inner_obs
+        if not (isinstance(frame, np.ndarray) and frame.ndim == 3 and frame.shape[2] == 3 and frame.dtype == np.uint8):
+            frame = self.inner.render() if self.inner is not None else None
+        if not isinstance(frame, np.ndarray):
+            raise UserError(
+                f"{type(self).__name__}: the inner environment gives no RGB image; "
+                "build it with render_mode='rgb_array'."
+            )
+        return fit_image(frame, self.image_size)
+
+    def legal_actions(self) -> list[str]:
+        """All action names."""
+        return list(self.actions)
+
+    def success(self) -> bool:
+        """The inner environment terminated with a positive reward."""
+        return self.done and self.last_reward > 0
+
+    def close(self) -> None:
+        """Close the inner environment; the next reset builds a new one."""
+        if self.inner is not None:
+            self.inner.close()
+            self.inner = None
+        self.inner_obs = None
+        super().close()

@@ -1,0 +1,411 @@
+"""VLEnv: the base class of every environment. An author writes the rules (`Game`); this class makes them a Gymnasium
+environment.
+
+It parses replies, applies the invalid-action policy, counts turns, assembles observation and info, saves and
+restores. It knows nothing of models, history or wrappers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import inspect
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from ..errors import UserError, check_choice, check_number, check_reward
+from ..parsers import get_parser, read_reply
+from ..types import Image, Outcome, Parsed, Parser
+from .arguments import arguments_in_force, bind_arguments, signature_of
+from .game import Game
+from .reset_options import plain_options, read_options
+from .seeding import split_of
+from .spaces import MAX_REPLY, MessageSpace, ReplySpace, clean_text
+from .spec import PLANNERS, EnvSpec
+from .states import seal, unfit, unseal
+
+INVALID_POLICIES = ("noop", "random", "published", "terminate")
+
+
+class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
+    """A Gymnasium environment that shows an image and a text, and is acted on by free text.
+
+    Authors write the methods of `Game`: `start`, `act`, `image`, `task`, `state_text`, `legal_actions`, `success` and
+    (with an oracle) `oracle` and `think`.
+
+    Observation: `{"image": [H, W, 3] uint8, "text": str}`; the text is the complete message of this turn.
+    Action: any string up to 16,384 characters.
+    Info: `success`, `invalid_action`, `score` (where one exists), and `vlgym`: `turn`, `actions` (executed), `parse`
+    (`"ok"` or the failure code), `span` (characters `[start, end)` of the action in the reply, or `None`),
+    `legal_actions` (empty with a `notation`), `feedback`, `instructions`, `turn_text`.
+
+    Args:
+        parser: parser name, import string or object; by default the spec's first reply style, under the Global
+            planner `plan` instead of `tag` or `json`.
+        planner: `online`, one action a reply; or `global` (MageBench), one reply that holds the whole plan: it is
+            executed, and the episode ends.
+        invalid_action: what an unreadable or illegal reply does. `noop` (default): nothing, at `step_cost`. `random`: a
+            random legal action, of which only the cost counts; an end that it brings is no success. `published`: a
+            random legal action, paid in full, as in the papers' code. `terminate`: the end (also where the rules
+            refuse). A plan's actions before its first illegal one are executed.
+        invalid_penalty: subtracted from the reward of an invalid turn (reward units, `>= 0`).
+        max_turns: actions until truncation; default from the spec.
+        image_size: `(height, width)` in pixels; default from the spec.
+        render_mode: `"rgb_array"` or `None`.
+        vlgym_spec: the card, given by `make`.
+
+    Attributes:
+        episode_return: sum of the rewards of this episode so far.
+        turn: actions executed in this episode so far, an invalid reply counting as one.
+        instructions: what the prompt of this episode says once: task and reply format.
+        reset_seed: the seed that began this episode; `None` where the generator went on.
+        seed_split: the split that the last seed belongs to (`vlgym.env.seeding.split_of`); `None` without one.
+
+    Raises:
+        UserError: an argument is out of its range.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012
+    __signature__: ClassVar[inspect.Signature]
+    _given: dict[str, Any]
+    _arguments: dict[str, Any] | None = None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Note the arguments of the constructor, whatever class takes them."""
+        env = super().__new__(cls)
+        env._given = bind_arguments(cls, args, kwargs)
+        return env
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Keep `inspect.signature` and help on the constructor, which `__new__` would hide."""
+        super().__init_subclass__(**kwargs)
+        cls.__signature__ = signature_of(cls)
+
+    def __init__(
+        self,
+        *,
+        parser: str | Parser | None = None,
+        planner: str = "online",
+        invalid_action: str = "noop",
+        invalid_penalty: float = 0.0,
+        max_turns: int | None = None,
+        image_size: tuple[int, int] | None = None,
+        render_mode: str | None = None,
+        vlgym_spec: EnvSpec | None = None,
+    ) -> None:
+        check_choice("invalid_action", invalid_action, INVALID_POLICIES)
+        check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
+        check_choice("planner", planner, vlgym_spec.planners if vlgym_spec else PLANNERS)
+        check_number("invalid_penalty", invalid_penalty, 0, hint="It is subtracted from the reward.")
+        if max_turns is not None:
+            check_number("max_turns", max_turns, 1)
+        self.vlgym_spec = vlgym_spec
+        self.planner = planner
+        style = vlgym_spec.reply_styles[0] if vlgym_spec else "tag"
+        if planner == "global" and style in ("tag", "json"):
+            style = "plan"
+        self.parser: Parser = get_parser(parser or style)
+        self.invalid_action = invalid_action
+        self.invalid_penalty = float(invalid_penalty)
+        self.max_turns = max_turns or (vlgym_spec.max_turns if vlgym_spec else 100)
+        default = self.natural_size() or (vlgym_spec or EnvSpec).image_size
+        self.image_size = check_size("image_size", image_size or default)
+        self.render_mode = render_mode
+        height, width = self.image_size
+        self.observation_space = spaces.Dict(
+            {"image": spaces.Box(0, 255, (height, width, 3), np.uint8), "text": MessageSpace()}
+        )
+        self.action_space = ReplySpace(self.parser)
+        self.turn = 0
+        self.episode_return = 0.0
+        self.reset_seed: int | None = None
+        self.seed_split: str | None = None
+        self._ended = True
+        self._forced = False  # an action that stood for an invalid reply ended the episode
+        self._acted = False  # a legal action of the agent was executed
+        self._events: list[dict[str, Any]] = []
+        self._start: dict[str, Any] | None = None
+        self.instructions = ""
+        self._turn_text = ""
+
+    # ---- Gymnasium -------------------------------------------------------------------------------------------------
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Begin an episode. The same seed gives the same episode in any process, after any history.
+
+        Raises:
+            UserError: an unknown or wrong option, or the episode cannot begin; the one before goes on as it was.
+        """
+        given = plain_options(options)
+        checked = read_options(self, given)
+        before = self._bookmark()
+        if self._arguments is None:
+            self._arguments = self.arguments  # of the constructor, before an episode writes over anything
+        try:
+            super().reset(seed=seed)
+            self.reset_seed = seed
+            if seed is not None:
+                self.seed_split = split_of(seed)
+            self._begin(given, checked)
+            return self._observe(), self._info(Parsed(), [], "", invalid=False)
+        except Exception:
+            self._go_back(before)
+            raise
+
+    def step(self, action: str) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        """Read the reply, act, and observe. Never raises on any string.
+
+        Raises:
+            gymnasium.error.ResetNeeded: the episode has ended, or none was begun.
+            UserError: `action` is not a string.
+        """
+        if self._ended:
+            raise gymnasium.error.ResetNeeded("The episode has ended (or none was begun): call env.reset() first.")
+        if not isinstance(action, str):
+            raise UserError(f"An action is the model's reply, a string; got {type(action).__name__}: {action!r:.80}.")
+        parsed = read_reply(self.parser, action[:MAX_REPLY], self.legal_actions())
+        executed, outcome, failure = self._execute(parsed)
+        parsed = Parsed(parsed.actions, failure, parsed.span)
+        terminated, truncated = self._conclude(outcome, last=self.planner == "global")
+        observation = self._observe()
+        info = self._info(parsed, executed, outcome.feedback, invalid=failure is not None)
+        return observation, outcome.reward, terminated, truncated, info
+
+    def render(self) -> Image | None:  # type: ignore[override]
+        """Return the current image in mode `rgb_array`, else `None`."""
+        return self.image() if self.render_mode == "rgb_array" else None
+
+    # ---- beyond Gymnasium ------------------------------------------------------------------------------------------
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The constructor's arguments in force, defaults included, as plain data (see `vlgym.env.arguments`)."""
+        if self._arguments is None:
+            self._arguments = arguments_in_force(self, VLEnv, self._given)
+        return copy.deepcopy(self._arguments)
+
+    def solve(self) -> str | None:
+        """Return the oracle's next reply in the parser's format, or `None` without an oracle's action.
+
+        Under the Global planner it holds the whole plan, found by playing the oracle ahead and restoring the state.
+        """
+        action = self.oracle()
+        if action is None:
+            return None
+        thoughts = self.think(action)
+        return self.parser.format([action] if self.planner == "online" else self._play_ahead(), thoughts)
+
+    def get_state(self) -> dict[str, Any]:
+        """Return the exact state as JSON-able data, with id and arguments; `set_state` restores it in any process.
+
+        Raises:
+            UserError: no episode was begun.
+        """
+        if self._start is None:
+            raise UserError("get_state() needs an episode: call env.reset() first.")
+        return seal({**self._position(), "saved": self.save()}, self._title(), self.arguments)
+
+    def set_state(self, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Restore what `get_state` returned; return observation and info as `reset` does.
+
+        An environment without `save` replays the episode from its start: it is a function of generator and replies.
+
+        Raises:
+            UserError: it is damaged, of another environment or of other arguments; the episode before goes on.
+        """
+        content = unseal(state, self._title(), self.arguments)
+        before = self._bookmark(whole=self._start is not None)
+        try:
+            return self._restore(content)
+        except Exception as error:
+            self._go_back(before)
+            raise unfit(self._title(), error) from error
+
+    # ---- private ----
+
+    def _title(self) -> str:
+        return self.vlgym_spec.id if self.vlgym_spec is not None else type(self).__name__
+
+    def _position(self) -> dict[str, Any]:
+        """Return the position in the episode, except the part that `save` returns."""
+        rng = None if self._np_random is None else self._np_random.bit_generator.state
+        counters = [self.turn, self.episode_return, self._ended, self._forced, self._acted]
+        return {"start": self._start, "events": self._events, "saved": None, "rng": rng, "counters": counters}
+
+    def _restore(self, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        self.np_random.bit_generator.state = state["start"]["rng"]
+        self.reset_seed, self.seed_split = state["start"].get("seed"), state["start"].get("split")
+        if state["saved"] is not None:
+            self.load(state["saved"])
+            self._start, self._events = state["start"], state["events"]
+            self._write_instructions()
+        else:
+            self._begin(state["start"]["options"], read_options(self, state["start"]["options"]))
+            for event in state["events"]:
+                parsed = Parsed(tuple(event["actions"]), event["failure"])
+                self._conclude(self._execute(parsed)[1], last=self.planner == "global")
+        self.np_random.bit_generator.state = state["rng"]
+        self.turn, self.episode_return, self._ended, self._forced, self._acted = state["counters"]
+        observation = self._observe()
+        return observation, self._info(Parsed(), [], "", invalid=False)
+
+    def _bookmark(self, *, whole: bool = False) -> tuple[Any, ...]:
+        """Return the data that `_go_back` needs.
+
+        It copies nothing large, unless the state is to come back whole, to the last bit.
+        """
+        position = {**self._position(), "saved": self.save()} if whole else self._position()
+        return self._np_random, self._np_random_seed, self.reset_seed, self.seed_split, position
+
+    def _go_back(self, bookmark: tuple[Any, ...]) -> None:
+        """Restore the episode of the bookmark, or replay it; without one, or if that fails, a reset is due."""
+        self._np_random, self._np_random_seed, self.reset_seed, self.seed_split, state = bookmark
+        if state["rng"] is not None:
+            self._np_random.bit_generator.state = state["rng"]
+        for way in (state, {**state, "saved": None}) if state["start"] is not None else ():
+            with contextlib.suppress(Exception):  # the first error tells more
+                self._restore(copy.deepcopy(way))
+                return
+        self._start, self._ended = None, True
+
+    def _begin(self, given: dict[str, Any], options: dict[str, Any]) -> None:
+        self._start = {
+            "rng": copy.deepcopy(self.np_random.bit_generator.state),
+            "options": copy.deepcopy(given),
+            "seed": self.reset_seed,
+            "split": self.seed_split,
+        }
+        self._events = []
+        self.turn, self.episode_return, self._ended, self._forced, self._acted = 0, 0.0, False, False, False
+        self.start(self.np_random, options)
+        self._write_instructions()
+
+    def _write_instructions(self) -> None:
+        self.instructions = clean_text(
+            self.prompt.write_instructions(
+                task=self.task(), reply_format=self.parser.describe(), max_turns=self.max_turns
+            )
+        )
+
+    def _play_ahead(self) -> list[str]:
+        state = copy.deepcopy({**self._position(), "saved": self.save()})
+        plan: list[str] = []
+        while not self._ended and (action := self.oracle()) is not None:
+            plan.append(action)
+            self._conclude(self._execute(Parsed((action,)))[1], last=False)
+        self._restore(state)
+        return plan
+
+    def _execute(self, parsed: Parsed) -> tuple[list[str], Outcome, str | None]:
+        """Act on a parsed reply; return the executed actions, the summed outcome and the failure code."""
+        self._events.append({"actions": list(parsed.actions), "failure": parsed.failure})
+        if parsed.failure is not None:
+            return self._fail(parsed.failure, [], 0.0)
+        executed: list[str] = []
+        reward, outcome = 0.0, Outcome()
+        for wanted in parsed.actions:
+            action = self.match_action(wanted)
+            if action is None:
+                return self._fail("illegal_action", executed, reward)
+            outcome = self._act(action)
+            self.turn += 1
+            reward += outcome.reward
+            executed.append(action)
+            self._acted |= not outcome.illegal
+            if outcome.illegal or outcome.terminated or outcome.truncated or self.turn >= self.max_turns:
+                break
+        penalty = self.invalid_penalty if outcome.illegal else 0.0
+        ends = bool(outcome.terminated or (outcome.illegal and self.invalid_action == "terminate"))
+        total = Outcome(float(reward - penalty), ends, bool(outcome.truncated), outcome.feedback, outcome.illegal)
+        return executed, total, "illegal_action" if outcome.illegal else None
+
+    def _act(self, action: str) -> Outcome:
+        outcome = self.act(action)
+        check_reward(outcome.reward, f"{self._title()}, turn {self.turn}")
+        return outcome
+
+    def _fail(self, failure: str, executed: list[str], reward: float) -> tuple[list[str], Outcome, str]:
+        if self.invalid_action == "terminate":
+            self.turn += 1
+            return (
+                executed,
+                Outcome(reward - self.invalid_penalty, terminated=True, feedback=f"invalid reply: {failure}"),
+                failure,
+            )
+        if self.invalid_action == "noop":
+            self.turn += 1
+            cost = self.step_cost + self.invalid_penalty
+            return executed, Outcome(reward - cost, feedback=f"invalid reply: {failure}"), failure
+        legal = self.legal_actions()
+        action = legal[int(self.np_random.integers(len(legal)))]
+        outcome = self._act(action)
+        self.turn += 1
+        earned = outcome.reward
+        if self.invalid_action == "random":
+            earned = min(earned, -self.step_cost)
+            self._forced = outcome.terminated or outcome.truncated
+        total = float(reward + earned - self.invalid_penalty)
+        feedback = f"invalid reply: {failure}; random action: {action}"
+        done = Outcome(total, bool(outcome.terminated), bool(outcome.truncated), feedback)
+        return [*executed, action], done, failure
+
+    def _conclude(self, outcome: Outcome, *, last: bool) -> tuple[bool, bool]:
+        self.episode_return += outcome.reward
+        terminated = outcome.terminated
+        truncated = not terminated and (last or outcome.truncated or self.turn >= self.max_turns)
+        self._ended = terminated or truncated
+        return terminated, truncated
+
+    def _observe(self) -> dict[str, Any]:
+        legal = self.legal_actions()
+        self.action_space.legal = tuple(legal)  # type: ignore[attr-defined]
+        told = [self.notation] if self.notation and legal else legal
+        self._turn_text = clean_text(
+            self.prompt.write_turn(state=self.state_text(), actions=told, turn=self.turn, max_turns=self.max_turns)
+        )
+        return {"image": self.image(), "text": clean_text(f"{self.instructions}\n\n{self._turn_text}")}
+
+    def _info(self, parsed: Parsed, executed: Sequence[str], feedback: str, *, invalid: bool) -> dict[str, Any]:
+        info: dict[str, Any] = dict(self.extra_info())
+        earned = self._acted or self.invalid_action == "published"
+        info["success"] = bool(self.success()) and earned and not self._forced
+        info["invalid_action"] = invalid
+        score = self.score()
+        if score is not None:
+            info["score"] = float(score)
+        info["vlgym"] = {
+            "turn": self.turn,
+            "actions": list(executed),
+            "parse": parsed.failure or "ok",
+            "span": parsed.span,
+            "legal_actions": [] if self.notation else list(self.action_space.legal),  # type: ignore[attr-defined]
+            "feedback": feedback,
+            "instructions": self.instructions,
+            "turn_text": self._turn_text,
+        }
+        return info
+
+
+VLEnv.__signature__ = signature_of(VLEnv)
+
+
+def check_size(name: str, size: Sequence[int]) -> tuple[int, int]:
+    """Return `(height, width)` as two integers.
+
+    Raises:
+        UserError: it is something else, or a side is shorter than 16 or longer than 4096 pixels.
+    """
+    valid = (
+        isinstance(size, Sequence | np.ndarray)
+        and len(size) == 2
+        and all(isinstance(n, (int, np.integer)) and 16 <= n <= 4096 for n in size)
+    )
+    if not valid:
+        raise UserError(f"{name}={size!r} must be (height, width) in pixels, each from 16 to 4096.")
+    return int(size[0]), int(size[1])

@@ -1,0 +1,170 @@
+"""Prompt templates, and the builder that turns instructions and history into chat messages.
+
+A template has two parts: instructions (said once: role, task, reply format) and the turn text (said at each step:
+state, legal actions). A prompt is a pure function of the template, the environment's strings and the history; it
+never sees the environment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import string
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ..errors import SpecError, UserError
+from ..types import Image, Message
+from .spec import EnvSpec
+
+INSTRUCTION_FIELDS = frozenset({"task", "format", "max_turns"})
+TURN_FIELDS = frozenset({"state", "actions", "turn", "max_turns"})
+
+
+@dataclass(frozen=True)
+class PromptTemplate:
+    """A versioned pair of texts with named fields.
+
+    Attributes:
+        version: bump it with every change of wording; scores are comparable only within one version.
+        instructions: may use `{task}`, `{format}`, `{max_turns}`.
+        turn: may use `{state}`, `{actions}`, `{turn}` (from 1), `{max_turns}`; must use `{actions}`.
+
+    >>> template = PromptTemplate(1, instructions="Find it. {format}", turn="Turn {turn}. Legal actions: {actions}.")
+    >>> template.write_turn(state="", actions=["left", "right"], turn=0, max_turns=10)
+    'Turn 1. Legal actions: left, right.'
+    """
+
+    version: int
+    instructions: str
+    turn: str
+
+    def __post_init__(self) -> None:
+        _check_fields("instructions", self.instructions, INSTRUCTION_FIELDS)
+        _check_fields("turn", self.turn, TURN_FIELDS)
+        if "{actions}" not in self.turn:
+            raise SpecError("PromptTemplate.turn must state the legal actions with {actions}.")
+        if "{format}" not in self.instructions:
+            raise SpecError("PromptTemplate.instructions must state the reply format with {format}.")
+
+    def digest(self, reply_format: str = "") -> str:
+        """Return a hash of version, both texts and the parser's format sentence: 16 hexadecimal digits."""
+        parts = (str(self.version), self.instructions, self.turn, reply_format)
+        return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:16]
+
+    def write_instructions(self, *, task: str, reply_format: str, max_turns: int) -> str:
+        """Fill in the instructions."""
+        return self.instructions.format(task=task, format=reply_format, max_turns=max_turns)
+
+    def write_turn(self, *, state: str, actions: Sequence[str], turn: int, max_turns: int) -> str:
+        """Fill in the turn text; `turn` counts from 0 and is shown from 1."""
+        listed = ", ".join(actions)
+        return self.turn.format(state=state, actions=listed, turn=turn + 1, max_turns=max_turns)
+
+
+@dataclass(frozen=True)
+class PromptBuilder:
+    """Lays out chat messages with explicit limits on what the model remembers.
+
+    Attributes:
+        history_turns: past turns (text of the turn and the model's reply) shown before the current one.
+        history_images: most images in the whole prompt, the current one included; the oldest are dropped first and the
+            text says so. 0 makes a text-only prompt.
+    """
+
+    history_turns: int = 0
+    history_images: int = 1
+
+    def __post_init__(self) -> None:
+        if self.history_turns < 0 or self.history_images < 0:
+            raise UserError("history_turns and history_images must be >= 0.")
+
+    @classmethod
+    def for_spec(cls, spec: EnvSpec | None) -> PromptBuilder:
+        """Return the layout with an environment's own history defaults; `None` is an environment without a card."""
+        return cls() if spec is None else cls(spec.history_turns, spec.history_images)
+
+    @classmethod
+    def asked(cls, turns: int | None, images: int | None) -> PromptBuilder | None:
+        """Return the layout that was asked for; `None`, an environment's own, where nothing was.
+
+        Images alone bring the turns that they belong to.
+        """
+        if turns is None and images is None:
+            return None
+        return cls(turns if turns is not None else max(0, (images or 0) - 1), 1 if images is None else images)
+
+    def build(
+        self,
+        instructions: str,
+        turn_text: str,
+        image: Image,
+        history: Sequence[PastTurn] = (),
+        *,
+        system: str = "",
+    ) -> list[Message]:
+        """Return messages that end with a user turn.
+
+        Args:
+            instructions: said once, at the top of the first user turn.
+            turn_text: text of the current turn.
+            image: current image, `[H, W, 3] uint8`.
+            history: all past turns of this episode, oldest first.
+            system: the beginning of the instructions that a system message says, before all others; the rest stays at
+                the top of the first user turn. Empty: there is no system message.
+        """
+        if system:
+            rest = self.build(instructions.removeprefix(system).strip(), turn_text, image, history)
+            return [{"role": "system", "content": [{"type": "text", "text": system}]}, *rest]
+        past = list(history[max(0, len(history) - self.history_turns) :]) if self.history_turns else []
+        with_image = max(0, self.history_images - 1)
+        messages: list[Message] = []
+        for position, record in enumerate(past):
+            shown = position >= len(past) - with_image
+            text = record.turn_text if shown else f"(image omitted)\n{record.turn_text}"
+            messages.append(_user(record.image if shown else None, text, instructions if position == 0 else ""))
+            messages.append({"role": "assistant", "content": [{"type": "text", "text": record.reply}]})
+        current = image if self.history_images > 0 else None
+        messages.append(_user(current, turn_text, "" if past else instructions))
+        return messages
+
+
+@dataclass(frozen=True)
+class PastTurn:
+    """A past turn, as the builder needs it."""
+
+    image: Image
+    turn_text: str
+    reply: str
+
+
+def write_messages(messages: Iterable[Message], image_names: dict[int, str] | None = None) -> str:
+    """Return chat messages as text; an image stands as its size, and its file where `image_names` (by `id`) has one."""
+    lines = []
+    for message in messages:
+        lines.append(f"[{message['role']}]")
+        for part in message["content"]:
+            if part["type"] == "image":
+                height, width = part["image"].shape[:2]
+                file = (image_names or {}).get(id(part["image"]))
+                lines.append(f"<image {height}x{width}{f': {file}' if file else ''}>")
+            else:
+                lines.append(part["text"])
+    return "\n".join(lines)
+
+
+def _user(image: Image | None, text: str, instructions: str) -> Message:
+    content: list[dict[str, object]] = []
+    if image is not None:
+        content.append({"type": "image", "image": image})
+    content.append({"type": "text", "text": f"{instructions}\n\n{text}" if instructions else text})
+    return {"role": "user", "content": content}
+
+
+def _check_fields(part: str, text: str, allowed: frozenset[str]) -> None:
+    try:
+        used = {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
+    except ValueError as error:
+        raise SpecError(f"PromptTemplate.{part} is not a valid template: {error}.") from None
+    unknown = used - allowed
+    if unknown:
+        raise SpecError(f"PromptTemplate.{part} uses {sorted(unknown)}; allowed are {sorted(allowed)}.")

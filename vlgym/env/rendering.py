@@ -1,0 +1,57 @@
+"""Images as arrays: fit to a size, encode for a chat endpoint. Environments draw with Pillow themselves."""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import numpy as np
+from PIL import Image as PILImage
+
+from ..types import Image
+
+
+def fit_image(image: Image, size: tuple[int, int]) -> Image:
+    """Scale `image` into `size` keeping its aspect, centred on black; returns a fresh array.
+
+    Args:
+        image: `[h, w, 3] uint8`.
+        size: `(H, W)` in pixels.
+
+    Returns:
+        `[H, W, 3] uint8`.
+
+    >>> wide = np.full((10, 20, 3), 255, np.uint8)
+    >>> fit_image(wide, (40, 40))[:, 0, 0].tolist() == [0] * 10 + [255] * 20 + [0] * 10
+    True
+    """
+    height, width = size
+    if image.shape[:2] == (height, width):
+        return np.array(image, dtype=np.uint8, copy=True)
+    scale = min(height / image.shape[0], width / image.shape[1])
+    inner = (max(1, round(image.shape[1] * scale)), max(1, round(image.shape[0] * scale)))
+    resized = PILImage.fromarray(np.ascontiguousarray(image)).resize(
+        inner, PILImage.Resampling.BOX if scale < 1 else PILImage.Resampling.BICUBIC
+    )
+    canvas = np.zeros((height, width, 3), np.uint8)
+    top, left = (height - inner[1]) // 2, (width - inner[0]) // 2
+    canvas[top : top + inner[1], left : left + inner[0]] = np.asarray(resized)
+    return canvas
+
+
+def encode_png(image: Image) -> bytes:
+    """Return the image as a lossless PNG file's bytes."""
+    buffer = io.BytesIO()
+    PILImage.fromarray(np.ascontiguousarray(image)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def decode_png(data: bytes) -> Image:
+    """Return `[H, W, 3] uint8` from a PNG file's bytes; other formats are refused, whatever the file is called."""
+    with PILImage.open(io.BytesIO(data), formats=("PNG",)) as picture:
+        return np.asarray(picture.convert("RGB")).copy()
+
+
+def data_url(image: Image) -> str:
+    """Return `data:image/png;base64,...` for chat endpoints that take image URLs."""
+    return "data:image/png;base64," + base64.b64encode(encode_png(image)).decode("ascii")

@@ -1,0 +1,104 @@
+"""The options of `reset`: each environment declares them, and every value is checked before the running episode
+changes.
+
+An option says nothing of how an episode begins: `VLEnv.start` gets the values that were read here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import UserError, check_choice, nearest
+
+WRONG_FOR_ALL = ({"no such": "value"}, float("nan"))
+"""Values that no option may take; the conformance check tries them on each."""
+
+
+@dataclass(frozen=True)
+class ResetOption:
+    """One option of `reset`; `whole_number` and `one_of` make the usual ones.
+
+    Attributes:
+        meaning: what it chooses, in a few words.
+        valid: which values are valid, in words that go on after "must be".
+        read: called with the environment and the value; returns what `start` gets. It changes nothing, and raises a
+            `UserError` (which says why), a `ValueError` or a `TypeError` where the value is not valid.
+        wrong: some values that are not valid, for the conformance check.
+    """
+
+    meaning: str
+    valid: str
+    read: Callable[[Any, Any], Any]
+    wrong: tuple[Any, ...] = ()
+
+
+def whole_number(meaning: str, low: int, high: int | Callable[[Any], int], valid: str = "") -> ResetOption:
+    """An integer from `low` to `high`; both belong to it.
+
+    Args:
+        meaning: as in `ResetOption`.
+        low: smallest value.
+        high: largest value, or what returns it for an environment.
+        valid: as in `ResetOption`; needed only where `high` depends on the environment.
+    """
+
+    def read(env: Any, value: Any) -> int:
+        most = high(env) if callable(high) else high
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= most:
+            raise UserError(f"must be an integer from {low} to {most}.")
+        return value
+
+    return ResetOption(meaning, valid or f"an integer from {low} to {high}", read, (low - 1, low + 0.5, True, "x"))
+
+
+def one_of(meaning: str, choices: Iterable[str]) -> ResetOption:
+    """One of a few words."""
+    words = tuple(choices)
+
+    def read(env: Any, value: Any) -> str:
+        if value not in words:
+            raise UserError(f"must be one of {', '.join(words)}.{nearest(str(value), words)}")
+        return str(value)
+
+    return ResetOption(meaning, f"one of {', '.join(words)}", read, ("no such choice", 1))
+
+
+def read_options(env: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that `start` gets.
+
+    Raises:
+        UserError: the environment has no such option, or the value is not valid; the message says what is.
+    """
+    declared: Mapping[str, ResetOption] = env.reset_options
+    checked = {}
+    for name, value in given.items():
+        if not declared:
+            raise UserError(f"reset option {name!r}: {type(env).__name__} takes no options.")
+        option = declared[check_choice("reset option", name, declared)]
+        try:
+            checked[name] = option.read(env, value)
+        except UserError as error:
+            raise UserError(_explain(name, value, str(error))) from error
+        except (TypeError, ValueError):
+            raise UserError(_explain(name, value, f"must be {option.valid}.")) from None
+    return checked
+
+
+def plain_options(given: Any) -> dict[str, Any]:
+    """Return the options of a call of `reset` as a new dict, with Python's numbers for numpy's."""
+    if not isinstance(given or {}, Mapping):
+        raise UserError(f"reset(options={given!r}): options must be a dict of names and values, or None.")
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in (given or {}).items()}
+
+
+def _explain(name: str, value: Any, text: str) -> str:
+    begun = f"{name}={value!r}"
+    return (
+        f"reset option {text}"
+        if text.startswith(begun)
+        else (f"reset option {begun}{'' if text.startswith('must ') else ':'} {text}")
+    )

@@ -1,0 +1,158 @@
+"""The two text spaces: what a model reads (`MessageSpace`) and what it may answer (`ReplySpace`).
+
+Gymnasium's `Text` rejects most of what models write (alphanumeric by default, at least one character), so replies get a
+subclass that contains every string up to its length.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import string
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector.utils import create_shared_memory, read_from_shared_memory, write_to_shared_memory
+
+from ..types import Parser
+
+CHARSET = "".join(sorted(set(string.printable) - set("\r\x0b\x0c\t")))
+"""Characters of observation texts: printable ASCII and the line feed."""
+
+MAX_TEXT = 8192
+"""Longest observation text, in characters."""
+
+MAX_REPLY = 16384
+"""Longest reply that is read, in characters; the rest is cut off."""
+
+_ALLOWED = frozenset(CHARSET)
+
+
+class MessageSpace(spaces.Text):
+    """Observation texts: printable ASCII and line feeds, up to `MAX_TEXT` characters."""
+
+    def __init__(self, max_length: int = MAX_TEXT, seed: int | None = None) -> None:
+        super().__init__(max_length=max_length, min_length=0, charset=CHARSET, seed=seed)
+
+    def __repr__(self) -> str:
+        return f"MessageSpace({self.max_length})"
+
+
+# Gymnasium 1.4 decodes `Text` from shared memory once, when the vector environment is built, so every later observation
+# shows the text of that moment. For `MessageSpace` texts are stored as ASCII with a length, and read at each access.
+_LENGTH_BYTES = 4
+
+
+class SharedTexts(Sequence[str]):
+    """A live view of `n` texts in shared memory; copying it gives a plain tuple of strings."""
+
+    def __init__(self, memory: Any, n: int, max_length: int) -> None:
+        self._rows = _rows(memory, max_length)
+        self._n = n
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return tuple(self)[index]
+        row = self._rows[range(self._n)[index]]
+        length = int(row[:_LENGTH_BYTES].view(np.int32)[0])
+        return row[_LENGTH_BYTES : _LENGTH_BYTES + length].tobytes().decode("ascii")
+
+    def __iter__(self) -> Iterator[str]:
+        return (self[index] for index in range(self._n))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> tuple[str, ...]:
+        return tuple(self)
+
+    def __repr__(self) -> str:
+        return f"SharedTexts({list(self)!r})"
+
+
+@create_shared_memory.register(MessageSpace)
+def _create(space: MessageSpace, n: int = 1, ctx: Any = multiprocessing) -> Any:
+    return ctx.Array("B", n * _row_size(space.max_length))
+
+
+@read_from_shared_memory.register(MessageSpace)
+def _read(space: MessageSpace, shared_memory: Any, n: int = 1) -> SharedTexts:
+    return SharedTexts(shared_memory, n, space.max_length)
+
+
+@write_to_shared_memory.register(MessageSpace)
+def _write(space: MessageSpace, index: int, values: str, shared_memory: Any) -> None:
+    row = _rows(shared_memory, space.max_length)[index]
+    data = np.frombuffer(values.encode("ascii"), np.uint8)
+    row[:_LENGTH_BYTES].view(np.int32)[0] = len(data)
+    row[_LENGTH_BYTES : _LENGTH_BYTES + len(data)] = data
+
+
+def _row_size(max_length: int) -> int:
+    return _LENGTH_BYTES + -(-max_length // _LENGTH_BYTES) * _LENGTH_BYTES
+
+
+def _rows(memory: Any, max_length: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    return np.frombuffer(memory.get_obj(), np.uint8).reshape(-1, _row_size(max_length))
+
+
+class ReplySpace(spaces.Text):
+    """Replies: any string up to `max_length` characters; `sample()` writes a well-formed reply with a legal action.
+
+    The environment keeps `legal` up to date, so `env.step(env.action_space.sample())` is the random baseline.
+    """
+
+    def __init__(self, parser: Parser, max_length: int = MAX_REPLY, seed: int | None = None) -> None:
+        self.parser = parser
+        self.legal: tuple[str, ...] = ()
+        super().__init__(max_length=max_length, min_length=0, charset=CHARSET, seed=seed)
+
+    def contains(self, x: Any) -> bool:
+        """True if `x` is a string of at most `max_length` characters, in any alphabet."""
+        return isinstance(x, str) and len(x) <= self.max_length
+
+    def sample(self, mask: Any = None, probability: Any = None) -> str:
+        """Return a reply with one legal action, drawn uniformly; `mask` and `probability` are not supported."""
+        if mask is not None or probability is not None:
+            raise ValueError("ReplySpace.sample takes no mask: it draws from the legal actions already.")
+        if not self.legal:
+            return self.parser.format([""])
+        return self.parser.format([self.legal[int(self.np_random.integers(len(self.legal)))]])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ReplySpace) and other.max_length == self.max_length
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self.max_length))
+
+    def __repr__(self) -> str:
+        return f"ReplySpace({self.max_length})"
+
+
+def clean_text(text: str, max_length: int = MAX_TEXT) -> str:
+    """Return `text` in the alphabet of `MessageSpace`, cut to `max_length`.
+
+    Accents are dropped, tabs and carriage returns become spaces and line feeds, anything else becomes `?`.
+    """
+    if _ALLOWED.issuperset(text):
+        return text[:max_length]
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\t", "    ")
+    plain = unicodedata.normalize("NFKD", text)
+    kept = (c if c in _ALLOWED else "?" for c in plain if not unicodedata.combining(c))
+    return "".join(kept)[:max_length]
+
+
+def match_legal(action: str, legal: Sequence[str]) -> str | None:
+    """Return the legal action that `action` spells, or `None`.
+
+    Case and runs of white space do not matter; everything else does (`cabinet 1` never matches `cabinet 10`).
+    """
+    if action in legal:
+        return action
+    wanted = " ".join(action.split()).casefold()
+    for candidate in legal:
+        if " ".join(candidate.split()).casefold() == wanted:
+            return candidate
+    return None

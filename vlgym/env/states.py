@@ -1,0 +1,72 @@
+"""Seal of a saved state: its environment, its arguments and a digest of all of it.
+
+`seal` adds it to a state. `unseal` refuses a damaged state and one of another environment. The environment decides
+what else a state holds.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import UserError
+
+FORMAT = 1
+"""Version of the form in which states are saved."""
+
+CONTENT = ("start", "events", "saved", "rng", "counters")
+ANY_VALUE = ("render_mode",)
+"""Arguments that do not matter to a state."""
+
+
+def seal(content: Mapping[str, Any], env_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a state: a copy of the content with id, arguments and digest."""
+    state = {"format": FORMAT, "env": {"id": env_id, "arguments": dict(arguments)}, **content}
+    return copy.deepcopy({**state, "digest": _digest(state)})
+
+
+def unseal(state: Any, env_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of the content of a state.
+
+    Raises:
+        UserError: it is no state, damaged, of another form, of another environment or of other arguments.
+    """
+    fix = f"Take one from get_state() of {env_id}."
+    if not isinstance(state, Mapping):
+        raise UserError(f"This is not a saved state: it is of type {type(state).__name__}. {fix}")
+    if missing := sorted({"format", "env", "digest", *CONTENT} - state.keys()):
+        raise UserError(f"This is not a saved state: it lacks {', '.join(missing)}. {fix}")
+    if state["format"] != FORMAT:
+        raise UserError(f"The state has the form {state['format']!r:.20}; this vlgym reads form {FORMAT}. {fix}")
+    try:
+        sound = state["digest"] == _digest({name: value for name, value in state.items() if name != "digest"})
+        made_by, made_with = state["env"]["id"], state["env"]["arguments"]
+        names = sorted({*made_with, *arguments})
+    except (TypeError, ValueError, KeyError, RecursionError):
+        sound = False
+    if not sound:
+        raise UserError(f"The saved state is damaged: its content does not have its digest. {fix}")
+    if made_by != env_id:
+        raise UserError(f"The saved state is of {made_by}, and this is {env_id}. {fix}")
+    live = json.loads(json.dumps(dict(arguments)))
+    for name in names:
+        if name not in ANY_VALUE and made_with.get(name) != live.get(name):
+            raise UserError(
+                f"The saved state was made with {name}={made_with.get(name)!r:.80}, and this environment has "
+                f"{name}={live.get(name)!r:.80}. Make {env_id} with the same arguments."
+            )
+    return copy.deepcopy({name: state[name] for name in CONTENT})
+
+
+def unfit(env_id: str, error: Exception) -> UserError:
+    """Return the error for a state that is whole and yet cannot be restored, in one line."""
+    said = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+    return UserError(f"The state of {env_id} cannot be restored: {' '.join(said.split())}")
+
+
+def _digest(state: Mapping[str, Any]) -> str:
+    text = json.dumps(state, sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()[:16]

@@ -1,0 +1,270 @@
+"""Play a plan: each episode in a separate environment, each waiting for its own answer alone.
+
+Environments are stepped in the calling thread, because some (OpenGL, browsers) belong to the thread that made them; or
+in workers, where all that are answered together work at the same time.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..env import VLEnv
+from ..env.prompts import PromptBuilder
+from ..env.seeding import episode_seed
+from ..env_groups import LOCAL, EnvGroup
+from ..parsers import find_end
+from ..play.env_failures import EnvFailures, Failure, close_env
+from ..play.policies import AskingPolicy, Policy
+from ..play.remote import RemoteEnv
+from ..play.rollout import Runner, cut_reply
+from ..registry.making import unwrap
+from ..types import Message, Parser, Reply, StepRecord, Turn
+from .plan import GREY, SHUFFLED, Job
+
+GREY_LEVEL = 128
+POLL = 0.2  # seconds between two looks for Ctrl-C while nothing is answered
+
+
+@dataclass(eq=False)
+class _Table:
+    """An episode that is being played."""
+
+    job: Job
+    runner: Runner
+    twin: Runner | None = None  # the episode whose pictures are shown instead,
+    shown: list[Message] = field(default_factory=list)  # and its prompt, the last one when it has ended
+    turn: Turn | None = None
+    records: list[StepRecord] = field(default_factory=list)
+
+
+class Player:
+    """Plays jobs with one policy.
+
+    Args:
+        jobs: what to play, in this order.
+        policy: who answers. One with `submit` is asked for each episode apart; any other gets all open prompts at once.
+        builders: prompt layout of each part, by its key; where there is none, the environment's own.
+        num_envs: most episodes at once.
+        on_episode: called with each finished episode's records.
+        on_reply: called with each reply and the key of its part; what it raises ends the play.
+        on_failure: called with each failure of an environment; its episode is played again.
+        group: where the environments live.
+
+    Raises:
+        FailedError: an environment broke one episode off three times.
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        policy: Policy,
+        *,
+        builders: dict[str, PromptBuilder] | None = None,
+        num_envs: int = 8,
+        on_episode: Callable[[list[StepRecord]], None] = lambda episode: None,
+        on_reply: Callable[[Reply, str], None] = lambda reply, part: None,
+        on_failure: Callable[[Failure], object] = lambda failure: None,
+        group: EnvGroup = LOCAL,
+    ) -> None:
+        self.policy, self.builders, self.num_envs = policy, builders or {}, num_envs
+        self.on_episode, self.on_reply, self.failures = on_episode, on_reply, EnvFailures(on_failure)
+        self.group = group
+        self._waiting = list(reversed(jobs))
+        self._tables: list[_Table] = []
+        self._idle: dict[tuple[Any, ...], list[VLEnv]] = {}
+
+    def play(self) -> None:
+        """Play until every job is done. However it ends, every environment is closed."""
+        try:
+            if isinstance(self.policy, AskingPolicy):
+                self._play_apart(self.policy)
+            else:
+                self._play_together()
+        finally:
+            for table in self._tables:
+                self._close(table)
+            for envs in self._idle.values():
+                for env in envs:
+                    close_env(env)
+
+    def _play_together(self) -> None:
+        while self._fill():
+            tables = list(self._tables)
+            replies = self.policy.reply([self._ask(table) for table in tables])
+            for table, reply in zip(tables, replies, strict=True):
+                env = self._ask(table).env
+                if isinstance(env, RemoteEnv):  # all of them work at the same time
+                    env.send_step(end_reply(env.parser, reply)[0].text)
+            for table, reply in zip(tables, replies, strict=True):
+                self._answer(table, reply)
+
+    def _play_apart(self, policy: AskingPolicy) -> None:
+        answers: queue.SimpleQueue[tuple[_Table, Future[Reply]]] = queue.SimpleQueue()
+        asked: dict[_Table, Future[Reply]] = {}
+        try:
+            while self._fill():
+                for table in self._tables:
+                    if table not in asked:
+                        asked[table] = policy.submit(self._ask(table))
+                        asked[table].add_done_callback(partial(_pass_on, answers, table))
+                with suppress(queue.Empty):
+                    table, future = answers.get(timeout=POLL)
+                    del asked[table]
+                    self._answer(table, future.result())
+        finally:
+            for future in asked.values():
+                future.cancel()
+
+    def _fill(self) -> bool:
+        """Begin episodes while there is room; return whether any is open."""
+        while self._waiting and len(self._tables) < self.num_envs:
+            job = self._waiting.pop()
+            try:
+                self._tables.append(self._begin(job))
+            except Exception as error:
+                self._break_off(job, error)
+        return bool(self._tables)
+
+    def _begin(self, job: Job) -> _Table:
+        runner = self._seat(job, job.number)
+        try:
+            twin = None
+            if job.part.pictures == SHUFFLED:
+                twin = self._seat(job, job.number + job.part.per_seed)
+        except BaseException:
+            self._leave(job, runner)
+            raise
+        return _Table(job, runner, twin)
+
+    def _seat(self, job: Job, number: int) -> Runner:
+        """Return an environment of the job's item at the beginning of an episode."""
+        part = job.part
+        place = _place(job)
+        idle = self._idle.get(place)
+        if not idle and sum(map(len, self._idle.values())) + len(self._tables) >= self.num_envs:
+            self._close_one_idle()
+        env = idle.pop() if idle else part.make(part.item_of(job.number), self.group)
+        try:
+            return Runner(
+                [env], split=part.split, first_episode=number, episodes=1, repeats=part.per_seed, part=part.key,
+                builder=self.builders.get(part.key),
+            )  # fmt: skip
+        except BaseException:
+            close_env(env)
+            raise
+
+    def _ask(self, table: _Table) -> Turn:
+        if table.turn is None:
+            turn = replace(table.runner.turns()[0], repeat=table.job.part.repeat_of(table.job.number))
+            if table.twin is not None:
+                table.shown = table.shown if table.twin.done else table.twin.turns()[0].messages
+                turn = replace(turn, messages=with_pictures_of(turn.messages, table.shown))
+            elif table.job.part.pictures == GREY:
+                turn = replace(turn, messages=in_grey(turn.messages))
+            table.turn = turn
+        return table.turn
+
+    def _answer(self, table: _Table, reply: Reply) -> None:
+        turn, table.turn = self._ask(table), None
+        reply, after = end_reply(unwrap(turn.env).parser, reply)
+        self.on_reply(reply, table.job.part.key)
+        try:
+            record = table.runner.advance([turn], [reply], self.policy.name)[0]
+            if table.twin is not None and not table.twin.done:
+                table.twin.advance(table.twin.turns(), [reply], self.policy.name)
+        except Exception as error:
+            self._tables.remove(table)
+            self._close(table)
+            self._break_off(table.job, error, turn.turn, reply.text)
+            return
+        record.final_messages, record.after = None, after
+        table.records.append(record)
+        if table.runner.done:
+            self._tables.remove(table)
+            for runner in (table.runner, table.twin):
+                if runner is not None:
+                    self._leave(table.job, runner)
+            self.on_episode(table.records)
+
+    def _break_off(self, job: Job, error: Exception, turn: int = 0, reply: str | None = None) -> None:
+        """Close an environment that raised; its episode does not count, and is played again."""
+        part = job.part
+        seed = episode_seed(part.env_id, part.split, job.number // part.per_seed)
+        self.failures.note(
+            (part.key, job.number), error, None, env_id=part.env_id, episode=job.number, seed=seed, turn=turn,
+            reply=reply, part=part.key,
+        )  # fmt: skip
+        self._waiting.append(job)
+
+    def _leave(self, job: Job, runner: Runner) -> None:
+        self._idle.setdefault(_place(job), []).append(runner.slots[0].env)  # type: ignore[arg-type]
+
+    def _close_one_idle(self) -> None:
+        for envs in self._idle.values():
+            if envs:
+                close_env(envs.pop())
+                return
+
+    def _close(self, table: _Table) -> None:
+        for runner in (table.runner, table.twin):
+            if runner is not None:
+                close_env(runner.slots[0].env)
+
+
+def _pass_on(answers: queue.SimpleQueue[Any], table: _Table, future: Future[Reply]) -> None:
+    answers.put((table, future))
+
+
+def end_reply(parser: Parser, reply: Reply) -> tuple[Reply, str]:
+    """Return the reply up to where the parser has what it asked for, and what came after that.
+
+    A server goes on to the end of the turn and our engine does not; so equal models get equal actions from both.
+    """
+    reply = cut_reply(reply)
+    end = find_end(parser, reply.text)
+    if end is None:
+        return reply, ""
+    return replace(reply, text=reply.text[:end], cut=False), reply.text[end:]
+
+
+def in_grey(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages with plain grey pictures of the same sizes."""
+    return _replace_pictures(messages, lambda image, _: np.full_like(image, GREY_LEVEL))
+
+
+def with_pictures_of(messages: Sequence[Message], others: Sequence[Message]) -> list[Message]:
+    """Return the messages with the pictures of others, last for last; where those have fewer, with their first."""
+    pictures = [part["image"] for message in others for part in message["content"] if part["type"] == "image"]
+    count = sum(part["type"] == "image" for message in messages for part in message["content"])
+
+    def choose(image: Any, index: int) -> Any:
+        return pictures[max(0, len(pictures) - count + index)] if pictures else image
+
+    return _replace_pictures(messages, choose)
+
+
+def _replace_pictures(messages: Sequence[Message], choose: Callable[[Any, int], Any]) -> list[Message]:
+    index, result = 0, []
+    for message in messages:
+        content = []
+        for part in message["content"]:
+            if part["type"] == "image":
+                part = {"type": "image", "image": choose(part["image"], index)}
+                index += 1
+            content.append(part)
+        result.append({"role": message["role"], "content": content})
+    return result
+
+
+def _place(job: Job) -> tuple[str, str, str]:
+    """Return the data that the environments of two jobs must share so that one can serve both."""
+    part = job.part
+    return (part.env_id, part.planner, repr({**part.arguments, **part.items[part.item_of(job.number)]}))

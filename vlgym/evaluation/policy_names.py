@@ -1,0 +1,121 @@
+"""Policies by name, as `vlgym eval` takes them: `random`, `openai:MODEL`, `hf:FOLDER`, or a plugin's own."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..endpoint import OpenAIPolicy
+from ..env.arguments import fits
+from ..errors import PluginError, UserError, check_choice, nearest, plain_line
+from ..play.policies import IdlePolicy, OraclePolicy, Policy, RandomPolicy, ReplayPolicy, ScriptedPolicy
+from ..play.trajectory import read_trajectories
+from ..registry import get_registry
+from ..sight.blind_policies import BestBlind
+
+Factory = Callable[..., Policy]
+
+
+def make_policy(name: str, options: Mapping[str, Any]) -> Policy:
+    """Make a policy from `NAME` or `NAME:ARGUMENT`.
+
+    Args:
+        name: for example `openai:MODEL`.
+        options: what the user chose, by option name (`max_tokens`); no other option of the factory is set. A name with
+            a point is a part of an option that holds several values: `extra.top_k` is `top_k` of `extra`.
+
+    Raises:
+        UserError: no such policy, it needs (or takes no) argument, or it has no such option.
+
+    >>> make_policy("oracle", {}).name
+    'oracle'
+    """
+    kind, colon, argument = name.partition(":")
+    factories = list_policies()
+    check_choice("--policy", kind, factories)
+    factory = factories[kind]
+    if kind in ALONE and colon:
+        raise UserError(f"--policy {name!r}: {kind} takes nothing after a colon; write --policy {kind}.")
+    if kind in OWN and kind not in ALONE and not argument:
+        raise UserError(f"--policy {name!r} needs {OWN[kind][1]} after the colon: --policy {kind}:{OWN[kind][1]}.")
+    takes = {
+        each.name: each for each in list(inspect.signature(factory).parameters.values())[0 if kind in ALONE else 1 :]
+    }
+    options = _join_parts(options)
+    anything = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in takes.values())
+    for option in options:
+        if option not in takes and not anything:
+            flag, *words = [f"--{each.replace('_', '-')}" for each in (option, *takes)]
+            there = f"it takes {', '.join(words)}" if words else "it takes no options"
+            raise UserError(f"--policy {name} has no option {flag}; {there}.{nearest(flag, words)}")
+    return factory(**options) if kind in ALONE else factory(argument, **options)
+
+
+def _join_parts(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with those of the form `NAME.PART` as one mapping for each NAME."""
+    joined: dict[str, Any] = {}
+    for name, value in options.items():
+        first, point, part = name.partition(".")
+        first = first.replace("-", "_")
+        if not point:
+            joined[first] = value
+        elif isinstance(held := joined.setdefault(first, {}), dict):
+            held[part] = value
+        else:
+            raise UserError(f"--policy-arg {name}: {first} has a value already.")
+    return joined
+
+
+def list_policies() -> dict[str, Factory]:
+    """Return every policy's factory by its name: those of the core, then those of the plugins."""
+    found: dict[str, Factory] = {name: factory for name, (factory, _) in OWN.items()}
+    owners = dict.fromkeys(found, "vlgym itself")
+    for record in get_registry().plugins:
+        for name, factory in record.policies.items():
+            if name in found:
+                raise PluginError(
+                    f"The policy {name!r} is claimed by {owners[name]} and by {record.distribution}; uninstall one."
+                )
+            found[name], owners[name] = factory, record.distribution
+    return found
+
+
+def _make_oracle() -> Policy:
+    return OraclePolicy(fallback=True)
+
+
+def _make_scripted(file: str) -> Policy:
+    """Read replies from a file: a JSON list of texts, or one reply a line."""
+    path = Path(file)
+    try:
+        text = path.read_text(encoding="utf-8")
+        texts = json.loads(text) if path.suffix == ".json" else text.splitlines()
+    except (OSError, ValueError) as error:
+        raise UserError(f"--policy scripted:{file} cannot be read: {plain_line(str(error))}.") from None
+    if not texts or not fits(texts, list[str]):
+        raise UserError(f"--policy scripted:{file} must hold replies: one a line, or a list of texts as JSON.")
+    return ScriptedPolicy(texts)
+
+
+def _make_replay(folder: str) -> Policy:
+    return ReplayPolicy(record for episode in read_trajectories(folder, images=False) for record in episode)
+
+
+def _make_human(*, pictures: str = "play/eval") -> Policy:
+    from ..play.human import HumanPolicy
+
+    return HumanPolicy(Path(pictures))
+
+
+ALONE = ("idle", "random", "blind", "oracle", "human")
+"""Policies without an argument."""
+
+OWN: dict[str, tuple[Factory, str]] = {
+    "idle": (IdlePolicy, ""), "random": (RandomPolicy, ""), "blind": (BestBlind, ""), "oracle": (_make_oracle, ""),
+    "human": (_make_human, ""),
+    "scripted": (_make_scripted, "FILE"), "replay": (_make_replay, "FOLDER"), "openai": (OpenAIPolicy, "MODEL"),
+}  # fmt: skip
+"""The core's own policies: factory, and what stands after the colon."""

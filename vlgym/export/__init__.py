@@ -1,2 +1,0 @@
-"""Recorded episodes as data sets of other libraries: Parquet for Hugging Face's `datasets`, chats for supervised
-fine-tuning, Minari."""

@@ -1,0 +1,254 @@
+"""MultiVLEnv: the base class of every game of several agents. It is one seat's view of the game: a `VLEnv` in which
+other players hold the other seats. `Table` drives all seats.
+
+Authors write the methods of `MultiGame`; this class makes one agent's environment of them.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..env import VLEnv
+from ..env.reset_options import read_options
+from ..env.spaces import match_legal
+from ..errors import UserError, check_choice
+from ..types import Image, Outcome, Parsed
+from .multi_game import PLAYERS as PLAYERS
+from .multi_game import MultiGame
+from .multi_game import Round as Round
+from .table import WAIT, Reading, Table, check_seat, draw_seeds
+
+WAITING = 8
+"""Moves of another seat, as a multiple of `max_turns`, after which a game that never asks this seat is truncated."""
+
+
+class MultiVLEnv(MultiGame, VLEnv):
+    """One seat's view of a game; the others are played by `opponents`.
+
+    No game waits for a readable reply. The game's idle action replaces an invalid one; in a game without one, a random
+    legal action does. Its reward is paid only if it is negative. A game that it ends is no success, nor is one in which
+    the seat made no move itself. `Table.step` plays the same actions where all seats are driven.
+
+    `info` also holds `seat`, the seat of this episode.
+
+    Args:
+        seat: the seat that this environment plays; `None` draws one for each episode from its seed.
+        opponents: who plays the other seats: `random`, `oracle`, `search` or what else the game has in `named_players`,
+            a policy, or a dict that gives each of the other seats one of these.
+        invalid_action: as of `VLEnv`; by default `noop` (the idle action) where the game has one, else `random`. In a
+            game without an idle action `noop` spends a turn, and the game waits.
+        **kwargs: of `VLEnv`.
+
+    Raises:
+        UserError: an argument is out of its range.
+    """
+
+    def __init__(
+        self, *, seat: int | None = None, opponents: Any = "random", invalid_action: str | None = None, **kwargs: Any
+    ) -> None:
+        usual = "random" if type(self).idle is MultiGame.idle else "noop"
+        super().__init__(invalid_action=usual if invalid_action is None else invalid_action, **kwargs)
+        self.seat = None if seat is None else check_seat(self, seat)
+        self.opponents = opponents
+        self._table = Table(self, limit=WAITING * self.max_turns)
+        self._players = self._read_opponents(opponents)
+        self._table.remembers = {s for s, player in enumerate(self._players) if not isinstance(player, str)}
+        self._seat_now = self.seat or 0
+        self._pending = 0.0
+
+    @property
+    def title(self) -> str:
+        """The id; the class's name without a card."""
+        return self._title()
+
+    @property
+    def seat_now(self) -> int:
+        """The seat of this episode."""
+        return self._seat_now
+
+    def match_move(self, wanted: str, seat: int) -> str | None:
+        """Return the legal action of a seat that the parser's candidate `wanted` means, or `None`."""
+        return match_legal(wanted, self.moves(seat))
+
+    def match_action(self, wanted: str) -> str | None:
+        """As `match_move`, for this seat."""
+        if self._seat_now in self._table.movers:
+            return self.match_move(wanted, self._seat_now)
+        return match_legal(wanted, self.legal_actions())
+
+    def resolve_arguments(self) -> dict[str, Any]:
+        """Return the opponents by their names, and the effect of an unreadable reply."""
+        names = [player if isinstance(player, str) else player.name for player in self._players]
+        others: Any = names[0]
+        if isinstance(self.opponents, Mapping):
+            others = {str(s): name for s, name in enumerate(names) if s != self.seat}
+        return {"opponents": others, "invalid_action": self.invalid_action}
+
+    # ---- VLEnv's game, for one seat --------------------------------------------------------------------------------
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        """Draw the seat, deal, and let the others move until it is this seat's turn."""
+        drawn = int(rng.integers(self.seats))
+        self._seat_now = drawn if self.seat is None else self.seat
+        self._table.seed = self.reset_seed
+        self._table.begin(draw_seeds(rng), options)
+        self._chance = np.random.default_rng(int(rng.integers(2**62)))
+        self._pending = self._let_others_move()
+
+    def act(self, action: str) -> Outcome:
+        """Move, and let the others move until it is this seat's turn again; pay what this seat earned meanwhile."""
+        reward, self._pending = self._pending, 0.0
+        table = self._table
+        if not table.over:
+            reward += self._play_round({self._seat_now: action}) + self._let_others_move()
+        return Outcome(reward, table.terminated, table.truncated, table.feedback)
+
+    def _fail(self, failure: str, executed: list[str], reward: float) -> tuple[list[str], Outcome, str]:
+        idle = self.idle(self._seat_now) if self._seat_now in self._table.movers else None
+        if self.invalid_action != "noop" or idle is None:
+            return super()._fail(failure, executed, reward)
+        outcome = self.act(idle)
+        self.turn += 1
+        self._forced = outcome.terminated or outcome.truncated
+        earned = min(outcome.reward, 0.0) + reward - self.invalid_penalty
+        return [*executed, idle], replace(outcome, reward=earned, feedback=f"invalid reply: {failure}"), failure
+
+    def image(self) -> Image:
+        """Draw what this seat sees."""
+        return self.draw(self._seat_now)
+
+    def task(self) -> str:
+        """This seat's goal."""
+        return self.goal(self._seat_now)
+
+    def state_text(self) -> str:
+        """Return this seat's part of the turn text."""
+        return self.tell(self._seat_now)
+
+    def legal_actions(self) -> list[str]:
+        """Return this seat's legal actions; `wait` if the game ended before its first move."""
+        if self._table.over:
+            return [] if self._ended else [WAIT]
+        return self._table.legal(self._seat_now)
+
+    def success(self) -> bool:
+        """True if this seat has succeeded."""
+        return self.won(self._seat_now)
+
+    def oracle(self) -> str | None:
+        """The oracle's action for this seat."""
+        return self.advise(self._seat_now) if self._seat_now in self._table.movers else None
+
+    def think(self, action: str) -> str:
+        """The oracle's thoughts."""
+        return self.explain(self._seat_now, action)
+
+    def score(self) -> float | None:
+        """This seat's score."""
+        return self.points(self._seat_now)
+
+    def extra_info(self) -> dict[str, Any]:
+        """The seat, and what the game tells of it."""
+        return {**self.details(self._seat_now), "seat": self._seat_now}
+
+    def save(self) -> dict[str, Any] | None:
+        """The moves of all seats: a restore asks no opponent again."""
+        if self._start is None:
+            return None
+        return {
+            "options": copy.deepcopy(self._start["options"]),
+            "table": self._table.save(),
+            "chance": copy.deepcopy(self._chance.bit_generator.state),
+            "seat": self._seat_now,
+            "pending": self._pending,
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Restore what `save` returned."""
+        options = read_options(self, state["options"])
+        self._seat_now = check_seat(self, state["seat"])
+        self._table.seed = self.reset_seed
+        self._table.load(state["table"], options)
+        self._chance = np.random.default_rng(0)
+        self._chance.bit_generator.state = copy.deepcopy(state["chance"])
+        self._pending = float(state["pending"])
+
+    # ---- the others ------------------------------------------------------------------------------------------------
+
+    def _let_others_move(self) -> float:
+        """Return what this seat earns until it moves again."""
+        reward = 0.0
+        while not self._table.over and self._seat_now not in self._table.movers:
+            reward += self._play_round({})
+        return reward
+
+    def _play_round(self, own: dict[int, str]) -> float:
+        """Ask the others who move now, before anybody's move is executed; return what this seat earns."""
+        table = self._table
+        readings = {seat: Reading(action, Parsed((action,)), None) for seat, action in own.items()}
+        said: dict[int, str] = {}
+        for seat in table.movers:
+            if seat in own:
+                continue
+            player = self._players[seat]
+            if isinstance(player, str):
+                action = self._choose(player, seat)
+                readings[seat] = Reading(action, Parsed((action,)), None)
+            else:
+                said[seat] = player.reply([table.turn(seat)])[0].text
+                readings[seat] = table.read(seat, said[seat])
+        return table.play(readings, said).rewards[self._seat_now]
+
+    def _choose(self, player: str, seat: int) -> str:
+        action = self.ask_player(player, seat)
+        if action is None:
+            legal = self.moves(seat)
+            action = legal[int(self._chance.integers(len(legal)))]
+        return action
+
+    def _read_opponents(self, opponents: Any) -> list[Any]:
+        """Return a player for each seat: a name of `named_players`, or a policy."""
+        if not isinstance(opponents, Mapping):
+            return [self.check_player("opponents", opponents)] * self.seats
+        if self.seat is None:
+            raise UserError(f"opponents={{...}} names seats, so say which is yours: seat=0 to seat={self.seats - 1}.")
+        others = [seat for seat in range(self.seats) if seat != self.seat]
+        given: dict[int, Any] = {}
+        for key, player in opponents.items():
+            seat = check_seat(self, int(key) if isinstance(key, str) and key.isdigit() else key, "opponents: seat")
+            if seat == self.seat:
+                raise UserError(f"opponents gives a player to seat {seat}, which is yours; leave it out.")
+            given[seat] = self.check_player(f"opponents[{seat}]", player)
+        missing = [str(seat) for seat in others if seat not in given]
+        if missing:
+            raise UserError(f"opponents has no player for seat {', '.join(missing)}; give one, such as 'random'.")
+        return [given.get(seat, "random") for seat in range(self.seats)]
+
+    def check_player(self, name: str, player: Any) -> Any:
+        """Return a player of other seats.
+
+        Args:
+            name: of the argument, for the error.
+            player: one of `named_players`, or a policy.
+
+        Raises:
+            UserError: the game has no such player, or it is no policy.
+        """
+        if isinstance(player, str):
+            check_choice(name, player, self.named_players)
+            lacks = type(self).advise is MultiGame.advise and (
+                player == "oracle" or (player == "search" and type(self).search is MultiGame.search)
+            )
+            if lacks:
+                raise UserError(f"{name}={player!r}: {self.title} has no such player; it has random.")
+            return player
+        if not callable(getattr(player, "reply", None)) or not isinstance(getattr(player, "name", None), str):
+            raise UserError(
+                f"{name}={player!r:.80} must be {', '.join(self.named_players)} or a policy (name and reply(turns))."
+            )
+        return player

@@ -1,0 +1,153 @@
+"""PettingZoo's two kinds of environment over a `Table`. The only module of the core that imports pettingzoo; `several`
+imports it when one is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from pettingzoo import AECEnv, ParallelEnv
+
+from ..errors import UserError, check_choice
+from ..types import Image
+from .table import Table
+
+Observation = dict[str, Any]
+
+
+class _View:
+    """Base of both interfaces: names, spaces, pictures.
+
+    Attributes:
+        table: all seats of the game.
+        possible_agents: `player_0`, `player_1`, ... by seat.
+    """
+
+    def __init__(self, table: Table, render_mode: str | None) -> None:
+        check_choice("render_mode", render_mode, (None, "rgb_array"))
+        self.table, self.render_mode = table, render_mode
+        self.metadata = {"name": table.game.title, "render_modes": ["rgb_array"], "is_parallelizable": True}
+        self.possible_agents = [f"player_{seat}" for seat in range(table.game.seats)]
+        self.agents: list[str] = []
+        self._seats = {name: seat for seat, name in enumerate(self.possible_agents)}
+        self.observation_spaces = dict.fromkeys(self.possible_agents, table.game.observation_space)
+        self.action_spaces = {name: table.spaces[seat] for name, seat in self._seats.items()}
+
+    def observation_space(self, agent: str) -> gymnasium.Space[Any]:
+        """Image and text, as in every environment."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> gymnasium.Space[Any]:
+        """Any reply; a sample holds a legal action."""
+        return self.action_spaces[agent]
+
+    def render(self) -> Image | None:
+        """The pictures of all seats side by side, `[H, seats x W, 3] uint8`; for people: it shows every hand."""
+        if self.render_mode is None or not self.agents:
+            return None
+        return np.concatenate([self.table.game.draw(seat) for seat in range(self.table.game.seats)], axis=1)
+
+    def close(self) -> None:
+        """Close the game."""
+        self.table.game.close()
+
+    def __str__(self) -> str:
+        return self.table.game.title
+
+
+class ParallelGame(_View, ParallelEnv[str, Observation, str]):
+    """A game in which every agent answers at every step. See `vlgym.parallel_env`."""
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
+        """Begin a game; return observations and infos by agent."""
+        self.table.reset(seed=seed, options=options)
+        self.agents = list(self.possible_agents)
+        return self._see(self.agents)
+
+    def step(
+        self, actions: dict[str, str]
+    ) -> tuple[dict[str, Observation], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+        """Execute the replies of those who move; an agent that gives none has answered unreadably.
+
+        Raises:
+            UserError: an agent is unknown, or a reply is no string.
+            gymnasium.error.ResetNeeded: the game is over.
+        """
+        for agent in actions:
+            check_choice("agent", agent, self.possible_agents)
+        done = self.table.step({self._seats[agent]: reply for agent, reply in actions.items()})
+        asked, table = self.agents, self.table
+        if table.over:
+            self.agents = []
+        observations, infos = self._see(asked)
+        rewards = {agent: done.rewards[self._seats[agent]] for agent in asked}
+        return (
+            observations,
+            rewards,
+            dict.fromkeys(asked, table.terminated),
+            dict.fromkeys(asked, table.truncated),
+            infos,
+        )
+
+    def _see(self, agents: list[str]) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
+        seats = self._seats
+        observations = {agent: self.table.observe(seats[agent]) for agent in agents}
+        return observations, {agent: self.table.info(seats[agent]) for agent in agents}
+
+
+class AecGame(_View, AECEnv[str, Observation, str]):
+    """A game in which one agent answers at a time. See `vlgym.aec_env`."""
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Begin a game."""
+        self.table.reset(seed=seed, options=options)
+        self.agents = list(self.possible_agents)
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self._held: dict[int, str] = {}
+        self._report()
+
+    def observe(self, agent: str) -> Observation:
+        """Return an agent's current observation."""
+        return self.table.observe(self._seats[agent])
+
+    def step(self, action: str | None) -> None:
+        """Take the reply of `agent_selection`; of an agent whose game is over it must be `None`.
+
+        Raises:
+            UserError: the reply is no string.
+            gymnasium.error.ResetNeeded: the game is over for all.
+        """
+        if not self.agents:
+            raise gymnasium.error.ResetNeeded("The game is over: call reset() first.")
+        agent = self.agent_selection
+        if self.terminations[agent] or self.truncations[agent]:
+            self._was_dead_step(action)  # type: ignore[arg-type]
+            return
+        if not isinstance(action, str):
+            raise UserError(f"The reply of {agent} must be a string, not {type(action).__name__}: {action!r:.80}")
+        self._cumulative_rewards[agent] = 0.0
+        self._clear_rewards()
+        self._held[self._seats[agent]] = action
+        if all(seat in self._held for seat in self.table.movers):
+            done = self.table.step(self._held)
+            self._held = {}
+            self.rewards = {agent: done.rewards[self._seats[agent]] for agent in self.agents}
+            self._report()
+        else:
+            self._select()
+        self._accumulate_rewards()
+
+    def _report(self) -> None:
+        table = self.table
+        self.terminations = dict.fromkeys(self.agents, table.terminated)
+        self.truncations = dict.fromkeys(self.agents, table.truncated)
+        self.infos = {agent: table.info(self._seats[agent]) for agent in self.agents}
+        self._select()
+
+    def _select(self) -> None:
+        waiting = [seat for seat in self.table.movers if seat not in self._held]
+        self.agent_selection = self.possible_agents[waiting[0]] if waiting else self.agents[0]

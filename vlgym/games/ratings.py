@@ -1,0 +1,136 @@
+"""Ratings of players from the results of their games: the model of Bradley and Terry (1952), a draw being half a win.
+
+A rating is in Elo's units: who is 400 points above another is expected to win ten of eleven games. Ratings are
+relative: their mean is 0. The prior is one draw of every player against an average one. The intervals are those of the
+posterior, sampled by Metropolis' rule; a player who never lost has no upper end, one who never won no lower end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .tournament import Result
+
+ELO = 400 / np.log(10)
+CHAINS, STEPS, BURN_IN = 200, 60, 20
+
+
+@dataclass(frozen=True)
+class Rating:
+    """Strength of a player.
+
+    Attributes:
+        name: of the policy.
+        rating: in Elo's units; the mean of all players is 0.
+        low, high: ends of the 95 % interval; infinite where the results do not bound it.
+        games: how many it played.
+        points: wins and half the draws, over games.
+        mean_return: of its seats.
+    """
+
+    name: str
+    rating: float
+    low: float
+    high: float
+    games: int
+    points: float
+    mean_return: float
+
+    @property
+    def interval(self) -> str:
+        """The interval in words."""
+        low, high = (f"{end:+.0f}" if math.isfinite(end) else "unbounded" for end in (self.low, self.high))
+        return f"{low} to {high}"
+
+
+def rate(results: Sequence[Result]) -> list[Rating]:
+    """Return the ratings, the best first."""
+    names = sorted({name for result in results for name in result.players})
+    points = np.zeros((len(names), len(names)))
+    for result in results:
+        one, other = (names.index(name) for name in result.players)
+        won = result.points(result.players[0])
+        points[one, other] += won
+        points[other, one] += 1 - won
+    found = fit(points)
+    low, high = np.percentile(sample(points, np.random.default_rng(0)), [2.5, 97.5], axis=0)
+    ratings = []
+    for index, name in enumerate(names):
+        own = [result for result in results if name in result.players]
+        ratings.append(
+            Rating(
+                name, float(found[index]),
+                float(low[index]) if points[index].any() else -math.inf,
+                float(high[index]) if points[:, index].any() else math.inf,
+                len(own),
+                float(np.mean([result.points(name) for result in own])),
+                float(np.mean([result.return_of(name) for result in own])),
+            )
+        )  # fmt: skip
+    return sorted(ratings, key=lambda each: -each.rating)
+
+
+def fit(points: Any) -> Any:
+    """Return the ratings `[players] float64` that are most likely, the prior included.
+
+    >>> ratings = fit(np.array([[0.0, 30.0], [10.0, 0.0]]))  # the first won 30 of 40 games
+    >>> ratings.round().tolist()
+    [94.0, -94.0]
+    """
+    strengths = _find_mode(points)
+    return ELO * (strengths - strengths.mean())
+
+
+def sample(points: Any, rng: np.random.Generator) -> Any:
+    """Return draws `[n, players] float64` of the ratings' posterior."""
+    mode = _find_mode(points)
+    _, hessian = _differentiate(points, mode)
+    width = np.linalg.cholesky(np.linalg.inv(hessian)).T
+    now = mode + rng.standard_normal((CHAINS, len(mode))) @ width
+    loss, kept = _loss(points, now), []
+    for step in range(STEPS):
+        tried = now + 2.4 / math.sqrt(len(mode)) * rng.standard_normal(now.shape) @ width
+        value = _loss(points, tried)
+        taken = np.log(rng.random(CHAINS)) < loss - value
+        now, loss = np.where(taken[:, None], tried, now), np.where(taken, value, loss)
+        if step >= BURN_IN:
+            kept.append(now)
+    draws = np.concatenate(kept)
+    return ELO * (draws - draws.mean(axis=1, keepdims=True))
+
+
+def _loss(points: Any, strengths: Any) -> Any:
+    """Minus the log-posterior `[...]` of strengths `[..., players]`, a constant aside."""
+    gap = strengths[..., :, None] - strengths[..., None, :]
+    prior = np.logaddexp(0, -strengths) + np.logaddexp(0, strengths)
+    return (points * np.logaddexp(0, -gap)).sum(axis=(-2, -1)) + 0.5 * prior.sum(axis=-1)
+
+
+def _find_mode(points: Any) -> Any:
+    """Return the strengths `[players]` with the least loss, which is convex: Newton's method."""
+    strengths = np.zeros(len(points))
+    for _ in range(100):
+        gradient, hessian = _differentiate(points, strengths)
+        step = np.linalg.solve(hessian, gradient)
+        while _loss(points, strengths - step) > _loss(points, strengths) and abs(step).max() > 1e-9:
+            step /= 2
+        strengths = strengths - step
+        if abs(step).max() <= 1e-9:
+            break
+    return strengths
+
+
+def _differentiate(points: Any, strengths: Any) -> tuple[Any, Any]:
+    """Return gradient `[players]` and Hessian `[players, players]` of the loss."""
+    share = 1 / (1 + np.exp(strengths[None, :] - strengths[:, None]))
+    alone = 1 / (1 + np.exp(-strengths))
+    lost = points * (1 - share)
+    curvature = (points + points.T) * share * (1 - share)
+    hessian = np.diag(curvature.sum(axis=1) + alone * (1 - alone)) - curvature
+    return lost.sum(axis=0) - lost.sum(axis=1) + alone - 0.5, hessian

@@ -1,0 +1,344 @@
+"""Table: all seats of one game, for a caller that drives every seat: PettingZoo's environments, self-play, tournaments.
+
+    table = vlgym.open_table("vlgym/TicTacToe-v0")
+    table.reset(seed=0)
+    while not table.over:
+        table.step({seat: policies[seat].reply([table.turn(seat)])[0].text for seat in table.movers})
+    print(table.returns)
+
+It reads replies, replaces those that cannot be read, counts turns and keeps a log from which a state is restored. It
+has no policy and is not a Gymnasium environment.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.utils.seeding import np_random
+
+from ..env.prompts import PastTurn, PromptBuilder
+from ..env.reset_options import plain_options, read_options
+from ..env.seeding import split_of
+from ..env.spaces import MAX_REPLY, ReplySpace, clean_text
+from ..errors import UserError, check_reward
+from ..parsers import read_reply
+from ..types import Parsed, Turn
+from .multi_game import Round
+
+WAIT = "wait"
+"""The one legal action of a seat that does not move now, where all must answer; whatever it answers does nothing."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Result of reading a reply: the action that is executed, what the parser found, and the failure code or `None`."""
+
+    action: str
+    parsed: Parsed
+    failure: str | None
+
+
+class Chair:
+    """One seat as a policy may see it in `Turn.env`: the part that random and oracle policies need."""
+
+    def __init__(self, table: Table, seat: int) -> None:
+        self.table, self.seat = table, seat
+        self.parser, self.vlgym_spec = table.game.parser, table.game.vlgym_spec
+
+    @property
+    def unwrapped(self) -> Chair:
+        """Itself: there are no wrappers."""
+        return self
+
+    @property
+    def action_space(self) -> ReplySpace:
+        """This seat's action space; it samples replies with a legal action."""
+        return self.table.spaces[self.seat]
+
+    def legal_actions(self) -> list[str]:
+        """Return this seat's current legal actions."""
+        return self.table.legal(self.seat)
+
+    def solve(self) -> str | None:
+        """The oracle's reply for this seat, or `None`."""
+        return self.table.solve(self.seat)
+
+
+class Table:
+    """All seats of one game.
+
+    Args:
+        game: its rules, a `MultiVLEnv` freshly built; the table owns it.
+        limit: moves of one seat until the game is truncated; by default the game's `max_turns`.
+
+    Attributes:
+        game: the rules.
+        spaces: one space of replies for each seat.
+        over: whether no more moves are asked for.
+        terminated: whether the rules ended the game.
+        truncated: whether a limit did.
+        returns: sum of each seat's rewards.
+        turns: moves of each seat.
+        invalid: replies of each seat that could not be read or were illegal.
+        log: one entry for each round: `moves`, and `failures` and `replies` where there are any.
+        remembers: the seats whose past turns are kept for their prompts (`turn`).
+        seed: of the reset.
+        builder: the prompts' layout; by default the card's.
+    """
+
+    def __init__(self, game: Any, *, limit: int | None = None) -> None:
+        self.game = game
+        self.limit = limit or game.max_turns
+        self.spaces = [ReplySpace(game.parser) for _ in range(game.seats)]
+        self.remembers: set[int] = set(range(game.seats))
+        self.seed: int | None = None
+        self.over = True
+        self.builder = PromptBuilder.for_spec(game.vlgym_spec)
+        self._rng: np.random.Generator | None = None
+        self._start: dict[str, Any] = {}
+
+    # ---- playing ---------------------------------------------------------------------------------------------------
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Begin a game. The same seed gives the same game in any process, after any history.
+
+        An option that the game does not know is left out with a warning, as PettingZoo's tests want it.
+        """
+        given = plain_options(options)
+        unknown = [name for name in given if name not in self.game.reset_options]
+        if unknown:
+            warnings.warn(f"{self.game.title} has no reset option {', '.join(unknown)}; left out.", stacklevel=2)
+            given = {name: value for name, value in given.items() if name not in unknown}
+        checked = read_options(self.game, given)
+        if seed is not None or self._rng is None:
+            self._rng, self.seed = np_random(seed)[0], seed
+            self.game.seed_split = None if seed is None else split_of(seed)
+        self.begin(draw_seeds(self._rng), checked)
+        self._start["options"] = given
+
+    def begin(self, seeds: list[int], options: dict[str, Any]) -> None:
+        """Begin a game from two seeds: of the game's own chance, and of the moves that stand for unreadable replies."""
+        seats = self.game.seats
+        self._start = {"seeds": list(seeds), "options": {}, "split": self.game.seed_split}
+        self._fallback = np.random.default_rng(seeds[1])
+        self.log: list[dict[str, Any]] = []
+        self.history: dict[int, list[PastTurn]] = defaultdict(list)
+        self.returns, self.rewards = [0.0] * seats, [0.0] * seats
+        self.turns, self.invalid = [0] * seats, [0] * seats
+        self.readings: dict[int, Reading] = {}
+        self.feedback = ""
+        self.over = self.terminated = self.truncated = False
+        self.game.deal(np.random.default_rng(seeds[0]), options)
+        self._instructions = [self._write_instructions(seat) for seat in range(seats)]
+        self._settle(Round((0.0,) * seats))
+
+    @property
+    def movers(self) -> tuple[int, ...]:
+        """The seats whose replies are asked for now; none when the game is over."""
+        return () if self.over else self.game.movers()
+
+    def step(self, replies: Mapping[int, str]) -> Round:
+        """Read one reply of every seat that moves now, and execute them. What other seats say does nothing.
+
+        A reply that cannot be read or is illegal becomes the game's idle action, else a random legal one; it is
+        counted, and costs its own seat `invalid_penalty`. A seat that says nothing has not answered readably.
+
+        Raises:
+            gymnasium.error.ResetNeeded: the game is over, or none was begun.
+            UserError: a reply is not a string, or is of a seat that does not exist.
+        """
+        if self.over:
+            raise gymnasium.error.ResetNeeded("The game is over (or none was begun): call reset() first.")
+        for seat, reply in replies.items():
+            check_seat(self.game, seat)
+            if not isinstance(reply, str):
+                raise UserError(f"The reply of seat {seat} must be a string, not {type(reply).__name__}: {reply!r:.80}")
+        readings = {seat: self.read(seat, replies.get(seat, "")) for seat in self.movers}
+        said = {seat: replies.get(seat, "") for seat in readings}
+        return self.play(readings, said)
+
+    def read(self, seat: int, reply: str) -> Reading:
+        """Read a reply of a seat that moves now, and choose the action that replaces it where it is not valid."""
+        legal = self.legal(seat)
+        parsed = read_reply(self.game.parser, reply[:MAX_REPLY], legal)
+        failure = parsed.failure
+        if failure is None:
+            action = self.game.match_move(parsed.actions[0], seat) if len(parsed.actions) == 1 else None
+            if action is not None:
+                return Reading(action, parsed, None)
+            failure = "illegal_action"
+        instead = self.game.idle(seat)
+        if instead is None:
+            instead = legal[int(self._fallback.integers(len(legal)))]
+        return Reading(instead, parsed, failure)
+
+    def play(self, readings: Mapping[int, Reading], replies: Mapping[int, str] | None = None) -> Round:
+        """Execute what was read of every seat that moves now."""
+        said = replies or {}
+        entry: dict[str, Any] = {"moves": {str(seat): reading.action for seat, reading in readings.items()}}
+        failures = {str(seat): reading.failure for seat, reading in readings.items() if reading.failure}
+        kept = {str(seat): said[seat] for seat in readings if seat in said and seat in self.remembers}
+        entry |= {name: value for name, value in (("failures", failures), ("replies", kept)) if value}
+        self.log.append(entry)
+        self.readings = dict(readings)
+        return self._execute(entry)
+
+    # ---- what a seat is shown --------------------------------------------------------------------------------------
+
+    def legal(self, seat: int) -> list[str]:
+        """The legal actions of a seat now; `wait` alone where it does not move, nothing when the game is over."""
+        if self.over:
+            return []
+        return self.game.moves(seat) if seat in self.movers else [WAIT]
+
+    def told(self, seat: int) -> list[str]:
+        """The legal actions of a seat as far as it is told them: none where the game has a `notation` for them."""
+        legal = self.legal(seat)
+        return legal if legal == [WAIT] or not self.game.notation else []
+
+    def instructions(self, seat: int) -> str:
+        """Return the part of a seat's prompt that appears once."""
+        return self._instructions[seat]
+
+    def turn_text(self, seat: int) -> str:
+        """Return the text of a seat's current turn."""
+        game, legal = self.game, self.legal(seat)
+        state = game.tell(seat)
+        if legal == [WAIT]:
+            state += "It is not your turn. "
+        told = [game.notation] if legal and game.notation and legal != [WAIT] else legal
+        return clean_text(
+            game.prompt.write_turn(state=state, actions=told, turn=self.turns[seat], max_turns=game.max_turns)
+        )
+
+    def observe(self, seat: int) -> dict[str, Any]:
+        """The usual observation of a seat: `{"image": [H, W, 3] uint8, "text": str}`."""
+        text = clean_text(f"{self._instructions[seat]}\n\n{self.turn_text(seat)}")
+        return {"image": self.game.draw(seat), "text": text}
+
+    def info(self, seat: int) -> dict[str, Any]:
+        """The usual info of a seat, about the round before."""
+        reading = self.readings.get(seat)
+        info = {**self.game.details(seat), "success": bool(self.game.won(seat)), "seat": seat}
+        info["invalid_action"] = reading is not None and reading.failure is not None
+        score = self.game.points(seat)
+        if score is not None:
+            info["score"] = float(score)
+        info["vlgym"] = {
+            "turn": self.turns[seat],
+            "actions": [reading.action] if reading else [],
+            "parse": (reading.failure if reading else None) or "ok",
+            "span": reading.parsed.span if reading else None,
+            "legal_actions": self.told(seat),
+            "feedback": self.feedback,
+            "instructions": self._instructions[seat],
+            "turn_text": self.turn_text(seat),
+        }
+        return info
+
+    def turn(self, seat: int) -> Turn:
+        """Return a policy's input for a seat that moves: its prompt, with the history that the spec asks for."""
+        image, text = self.game.draw(seat), self.turn_text(seat)
+        messages = self.builder.build(self._instructions[seat], text, image, self.history[seat])
+        return Turn(
+            messages,
+            Chair(self, seat),
+            self.game.title,
+            self.seed,
+            self.turns[seat],
+            text=clean_text(f"{self._instructions[seat]}\n\n{text}"),
+            legal=tuple(self.told(seat)),
+        )
+
+    def solve(self, seat: int) -> str | None:
+        """The oracle's reply for a seat that moves now; `None` where there is none."""
+        action = self.game.advise(seat) if seat in self.movers else None
+        return None if action is None else self.game.parser.format([action], self.game.explain(seat, action))
+
+    def mirror(self) -> None:
+        """Put the seats in reverse order, if the game has just begun; for the conformance kit."""
+        self.game.mirror()
+        self._instructions = [self._write_instructions(seat) for seat in range(self.game.seats)]
+        self._settle(Round((0.0,) * self.game.seats))
+
+    # ---- saving ----------------------------------------------------------------------------------------------------
+
+    def save(self) -> dict[str, Any]:
+        """Return JSON-able data that restores the position: seeds, moves, and where the last ones stood in replies."""
+        spans = {str(seat): reading.parsed.span for seat, reading in self.readings.items() if reading.parsed.span}
+        fallback = self._fallback.bit_generator.state
+        return copy.deepcopy({**self._start, "log": self.log, "spans": spans, "fallback": fallback})
+
+    def load(self, saved: Mapping[str, Any], options: dict[str, Any] | None = None) -> None:
+        """Play the moves of `save` again; by default with the options of its reset."""
+        self.game.seed_split = saved["split"]
+        self.begin(saved["seeds"], read_options(self.game, saved["options"]) if options is None else options)
+        self._start["options"] = copy.deepcopy(saved["options"])
+        for entry in saved["log"]:
+            self.log.append(copy.deepcopy(entry))
+            self._execute(entry)
+        for seat, action in self.log[-1]["moves"].items() if self.log else ():
+            span = saved["spans"].get(seat)
+            parsed = Parsed((action,), span=span and (int(span[0]), int(span[1])))
+            self.readings[int(seat)] = Reading(action, parsed, self.log[-1].get("failures", {}).get(seat))
+        self._fallback.bit_generator.state = saved["fallback"]
+
+    # ---- private ---------------------------------------------------------------------------------------------------
+
+    def _execute(self, entry: Mapping[str, Any]) -> Round:
+        moves = {int(seat): action for seat, action in entry["moves"].items()}
+        for seat, reply in entry.get("replies", {}).items():
+            past = PastTurn(self.game.draw(int(seat)), self.turn_text(int(seat)), reply)
+            self.history[int(seat)].append(past)
+        failed = {int(seat) for seat in entry.get("failures", {})}
+        for seat in moves:
+            self.turns[seat] += 1
+            self.invalid[seat] += seat in failed
+        done = self.game.make_moves(moves)
+        if len(done.rewards) != self.game.seats:
+            raise TypeError(f"make_moves() returned {len(done.rewards)} rewards for {self.game.seats} seats")
+        for seat, paid in enumerate(done.rewards):
+            check_reward(paid, f"{self.game.title}, seat {seat}")
+        penalty = self.game.invalid_penalty
+        rewards = tuple(float(paid) - penalty * (seat in failed) for seat, paid in enumerate(done.rewards))
+        return self._settle(Round(rewards, bool(done.terminated), bool(done.truncated), done.feedback))
+
+    def _settle(self, done: Round) -> Round:
+        movers = () if done.terminated or done.truncated else self.game.movers()
+        spent = any(self.turns[seat] >= self.limit for seat in movers)
+        truncated = not done.terminated and (done.truncated or spent)
+        self.terminated, self.truncated = done.terminated, truncated
+        self.over = done.terminated or truncated
+        self.rewards = list(done.rewards)
+        self.returns = [total + paid for total, paid in zip(self.returns, done.rewards, strict=True)]
+        self.feedback = done.feedback
+        for seat, space in enumerate(self.spaces):
+            space.legal = tuple(self.legal(seat))
+        return Round(done.rewards, done.terminated, truncated, done.feedback)
+
+    def _write_instructions(self, seat: int) -> str:
+        game = self.game
+        return clean_text(
+            game.prompt.write_instructions(
+                task=game.goal(seat), reply_format=game.parser.describe(), max_turns=game.max_turns
+            )
+        )
+
+
+def draw_seeds(rng: np.random.Generator) -> list[int]:
+    """Return the two seeds of `Table.begin`."""
+    return [int(number) for number in rng.integers(2**62, size=2)]
+
+
+def check_seat(game: Any, seat: Any, name: str = "seat") -> int:
+    """Return a seat's number, if the game has it."""
+    if not isinstance(seat, (int, np.integer)) or isinstance(seat, bool) or not 0 <= seat < game.seats:
+        raise UserError(f"{name}={seat!r}: {game.title} has the seats {', '.join(map(str, range(game.seats)))}.")
+    return int(seat)

@@ -1,0 +1,172 @@
+"""An environment that lives in another process, as its caller sees it.
+
+What a policy, a prompt and a record need is here: observation, info, legal actions, parser, card. The environment's own
+code runs elsewhere (`vlgym.env_groups`); only the parser works here, because it reads nothing but replies.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import gymnasium
+
+from ..env.spaces import ReplySpace
+from ..env.spec import EnvSpec
+from ..errors import UserError
+from ..parsers import PARSERS, get_parser
+from ..registry import get_registry
+from ..types import Parser
+
+Step = tuple[dict[str, Any], float, bool, bool, dict[str, Any]]
+
+
+class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
+    """One environment in another process. At most one reset or step is on its way: `send_reset` and `send_step` begin
+    it, and `reset` and `step` with the same arguments wait for it; so a batch of environments works at the same time.
+
+    It is made when it is first needed; what its constructor raises is raised then.
+
+    Attributes:
+        system_text: what a system message says of this episode's instructions (see `Game.system_text`).
+    """
+
+    def __init__(self, caller: Any, env_id: str, arguments: Mapping[str, Any]) -> None:
+        self.env_id, self._arguments, self._caller = env_id, dict(arguments), caller
+        self._facts: dict[str, Any] | None = None
+        self._sent: tuple[Any, Any] | None = None
+        self._spec: EnvSpec | None = None
+        self._space: ReplySpace | None = None
+        self._legal: tuple[str, ...] = ()
+        self.system_text = ""
+        self._closed = False
+        self._number = caller.open()
+        self._made = caller.post(self._number, "make", id=env_id, arguments=self._arguments)
+
+    # ---- what is known of it ---------------------------------------------------------------------------------------
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The worker's facts on it once it is made: its card and its parser."""
+        if self._facts is None:
+            self._facts = self._caller.wait(self._made)
+        return self._facts
+
+    @property
+    def vlgym_spec(self) -> EnvSpec | None:
+        """Its card."""
+        if self._spec is None and self.facts["spec"] is not None:
+            self._spec = EnvSpec.from_dict(self.facts["spec"])
+        return self._spec
+
+    @property
+    def parser(self) -> Parser:
+        """The parser of its replies, built here."""
+        return self.action_space.parser
+
+    @property
+    def action_space(self) -> ReplySpace:  # type: ignore[override]
+        """Samples the same replies as the environment's own."""
+        if self._space is None:
+            self._space = ReplySpace(_rebuild(self.env_id, self._arguments, self.facts["parser"]))
+        self._space.legal = self._legal
+        return self._space
+
+    def legal_actions(self) -> list[str]:
+        """Legal actions of the last observation."""
+        return list(self._legal)
+
+    # ---- playing ---------------------------------------------------------------------------------------------------
+
+    def send_reset(self, seed: int, options: dict[str, Any] | None = None) -> None:
+        """Begin a reset."""
+        self._send(("reset", seed, options), seed=seed, options=options)
+
+    def send_step(self, action: str) -> None:
+        """Begin a step; saying so again changes nothing."""
+        self._send(("step", action), text=action)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """As `VLEnv.reset`, but a seed is needed: a worker that is lost begins the episode again from it."""
+        if seed is None:
+            raise UserError(f"{self.env_id} is played in another process: reset() needs a seed there.")
+        answer = self._take(("reset", seed, options), seed=seed, options=options)
+        return answer["observation"], answer["info"]
+
+    def step(self, action: str) -> Step:
+        """As `VLEnv.step`."""
+        answer = self._take(("step", action), text=action)
+        return (
+            answer["observation"], answer["reward"], answer["terminated"], answer["truncated"], answer["info"],
+        )  # fmt: skip
+
+    def solve(self) -> str | None:
+        """As `VLEnv.solve`."""
+        return self._ask("solve")
+
+    def think(self, action: str) -> str:
+        """As `Game.think`."""
+        return self._ask("think", action=action)
+
+    def describe(self, turns: int | None = None, images: int | None = None) -> dict[str, Any]:
+        """As `vlgym.play.trajectory.describe_env`, with that prompt layout or its own."""
+        return self._ask("describe", turns=turns, images=images)
+
+    def close(self) -> None:
+        """Close it; what that raises there is raised here."""
+        if not self._closed:
+            self._closed = True
+            self._caller.drop(self._number)
+
+    # ---- private ---------------------------------------------------------------------------------------------------
+
+    def _send(self, key: Any, **said: Any) -> Any:
+        _ = self.facts  # what its constructor raised comes first
+        if self._sent is None:
+            self._sent = (key, self._caller.post(self._number, key[0], **said))
+        if self._sent[0] != key:
+            raise RuntimeError(f"{self.env_id}: {self._sent[0][0]} is still under way; wait for it first.")
+        return self._sent[1]
+
+    def _take(self, key: Any, **said: Any) -> dict[str, Any]:
+        """Wait for the answer to what was sent, or send it now."""
+        ticket, self._sent = self._send(key, **said), None
+        answer = self._caller.wait(ticket)
+        self._legal, self.system_text = tuple(answer["legal"]), answer["system"]
+        return answer
+
+    def _ask(self, do: str, **said: Any) -> Any:
+        return self._caller.wait(self._caller.post(self._number, do, **said))
+
+
+def _rebuild(env_id: str, arguments: Mapping[str, Any], said: Mapping[str, Any]) -> Parser:
+    """Return the parser that is known here and equals the one there; what the worker says is compared, not imported."""
+    for known in _list_parsers(env_id, arguments):
+        try:
+            parser = get_parser(known() if isinstance(known, type) else known)
+        except (UserError, TypeError):
+            continue
+        if (parser.name, parser.version, parser.describe()) == (said["name"], said["version"], said["format"]):
+            return parser
+    raise UserError(
+        f"{env_id}: its parser {said['name']} is not known here, so it cannot be played in another process; give "
+        "--parser tag or json, or play with --envs local."
+    )
+
+
+def _list_parsers(env_id: str, arguments: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the candidates for the environment's parser: the requested one, the core's, its card's, its plugin's."""
+    yield from (arguments.get("parser"), *PARSERS)
+    spec = get_registry().get(env_id)
+    yield from spec.reply_styles
+    place = spec.entry_point.partition(":")[0]
+    with suppress(ImportError):
+        importlib.import_module(place)
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == place.partition(".")[0]:
+            yield from (each for each in vars(module).values() if isinstance(each, type) and hasattr(each, "parse"))

@@ -1,0 +1,352 @@
+"""The one place where all the stages meet: environment -> prompt -> policy -> parser (in the environment) ->
+environment -> record.
+
+Read `Runner.step` first; evaluation, imitation and the learner all run through it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import gymnasium
+
+from ..env.prompts import PastTurn, PromptBuilder
+from ..env.seeding import episode_seed
+from ..env.spaces import MAX_REPLY
+from ..errors import UserError
+from ..registry.making import unwrap
+from ..types import Reply, StepRecord, Turn
+from .env_failures import ENV_ERROR, EnvFailures, close_env
+from .policies import Policy
+from .remote import RemoteEnv
+
+
+@dataclass
+class _Slot:
+    """One environment and where its episode stands."""
+
+    index: int
+    env: gymnasium.Env[Any, Any]
+    env_id: str
+    builder: PromptBuilder
+    episode: int = -1
+    seed: int = 0
+    turn: int = 0
+    observation: dict[str, Any] = field(default_factory=dict)
+    info: dict[str, Any] = field(default_factory=dict)
+    history: list[PastTurn] = field(default_factory=list)
+    replies: list[str] = field(default_factory=list)
+    active: bool = False
+
+
+class Runner:
+    """Steps several environments with one policy, batch by batch, and records every turn.
+
+    Episode number `n` has the seed `episode_seed(env_id, split, n // repeats)`, and an environment that ends is reset
+    at once with its next number. With `episodes`, numbers are handed out in the order in which environments become
+    free; without an end, environment `i` plays `first_episode + i`, `first_episode + i + stride`, ..., so that what it
+    plays does not depend on the others.
+
+    Args:
+        envs: environments, made by `gymnasium.make` or `vlgym.make`; of one id or several.
+        split: `train`, `val` or `test`.
+        first_episode: number of the first episode.
+        episodes: how many to begin in all; `None` for no end.
+        builder: prompt layout; by default each environment's own history defaults.
+        repeats: how many consecutive episode numbers share one seed.
+        stride: see above; by default the number of environments. Several runners that share the episodes of one
+            training give the number of all their environments.
+        remake: makes environment `i` again. With it, an environment that raises is noted in `failures` and replaced,
+            and its episode ends as truncated (parse `"env_error"`, reward 0). An episode that cannot begin is left
+            out if `episodes` is `None`, else begun again. Without it, the error is raised.
+        again: play every episode again that an environment broke off; its records up to the one with `"env_error"`
+            do not count.
+        failures: notes and counts them (see `vlgym.play.env_failures`); by default a new one.
+        part: part of the evaluation that the episodes belong to, for the records.
+
+    Attributes:
+        failures, first_episode: see above.
+        seconds: wall time spent in the environments' steps and resets so far.
+
+    Raises:
+        UserError: no environments, or one that is not a `VLEnv`.
+        FailedError: an environment failed three times in a row; `step`, `advance` and `set_state` raise it,
+            too.
+    """
+
+    def __init__(
+        self,
+        envs: Sequence[gymnasium.Env[Any, Any]],
+        *,
+        split: str = "train",
+        first_episode: int = 0,
+        episodes: int | None = None,
+        builder: PromptBuilder | None = None,
+        repeats: int = 1,
+        stride: int | None = None,
+        remake: Callable[[int], gymnasium.Env[Any, Any]] | None = None,
+        again: bool = False,
+        failures: EnvFailures | None = None,
+        part: str = "",
+    ) -> None:
+        if not envs:
+            raise UserError("A Runner needs at least one environment.")
+        self.split, self.repeats, self.remake, self.again, self.part = split, repeats, remake, again, part
+        self.stride = len(envs) if stride is None else stride
+        self.failures = failures or EnvFailures()
+        self.first_episode = self._next = first_episode
+        self._end = None if episodes is None else first_episode + episodes
+        self.slots = [
+            _Slot(i, env, _name(env), builder or PromptBuilder.for_spec(unwrap(env).vlgym_spec))
+            for i, env in enumerate(envs)
+        ]
+        self._begun: list[tuple[_Slot, int, int]] = []
+        start = time.perf_counter()
+        try:
+            for slot in self.slots:
+                self._reset(slot)
+            self._finish()
+        except BaseException:
+            self.close()
+            raise
+        self.seconds = time.perf_counter() - start
+
+    @property
+    def done(self) -> bool:
+        """True if every episode has ended."""
+        return not any(slot.active for slot in self.slots)
+
+    def turns(self) -> list[Turn]:
+        """Return the current prompt of every active environment, in slot order."""
+        return [self._turn(slot) for slot in self.slots if slot.active]
+
+    def step(self, policy: Policy) -> list[StepRecord]:
+        """Let the policy answer every active environment once; return one record each, in slot order."""
+        turns = self.turns()
+        return self.advance(turns, policy.reply(turns), policy.name)
+
+    def advance(self, turns: Sequence[Turn], replies: Sequence[Reply], name: str = "policy") -> list[StepRecord]:
+        """Step every active environment with its reply to `turns()`: `step` without the policy."""
+        check_replies(replies, len(turns), name)
+        replies = [cut_reply(reply) for reply in replies]
+        start = time.perf_counter()
+        active = [slot for slot in self.slots if slot.active]
+        for slot, reply in zip(active, replies, strict=True):
+            if isinstance(slot.env, RemoteEnv):
+                slot.env.send_step(reply.text)  # all of them work at the same time
+        records = []
+        for slot, turn, reply in zip(active, turns, replies, strict=True):
+            record = self._record(slot, turn, reply)
+            records.append(record)
+            if record.parse == ENV_ERROR and self.again:
+                self._start(slot, slot.episode)
+            elif record.terminated or record.truncated:
+                self._reset(slot)
+        self._finish()
+        self.seconds += time.perf_counter() - start
+        return records
+
+    def _record(self, slot: _Slot, turn: Turn, reply: Reply) -> StepRecord:
+        """Step the environment and return the turn's record."""
+        before = slot.observation
+        record = StepRecord(
+            env_id=slot.env_id,
+            episode=slot.episode,
+            seed=slot.seed,
+            turn=turn.turn,
+            messages=turn.messages,
+            image=before["image"],
+            text=before["text"],
+            reply=reply.text,
+            actions=(),
+            parse=ENV_ERROR,
+            reward=0.0,
+            terminated=False,
+            truncated=True,
+            invalid=False,
+            success=False,
+            cut=reply.cut,
+            refused=reply.refused,
+            repeat=turn.repeat,
+            part=turn.part,
+            usage=reply.usage,
+            extra=reply.extra,
+            final_messages=turn.messages,  # an episode that broke off is worth what its last state was worth
+        )
+        try:
+            record.terminated, record.truncated, record.reward = self._act(slot, reply.text)
+        except Exception as error:
+            self._replace(slot, error, reply.text)
+            return record
+        details = slot.info["vlgym"]
+        record.actions, record.parse = tuple(details["actions"]), details["parse"]
+        record.invalid, record.success = slot.info["invalid_action"], slot.info["success"]
+        record.score, record.span = slot.info.get("score"), details["span"]
+        record.final_messages = self._turn(slot).messages if record.truncated else None
+        if record.terminated or record.truncated:
+            self.failures.end_row(slot.index)
+        return record
+
+    def get_state(self) -> dict[str, Any]:
+        """Return JSON-able data from which `set_state` restores every episode exactly, in any process."""
+        return {
+            "next": self._next,
+            "slots": [
+                {
+                    "episode": slot.episode,
+                    "active": slot.active,
+                    "replies": list(slot.replies),
+                    "samples": slot.env.action_space.np_random.bit_generator.state,
+                }
+                for slot in self.slots
+            ],
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restore `get_state`'s episodes by replaying their replies, which is exact because an episode is a function
+        of its seed.
+
+        Raises:
+            UserError: the state has another number of environments.
+        """
+        if len(state["slots"]) != len(self.slots):
+            raise UserError(f"The saved rollout has {len(state['slots'])} environments, this one {len(self.slots)}.")
+        for slot, saved in zip(self.slots, state["slots"], strict=True):
+            slot.active = saved["active"]
+            if slot.active:
+                self._start(slot, saved["episode"], saved["replies"])
+                slot.env.action_space.np_random.bit_generator.state = saved["samples"]
+        self._next = state["next"]
+
+    def close(self) -> None:
+        """Close every environment, whatever one of them raises."""
+        for slot in self.slots:
+            close_env(slot.env)
+
+    def _reset(self, slot: _Slot) -> None:
+        """Begin the slot's next episode, if there is one; `_finish` ends what begins elsewhere."""
+        if self._end is None:
+            slot.active = True
+            episode = self.first_episode + slot.index if slot.episode < 0 else slot.episode + self.stride
+        else:
+            slot.active, episode = self._next < self._end, self._next
+            self._next += slot.active
+        if slot.active:
+            skip = self.stride if self._end is None and not self.again else 0
+            if isinstance(slot.env, RemoteEnv):
+                slot.env.send_reset(episode_seed(slot.env_id, self.split, episode // self.repeats))
+                self._begun.append((slot, episode, skip))
+            else:
+                self._start(slot, episode, skip=skip)
+
+    def _finish(self) -> None:
+        """Wait for the episodes that begin in other processes."""
+        while self._begun:
+            slot, episode, skip = self._begun.pop(0)
+            self._start(slot, episode, skip=skip)
+
+    def _start(self, slot: _Slot, episode: int, replies: Sequence[str] = (), skip: int = 0) -> None:
+        """Begin an episode and play it up to where it stood.
+
+        If the environment raises, begin again in a new one, `skip` episodes on.
+        """
+        while True:
+            text = None
+            try:
+                self._begin(slot, episode)
+                for text in replies:
+                    self._act(slot, text)
+                return
+            except Exception as error:
+                self._replace(slot, error, text)
+            episode += skip
+
+    def _replace(self, slot: _Slot, error: Exception, reply: str | None) -> None:
+        """Note a failure of the environment and put a new one in its place; or raise it."""
+        if self.remake is None:
+            raise error
+        while True:
+            self.failures.note(
+                slot.index, error, slot.env, env_id=slot.env_id, episode=slot.episode, seed=slot.seed, turn=slot.turn,
+                reply=reply, part=self.part,
+            )  # fmt: skip
+            try:
+                slot.env = self.remake(slot.index)
+                return
+            except Exception as failure:
+                error = failure
+
+    def _begin(self, slot: _Slot, episode: int) -> None:
+        slot.episode, slot.turn, slot.history, slot.replies = episode, 0, [], []
+        slot.seed = episode_seed(slot.env_id, self.split, episode // self.repeats)
+        slot.env.action_space.seed((slot.seed + episode % self.repeats) % 2**32)
+        slot.observation, slot.info = slot.env.reset(seed=slot.seed)
+
+    def _act(self, slot: _Slot, text: str) -> tuple[bool, bool, float]:
+        """Step the slot's environment; return terminated, truncated and reward."""
+        past = PastTurn(slot.observation["image"], slot.info["vlgym"]["turn_text"], text)
+        slot.observation, reward, terminated, truncated, slot.info = slot.env.step(text)
+        slot.replies.append(text)
+        if slot.builder.history_turns:
+            slot.history = [*slot.history, past][-slot.builder.history_turns :]
+        slot.turn += 1
+        return bool(terminated), bool(truncated), float(reward)
+
+    def _turn(self, slot: _Slot) -> Turn:
+        details = slot.info["vlgym"]
+        messages = slot.builder.build(
+            details["instructions"], details["turn_text"], slot.observation["image"], slot.history,
+            system=unwrap(slot.env).system_text,
+        )  # fmt: skip
+        return Turn(
+            messages, slot.env, slot.env_id, slot.seed, slot.turn, slot.episode % self.repeats, self.part,
+            slot.observation["text"], tuple(details["legal_actions"]), details["feedback"],
+        )  # fmt: skip
+
+
+def cut_reply(reply: Reply) -> Reply:
+    """Return a reply as far as an environment reads it, marked as cut where that is not all."""
+    return reply if len(reply.text) <= MAX_REPLY else replace(reply, text=reply.text[:MAX_REPLY], cut=True)
+
+
+def check_replies(replies: Sequence[Reply], count: int, name: str) -> None:
+    """Check what a policy gave: one `Reply` with a text for each prompt.
+
+    Raises:
+        UserError: it gave something else.
+    """
+    due = f"one vlgym.types.Reply for each of the {count} prompts"
+    if not isinstance(replies, Sequence) or isinstance(replies, str):
+        raise UserError(f"Policy {name!r} gave {type(replies).__name__}; its reply() returns a list, {due}.")
+    for reply in replies:
+        if not isinstance(reply, Reply) or not isinstance(reply.text, str):
+            given = f"Reply({type(reply.text).__name__})" if isinstance(reply, Reply) else type(reply).__name__
+            hint = " Wrap the text: Reply(text)." if isinstance(reply, str) else ""
+            raise UserError(f"Policy {name!r} gave {given}; its reply() returns {due}.{hint}")
+    if len(replies) != count:
+        raise UserError(f"Policy {name!r} gave {len(replies)} replies to {count} prompts.")
+
+
+def run_episodes(runner: Runner, policy: Policy) -> Iterator[list[StepRecord]]:
+    """Step until every episode has ended; yield each episode's records as it ends.
+
+    The records of an episode that is played again are left out.
+    """
+    open_episodes: dict[tuple[str, int], list[StepRecord]] = {}
+    while not runner.done:
+        for record in runner.step(policy):
+            key = (record.env_id, record.episode)
+            if record.parse == ENV_ERROR and runner.again:
+                open_episodes.pop(key, None)
+                continue
+            open_episodes.setdefault(key, []).append(record)
+            if record.terminated or record.truncated:
+                yield open_episodes.pop(key)
+
+
+def _name(env: gymnasium.Env[Any, Any]) -> str:
+    inner = unwrap(env)
+    return inner.vlgym_spec.id if inner.vlgym_spec is not None else type(inner).__name__

@@ -1,0 +1,64 @@
+"""Pictures in a terminal: in full by kitty's protocol or as sixels, else as half blocks of coloured characters."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import ModuleType
+from typing import Any
+
+from PIL import Image as PILImage
+
+from ..terminal import measure_width
+from ..types import Image
+
+PICTURES = ("auto", "kitty", "sixel", "blocks", "none")
+"""Values of `--picture`: a protocol, or `auto` for the best one that the terminal answers to."""
+
+MOST_COLUMNS, MOST_ROWS = 64, 32
+"""Character cells of a picture at most."""
+
+
+def choose_protocol(asked: str, stream: Any) -> str:
+    """Return how to draw on a stream: what was asked for, and for `auto` what its terminal says it can do."""
+    if asked != "auto":
+        return asked
+    if os.environ.get("TERM", "dumb") == "dumb" or os.environ.get("NO_COLOR"):
+        return "none"
+    keyboard = sys.__stdin__
+    if not (stream.isatty() and keyboard and keyboard.isatty()):  # the terminal answers as if somebody typed
+        return "none"
+    renderable = _import_renderable()
+    if renderable.sixel.query_terminal_support():
+        return "sixel"
+    if renderable.tgp.query_terminal_support():
+        return "kitty"
+    return "blocks" if "utf" in (stream.encoding or "utf-8").lower() else "none"
+
+
+def show_picture(image: Image, protocol: str, stream: Any) -> None:
+    """Write a picture to a stream, `[H, W, 3] uint8`; nothing where the protocol is `none`."""
+    if protocol == "none":
+        return
+    from rich.console import Console
+
+    renderable = _import_renderable()
+    kind = {"kitty": renderable.TGPImage, "sixel": renderable.SixelImage, "blocks": renderable.HalfcellImage}[protocol]
+    width = min(measure_width(stream), MOST_COLUMNS)
+    console = Console(file=stream, force_terminal=True, width=width, height=MOST_ROWS, legacy_windows=False)
+    console.print(kind(PILImage.fromarray(image), width="auto", height="auto"), end="")
+    stream.flush()
+
+
+def _import_renderable() -> ModuleType:
+    """Import `textual_image.renderable`, which asks the terminal at its import, without these questions."""
+    kept, sys.__stdout__ = sys.__stdout__, None  # type: ignore[misc]
+    try:
+        from textual_image import _terminal, renderable
+    finally:
+        sys.__stdout__ = kept  # type: ignore[misc]
+    try:
+        _terminal.get_cell_size()
+    except Exception:  # the terminal has no size, or there is no keyboard to answer from
+        _terminal.get_cell_size._result = _terminal.CellSize(8, 16)  # type: ignore[attr-defined]
+    return renderable

@@ -1,0 +1,437 @@
+"""Episodes on disk: a folder that `datasets.load_dataset("imagefolder")` can read, and that evaluation and imitation
+read back.
+
+    run.json           what was run: environments with all their arguments, hashes, parser, history; package versions
+    metadata.jsonl     one line per turn, an episode's lines together; `file_name` points at the turn's image
+    images/*.png       lossless, named by a hash of their pixels: equal ones are stored once
+
+run.json and every line hold a checksum, and a picture has its name: what is damaged is an error when it is read.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import hashlib
+import json
+import math
+import time
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL.Image import DecompressionBombError
+
+from ..env import VLEnv
+from ..env.arguments import describe, fits, to_plain
+from ..env.prompts import PromptBuilder
+from ..env.rendering import decode_png, encode_png
+from ..errors import TrajectoryError
+from ..files import is_cut, seal, sync, unseal, write_whole
+from ..registry import get_registry
+from ..types import Image, LearnerNotes, Message, StepRecord, Usage, find_distribution, list_versions
+from .remote import RemoteEnv
+
+FORMAT = 4
+READABLE = (3, 4)
+"""Formats of runs that are read; format 3 had no checksums."""
+SEED_RULE = "vlgym.episode_seed(environment id, split, episode number)"
+HEADER, METADATA = "run.json", "metadata.jsonl"
+_NAMES = ("name", "version")
+_FIELDS = (
+    "env_id", "episode", "seed", "turn", "text", "reply", "actions", "parse", "reward", "terminated", "truncated",
+    "invalid", "success", "score",
+)  # fmt: skip
+SYNC_EVERY = 1.0  # seconds
+NO_PICTURE = np.zeros((0, 0, 3), np.uint8)
+MALFORMED = (ValueError, KeyError, TypeError, RecursionError)
+"""Errors of `read_record` on a line that is not as it was written."""
+_SINCE_FORMAT_3 = ("part", "repeat", "cut", "refused", "after")
+
+
+def describe_run(
+    envs: Iterable[VLEnv],
+    *,
+    builder: PromptBuilder | None = None,
+    policy: Any = None,
+    split: str | None = None,
+    episodes: tuple[int, int] | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """Return what identifies a run's numbers, as plain data in which nothing is null that has a value.
+
+    For each environment: its class and distribution, all constructor arguments in force, hashes of spec and prompt, the
+    parser and the history setting; and the versions of the core, of the plugins in use and of what these require.
+
+    Args:
+        envs: one environment or more of each id; those of one id are built alike.
+        builder: prompt layout; by default each environment's own.
+        policy: who answers; what its `describe()` says is recorded, if it has one, else its name.
+        split: split of the episodes.
+        episodes: number of the first episode, and of the one after the last.
+        **more: whatever else belongs to the run; made plain by `vlgym.env.arguments.to_plain`, `None` left out.
+
+    Raises:
+        TrajectoryError: two environments of one id are not built alike.
+    """
+    described: dict[str, Any] = {}
+    owners = set()
+    for env in envs:
+        name = env.vlgym_spec.id if env.vlgym_spec else type(env).__name__
+        entry = describe_env(env, builder)
+        if described.setdefault(name, entry) != entry:
+            raise TrajectoryError(f"Two environments {name} have different arguments; write each to its own folder.")
+        owners.add(entry["distribution"])
+    run: dict[str, Any] = {"environments": described, "versions": list_versions(owners - {None}), "split": split}
+    if policy is not None:
+        run["policy"] = policy.describe() if hasattr(policy, "describe") else {"name": policy.name}
+    if episodes is not None:
+        run["episodes"] = {"first": episodes[0], "end": episodes[1], "seeds": SEED_RULE}
+    return without_none(to_plain({"format": FORMAT, **run, **more}))
+
+
+def without_none(value: Any) -> Any:
+    """Return plain data without the entries of dicts that are `None`: what is left out has no value."""
+    if isinstance(value, dict):
+        return {name: without_none(item) for name, item in value.items() if item is not None}
+    return [without_none(item) for item in value] if isinstance(value, list) else value
+
+
+class TrajectoryWriter:
+    """Appends episodes to a folder; a kill loses none that `write` has returned from.
+
+    Their lines are flushed to the disk once a second and by `sync`: a machine that loses its power may lose the last
+    second's. Pictures are left to the system, which takes some seconds: there are too many.
+
+    Args:
+        folder: made if missing; must be empty or hold a run that `run` equals.
+        run: from `describe_run`.
+
+    Raises:
+        TrajectoryError: the folder holds something else; nothing is overwritten.
+    """
+
+    def __init__(self, folder: Path | str, run: dict[str, Any]) -> None:
+        self.folder = Path(folder)
+        header = self.folder / HEADER
+        if header.exists():
+            held = read_header(self.folder)
+            if held != json.loads(json.dumps(run)):
+                raise TrajectoryError(
+                    f"{self.folder} holds the trajectories of another run; choose another folder. "
+                    f"Different: {', '.join(find_differences(held, json.loads(json.dumps(run))))}."
+                )
+        elif self.folder.exists() and any(self.folder.iterdir()):
+            raise TrajectoryError(f"{self.folder} is not empty and holds no run.json; choose another folder.")
+        self._names: dict[int, str] = {}  # by `id`, within one episode: a history shows the same arrays again and again
+        (self.folder / "images").mkdir(parents=True, exist_ok=True)
+        if not header.exists():
+            write_whole(header, encode_header(run))
+        self._synced = time.monotonic()
+
+    def write(self, episode: list[StepRecord]) -> None:
+        """Append one episode's records: images first, then the lines that name them."""
+        lines = []
+        self._names.clear()
+        for record in episode:
+            row: dict[str, Any] = {"file_name": self._store(record.image)}
+            row.update({field: getattr(record, field) for field in (*_FIELDS, *_SINCE_FORMAT_3)})
+            row["actions"] = list(record.actions)
+            row["span"] = None if record.span is None else list(record.span)
+            row["usage"] = None if record.usage is None else asdict(record.usage)
+            if record.learner is not None:
+                row["learner"] = asdict(record.learner)
+            row["prompt"] = json.dumps([self._without_images(message) for message in record.messages])
+            lines.append(json.dumps(seal(row)) + "\n")
+        with (self.folder / METADATA).open("ab", buffering=0) as file:
+            end, data = file.tell(), "".join(lines).encode()
+            try:
+                while data:
+                    data = data[file.write(data) :]
+            except OSError:
+                file.truncate(end)  # half of an episode would be taken for damage when more come after it
+                raise
+        if time.monotonic() - self._synced >= SYNC_EVERY:
+            self.sync()
+
+    def sync(self) -> None:
+        """Flush all lines to the disk."""
+        if (self.folder / METADATA).exists():
+            sync(self.folder / METADATA)
+        sync(self.folder)
+        self._synced = time.monotonic()
+
+    def _store(self, image: Image) -> str:
+        """Write an image, unless an equal one is there, and return its name."""
+        if id(image) in self._names:
+            return self._names[id(image)]
+        name = self._names[id(image)] = f"images/{hash_picture(image)}.png"
+        path = self.folder / name
+        if not path.exists():
+            part = path.with_suffix(".part")
+            part.write_bytes(encode_png(image))
+            part.replace(path)  # a file of that name is whole, wherever the program was killed
+        return name
+
+    def _without_images(self, message: Message) -> dict[str, Any]:
+        content = [
+            {"type": "image", "file_name": self._store(part["image"])} if part["type"] == "image" else part
+            for part in message["content"]
+        ]
+        return {"role": message["role"], "content": content}
+
+
+def read_trajectories(
+    folder: Path | str, *, images: bool = True, unfinished: bool = True
+) -> Iterator[list[StepRecord]]:
+    """Yield episodes as they were written, images and prompts included.
+
+    Args:
+        folder: of a `TrajectoryWriter`.
+        images: `False` only checks that the image files are there, which is many times faster: `image` is then
+            empty, and the image parts of `messages` hold `file_name`, relative to the folder, instead of `image`.
+        unfinished: `False` leaves out what a kill leaves at the end: a line without its end, an episode without one.
+
+    Raises:
+        TrajectoryError: a line or an image is missing, damaged or malformed; the message names the line.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from vlgym.evaluation import plan_ids, run_evaluation
+    >>> from vlgym.play.policies import OraclePolicy
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = run_evaluation(plan_ids(["vlgym/NumberLine-v1"], episodes=2), OraclePolicy(), Path(folder))
+    ...     print([episode[-1].success for episode in read_trajectories(folder)])
+    [True, True]
+    """
+    folder = Path(folder)
+    path = folder / METADATA
+    episode: list[StepRecord] = []
+    read: Callable[[Path], Any] = _read_image if images else _find_image
+    known = _Images(folder, read)
+    for number, _, row in read_lines(folder, unfinished=unfinished):
+        try:
+            record = read_record(row, known, images)
+        except (*MALFORMED, OSError) as error:
+            raise TrajectoryError(f"{path}, line {number}: {type(error).__name__}: {error}") from None
+        episode.append(record)
+        if record.terminated or record.truncated:
+            yield episode
+            episode = []
+            if images:
+                known.clear()
+    if episode and unfinished:
+        yield episode
+
+
+def read_lines(folder: Path, *, unfinished: bool) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    """Yield the lines of a folder: number, the byte after it, and what it says, without its checksum.
+
+    Args:
+        folder: of a `TrajectoryWriter`.
+        unfinished: `False` leaves out the beginning of a line that a kill leaves at the end.
+
+    Raises:
+        TrajectoryError: there are none, or one is damaged; the message names the line.
+    """
+    path = folder / METADATA
+    if not path.exists():
+        raise TrajectoryError(f"{folder} holds no {METADATA}; is it a trajectory folder?")
+    held = read_header(folder)
+    required = is_sealed(held)
+    end = 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            end += len(line)
+            if not unfinished and is_cut(line):
+                break
+            try:
+                row = unseal(json.loads(line.decode("utf-8")), required=required)
+            except (ValueError, RecursionError) as error:
+                raise TrajectoryError(f"{path}, line {number}: {type(error).__name__}: {error}") from None
+            yield number, end, row
+
+
+class _Images(dict[str, Any]):
+    """Cache of image files by name, each read once."""
+
+    def __init__(self, folder: Path, read: Callable[[Path], Any]) -> None:
+        super().__init__()
+        self.folder, self.read = folder, read
+
+    def __missing__(self, name: str) -> Any:
+        self[name] = self.read(_image_path(self.folder, name))
+        return self[name]
+
+
+def read_picture(folder: Path, name: str) -> tuple[bytes, Image]:
+    """Return a picture's PNG, and the picture.
+
+    Raises:
+        TrajectoryError: it is missing or damaged, or lies outside the folder.
+    """
+    try:
+        path = _image_path(folder, name)
+        return path.read_bytes(), _read_image(path)
+    except (ValueError, OSError, SyntaxError, DecompressionBombError) as error:
+        raise TrajectoryError(f"{folder}, {name}: {type(error).__name__}: {error}") from None
+
+
+def _read_image(path: Path) -> Any:
+    image = decode_png(path.read_bytes())
+    if hash_picture(image) != path.stem:
+        raise ValueError(f"the picture {path.name} is not the one that was written; it is damaged")
+    return image
+
+
+def _find_image(path: Path) -> Any:
+    if not path.is_file():
+        raise FileNotFoundError(errno.ENOENT, "No such image", str(path))
+    return NO_PICTURE
+
+
+def read_record(row: Mapping[str, Any], known: Mapping[str, Any], images: bool = False) -> StepRecord:
+    """Return the record that a line holds, every value of the type that `StepRecord` states and every number finite.
+
+    Args:
+        row: the line.
+        known: name of an image -> the image.
+        images: whether the prompt holds them too, instead of their names.
+
+    Raises:
+        MALFORMED: a value is missing or of another type.
+    """
+    image = known[row["file_name"]]
+    messages = [_with_images(message, known, images) for message in json.loads(row["prompt"])]
+    values = {name: row[name] for name in _FIELDS}
+    values["actions"] = tuple(values["actions"])
+    values.update({name: row[name] for name in _SINCE_FORMAT_3 if name in row})
+    if row.get("span") is not None:
+        start, end = row["span"]
+        values["span"] = (int(start), int(end))
+    if row.get("usage") is not None:
+        values["usage"] = Usage(**row["usage"])
+    if row.get("learner") is not None:
+        notes = row["learner"]
+        values["learner"] = LearnerNotes(
+            notes["value"], notes["advantage"], tuple(notes["tokens"]), tuple(notes["log_probs"])
+        )
+    check_values(values)
+    for each in filter(None, (values.get("usage"), values.get("learner"))):
+        check_values(vars(each), type(each))
+    return StepRecord(messages=messages, image=image, **values)
+
+
+def check_values(values: Mapping[str, Any], kind: type = StepRecord) -> None:
+    """Refuse values that have not the type that a record states for their names, and numbers that are not finite.
+
+    Raises:
+        ValueError: there is one; the message names it.
+    """
+    hints = _read_hints(kind)
+    for name, value in values.items():
+        hint = hints[name]
+        if type(value) is hint and hint is not float:
+            continue
+        if not fits(value, hint) or not _is_finite(value):
+            raise ValueError(f"{name} is {value!r:.80}, not {describe(hint)}")
+
+
+def _is_finite(value: Any) -> bool:
+    items = value if isinstance(value, tuple) else (value,)
+    try:
+        return all(math.isfinite(item) for item in items if isinstance(item, (int, float)))
+    except OverflowError:  # a whole number beyond all floats
+        return False
+
+
+@functools.cache
+def _read_hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
+def describe_env(env: VLEnv, builder: PromptBuilder | None = None) -> dict[str, Any]:
+    """Return what one environment contributes to `describe_run`."""
+    if isinstance(env, RemoteEnv):
+        return env.describe(*(() if builder is None else (builder.history_turns, builder.history_images)))
+    spec, parser = env.vlgym_spec, env.parser
+    layout = builder or PromptBuilder.for_spec(spec)
+    public = {name: getattr(parser, name) for name in dir(parser) if not name.startswith("_")}
+    settings = {name: value for name, value in public.items() if name not in _NAMES and not callable(value)}
+    owner = get_registry().owner.get(spec.id) if spec else None
+    return {
+        "class": to_plain(type(env)),
+        "distribution": owner or find_distribution(type(env).__module__),
+        "arguments": env.arguments,
+        "spec_hash": spec.digest() if spec else None,
+        "prompt_version": env.prompt.version,
+        "prompt_hash": env.prompt.digest(parser.describe()),
+        "parser": parser.name,
+        "parser_version": parser.version,
+        "reply_ends": "with the first action" if callable(getattr(parser, "end", None)) else "with the turn",
+        "parser_settings": to_plain(settings) or None,
+        "history": {"turns": layout.history_turns, "images": layout.history_images},
+    }
+
+
+def hash_picture(image: Image) -> str:
+    """Return the name of a picture's file, without its suffix."""
+    return hashlib.sha256(f"{image.shape}".encode() + np.ascontiguousarray(image).tobytes()).hexdigest()[:20]
+
+
+def encode_header(run: dict[str, Any]) -> str:
+    """Return the text of a run.json."""
+    return json.dumps(seal(run), indent=2) + "\n"
+
+
+def is_sealed(held: Any) -> bool:
+    """True if a run.json's format has checksums."""
+    number = held.get("format") if isinstance(held, dict) else None
+    return isinstance(number, int) and number > READABLE[0]
+
+
+def read_header(folder: Path) -> Any:
+    """Return what a folder's run.json says, without its checksum.
+
+    Raises:
+        TrajectoryError: it cannot be read.
+    """
+    path = folder / HEADER
+    try:
+        held = json.loads(path.read_text(encoding="utf-8"))
+        return unseal(held, required=is_sealed(held)) if isinstance(held, dict) else held
+    except (ValueError, OSError, RecursionError) as error:
+        raise TrajectoryError(
+            f"{path} cannot be read ({type(error).__name__}: {error}); choose another folder."
+        ) from None
+
+
+def _image_path(folder: Path, name: str) -> Path:
+    path = (folder / name).resolve()
+    if folder.resolve() not in path.parents:
+        raise ValueError(f"file_name {name!r} points outside the folder")
+    return path
+
+
+def _with_images(message: dict[str, Any], known: Mapping[str, Any], images: bool) -> Message:
+    content = []
+    for part in message["content"]:
+        if part["type"] == "image":
+            image = known[part["file_name"]]
+            part = {"type": "image", "image": image} if images else part
+        elif not isinstance(part["text"], str):
+            raise ValueError("a part of the prompt is no text")
+        content.append(part)
+    return {"role": message["role"], "content": content}
+
+
+def find_differences(held: Any, run: Any, place: str = "") -> list[str]:
+    """Return where two headers differ, as dotted names; the first five."""
+    if not (isinstance(held, dict) and isinstance(run, dict)):
+        return [] if held == run else [place or "all of it"]
+    names = sorted({*held, *run})
+    inner = [find_differences(held.get(name), run.get(name), f"{place}.{name}" if place else name) for name in names]
+    return [line for lines in inner for line in lines][:5]

@@ -1,0 +1,70 @@
+"""Installation commands of this project's distributions, the same on every page, list and error.
+
+No package index has them yet, so a clone of the repository works. At the release set `RELEASED`; the tests then name
+each page that still shows the old command.
+"""
+
+from __future__ import annotations
+
+import importlib
+import shlex
+from pathlib import Path
+from typing import Any
+
+from ..errors import NotInstalledError
+
+RELEASED = False
+CORE = "vlgym"
+CLONE = Path(__file__).parents[2]
+"""The clone that this copy of vlgym runs from; without a folder `plugins`, it runs from none."""
+
+
+def how_to_install(distribution: str, *, clone: Path = CLONE, here: Path | None = None) -> str:
+    """Return the command that installs or updates a distribution of this project, and where to run it if not here.
+
+    Args:
+        distribution: `vlgym`, one of the plugins' (`vlgym-cards`), or `vlgym[train]` for what the learners need.
+        clone: the folder that vlgym runs from.
+        here: the folder that the user stands in; default the current one.
+    """
+    if RELEASED:
+        return f"pip install --upgrade {shlex.quote(distribution)}"
+    name, bracket, extras = distribution.partition("[")
+    folder = "." if name == CORE else f"plugins/{name.removeprefix(CORE + '-')}"
+    if not ((clone / "plugins").is_dir() and (clone / folder / "pyproject.toml").is_file()):
+        return f"in a clone of vlgym's repository: pip install -e {shlex.quote(folder + bracket + extras)}"
+    if clone.resolve() != (here or Path.cwd()).resolve():
+        folder = str(clone / folder)
+    return f"pip install -e {shlex.quote(folder + bracket + extras)}"
+
+
+def how_to_install_all(*, clone: Path = CLONE, here: Path | None = None) -> str:
+    """Return the command that installs all plugins of this project."""
+    if RELEASED:
+        return "pip install 'vlgym[all]'"
+    families = sorted(path.parent.name for path in clone.glob("plugins/*/pyproject.toml"))
+    if not families:
+        return "in a clone of vlgym's repository: make install"
+    commands = [how_to_install(f"{CORE}-{family}", clone=clone, here=here) for family in families]
+    return "pip install " + " ".join(command.removeprefix("pip install ") for command in commands)
+
+
+def import_extra(module: str, extra: str, user: str) -> Any:
+    """Import a module that one of the core's extras brings.
+
+    Args:
+        module: its name.
+        extra: of vlgym.
+        user: what needs it; the message begins with it.
+
+    Raises:
+        NotInstalledError: it is not installed; the message says how to install it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        name = module.partition(".")[0]
+        if error.name is None or error.name.partition(".")[0] != name:
+            raise
+        command = how_to_install(f"{CORE}[{extra}]")
+        raise NotInstalledError(f"{user} needs {name}, which is not installed: {command}") from None

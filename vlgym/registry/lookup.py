@@ -1,0 +1,228 @@
+"""id -> spec. Look-up in stages: installed; installed but broken; known but not installed; unknown, with the nearest
+ids."""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Any
+
+from ..env.spec import ID_PATTERN, EnvSpec
+from ..errors import NotInstalledError, PluginError, RegistryFileError, UnknownEnvError, nearest
+from .installing import how_to_install
+from .plugins import SWITCH, PluginRecord, find_misspelt, load_plugins
+from .registry_file import read_registry
+from .suites import SuitePart
+
+FIRST_PARTY = "vlgym"
+"""Namespace of this project's ids."""
+
+OWNERSHIP = (
+    "ids of vlgym/ belong to the distributions that registry.yaml names, and new ones to this project's; "
+    "others use another namespace."
+)
+
+
+@dataclass(frozen=True)
+class Registry:
+    """All environments of the loaded plugins, and what is known of the others.
+
+    Attributes:
+        plugins: every installed plugin, broken and disabled ones included.
+        specs: id -> spec of everything that `make` can build.
+        owner: id -> distribution.
+        clashes: id -> the distributions that claim it; such an id cannot be made.
+        refused: id -> distributions that claim it without a right to it: ids of `vlgym/` belong to this project.
+        project: this project's distributions, in normal form (see `normal_name`).
+    """
+
+    plugins: tuple[PluginRecord, ...]
+    specs: dict[str, EnvSpec]
+    owner: dict[str, str]
+    clashes: dict[str, tuple[str, ...]]
+    known: dict[str, dict[str, Any]] = field(default_factory=dict)
+    file_error: str | None = None
+    refused: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    project: frozenset[str] = frozenset()
+
+    def get(self, env_id: str) -> EnvSpec:
+        """Return the spec of an id that can be made.
+
+        Raises:
+            PluginError: two plugins claim the id, a plugin claims it that may not, or the plugin that holds it failed
+                to load.
+            NotInstalledError: a first-party id whose distribution is not installed (or switched off).
+            UnknownEnvError: anything else; the message names the nearest ids.
+        """
+        if env_id in self.specs:
+            return self.specs[env_id]
+        if env_id in self.clashes:
+            raise PluginError(
+                f"{env_id} is claimed by two plugins: {' and '.join(self.clashes[env_id])}. "
+                "Uninstall one, or load one only: "
+                f"{SWITCH}={self.clashes[env_id][0]}."
+            )
+        if env_id in self.known:
+            self._explain_known(env_id)
+        if env_id in self.refused:
+            raise PluginError(
+                f"{env_id} is claimed by {' and '.join(self.refused[env_id])}, refused: {OWNERSHIP} See: vlgym doctor."
+            )
+        match = ID_PATTERN.match(env_id)
+        if match is None:
+            raise UnknownEnvError(
+                f"{env_id!r} is not an environment id; ids look like namespace/Name-vN, for example vlgym/OneRoom-v0."
+                f"{nearest(env_id, self.specs)}"
+            )
+        versions = [other for other in self.specs if other.rsplit("-v", 1)[0] == env_id.rsplit("-v", 1)[0]]
+        if versions:
+            raise UnknownEnvError(f"{env_id} does not exist in that version; there is {', '.join(sorted(versions))}.")
+        broken = [record for record in self.plugins if record.error]
+        hint = (
+            f" Broken plugin(s), which might hold it: {'; '.join(f'{r.distribution}: {r.error}' for r in broken)}"
+            if broken
+            else ""
+        )
+        choices = sorted(set(self.specs) | set(self.known))
+        raise UnknownEnvError(
+            f"No environment {env_id!r} is known.{nearest(env_id, choices)} All ids: vlgym list.{hint}"
+        )
+
+    def current(self) -> dict[str, EnvSpec]:
+        """Return id -> spec of the installed environments that no newer version replaces."""
+        return {env_id: spec for env_id, spec in self.specs.items() if not spec.replaced_by}
+
+    def _explain_known(self, env_id: str) -> None:
+        distribution = self.known[env_id]["distribution"]
+        for record in self.plugins:
+            if record.distribution == distribution and record.error:
+                raise PluginError(
+                    f"{env_id} lives in {distribution}, which failed to load: {record.error} See: vlgym doctor."
+                )
+            if record.distribution == distribution and not record.enabled:
+                raise NotInstalledError(
+                    f"{env_id} lives in {distribution}, which {SWITCH} leaves out; unset {SWITCH} or add it."
+                )
+            if record.distribution == distribution:
+                raise NotInstalledError(
+                    f"{env_id} lives in {distribution}, but version {record.version}, which is installed, lacks it: "
+                    f"{how_to_install(distribution)}"
+                )
+        raise NotInstalledError(
+            f"{env_id} lives in {distribution}, which is not installed: {how_to_install(distribution)}"
+        )
+
+    def suite(self, name: str) -> tuple[SuitePart, ...]:
+        """Return the parts of a suite that the installed plugins contribute, sorted by id.
+
+        Raises:
+            UnknownEnvError: no installed plugin contributes to it; the message names the suites there are.
+        """
+        parts = [part for record in self.plugins for part in record.suites if part.env_id in self.specs]
+        chosen = tuple(sorted((part for part in parts if part.suite == name), key=lambda part: part.env_id))
+        if not chosen:
+            names = sorted({part.suite for part in parts})
+            there = f"there are {', '.join(names)}" if names else "the installed plugins contribute none"
+            raise UnknownEnvError(f"No suite {name!r}; {there}.{nearest(name, names)}")
+        return chosen
+
+
+def build_registry(
+    records: list[PluginRecord],
+    known: dict[str, dict[str, Any]] | None = None,
+    file_error: str | None = None,
+    extras: Iterable[str] = (),
+) -> Registry:
+    """Combine loaded plugins; an id that two of them claim is set aside, and both are named.
+
+    An id of `vlgym/` goes to the distribution that registry.yaml records for it. One that is not recorded yet may be
+    claimed by any distribution of this project: those that registry.yaml names, and those in `extras`. A name that
+    begins with vlgym- proves nothing, since anyone may publish one.
+    """
+    known = known or {}
+    project = frozenset(normal_name(name) for name in (*extras, *(entry["distribution"] for entry in known.values())))
+    claims: dict[str, list[tuple[str, EnvSpec]]] = {}
+    refused: dict[str, tuple[str, ...]] = {}
+    for record in records:
+        for spec in record.specs:
+            owners = {normal_name(known[spec.id]["distribution"])} if spec.id in known else project
+            if spec.namespace == FIRST_PARTY and normal_name(record.distribution) not in owners:
+                refused[spec.id] = (*refused.get(spec.id, ()), record.distribution)
+            else:
+                claims.setdefault(spec.id, []).append((record.distribution, spec))
+    specs, owner, clashes = {}, {}, {}
+    for env_id in sorted(claims):
+        if len(claims[env_id]) > 1:
+            clashes[env_id] = tuple(distribution for distribution, _ in claims[env_id])
+        else:
+            owner[env_id], specs[env_id] = claims[env_id][0]
+    return Registry(tuple(records), specs, owner, clashes, known, file_error, refused, project)
+
+
+def normal_name(distribution: str) -> str:
+    """Return a distribution's name in the form in which equal names are equal (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+def _list_extras() -> list[str]:
+    """The distributions that vlgym's own metadata names as extras: where this project lists its families first."""
+    try:
+        lines = metadata.requires("vlgym") or []
+    except metadata.PackageNotFoundError:
+        return []
+    names = (re.match(r"vlgym-[\w.-]+", line) for line in lines if "extra" in line)
+    return [match[0] for match in names if match]
+
+
+def get_registry() -> Registry:
+    """Load all plugins once per process; problems are one line each on standard error.
+
+    >>> get_registry().get("vlgym/NumberLine-v1").max_turns
+    20
+    >>> get_registry().get("vlgym/NumbreLine-v1")
+    Traceback (most recent call last):
+        ...
+    vlgym.errors.UnknownEnvError: No environment 'vlgym/NumbreLine-v1' is known. Nearest: vlgym/NumberLine-v1, ...
+    """
+    if any(record.unfinished for record in _load_registry().plugins):
+        _load_registry.cache_clear()
+    return _load_registry()
+
+
+@functools.cache
+def _load_registry() -> Registry:
+    known, file_error = {}, None
+    try:
+        known = read_registry()
+    except RegistryFileError as error:
+        file_error = str(error)
+    registry = build_registry(load_plugins(), known, file_error, _list_extras())
+    for problem in list_problems(registry):
+        sys.stderr.write(f"vlgym: {problem}\n")
+    return registry
+
+
+def list_problems(registry: Registry) -> list[str]:
+    """Return one line for each thing that is wrong with the installation."""
+    problems = [
+        f"plugin {record.name} ({record.distribution}) failed to load: {record.error}"
+        for record in registry.plugins
+        if record.error
+    ]
+    problems += [
+        f"{env_id} is claimed by {' and '.join(owners)}; uninstall one, or load one only: {SWITCH}={owners[0]}"
+        for env_id, owners in registry.clashes.items()
+    ]
+    claimed: dict[str, list[str]] = {}
+    for env_id, distributions in registry.refused.items():
+        for distribution in distributions:
+            claimed.setdefault(distribution, []).append(env_id)
+    problems += [
+        f"{distribution} claims {', '.join(sorted(env_ids))}, refused: {OWNERSHIP}"
+        for distribution, env_ids in sorted(claimed.items())
+    ]
+    return [*problems, *find_misspelt(registry.plugins), *([registry.file_error] if registry.file_error else [])]

@@ -1,0 +1,104 @@
+"""spec -> environment, and the registration of every id with Gymnasium.
+
+Gymnasium has no look-up hook, so ids are registered when `vlgym` is imported; each with one string entry point,
+`construct`, which imports the environment's code only when it is made. Known ids that are not installed are
+registered too, so that making one says what to install.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from typing import Any, cast
+
+from gymnasium.envs.registration import register
+from gymnasium.envs.registration import registry as gymnasium_registry
+
+from ..env import VLEnv
+from ..env.arguments import check_argument_types, list_arguments
+from ..env.spec import EnvSpec
+from ..errors import PluginError, UserError, nearest
+from ..parsers import get_parser
+from .lookup import Registry, get_registry
+
+
+def construct(vlgym_id: str, **kwargs: Any) -> VLEnv:
+    """Build the environment `vlgym_id`; the entry point of every Gymnasium registration.
+
+    Raises:
+        UserError: the id cannot be made (see `Registry.get`), its code fails to import, or an argument is unknown or
+            out of range.
+    """
+    return build(get_registry().get(vlgym_id), **kwargs)
+
+
+def build(spec: EnvSpec, **kwargs: Any) -> VLEnv:
+    """Import a spec's entry point and construct it with the spec's kwargs, overridden by `kwargs`."""
+    cls = load_class(spec)
+    if isinstance(kwargs.get("parser"), str):
+        get_parser(kwargs["parser"])
+    check_argument_types(spec.id, cls, kwargs)
+    try:
+        return cls(**{**spec.kwargs, **kwargs}, vlgym_spec=spec)
+    except TypeError as error:
+        if found := re.search(r"got multiple values for keyword argument '(\w+)'", str(error)):
+            raise UserError(f"{spec.id} sets {found.group(1)!r} itself; leave it out.") from error
+        if "unexpected keyword argument" not in str(error):
+            raise
+        wrong = str(error).split("'")[1]
+        raise UserError(
+            f"{spec.id} has no argument {wrong!r}; it takes {', '.join(list_arguments(cls))}."
+            f"{nearest(wrong, list_arguments(cls))}"
+        ) from error
+
+
+def load_class(spec: EnvSpec) -> type[VLEnv]:
+    """Import the class that a spec names.
+
+    Raises:
+        PluginError: the module fails to import, or the class is missing or not a `VLEnv`.
+        UserError: a system part is missing (the environment's own message passes through).
+    """
+    module_name, _, class_name = spec.entry_point.partition(":")
+    try:
+        cls = getattr(importlib.import_module(module_name), class_name)
+    except UserError:
+        raise
+    except Exception as error:
+        raise PluginError(f"{spec.id}: cannot import {spec.entry_point}: {type(error).__name__}: {error}") from error
+    if not (isinstance(cls, type) and issubclass(cls, VLEnv)):
+        raise PluginError(f"{spec.id}: {spec.entry_point} is not a subclass of vlgym.env.VLEnv.")
+    return cls
+
+
+def make(env_id: str, **kwargs: Any) -> VLEnv:
+    """Build an environment without Gymnasium's wrappers: what `gymnasium.make(env_id, **kwargs).unwrapped` gives.
+
+    >>> env = make("vlgym/NumberLine-v1")
+    >>> observation, info = env.reset(seed=1)
+    >>> observation["image"].shape, env.legal_actions()
+    ((300, 300, 3), ['-', '+'])
+    >>> env.step("I do not know.")[-1]["vlgym"]["parse"]
+    'no_action'
+    """
+    return construct(env_id, **kwargs)
+
+
+def register_all(registry: Registry) -> None:
+    """Register every id, installed or merely known, with Gymnasium; doing it twice changes nothing."""
+    for env_id in sorted({*registry.specs, *registry.known, *registry.clashes, *registry.refused}):
+        if env_id not in gymnasium_registry:
+            register(id=env_id, entry_point="vlgym.registry.making:construct", kwargs={"vlgym_id": env_id})
+
+
+def unwrap(env: Any) -> VLEnv:
+    """Return the `VLEnv` under any wrappers; a seat of a game of several agents (`Table.turn`) and an environment of
+    another process stay what they are.
+    """
+    inner = env.unwrapped
+    if not hasattr(inner, "vlgym_spec"):
+        raise UserError(
+            f"{type(inner).__name__} is not a VLEnv; vlgym.env.adapter.GymAdapter turns a Gymnasium environment "
+            "into one."
+        )
+    return cast(VLEnv, inner)

@@ -1,0 +1,148 @@
+"""Finding and loading plugins, each in isolation: a broken one is recorded and reported, and never breaks the rest.
+
+A plugin is a distribution with an entry point in the group `vlgym`; the entry point names a module that holds hook
+implementations.
+Environment code is not imported here. `VLGYM_PLUGINS=none` loads nothing; `VLGYM_PLUGINS=cards,vlgym-miniworld` loads
+those only, named by entry point or by distribution.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Any
+
+import pluggy
+
+from ..env.spec import CONTRACT, EnvSpec
+from ..errors import PluginError, nearest, plain_line
+from . import hookspecs
+from .suites import SuitePart
+
+GROUP = "vlgym"
+SWITCH = "VLGYM_PLUGINS"
+
+
+@dataclass
+class PluginRecord:
+    """One plugin and the result of loading it.
+
+    Attributes:
+        distribution: distribution that holds it.
+        specs: its environments; empty after a failure.
+        suites: its parts of named benchmarks.
+        policies: its policies, name to factory.
+        error: `None`, or one line that says what failed.
+        enabled: `False` when `VLGYM_PLUGINS` leaves it out.
+        unfinished: the module is being imported right now (someone imported the plugin before vlgym); look again later.
+    """
+
+    name: str
+    distribution: str
+    version: str
+    specs: tuple[EnvSpec, ...] = ()
+    suites: tuple[SuitePart, ...] = ()
+    policies: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    error: str | None = None
+    enabled: bool = True
+    unfinished: bool = False
+
+
+def find_plugins() -> list[tuple[str, str, str, Any]]:
+    """Return (name, distribution, version, entry point) of every installed plugin, sorted, without importing any."""
+    found = {}
+    for point in metadata.entry_points(group=GROUP):
+        assert point.dist is not None
+        name, version = plain_line(point.dist.name, 80), plain_line(point.dist.version, 40)
+        found[(point.name, name)] = (plain_line(point.name), name, version, point)
+    return [found[key] for key in sorted(found)]
+
+
+def load_plugins(
+    candidates: Iterable[tuple[str, str, str, Any]] | None = None, switch: str | None = None
+) -> list[PluginRecord]:
+    """Load every plugin that the switch allows.
+
+    Args:
+        candidates: as from `find_plugins` (the default).
+        switch: value of `VLGYM_PLUGINS`; the environment variable by default.
+    """
+    allowed = _parse_switch(os.environ.get(SWITCH) if switch is None else switch)
+    records = []
+    for name, distribution, version, point in find_plugins() if candidates is None else candidates:
+        record = PluginRecord(name, distribution, version)
+        if allowed is not None and not _names(record) & allowed:
+            record.enabled = False
+        else:
+            try:
+                with contextlib.redirect_stdout(sys.stderr):
+                    _load(record, point)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # a plugin may fail in any way; it must not take the others with it
+                record.specs, record.suites, record.policies = (), (), {}
+                said = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
+                record.error = plain_line(said).rstrip(": ")
+        records.append(record)
+    return records
+
+
+def find_misspelt(records: Iterable[PluginRecord], switch: str | None = None) -> list[str]:
+    """Return one line for each name in `VLGYM_PLUGINS` (or `switch`) that is no installed plugin's."""
+    wanted = _parse_switch(os.environ.get(SWITCH) if switch is None else switch) or set()
+    names = {name for record in records for name in _names(record)}
+    there = ", ".join(sorted(record.name for record in records)) or "none is installed"
+    return [
+        f"{SWITCH} names {name!r}, which is no installed plugin ({there}).{nearest(name, sorted(names))}"
+        for name in sorted(wanted - names)
+    ]
+
+
+def _names(record: PluginRecord) -> set[str]:
+    """Return the names of a plugin that `VLGYM_PLUGINS` accepts."""
+    return {record.name, record.distribution, record.distribution.removeprefix("vlgym-")}
+
+
+def _parse_switch(value: str | None) -> set[str] | None:
+    if value is None or not value.strip():
+        return None
+    names = {item.strip() for item in value.split(",") if item.strip()}
+    return set() if names == {"none"} else names
+
+
+def _load(record: PluginRecord, point: Any) -> None:
+    module = point.load()
+    if getattr(getattr(module, "__spec__", None), "_initializing", False):
+        record.unfinished = True
+        return
+    manager = pluggy.PluginManager(GROUP)
+    manager.add_hookspecs(hookspecs)
+    manager.register(module)
+    _refuse_unknown_hooks(module)
+    specs = [spec for found in manager.hook.vlgym_envs() for spec in found]
+    for spec in specs:
+        if spec.contract != CONTRACT:
+            raise PluginError(
+                f"{spec.id} was written for contract {spec.contract}, this vlgym has {CONTRACT}; "
+                "install versions of vlgym and the plugin that belong together."
+            )
+    suites = [part for found in manager.hook.vlgym_suites() for part in found]
+    record.specs = tuple(sorted(specs, key=lambda spec: spec.id))
+    record.suites = tuple(sorted(suites, key=lambda part: (part.suite, part.env_id)))
+    for found in manager.hook.vlgym_policies():
+        record.policies.update(found)
+
+
+def _refuse_unknown_hooks(module: Any) -> None:
+    known = [name for name in dir(hookspecs) if name.startswith("vlgym_")]
+    for name in dir(module):
+        marked = getattr(getattr(module, name, None), "vlgym_impl", None)
+        wrong = marked is not None and (marked.get("specname") or name) not in known
+        if wrong or (name.startswith("vlgym_") and callable(getattr(module, name)) and name not in known):
+            raise PluginError(f"unknown hook {name!r}; the hooks are {', '.join(known)}.{nearest(name, known)}")
+        if name in known and marked is None and callable(getattr(module, name)):
+            raise PluginError(f"{name} lacks the @hookimpl decorator (from vlgym import hookimpl).")

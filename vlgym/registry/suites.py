@@ -1,0 +1,65 @@
+"""SuitePart: a plugin's share of a named benchmark: which environment, which items of it, how often each.
+
+A suite (`magebench-mini`) is the union of the parts that the installed plugins contribute through the hook
+`vlgym_suites`; no plugin and no core module knows the whole list.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..env.spec import ID_PATTERN, PLANNERS
+from ..errors import SpecError
+
+_NAME = re.compile(r"^[a-z][a-z0-9-]*$")
+
+
+@dataclass(frozen=True)
+class SuitePart:
+    """Items of one environment in a suite.
+
+    Attributes:
+        items: constructor arguments of each item, for example `({"level": "small-v0/90"},)`.
+        repeats: how often each seed of an item is played by default.
+        planners: settings in which it is reported, for example `("global", "online")`.
+        episodes: seeds of each item.
+    """
+
+    suite: str
+    env_id: str
+    items: tuple[Mapping[str, Any], ...]
+    repeats: int = 1
+    planners: tuple[str, ...] = ("online",)
+    episodes: int = 1
+
+    def __post_init__(self) -> None:
+        if not _NAME.match(self.suite):
+            raise SpecError(f"SuitePart: suite {self.suite!r} must be lower case letters, digits and hyphens.")
+        if not ID_PATTERN.match(self.env_id):
+            raise SpecError(f"SuitePart {self.suite}: env_id {self.env_id!r} must look like vlgym/Sokoban-v0.")
+        if not self.items or not all(isinstance(item, Mapping) for item in self.items):
+            raise SpecError(
+                f"SuitePart {self.suite}, {self.env_id}: items must be a non-empty tuple of keyword arguments."
+            )
+        for name in ("repeats", "episodes"):
+            if getattr(self, name) < 1:
+                raise SpecError(
+                    f"SuitePart {self.suite}, {self.env_id}: {name} is {getattr(self, name)}, but must be >= 1."
+                )
+        if not self.planners or not set(self.planners) <= set(PLANNERS):
+            raise SpecError(f"SuitePart {self.suite}, {self.env_id}: planners {self.planners} must be of {PLANNERS}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what registry.yaml records: numbers of items, seeds and repeats, planners, and a hash of the items."""
+        text = json.dumps([dict(item) for item in self.items], sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        several = {"episodes": self.episodes} if self.episodes > 1 else {}
+        return {
+            "items": len(self.items), **several, "repeats": self.repeats, "planners": list(self.planners),
+            "items_hash": digest,
+        }  # fmt: skip

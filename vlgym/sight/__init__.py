@@ -1,0 +1,1 @@
+"""The evidence that a score needs the picture: blind players, their floors, and the sight score."""

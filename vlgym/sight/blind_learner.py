@@ -1,0 +1,179 @@
+"""Blind players that learn on the train split, for any environment: a table of returns and a list of moves.
+
+Both learn epsilon-greedily from the mean return that followed each action. The table looks its action up by the text,
+the legal actions and the last feedback; where it does not know the text, by the other two. The list has one action for
+each turn, whatever is said. Neither sees a picture, and what they play on other splits does not depend on rewards.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any
+
+from ..env.seeding import episode_seed
+from ..env.spec import EnvSpec
+from .blind import BlindPlayer
+
+MOST_EPISODES, LEARNING_TURNS = 1000, 10_000
+"""Budget of each learner: so many episodes of train, fewer where their turns would be more."""
+
+SLOW_EPISODES = 30
+"""Budget where the card has `figure_episodes`, which says that an episode is slow."""
+
+LEAST_EPSILON = 0.1
+"""Share of random actions from the middle of the budget on; from the start it falls from 1 in a straight line."""
+
+KNOWN = 3
+"""Visits from which a row of the table is looked at."""
+
+Row = dict[str, list[float]]
+"""Action -> sum of the returns that followed it, and their number."""
+
+
+class Memory:
+    """The result of learning.
+
+    Attributes:
+        name: of the learner, one of `LEARNERS`.
+        rows: key of a situation -> its row.
+        actions: all that were legal in train: the candidates where the text explains actions and lists none.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.rows: dict[Hashable, Row] = {}
+        self.actions: dict[str, None] = {}
+
+    def learn(self, keys: Sequence[Hashable], action: str, earned: float) -> None:
+        """Add the return that followed an action."""
+        for key in keys:
+            entry = self.rows.setdefault(key, {}).setdefault(action, [0.0, 0.0])
+            entry[0] += earned
+            entry[1] += 1
+
+    def find_best(self, keys: Sequence[Hashable], candidates: Sequence[str], rng: random.Random) -> str:
+        """Return the candidate with the highest mean return in the first row that is known; equals by lot.
+
+        A mean counts one return as large as the row's mean more, which is also what an untried candidate has.
+        """
+        for key in keys:
+            row = self.rows.get(key, {})
+            visits = sum(number for _, number in row.values())
+            if visits < KNOWN:
+                continue
+            usual = sum(earned for earned, _ in row.values()) / visits
+            means = {}
+            for action in candidates:
+                earned, number = row.get(action, (0.0, 0.0))
+                means[action] = (earned + usual) / (number + 1)
+            most = max(means.values())
+            return rng.choice([action for action, mean in means.items() if mean == most])
+        return rng.choice(candidates)
+
+
+class Learner(BlindPlayer):
+    """Plays one episode by a memory.
+
+    Args:
+        rng: its only chance.
+        memory: what was learnt before.
+        epsilon: share of random actions.
+    """
+
+    def __init__(self, rng: random.Random, memory: Memory, epsilon: float = 0.0) -> None:
+        super().__init__(rng)
+        self.memory, self.epsilon = memory, epsilon
+        self.visited: list[tuple[Sequence[Hashable], str]] = []
+        self._feedback = ""
+
+    def hear(self, feedback: str) -> None:
+        """Keep it for the next choice."""
+        self._feedback = feedback
+
+    def choose(self, text: str, legal: tuple[str, ...]) -> str:
+        """Return a random action or the best that is known; an empty text where none is."""
+        keys = self.list_keys(text, legal)
+        candidates = legal or tuple(self.memory.actions)
+        action = ""
+        if candidates and self.rng.random() < self.epsilon:
+            action = self.rng.choice(candidates)
+        elif candidates:
+            action = self.memory.find_best(keys, candidates, self.rng)
+        self.visited.append((keys, action))
+        return action
+
+    def list_keys(self, text: str, legal: tuple[str, ...]) -> Sequence[Hashable]:
+        """Return the keys of this turn's situation, the most exact first."""
+        raise TypeError(f"{type(self).__name__} must define list_keys()")
+
+
+class TablePlayer(Learner):
+    """Looks up text, legal actions and last feedback; else the last two; else the mean of all situations."""
+
+    name = "learnt table"
+
+    def list_keys(self, text: str, legal: tuple[str, ...]) -> Sequence[Hashable]:
+        """The three keys."""
+        return (text, legal, self._feedback), (legal, self._feedback), ()
+
+
+class ListPlayer(Learner):
+    """Plays a list of moves that it knows by heart."""
+
+    name = "learnt list"
+
+    def list_keys(self, text: str, legal: tuple[str, ...]) -> Sequence[Hashable]:
+        """The number of the turn."""
+        return (len(self.visited),)
+
+
+LEARNERS: dict[str, type[Learner]] = {player.name: player for player in (TablePlayer, ListPlayer)}
+"""Name -> player."""
+
+
+def learn(spec: EnvSpec, make: Callable[[], Any], name: str) -> Callable[[random.Random], BlindPlayer]:
+    """Let a learner learn on the train split, and return what makes its player for an episode.
+
+    Args:
+        spec: the card; id and budget are read.
+        make: builds the environment, a `VLEnv`.
+        name: one of `LEARNERS`.
+    """
+    memory, player_class, episodes = Memory(name), LEARNERS[name], count_training(spec)
+    rng, env = random.Random(f"{name} {spec.id}"), make()
+    try:
+        for number in range(episodes):
+            player = player_class(rng, memory, max(LEAST_EPSILON, 1 - 2 * number / episodes))
+            _play(env, episode_seed(spec.id, "train", number), player)
+    finally:
+        env.close()
+    return partial(player_class, memory=memory)
+
+
+def count_training(spec: EnvSpec) -> int:
+    """Return the number of train episodes that each learner plays."""
+    if spec.figure_episodes:
+        return SLOW_EPISODES
+    return max(1, min(MOST_EPISODES, LEARNING_TURNS // spec.max_turns))
+
+
+def _play(env: Any, seed: int, player: Learner) -> None:
+    """Play an episode to its end, then learn from it."""
+    observation, info = env.reset(seed=seed)
+    rewards: list[float] = []
+    over = False
+    while not over:
+        details = info["vlgym"]
+        if not details["legal_actions"]:
+            player.memory.actions.update(dict.fromkeys(env.legal_actions()))
+        player.hear(details["feedback"])
+        action = player.choose(str(observation["text"]), tuple(details["legal_actions"]))
+        observation, reward, terminated, truncated, info = env.step(env.parser.format([action]))
+        rewards.append(float(reward))
+        over = bool(terminated or truncated)
+    earned = 0.0
+    for (keys, action), reward in zip(reversed(player.visited), reversed(rewards), strict=True):
+        earned += reward
+        player.memory.learn(keys, action, earned)
