@@ -132,9 +132,11 @@ def test_one_answer_that_is_often_right_by_accident_is_no_sight() -> None:
         assert find(report, "vlgym/SeeSide-v0").p == 1.0
 
 
-def test_a_model_that_is_always_right_is_never_warned() -> None:
+def test_a_model_that_is_always_right_is_warned_only_where_guesses_without_pictures_happen_to_be_right() -> None:
     reports = [simulate(know, seed) for seed in range(RUNS)]
-    assert [report.warnings for report in reports if report.warnings] == []
+    warned = [line for report in reports for line in report.warnings]
+    assert len(warned) <= 1  # five guesses of eight colours are all right in about one of 7 times 300 runs
+    assert all("without the pictures" in line for line in warned)
     assert {report.sees for report in reports} == {True}
 
 

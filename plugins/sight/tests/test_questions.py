@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from vlgym_sight.colours import find_split
 from vlgym_sight.drawing import COLOURS, GROUND
 from vlgym_sight.plugin import EPISODES, PROBES, SEE_HISTORY, vlgym_suites
 from vlgym_sight.question import Question
 
-from vlgym.env.seeding import episode_seed
+from vlgym.env.seeding import SPLITS, episode_seed
 from vlgym.env.spec import EnvSpec
 from vlgym.registry.making import make
 
@@ -162,6 +163,21 @@ def test_four_pictures_are_shown_in_order_and_the_asked_one_is_the_answer() -> N
         assert (reward, terminated, info["success"]) == (1.0, True, True)
         asked.add(env.asked)
     assert asked == {0, 1, 2, 3}
+
+
+def test_no_pictures_of_a_history_are_shown_in_the_same_order_in_two_splits() -> None:
+    env: Any = make(SEE_HISTORY.id, image_size=SMALL)
+    shown: dict[str, set[tuple[str, ...]]] = {}
+    for split in SPLITS:
+        orders = []
+        for number in range(400):
+            env.reset(seed=episode_seed(SEE_HISTORY.id, split, number))
+            orders.append(env.shown)
+        shown[split] = set(orders)
+    assert all(len(orders) > 100 for orders in shown.values())
+    assert len(set().union(*shown.values())) == sum(map(len, shown.values()))
+    env.reset()
+    assert find_split([list(COLOURS).index(colour) for colour in env.shown], len(COLOURS)) == "test"  # as the last seed
 
 
 def test_an_unreadable_or_early_answer_ends_a_history() -> None:
