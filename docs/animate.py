@@ -2,6 +2,7 @@
 
     python docs/animate.py build/gallery               # build/gallery/animations/*.webp, as docs/gallery.md names them
     python docs/animate.py build/gallery --id vlgym/NumberLine-v1
+    python docs/animate.py --cover docs/images         # the README's: four episodes side by side, a picture a family
 
 What stands there already is kept. Needs the plugins installed.
 """
@@ -26,14 +27,31 @@ from vlgym.registry.making import make  # noqa: E402
 
 MOST, SECOND = 40, 1000
 """Pictures of an animation, and milliseconds in a second."""
+COVER = ("vlgym/OneRoom-v1", "vlgym/Sokoban-v0", "vlgym/ALFWorld-v1", "vlgym/Football-v1")
+GAP = 8
+"""Pixels between the pictures of the cover."""
+FAMILIES = (
+    "vlgym/ALFWorld-v1", "vlgym/NumberLine-v1", "vlgym/Football-v1", "vlgym/OneRoom-v1", "vlgym/ConnectFour-v0",
+    "vlgym/SeeCell-v0", "vlgym/Sokoban-v0", "vlgym/WebShop-v1", "vlgym/WebUI-v1",
+)  # fmt: skip
+"""An environment of each family, whose picture stands for it."""
 
 
 def main() -> None:
     """Draw what is missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="where `animations` is made")
+    parser.add_argument("folder", type=Path, nargs="?", help="where `animations` is made")
+    parser.add_argument("--cover", type=Path, metavar="FOLDER", help="draw the README's pictures only")
     parser.add_argument("--id", action="append", metavar="ID", help="only this environment; may be repeated")
     asked = parser.parse_args()
+    if asked.cover:
+        episodes = {env_id: play(env_id) for env_id in FAMILIES}
+        save(join([episodes[env_id] for env_id in COVER]), asked.cover / "episodes.webp", SECOND // 4)
+        for env_id, frames in episodes.items():
+            frames[len(frames) // 2].save(asked.cover / f"{env_id.partition('/')[2]}.png", optimize=True)
+        return
+    if asked.folder is None:
+        parser.error("name a folder, or --cover FOLDER")
     folder = asked.folder / "animations"
     folder.mkdir(parents=True, exist_ok=True)
     chosen = [spec.id for spec in list_shown() if not asked.id or spec.id in asked.id]
@@ -60,16 +78,29 @@ def play(env_id: str) -> list[Image.Image]:
     return [frames[index] for index in chosen]
 
 
+def join(episodes: list[list[Image.Image]]) -> list[Image.Image]:
+    """Return the pictures of several episodes side by side; an episode that has ended keeps its last picture."""
+    height = max(frames[0].height for frames in episodes)
+    joined = []
+    for index in range(max(len(frames) for frames in episodes)):
+        canvas = Image.new("RGB", (len(episodes) * (WIDTH + GAP) - GAP, height), "white")
+        for place, frames in enumerate(episodes):
+            frame = frames[min(index, len(frames) - 1)]
+            canvas.paste(frame, (place * (WIDTH + GAP), (height - frame.height) // 2))
+        joined.append(canvas)
+    return joined
+
+
 def shrink(image: object) -> Image.Image:
     """Return a picture of the gallery's width."""
     picture = Image.fromarray(image)  # type: ignore[arg-type]
     return picture.resize((WIDTH, max(1, round(picture.height * WIDTH / picture.width))), Image.Resampling.LANCZOS)
 
 
-def save(frames: list[Image.Image], path: Path) -> None:
+def save(frames: list[Image.Image], path: Path, pause: int = SECOND // 2) -> None:
     """Write an animation that begins again after its last picture was shown for two seconds."""
     part = path.with_suffix(".part")
-    times = [SECOND // 2] * (len(frames) - 1) + [2 * SECOND]
+    times = [pause] * (len(frames) - 1) + [2 * SECOND]
     frames[0].save(part, "WEBP", save_all=True, append_images=frames[1:], duration=times, loop=0, quality=70)
     write_whole(path, part.read_bytes())
     part.unlink()

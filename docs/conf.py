@@ -75,7 +75,7 @@ def point_outside(app: Any, name: str, source: list[str]) -> None:
         if (
             path.is_relative_to(pages)
             and path.is_file()
-            and path.suffix in (".md", ".png")
+            and path.suffix in (".md", ".png", ".webp")
             and "results" not in path.parts
         ):
             return match[0]
