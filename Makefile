@@ -76,8 +76,8 @@ links: install  ## ask whether the addresses outside that the documentation name
 dist: install  ## build what is uploaded: sdists and wheels of the core and every plugin, in dist/
 	for source in . $(dir $(wildcard plugins/*/pyproject.toml)); do $(BIN)/python -m build --outdir dist $$source || exit 1; done
 
-registry: install system  ## measure every first-party environment and rewrite registry.yaml
-	$(BIN)/vlgym registry write
+registry: install system  ## measure every first-party environment, or those of ID="vlgym/NAME ...", and rewrite registry.yaml
+	$(BIN)/vlgym registry write --old $(foreach id,$(ID),--id $(id))
 
 benchmarks: install system  ## rerun the benchmarks (gpu: make gpu) and print their tables
 	for name in core environments learner demo_seeds endpoint env_groups page; do $(BIN)/python tests/benchmarks/$$name.py || exit 1; done

@@ -19,7 +19,7 @@ from ..play.policies import IdlePolicy, OraclePolicy, Policy, RandomPolicy
 from ..registry.making import build
 from ..registry.recorded import hash_texts
 from ..sight.blind import Searcher
-from ..sight.blind_learner import LEARNERS
+from ..sight.blind_learner import LEARNERS, SLOW_EPISODES
 from ..sight.blind_policies import UNSEEN, BlindPolicy, load_players, make_constant, make_learner
 from .fingerprint import measure_behaviour
 from .playing import GarbagePolicy, seeds_of
@@ -34,7 +34,8 @@ CONSTANT_TURNS, CHOOSING_TURNS = 400, 2000
 """Turns, about, for which each constant action, and then each policy, is played to choose among them."""
 
 JUDGED = 3
-"""Blind policies with the highest returns on val, and with the highest success, that are judged on test."""
+"""Blind policies with the highest returns on val, and with the highest success, that are judged on test; one where the
+card has `figure_episodes`, which says that an episode is slow."""
 
 P = TypeVar("P", bound=Policy)
 
@@ -54,11 +55,12 @@ def measure_blind(spec: EnvSpec, make: Callable[[], VLEnv], play: Play, judge: C
         *list_constants(spec, make, play), BlindPolicy(Searcher.name, Searcher), *load_players(spec),
         *list_learners(spec),
     ]  # fmt: skip
-    episodes = max(4, min(100, CHOOSING_TURNS // spec.max_turns))
+    most, judged = (SLOW_EPISODES, 1) if spec.figure_episodes else (100, JUDGED)
+    episodes = max(4, min(most, CHOOSING_TURNS // spec.max_turns))
     reports = {policy: play(policy, choosing_split(spec), episodes) for policy in (*plain, *players)}
     best = find_best(plain, [reports[policy] for policy in plain])
-    by_return = sorted(players, key=lambda policy: -reports[policy].mean_return)[:JUDGED]
-    by_success = sorted(players, key=lambda policy: -reports[policy].success)[:JUDGED]
+    by_return = sorted(players, key=lambda policy: -reports[policy].mean_return)[:judged]
+    by_success = sorted(players, key=lambda policy: -reports[policy].success)[:judged]
     figures = {policy: judge(policy) for policy in dict.fromkeys((*best, *by_return, *by_success))}
     earned = max((best[0], *by_return, *by_success), key=lambda policy: figures[policy]["return"])
     won = max((best[1], *by_return, *by_success), key=lambda policy: figures[policy]["success"])
