@@ -44,6 +44,8 @@ html_theme_options = {
     "source_directory": "docs/",
 }
 html_show_sourcelink = False
+html_static_path = ["static"]
+html_css_files = ["gallery.css"]
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

@@ -9,6 +9,7 @@ The reference pages of the site (cli, hooks, errors, check, gallery) are made by
 from __future__ import annotations
 
 import contextlib
+import html
 import inspect
 import io
 import re
@@ -67,22 +68,23 @@ def write_environments() -> str:
 
 
 def write_gallery() -> str:
-    """A picture that moves and a summary for each current environment, by family."""
+    """Write a grid for each family, with a moving picture and a summary for each current environment."""
     lines = [
         "# Gallery\n",
         "The oracle's first test episode of every environment, as a model sees it: at most 40 pictures.\n",
     ]
-    family = ""
-    for spec in list_shown():
-        if spec.family != family:
-            family = spec.family
-            lines.append(f"## {family}\n")
-        name = spec.id.replace("/", "-")
-        lines += [
-            f"### {spec.title}\n",
-            f'<img src="animations/{name}.webp" alt="An episode of {spec.id}" width="{WIDTH}" loading="lazy">\n',
-            f"`{spec.id}`: {spec.summary} Difficulty: {spec.difficulty}; skills: {', '.join(spec.skills)}.\n",
-        ]
+    specs = list_shown()
+    for family in dict.fromkeys(spec.family for spec in specs):
+        lines.append(f"## {family}\n\n<div class='gallery'>")
+        for spec in specs:
+            if spec.family == family:
+                name = spec.id.replace("/", "-")
+                lines.append(
+                    f'<figure><img src="animations/{name}.webp" alt="An episode of {spec.id}" width="{WIDTH}" '
+                    f'loading="lazy"><figcaption><code>{spec.id}</code><br>{html.escape(spec.summary)}</figcaption>'
+                    "</figure>"
+                )
+        lines.append("</div>\n")
     return "\n".join(lines)
 
 
