@@ -1,7 +1,7 @@
 """Data parallelism over processes started by torchrun: every process plays its share of the environments with its own
 sampler, takes its share of every minibatch from them, and gradients are summed.
 
-    torchrun --nproc-per-node 2 -m baselines.vldac --env vlgym/NumberLine-v0
+    torchrun --nproc-per-node 2 -m baselines.vldac --env vlgym/NumberLine-v1
 
 Every loss is a sum of contributions to the mean over all processes, over which advantages are normalised, too. With one
 process every function here does nothing.

@@ -31,7 +31,7 @@ def environment_ids(text: str) -> list[str]:
     """
     ids = [part.strip() for part in text.split(",") if part.strip()]
     if not ids:
-        raise UserError("--env names no environment; for example --env vlgym/NumberLine-v0. All ids: vlgym list")
+        raise UserError("--env names no environment; for example --env vlgym/NumberLine-v1. All ids: vlgym list")
     if len(set(ids)) < len(ids):
         raise UserError(f"--env {text} names an environment twice; each id once, they are mixed evenly.")
     for env_id in ids:
