@@ -1,10 +1,12 @@
 """Prompts are exact: fields, history windows, image budgets."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from toys import make_spec
 
-from vlgym.env.prompts import PastTurn, PromptBuilder, PromptTemplate
+from vlgym.env.prompts import STYLES, PastTurn, PromptBuilder, PromptTemplate
 from vlgym.errors import SpecError, UserError
 from vlgym.types import Message
 
@@ -34,6 +36,29 @@ def test_a_template_fills_in_its_fields() -> None:
         template.write_turn(state="Here {task}", actions=["a", "b"], turn=0, max_turns=9)
         == "Here {task} / a, b / 1 of 9"
     )
+
+
+def test_system_style_and_examples_come_before_the_episode_and_change_the_hash() -> None:
+    plain = PromptBuilder(1, 2)
+    dressed = PromptBuilder(1, 2, system="Be brief.", style="naive", examples=tuple(PAST[:1]))
+    messages = dressed.build("Rules. Reply so.", "turn 2", picture(2), PAST[1:2], system="Rules.")
+    assert sketch(messages) == [
+        ("system", "Be brief.\n\nRules."),
+        ("user", "#0", f"Reply so.\n{STYLES['naive']}\n\n(example)\nturn 0"),
+        ("assistant", "reply 0"),
+        ("user", "#1", "The examples end here. A new episode begins.\n\nturn 1"),
+        ("assistant", "reply 1"),
+        ("user", "#2", "turn 2"),
+    ]
+    assert plain.describe_additions("abcd") == {}
+    others = [
+        replace(dressed, system="Be kind."), replace(dressed, style="cot"),
+        replace(dressed, examples=(replace(PAST[0], image=picture(9)),)),
+    ]  # fmt: skip
+    assert len({each.describe_additions("abcd")["prompt_hash"] for each in (dressed, *others)}) == 4
+    assert dressed.describe_additions("abcd")["prompt_additions"] == {
+        "system": "Be brief.", "style": "naive", "example_turns": 1,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,64 @@ def test_a_model_that_refuses_pictures_is_asked_without_them_and_resume_begins_w
     assert not any(asked.pictures for asked in server.asked[1:])
 
 
+def test_a_run_says_how_its_prompts_were_dressed(tmp_path: Path) -> None:
+    command = ["eval", "--policy", "oracle", "--env", WALK.id, "--episodes", "1"]
+    dressed = ["--system", "Be brief.", "--style", "cot", "--few-shot", "2"]
+    for name, words in (("plain", []), ("dressed", dressed)):
+        assert main([*command, *words, "--out", str(tmp_path / name)]) == 0
+    plain, held = (
+        json.loads((tmp_path / name / "run.json").read_text())["parts"][WALK.id] for name in ("plain", "dressed")
+    )
+    (episode,) = read_trajectories(tmp_path / "dressed")
+    shown = [message for message in episode[0].messages if message["role"] == "assistant"]
+    assert held["prompt_additions"] == {"system": "Be brief.", "style": "cot", "example_turns": len(shown)}
+    assert len(shown) > 2
+    assert held["prompt_hash"] != plain["prompt_hash"]
+    assert main([*command, *dressed, "--split", "train", "--out", str(tmp_path / "train")]) == 2
+
+
+def test_a_dry_run_counts_what_would_be_asked_and_asks_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["eval", "--policy", "openai:m@http://127.0.0.1:1/v1", "--env", WALK.id, "--episodes", "3", "--dry-run"]
+    assert main([*command, "--price-in", "1", "--no-probe", "--out", str(tmp_path / "run")]) == 0
+    told = capsys.readouterr().out
+    assert f"{WALK.id}: at most {3 * WALK.max_turns} requests of " in told
+    assert "<image " in told
+    assert not (tmp_path / "run").exists()
+    assert main([*command, "--policy-arg", "temprature=1", "--out", str(tmp_path / "run")]) == 2
+    assert "Nearest: --temperature" in capsys.readouterr().err
+
+
+def test_a_file_holds_options_and_the_command_line_goes_first(tmp_path: Path) -> None:
+    file, out = tmp_path / "run.toml", tmp_path / "run"
+    file.write_text(
+        f'policy = "random"\nenv = ["{WALK.id}", "{COIN.id}"]\nepisodes = 5\nblind = true\nout = "{out}"\n'
+        '[env-kwargs]\nparser = "json"\n'
+    )
+    assert main(["eval", "--config", str(file), "--episodes", "2"]) == 0
+    parts = json.loads((out / "run.json").read_text())["parts"]
+    assert {key: (part["episodes"], part["parser"]) for key, part in parts.items()} == dict.fromkeys(
+        (WALK.id, f"{WALK.id} grey", COIN.id, f"{COIN.id} grey"), (2, "json")
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("episods = 3", "episods is no option of eval. Nearest: episodes."),
+        ("episodes = true", "--episodes"),
+        ("env = {a = 1}", "env is a table; write env = VALUE"),
+        ("x", "cannot be read: Expected '='"),
+    ],
+)
+def test_a_wrong_file_is_one_line(line: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text(line)
+    assert main(["eval", *GOOD, "--out", str(tmp_path / "run"), "--config", str(file)]) == 2
+    assert message in capsys.readouterr().err
+
+
 POLICY_PLUGIN = """
 from vlgym import hookimpl
 from vlgym.types import Reply

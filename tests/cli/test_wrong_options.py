@@ -28,10 +28,11 @@ CALLS = {
 """A call of each command that works, or would work for long."""
 WRONG = {
     "integer": ["-1", "x", "1.5", str(10**30)], "number": ["-1", "x", "nan"], "path": [NOWHERE, "/proc/none/x"],
-    "text": ["no-such-thing"],
+    "text": ["no-such-thing"], "any text": [],
 }  # fmt: skip
 KINDS = {
     "--seed": "integer", "--index": "integer", "--repeats": "integer", "--path": "path", "--out": "path",
+    "--system": "any text", "--style": "text", "--few-shot": "integer", "--config": "path",
     "--html": "path", "--certificate": "path",
     "--replay": "path", "--arg": "text", "--env": "text", "--family": "text", "--id": "text", "--only": "text",
     "--parser": "text", "--picture": "text", "--wrap": "text", "--actions": "text", "--skill": "text",

@@ -6,12 +6,13 @@ What is played stands in `vlgym.evaluation.plan`, how in `vlgym.evaluation.episo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ..env.prompts import PromptBuilder
+from ..env.prompts import STYLES, PromptBuilder
 from ..env.spec import PLANNERS
 from ..env_groups import open_group, read_options
 from ..errors import UserError, check_choice
@@ -19,15 +20,19 @@ from ..evaluation import run_evaluation
 from ..evaluation.folder import check_folder, count_finished
 from ..evaluation.meter import Prices
 from ..evaluation.plan import EPISODES, Part, blind, leave_out, list_suites, plan_ids, plan_suite
-from ..evaluation.policy_names import make_policy
+from ..evaluation.policy_names import find_policy
 from ..evaluation.probe import judge_folder, look_first, plan_probe
+from ..evaluation.prompting import LETTERS, PATCH, Builders, estimate, lay_out
 from ..parsers import check_named
 from ..play.policies import Policy
 from ..registry import get_registry
 from ..registry.installing import how_to_install
 from ..sight.score import SUITE, SightReport
+from ..terminal import show_safe
+from ..types import Usage
 from .compare_cmd import print_report
-from .console import open_console, read_arguments
+from .config_file import Config
+from .console import open_console, read_arguments, write_messages
 from .eval_progress import EvaluationProgress
 
 HIGHEST = 10_000_000
@@ -68,6 +73,11 @@ def evaluate(
     history_images: Annotated[
         int | None, typer.Option(min=0, max=HIGHEST, help="Pictures in the prompt, the current one included.")
     ] = None,
+    system: Annotated[str, typer.Option(metavar="TEXT", help="System message, before an environment's own.")] = "",
+    style: Annotated[str, typer.Option(help=f"Adds a sentence to the instructions: {', '.join(STYLES)}.")] = "",
+    few_shot: Annotated[
+        int, typer.Option(min=0, max=100, help="Oracle episodes of the train split that the prompt shows.")
+    ] = 0,
     parser: Annotated[str | None, typer.Option(help="Reply style: tag, json, plan or an import string.")] = None,
     env_kwargs: Annotated[
         list[str] | None,
@@ -86,6 +96,9 @@ def evaluate(
         bool, typer.Option("--no-probe", help="Skip the test of the model's sight before the run.")
     ] = False,
     seed: Annotated[int | None, typer.Option(min=0, max=2**31 - 1, help="Seed of the policy's sampling.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be asked, how often and how long; send and write nothing.")
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     base_url: Annotated[str | None, typer.Option(metavar="URL", help="openai: the server.")] = None,
     api_key_env: Annotated[
@@ -108,6 +121,7 @@ def evaluate(
     price_in: Annotated[float | None, typer.Option(min=0, help="Dollars for a million prompt tokens.")] = None,
     price_out: Annotated[float | None, typer.Option(min=0, help="Dollars for a million reply tokens.")] = None,
     max_cost: Annotated[float | None, typer.Option(min=0, help="Stop after spending this many dollars.")] = None,
+    config: Config = None,
 ) -> None:
     """Evaluate a policy: play held-out episodes, keep every prompt, picture and reply, and report with intervals.
 
@@ -127,12 +141,27 @@ def evaluate(
         raise UserError(f"Give --env ID[,ID...] or --suite NAME (suites: {', '.join(list_suites())}).")
     arguments = read_arguments(env_kwargs or [], "--env-kwargs")
     check_choice("--planner", planner, (None, *PLANNERS))
+    check_choice("--style", style or None, (None, *STYLES))
     _plan(env, suite, episodes, split, repeats, planner, arguments)  # a typo is told before a model is loaded
     read_options(envs, "--envs")
     if envs != "local" and policy == "human":
         raise UserError("--policy human plays in this process; leave out --envs.")
     check_folder(out, resume)
-    player = make_policy(policy, given)
+    made = find_policy(policy, given)
+    if dry_run:
+        if parser is not None:
+            arguments["parser"] = parser
+        parts, _ = _plan(env, suite, episodes, split, repeats, planner, arguments)
+        layout = PromptBuilder.asked(history_turns, history_images)
+        probed = getattr(made.func, "sees", False) and not no_probe and history_images != 0 and suite != SUITE
+        _print_estimate(
+            blind(parts) if blind_too and suite != SUITE else parts,
+            lay_out(parts, layout, system=system, style=style, few_shot=few_shot),
+            plan_probe() if probed and SUITE in list_suites() else [],
+            prices,
+        )
+        return
+    player = made()
     try:
         wishes = player.prefers() if hasattr(player, "prefers") else {}
         if parser is not None:
@@ -151,6 +180,8 @@ def evaluate(
             open_console(stderr=True).print(f"left out: {env_id}: {reason}", soft_wrap=True)
         if blind_too and suite != SUITE:  # which has its controls
             parts = blind(parts)
+        asked = PromptBuilder.asked(turns, images)
+        layouts = lay_out(parts, asked, system=system, style=style, few_shot=few_shot)
         noted = {}
         if getattr(player, "sees", False) and not no_probe and images != 0 and suite != SUITE:
             noted["can_it_see"] = _look_first(player, num_envs)
@@ -158,7 +189,7 @@ def evaluate(
         group = open_group(envs, envs=num_envs, tell=progress.say)
         try:
             run_evaluation(
-                parts, player, out, layout=PromptBuilder.asked(turns, images), num_envs=num_envs, prices=prices,
+                parts, player, out, layout=layouts, num_envs=num_envs, prices=prices,
                 max_cost=max_cost, resume=resume, watcher=progress, noted=noted, seed=seed, suite=suite, group=group,
             )  # fmt: skip
         finally:
@@ -199,6 +230,25 @@ def _plan(
     for env_id in ids:
         check_choice("--env", env_id, sorted({part.env_id for part in parts}))
     return [part for part in parts if not ids or part.env_id in ids], [] if ids else missing
+
+
+def _print_estimate(parts: Sequence[Part], builders: Builders, probe: Sequence[Part], prices: Prices) -> None:
+    console = open_console()
+    found = [estimate(part, builders.get(part.key)) for part in (*probe, *parts)]
+    asked = found[len(probe) :]
+    console.print(f"First prompt of {asked[0].part}:\n{show_safe(write_messages(asked[0].first))}\n", soft_wrap=True)
+    for each in asked:
+        console.print(f"{each.part}: at most {each.requests:,} requests of {each.tokens:,} tokens", soft_wrap=True)
+    if probe:
+        requests = sum(each.requests for each in found[: len(probe)])
+        console.print(f"{SUITE}, once for each model: at most {requests:,} requests", soft_wrap=True)
+    requests, tokens = (
+        sum(numbers) for numbers in zip(*((each.requests, each.requests * each.tokens) for each in found), strict=True)
+    )
+    cost = f", ${prices.cost(Usage(tokens, 0)):,.2f} without the replies" if prices else ""
+    console.print(f"in all: at most {requests:,} requests, {tokens:,} prompt tokens{cost}", soft_wrap=True)
+    counted = f"A token is counted as {LETTERS} letters or {PATCH} x {PATCH} pixels; replies come on top."
+    console.print(f"{counted} Nothing was sent.", soft_wrap=True)
 
 
 def _look_first(policy: Policy, num_envs: int | None) -> dict[str, Any]:

@@ -8,9 +8,11 @@ never sees the environment.
 from __future__ import annotations
 
 import hashlib
+import json
 import string
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..errors import SpecError, UserError
 from ..types import Image, Message
@@ -18,6 +20,13 @@ from .spec import EnvSpec
 
 INSTRUCTION_FIELDS = frozenset({"task", "format", "max_turns"})
 TURN_FIELDS = frozenset({"state", "actions", "turn", "max_turns"})
+
+STYLES = {
+    "naive": "Write the action at once, without any thoughts before it.",
+    "cot": "Think step by step before you write the action: what you see, what the task asks for, and what each action "
+    "would lead to.",
+}
+"""Styles of prompting, as BALROG has them: the sentence that each adds to the instructions."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +77,17 @@ class PromptBuilder:
     Attributes:
         history_turns: past turns (text of the turn and the model's reply) shown before the current one.
         history_images: most images in the whole prompt, the current one included; the oldest are dropped first and the
-            text says so. 0 makes a text-only prompt.
+            text says so, 0 makes a text-only prompt; `examples` are not counted.
+        system: text of a system message, before what an environment says in one.
+        style: key of `STYLES`; empty for none.
+        examples: turns that the prompt shows as a conversation before the episode's own.
     """
 
     history_turns: int = 0
     history_images: int = 1
+    system: str = ""
+    style: str = ""
+    examples: tuple[PastTurn, ...] = ()
 
     def __post_init__(self) -> None:
         if self.history_turns < 0 or self.history_images < 0:
@@ -93,6 +108,19 @@ class PromptBuilder:
             return None
         return cls(turns if turns is not None else max(0, (images or 0) - 1), 1 if images is None else images)
 
+    def describe_additions(self, prompt_hash: str) -> dict[str, Any]:
+        """Return what a run's record says of system, style and examples, and the hash of the whole; empty without.
+
+        Args:
+            prompt_hash: of the environment's own prompt.
+        """
+        if not (self.system or self.style or self.examples):
+            return {}
+        turns = [(each.turn_text, each.reply, each.image.shape, each.image.tobytes().hex()) for each in self.examples]
+        words = json.dumps([prompt_hash, self.system, STYLES.get(self.style), turns])
+        said = {"system": self.system or None, "style": self.style or None, "example_turns": len(turns) or None}
+        return {"prompt_hash": hashlib.sha256(words.encode()).hexdigest()[:16], "prompt_additions": said}
+
     def build(
         self,
         instructions: str,
@@ -112,12 +140,18 @@ class PromptBuilder:
             system: the beginning of the instructions that a system message says, before all others; the rest stays at
                 the top of the first user turn. Empty: there is no system message.
         """
-        if system:
-            rest = self.build(instructions.removeprefix(system).strip(), turn_text, image, history)
-            return [{"role": "system", "content": [{"type": "text", "text": system}]}, *rest]
+        instructions = "\n".join(filter(None, (instructions.removeprefix(system).strip(), STYLES.get(self.style, ""))))
+        messages: list[Message] = []
+        if said := "\n\n".join(filter(None, (self.system, system))):
+            messages.append({"role": "system", "content": [{"type": "text", "text": said}]})
+        for position, example in enumerate(self.examples):
+            picture = example.image if self.history_images else None
+            messages.append(_user(picture, f"(example)\n{example.turn_text}", "" if position else instructions))
+            messages.append({"role": "assistant", "content": [{"type": "text", "text": example.reply}]})
+        if self.examples:
+            instructions = "The examples end here. A new episode begins."
         past = list(history[max(0, len(history) - self.history_turns) :]) if self.history_turns else []
         with_image = max(0, self.history_images - 1)
-        messages: list[Message] = []
         for position, record in enumerate(past):
             shown = position >= len(past) - with_image
             text = record.turn_text if shown else f"(image omitted)\n{record.turn_text}"

@@ -72,6 +72,7 @@ def describe_evaluation(
             raise UserError(f"Two parts of the plan are {part.key!r}; play them into separate folders.")
         env = part.make(group=group)
         entry = describe_env(env, builders.get(part.key))
+        entry |= builders[part.key].describe_additions(entry["prompt_hash"]) if part.key in builders else {}
         env.close()
         owners.add(entry["distribution"])
         described[part.key] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 from collections.abc import Callable, Mapping
@@ -20,7 +21,16 @@ Factory = Callable[..., Policy]
 
 
 def make_policy(name: str, options: Mapping[str, Any]) -> Policy:
-    """Make a policy from `NAME` or `NAME:ARGUMENT`.
+    """Make a policy from `NAME` or `NAME:ARGUMENT`, as `find_policy` says.
+
+    >>> make_policy("oracle", {}).name
+    'oracle'
+    """
+    return find_policy(name, options)()
+
+
+def find_policy(name: str, options: Mapping[str, Any]) -> functools.partial[Policy]:
+    """Return what makes a policy, without making it.
 
     Args:
         name: for example `openai:MODEL`.
@@ -29,9 +39,6 @@ def make_policy(name: str, options: Mapping[str, Any]) -> Policy:
 
     Raises:
         UserError: no such policy, it needs (or takes no) argument, or it has no such option.
-
-    >>> make_policy("oracle", {}).name
-    'oracle'
     """
     kind, colon, argument = name.partition(":")
     factories = list_policies()
@@ -51,7 +58,7 @@ def make_policy(name: str, options: Mapping[str, Any]) -> Policy:
             flag, *words = [f"--{each.replace('_', '-')}" for each in (option, *takes)]
             there = f"it takes {', '.join(words)}" if words else "it takes no options"
             raise UserError(f"--policy {name} has no option {flag}; {there}.{nearest(flag, words)}")
-    return factory(**options) if kind in ALONE else factory(argument, **options)
+    return functools.partial(factory, *[] if kind in ALONE else [argument], **options)
 
 
 def _join_parts(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def run_evaluation(
     policy: Policy,
     out: Path,
     *,
-    layout: PromptBuilder | None = None,
+    layout: PromptBuilder | Mapping[str, PromptBuilder] | None = None,
     num_envs: int | None = None,
     prices: Prices | None = None,
     max_cost: float | None = None,
@@ -70,7 +70,7 @@ def run_evaluation(
         parts: from `plan_ids`, `plan_suite` or by hand.
         policy: who answers; the caller closes it.
         out: folder of the run.
-        layout: prompt layout; by default each environment's own.
+        layout: prompt layout, of all parts or of each by its key; by default each environment's own.
         num_envs: most episodes at once; by default the policy's attribute `concurrency`, else 8.
         prices: of tokens.
         max_cost: dollars after which the run stops.
@@ -87,7 +87,7 @@ def run_evaluation(
         FailedError: an environment, or the policy, failed again and again.
     """
     prices, watcher = prices or Prices(), watcher or Watcher()
-    builders = {} if layout is None else {part.key: layout for part in parts}
+    builders = {part.key: layout for part in parts} if isinstance(layout, PromptBuilder) else dict(layout or {})
     run = describe_evaluation(parts, policy, builders=builders, prices=prices.to_dict(), group=group, **more)
     started = datetime.now(UTC).isoformat(timespec="seconds")
     hide = getattr(policy, "hide", str)

@@ -1,0 +1,110 @@
+"""Prompts of an evaluation: system message, style and examples, and an estimate of what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..env.prompts import PastTurn, PromptBuilder
+from ..env.seeding import episode_seed
+from ..errors import UserError
+from ..registry import get_registry
+from ..types import Message
+from .plan import Part
+
+LETTERS, PATCH = 4, 28
+"""Letters of a token, and pixels of the side of a picture's token, as an estimate takes them."""
+
+MOST_EXAMPLE_TURNS = 10
+"""Turns of an example episode that are shown at most."""
+
+Builders = dict[str, PromptBuilder]
+"""Prompt layout of each part, by its key."""
+
+
+def lay_out(
+    parts: Sequence[Part], layout: PromptBuilder | None, *, system: str = "", style: str = "", few_shot: int = 0
+) -> Builders:
+    """Return the layout of each part; empty where every environment's own is meant.
+
+    Args:
+        parts: of an evaluation.
+        layout: for all of them; by default each environment's own.
+        system: text of a system message.
+        style: key of `vlgym.env.prompts.STYLES`.
+        few_shot: how many oracle episodes of the train split are shown.
+
+    Raises:
+        UserError: an environment's oracle cannot play, or the examples would be played themselves.
+    """
+    if layout is None and not (system or style or few_shot):
+        return {}
+    found: Builders = {}
+    examples: dict[str, tuple[PastTurn, ...]] = {}
+    for part in parts:
+        own = layout or PromptBuilder.for_spec(get_registry().get(part.env_id))
+        name = f"{part.env_id} {part.planner}"
+        if few_shot and name not in examples:
+            examples[name] = tuple(play_examples(part, few_shot))
+        found[part.key] = replace(own, system=system, style=style, examples=examples.get(name, ()))
+    return found
+
+
+def play_examples(part: Part, count: int) -> list[PastTurn]:
+    """Return the first turns of the oracle's episodes with the first seeds of the train split."""
+    if part.split == "train":
+        raise UserError("--few-shot shows episodes of the train split; play val or test.")
+    env, turns = part.make(), []
+    try:
+        for number in range(count):
+            observation, info = env.reset(seed=episode_seed(part.env_id, "train", number))
+            for _ in range(MOST_EXAMPLE_TURNS):
+                reply = env.solve()
+                if reply is None:
+                    raise UserError(f"{part.env_id} has no oracle that shows examples; leave out --few-shot.")
+                turns.append(PastTurn(observation["image"], info["vlgym"]["turn_text"], reply))
+                observation, _, terminated, truncated, info = env.step(reply)
+                if terminated or truncated:
+                    break
+    finally:
+        env.close()
+    return turns
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a part asks at most.
+
+    Attributes:
+        part: its key.
+        requests: if every episode has its most turns.
+        tokens: of one prompt with a full history.
+        first: messages of the first episode's first turn.
+    """
+
+    part: str
+    requests: int
+    tokens: int
+    first: list[Message]
+
+
+def estimate(part: Part, builder: PromptBuilder | None = None) -> Estimate:
+    """Return an estimate of a part, from the first prompt of its first episode."""
+    env = part.make()
+    try:
+        layout = builder or PromptBuilder.for_spec(env.vlgym_spec)
+        observation, info = env.reset(seed=episode_seed(part.env_id, part.split, 0))
+        said, image = info["vlgym"], observation["image"]
+        turn = PastTurn(image, said["turn_text"], env.action_space.sample())
+        past = [turn] * min(layout.history_turns, env.max_turns)
+        first, full = (
+            layout.build(said["instructions"], said["turn_text"], image, history, system=env.system_text)
+            for history in ([], past)
+        )
+        requests = part.total * (1 if part.planner == "global" else env.max_turns)
+    finally:
+        env.close()
+    content = [piece for message in full for piece in message["content"]]
+    pixels = sum(piece["image"][..., 0].size for piece in content if piece["type"] == "image")
+    letters = sum(len(piece["text"]) for piece in content if piece["type"] == "text")
+    return Estimate(part.key, requests, round(letters / LETTERS + pixels / PATCH**2), first)
