@@ -73,7 +73,7 @@ def play_examples(part: Part, count: int) -> list[PastTurn]:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a part asks at most.
+    """Upper bound of a part's requests and tokens.
 
     Attributes:
         part: its key.
