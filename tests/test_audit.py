@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from vlgym.testing.audit import listen
+from vlgym.testing.world_checks import listen
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,14 @@ from broken_toys import RescanningParser
 
 from vlgym.parsers import PARSERS, TagParser, get_parser
 from vlgym.registry import get_registry
-from vlgym.testing import Subject, parser_time
-from vlgym.testing.parser_time import LENGTHS, Slowest, check_parser_time, measure_parser, write_shapes, write_string
+from vlgym.testing import Subject, interface_checks
+from vlgym.testing.interface_checks import (
+    LENGTHS,
+    Slowest,
+    measure_parser,
+    write_shapes,
+    write_string,
+)
 from vlgym.testing.subject import CheckFailure
 from vlgym.types import Parsed
 
@@ -56,7 +62,7 @@ def test_strings_have_the_length_that_is_asked_for_and_hold_the_format_s_own_pie
 
 
 def test_a_failure_names_the_style_and_the_string(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parser_time, "get_parser", lambda style: RescanningParser())
+    monkeypatch.setattr(interface_checks, "get_parser", lambda style: RescanningParser())
     with pytest.raises(CheckFailure, match=r"tag: prefix, repeated piece and end .* must be linear"):
         check_parser_time(Subject(get_registry().get("vlgym/NumberLine-v0"), {}))
 

@@ -4,8 +4,17 @@ Subclass `EnvConformance`, name an id, and the whole contract is tested.
 """
 
 from .certificate import Certificate, certify
-from .checks import ALL_CHECKS, CHECKS, GAME_CHECKS, VARIANT_CHECKS, CheckResult, Subject, checks_for
-from .conformance import EnvConformance, GameConformance
+from .checks import (
+    ALL_CHECKS,
+    CHECKS,
+    GAME_CHECKS,
+    VARIANT_CHECKS,
+    CheckResult,
+    EnvConformance,
+    GameConformance,
+    Subject,
+    checks_for,
+)
 from .fingerprint import Behaviour, measure_behaviour
 from .game_checks import find_leaks
 from .measure import count_episodes, measure_blind_floor, measure_figures, measure_hashes

@@ -1,12 +1,19 @@
 """The properties that every environment must have, by name, in the order in which they are tested.
 
-`vlgym check ID` prints them as a certificate and `EnvConformance` runs them under pytest; both use this table and
-nothing else.
+`vlgym check ID` prints them as a certificate. `EnvConformance` is the certificate as a pytest class: each property is
+one test, and one that need not hold gives a warning.
+
+    class TestMyEnv(EnvConformance):
+        env_id = "myorg/MyEnv-v0"
+
+A family tests several with `env_ids = ("myorg/A-v0", "myorg/B-v0")`.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from typing import Any, ClassVar
 
 from ..games.multi import MultiVLEnv
 from ..registry import get_registry
@@ -16,7 +23,6 @@ from . import (
     conduct_checks,
     game_checks,
     interface_checks,
-    parser_time,
     play_checks,
     sight_checks,
     value_checks,
@@ -60,7 +66,7 @@ CHECKS: dict[str, Callable[[Subject], str]] = {
     "garbage": conduct_checks.check_garbage,
     "turn_limit": play_checks.check_turn_limit,
     "parsers": interface_checks.check_parsers,
-    "parser_time": parser_time.check_parser_time,
+    "parser_time": interface_checks.check_parser_time,
     "prompt": interface_checks.check_prompt,
     "reset_options": interface_checks.check_reset_options,
     "fresh": value_checks.check_fresh,
@@ -120,3 +126,47 @@ def checks_for(env_id: str) -> list[str]:
     """
     several = issubclass(load_class(get_registry().get(env_id)), MultiVLEnv)
     return [*CHECKS, *GAME_CHECKS] if several else list(CHECKS)
+
+
+def _one_worker_each(metafunc: Any, ids: tuple[str, ...]) -> list[Any]:
+    """Keep an environment's checks in one worker of pytest-xdist (`--dist loadgroup`): they share its episodes."""
+    import pytest
+
+    if not metafunc.config.pluginmanager.hasplugin("xdist"):
+        return list(ids)
+    return [pytest.param(env_id, marks=pytest.mark.xdist_group(env_id)) for env_id in ids]
+
+
+class EnvConformance:
+    """Subclass it and set `env_id` (or `env_ids`), and `env_kwargs` where the defaults are not what you test."""
+
+    env_id: ClassVar[str] = ""
+    env_ids: ClassVar[tuple[str, ...]] = ()
+    env_kwargs: ClassVar[dict[str, Any]] = {}
+    garbage: ClassVar[int] = 300
+    checks: ClassVar[tuple[str, ...]] = tuple(CHECKS)
+    _subjects: ClassVar[dict[tuple[type, str], Subject]] = {}
+
+    def pytest_generate_tests(self, metafunc: Any) -> None:
+        """Parametrise over the ids and the checks."""
+        ids = self.env_ids or (self.env_id,)
+        if {"conformance_id", "conformance_check"} <= set(metafunc.fixturenames):
+            metafunc.parametrize("conformance_id", _one_worker_each(metafunc, ids))
+            metafunc.parametrize("conformance_check", list(self.checks))
+
+    def test_contract(self, conformance_id: str, conformance_check: str) -> None:
+        """One property of one environment."""
+        key = (type(self), conformance_id)
+        if key not in self._subjects:
+            spec = get_registry().get(conformance_id)
+            self._subjects[key] = Subject(spec, dict(self.env_kwargs), self.garbage)
+        try:
+            assert ALL_CHECKS[conformance_check](self._subjects[key])
+        except CheckWarning as warning:
+            warnings.warn(f"{conformance_id}: {conformance_check}: {warning}", stacklevel=2)
+
+
+class GameConformance(EnvConformance):
+    """The same for games of several agents, which must have more properties."""
+
+    checks = (*CHECKS, *GAME_CHECKS)
