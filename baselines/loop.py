@@ -35,7 +35,7 @@ from .learning.config import RunConfig
 from .learning.optimizers import Metrics, Optimizers, policy_optimizer
 from .learning.run import Run, Update
 from .runs import distributed
-from .runs.folder import share_of
+from .runs.distributed import share_of
 from .vldac import kl_loss, token_ppo_loss
 
 SMALLEST_ADVANTAGE = 0.01  # of LOOP: episodes below it teach nothing

@@ -55,8 +55,6 @@ class Config:
     """Torch device."""
     threads: int = 0
     """CPU threads of torch; 0 leaves torch's choice."""
-    deterministic: bool = True
-    """On a CPU, the same numbers in every run with as many threads."""
     warm: WarmConfig = field(default_factory=WarmConfig)
     """The training itself."""
 
@@ -75,7 +73,7 @@ def run(config: Config) -> WarmReport:
             check_number(name, value, 1)
     if config.system is not None and not config.system.strip():
         raise UserError("--system is empty; leave it out for the message of the model's own chat template.")
-    set_up_torch(config.threads, config.device, deterministic=config.deterministic)
+    set_up_torch(config.threads, config.device)
     check_oracles(env_ids)
     check_new(config.out, WARM)
     family = load_family(

@@ -23,24 +23,6 @@ from ..models.family import Family, ImageInput, Lru, Prompt
 SHORTEST_PREFIX = 8  # tokens; a shorter common prefix is not worth a separate pass
 
 
-def length_buckets(lengths: Sequence[int], overhead: int = 64) -> list[list[int]]:
-    """Split rows into at most two groups of similar length, if that saves more padded tokens than a second pass costs
-    (`overhead` tokens).
-
-    One reply that rambles to the limit would otherwise make every row of its batch that long.
-    """
-    if not lengths:
-        return []
-    order = sorted(range(len(lengths)), key=lambda row: lengths[row])
-    n, longest = len(order), lengths[order[-1]]
-    best, at = n * longest, 0
-    for k in range(1, n):
-        cost = k * lengths[order[k - 1]] + (n - k) * longest + overhead
-        if cost < best:
-            best, at = cost, k
-    return [sorted(order)] if at == 0 else [sorted(order[:at]), sorted(order[at:])]
-
-
 def common_prefix(prompts: Sequence[Prompt]) -> int:
     """Length of the text that all prompts begin with, before any image and short of the last token.
 
@@ -151,8 +133,9 @@ class Prefill:
         self._forget_stale()
         found = {prompt.key: self._entries[prompt.key] for prompt in prompts if prompt.key in self._entries}
         distinct = list({prompt.key: prompt for prompt in prompts if prompt.key not in found}.values())
-        for rows in _passes([len(prompt) for prompt in distinct]):
-            missing = [distinct[row] for row in rows]
+        size = max(1, PREFILL_TOKENS // max(map(len, distinct), default=1))
+        for at in range(0, len(distinct), size):
+            missing = distinct[at : at + size]
             segments, last = self.prefill(missing, train_vision=False)
             for row, prompt in enumerate(missing):
                 parts = []
@@ -228,15 +211,6 @@ class Prefill:
             self._vision_stamp, self._text_stamp = vision, text
 
 
-def _passes(lengths: Sequence[int]) -> list[list[int]]:
-    """Rows of similar length, few enough at once to bound the memory of a prefill pass."""
-    passes = []
-    for rows in length_buckets(lengths):
-        size = max(1, PREFILL_TOKENS // max(lengths[row] for row in rows))
-        passes += [rows[at : at + size] for at in range(0, len(rows), size)]
-    return passes
-
-
 # ---- how likely stored replies are, with gradients -------------------------------------------------------------------
 
 LOGIT_CHUNK = 2**26  # logits held at once (256 MB in float32)
@@ -260,42 +234,14 @@ class Scorer(Prefill):
         self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor, *, train_vision: bool = False
     ) -> tuple[Tensor, Tensor]:
         """`score`, and the states of the last prompt tokens, [B, H]; with gradients if enabled."""
-        distinct = {prompt.key: len(prompt) for prompt in prompts}
-        keys = list(distinct)
-        groups = [{keys[i] for i in group} for group in length_buckets(list(distinct.values()))]
-        if len(groups) == 1:
-            return self._score_alike(prompts, ids, mask, train_vision)
-        buckets = [[row for row, prompt in enumerate(prompts) if prompt.key in group] for group in groups]
-        parts = []
-        for rows in buckets:
-            at = torch.tensor(rows, device=self.family.device)
-            parts.append(self._score_alike([prompts[row] for row in rows], ids[at], mask[at], train_vision))
-        order = torch.tensor([row for rows in buckets for row in rows], device=self.family.device).argsort()
-        logp, states = (torch.cat(each)[order] for each in zip(*parts, strict=True))
-        return logp, states
-
-    def _score_alike(
-        self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor, train_vision: bool
-    ) -> tuple[Tensor, Tensor]:
-        """`score_states` for prompts of similar length."""
         segments, last, index = self.prefill_distinct(prompts, train_vision)
-        logp = torch.zeros(ids.shape, device=self.family.device)
-        for rows in length_buckets(mask.sum(-1).tolist()):
-            at = torch.tensor(rows, device=self.family.device)
-            past = [s.select(index[at]) for s in segments]
-            scored = self._score_rows([prompts[row] for row in rows], ids[at], mask[at], last[index[at]], past)
-            logp = logp.index_copy(0, at, scored)
-        return logp, last[index]
-
-    def _score_rows(
-        self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor, last: Tensor, past: Sequence[Segment]
-    ) -> Tensor:
-        """Score replies of similar length given the states of their prompts, [b, R]."""
-        hidden = last.unsqueeze(1)
+        states = last[index]
+        hidden = states.unsqueeze(1)
         steps = int(mask.sum(-1).max()) - 1  # the last token is predicted, never fed
         if steps > 0:
+            past = [segment.select(index) for segment in segments]
             hidden = torch.cat([hidden, self._feed(prompts, ids[:, :steps], past)], dim=1)
-        return self._spread(hidden, ids, mask)
+        return self._spread(hidden, ids, mask), states
 
     def _feed(self, prompts: Sequence[Prompt], ids: Tensor, past: Sequence[Segment]) -> Tensor:
         """States of the first T reply tokens [b, T] after their prompts, [b, T, H]."""

@@ -17,8 +17,7 @@ from vlgym.errors import FailedError
 from vlgym.types import StepRecord
 
 from ..engine.engine import Engine, Sample, pad_rows
-from ..runs.distributed import World
-from ..runs.folder import share_of
+from ..runs.distributed import World, share_of
 
 
 @dataclass

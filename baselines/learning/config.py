@@ -235,8 +235,6 @@ class RunConfig:
     """
     threads: int = 0
     """CPU threads of torch; 0 leaves torch's choice. Another number may change the last bits."""
-    deterministic: bool = True
-    """On a CPU, the same numbers in every run with as many threads; without, updates are a little faster."""
     track: str = "none"
     """none, wandb or trackio."""
 

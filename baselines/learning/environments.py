@@ -11,8 +11,7 @@ from vlgym.parsers import Parser
 from vlgym.play.env_failures import EnvFailures, Failure
 from vlgym.play.rollout import Runner
 
-from ..runs.distributed import ALONE, World
-from ..runs.folder import share_of
+from ..runs.distributed import ALONE, World, share_of
 
 
 class Environments:

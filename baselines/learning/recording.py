@@ -51,10 +51,11 @@ class EpisodeRecorder:
         # Turns of this update: their episode, their place in it, and the sample, which the recorder does not keep.
         self._fresh: list[tuple[list[StepRecord], int, weakref.ref[Any]]] = []
 
-    def begin(self, update: int) -> None:
-        """Say which update comes, from 1: the first one is recorded."""
+    def begin(self, update: int) -> bool:
+        """Return if the update that comes, from 1, has turns to record: the first one does."""
         self._asked = set() if (update - 1) % self.every == 0 else None
         self._fresh = []
+        return self._asked is not None or bool(self._wanted or self._open)
 
     def see(self, row: Iterable[tuple[int, StepRecord]]) -> None:
         """Look at the records of one step, each with the number of its environment."""

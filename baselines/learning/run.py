@@ -69,7 +69,7 @@ from .evaluation import (
 )  # fmt: skip
 from .optimizers import Optimizers
 from .recording import FOLDER, EpisodeRecorder
-from .state import Kept, Part, Plays, RunState, Weights
+from .state import Kept, RunState, Weights
 from .warm_start import WarmReport, check_oracles, share_warm_start, show_check, warm_start
 
 # ---- an update: its phases and what they took ------------------------------------------------------------------------
@@ -196,7 +196,7 @@ class Run(Generic[C]):
 
     def __init__(self, config: C, *, keep_reference: bool = False) -> None:
         c = self.config = (saved_config(config) if config.resume else config).resolve()
-        set_up_torch(c.threads, c.device, deterministic=c.deterministic)
+        set_up_torch(c.threads, c.device)
         self.world = distributed.join(c.device)
         self.envs = c.make_environments(self.world)
         ids = self.envs.ids
@@ -296,9 +296,9 @@ class Run(Generic[C]):
     def keep(
         self,
         optimizers: Optimizers,
-        collector: Plays,
+        collector: Any,
         modules: Mapping[str, nn.Module] | None = None,
-        parts: Mapping[str, Part] | None = None,
+        parts: Mapping[str, Any] | None = None,
     ) -> None:
         """Register the learner's state other than the model: checkpoints hold it. A resumed run gets it back here.
 
@@ -311,7 +311,6 @@ class Run(Generic[C]):
         """
         self.kept = Kept(optimizers, collector, modules or {}, parts or {})
         self._stack.callback(collector.close)
-        collector.recorder = self.recorder
         if self._checkpoint is not None:
             tensors, state = self._checkpoint
             self.state.restore(tensors, state, self.kept)
@@ -357,7 +356,8 @@ class Run(Generic[C]):
                 engine.forget()  # an update depends on nothing computed before it, so that resuming is exact
             update = Update(state.update + 1, self._advice(), self.weights.engines())
             if self.recorder is not None:
-                self.recorder.begin(update.number)
+                recording = self.recorder.begin(update.number)
+                self.kept.collector.recorder = self.recorder if recording else None
             yield update
             self._record(update)
             self._validate()

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +21,6 @@ from ..runs import distributed
 from ..runs.checkpoint import load_module, module_tensors, save_checkpoint
 from ..runs.distributed import World
 from .optimizers import Optimizers
-from .recording import EpisodeRecorder
 from .warm_start import WarmReport
 
 
@@ -96,49 +95,21 @@ class Weights:
             load_module(name, module, tensors)
 
 
-class Plays(Protocol):
-    """Collector of a learner's rollouts.
-
-    Attributes:
-        recorder: is shown every record, where there is one.
-    """
-
-    recorder: EpisodeRecorder | None
-
-    def get_state(self) -> dict[str, Any]:
-        """JSON-able state."""
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Restore `get_state`."""
-
-    def close(self) -> None:
-        """Close every environment."""
-
-
-class Part(Protocol):
-    """Something else that a learner keeps, such as a buffer."""
-
-    def tensors(self) -> dict[str, Tensor]:
-        """All there is."""
-
-    def restore(self, saved: dict[str, Tensor]) -> None:
-        """Restore `tensors`."""
-
-
 @dataclass
 class Kept:
     """A learner's state other than the model.
 
     Attributes:
-        optimizers, collector: its own.
+        optimizers: its own.
+        collector: plays the rollouts; has `recorder`, `get_state`, `set_state` and `close`.
         modules: further networks by name, such as the value head.
-        parts: further state by name.
+        parts: further state by name, with `tensors` and `restore`.
     """
 
     optimizers: Optimizers
-    collector: Plays
+    collector: Any
     modules: Mapping[str, nn.Module] = field(default_factory=dict)
-    parts: Mapping[str, Part] = field(default_factory=dict)
+    parts: Mapping[str, Any] = field(default_factory=dict)
 
 
 class RunState:

@@ -92,9 +92,6 @@ class DecodeState:
         self.rotary = (self.rotary[0][:, rows], self.rotary[1][:, rows])
 
 
-LONG = 64  # queries from which on the fused attention kernel beats a table of scores
-
-
 class Qwen2Decoder:
     """Functional view of a Qwen2-type language model: the weights are read from its modules, so adapters around them
     work too.
@@ -199,7 +196,7 @@ class Qwen2Decoder:
             grouped = self.heads > self.kv_heads
             y = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.scale, enable_gqa=grouped)
         else:
-            y = (self._attend_long if x.shape[1] >= LONG else self._attend)(q, past, (k, v, own))
+            y = self._attend(q, [*past, (k, v, own)])
         return self._residuals(layer, x, y.transpose(1, 2).flatten(2)), (k, v)
 
     def _deepen(self, i: int, x: Tensor, images: ImageTokens | None) -> Tensor:
@@ -209,17 +206,15 @@ class Qwen2Decoder:
         return x.index_put((images.rows, images.columns), images.deep[i].to(x.dtype), accumulate=True)
 
     def _mask(self, x: Tensor, past: Sequence[Segment], visible: Tensor | None) -> Tensor | None:
-        """Bias among the new tokens, broadcastable to [B, kv_heads, group * T, T]; None where plain causal attention
-        without a past will do.
-        """
+        """Bias among the new tokens, [1 or B, 1, T, T]; None where plain causal attention without a past will do."""
         if not past and visible is None:
             return None
-        t, group = x.shape[1], self.heads // self.kv_heads
+        t = x.shape[1]
         seen = torch.ones(t, t, dtype=torch.bool, device=x.device).tril()[None]
         if visible is not None:
             seen = seen & visible.unsqueeze(1)
             seen.diagonal(dim1=1, dim2=2).fill_(True)  # padding sees itself: a row of -inf alone would be NaN
-        return x.new_zeros(seen.shape).masked_fill(~seen, float("-inf")).repeat(1, group, 1).unsqueeze(1)
+        return x.new_zeros(seen.shape).masked_fill(~seen, float("-inf")).unsqueeze(1)
 
     def _project(self, attention: Any, y: Tensor, angles: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
         """Rotated queries [B, heads, T, d], rotated keys and plain values [B, kv_heads, T, d]."""
@@ -233,51 +228,16 @@ class Qwen2Decoder:
         k = k * cos + k.roll(half, -1) * sin
         return q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
 
-    def _attend(
-        self, q: Tensor, past: Sequence[tuple[Tensor, Tensor, Tensor | None]], own: tuple[Tensor, Tensor, Tensor]
-    ) -> Tensor:
-        """One softmax over several segments of keys, [B, heads, T, d].
+    def _attend(self, q: Tensor, segments: Sequence[tuple[Tensor, Tensor, Tensor | None]]) -> Tensor:
+        """One softmax over several segments of keys, values and bias, [B, heads, T, d].
 
-        The query heads of one KV head are folded into the query length (keys are never repeated), and a segment that
-        all rows share is one matrix product for the whole batch (it is never copied per row).
-        """
-        b, h, t, d = q.shape
-        kvh, rows = self.kv_heads, h // self.kv_heads * t
-        q = (q * self.scale).reshape(b, kvh, rows, d)
-        stacked = q.transpose(0, 1).reshape(kvh, b * rows, d)
-        scores = []
-        for k, _, bias in past:
-            if k.shape[0] == 1:
-                s = (stacked @ k[0].transpose(1, 2)).view(kvh, b, rows, -1).transpose(0, 1)
-            else:
-                s = q @ k.transpose(2, 3)
-            scores.append(s if bias is None else s + bias)
-        scores.append(q @ own[0].transpose(2, 3) + own[2])
-        weights = torch.softmax(torch.cat(scores, dim=-1), dim=-1, dtype=torch.float32).to(q.dtype)
-        parts = weights.split([s.shape[-1] for s in scores], dim=-1)
-        out = parts[-1] @ own[1]
-        for (_, v, _), w in zip(past, parts, strict=False):
-            if v.shape[0] == 1:
-                out = out + (w.transpose(0, 1).reshape(kvh, b * rows, -1) @ v[0]).view(kvh, b, rows, d).transpose(0, 1)
-            else:
-                out = out + w @ v
-        return out.view(b, h, t, d)
-
-    def _attend_long(
-        self, q: Tensor, past: Sequence[tuple[Tensor, Tensor, Tensor | None]], own: tuple[Tensor, Tensor, Tensor | None]
-    ) -> Tensor:
-        """Compute `_attend` by the library's fused kernel, which writes no table of scores.
-
-        For that, a shared segment is repeated per row, and so are biases: worth it where there are many queries.
+        What all rows share is repeated for each: the library's kernel then writes no table of scores.
         """
         b, t = q.shape[0], q.shape[2]
-        segments = [*past, own]
         keys = torch.cat([k.expand(b, -1, -1, -1) for k, _, _ in segments], dim=2)
         values = torch.cat([v.expand(b, -1, -1, -1) for _, v, _ in segments], dim=2)
-        biases = []
-        for k, _, bias in segments:
-            rows = q.new_zeros(1, 1, 1, 1) if bias is None else bias[:, :, :t]  # the query heads' parts are all alike
-            biases.append(rows.expand(b, 1, t, k.shape[2]))
+        none = q.new_zeros(1, 1, 1, 1)
+        biases = [(none if bias is None else bias).expand(b, 1, t, k.shape[2]) for k, _, bias in segments]
         grouped = self.heads > self.kv_heads
         if grouped and q.is_cuda:  # of its fused kernels none takes a mask together with grouped heads
             keys, values = (x.repeat_interleave(self.heads // self.kv_heads, dim=1) for x in (keys, values))

@@ -151,7 +151,7 @@ def make_policy(
         raise UserError("hf:tiny is built here, so engine=generate cannot load it; it can play a saved tiny model.")
     try:
         limits, plain = read_limits(name), engine == "generate"
-        set_up_torch(threads, device, deterministic=True)
+        set_up_torch(threads, device)
         heat = temperature if temperature is not None else limits.temperature or 1.0
         sampling = Sampling(seed, heat, max_tokens or limits.max_new_tokens or NEW_TOKENS)
         family = load_family(

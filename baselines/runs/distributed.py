@@ -22,6 +22,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from vlgym.errors import UserError
+
 PATIENCE = timedelta(hours=2)  # the first process evaluates and makes the warm start while the others wait
 
 T = TypeVar("T")
@@ -63,6 +65,17 @@ def join(device: str) -> World:
             torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
         dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo", timeout=PATIENCE)
     return World(dist.get_rank(), dist.get_world_size())
+
+
+def share_of(count: int, parts: int, name: str = "--num-envs", what: str = "processes") -> int:
+    """`count / parts`.
+
+    Raises:
+        UserError: it is not whole.
+    """
+    if count % parts:
+        raise UserError(f"{name} {count} cannot be split evenly over {parts} {what}; take a multiple of {parts}.")
+    return count // parts
 
 
 def leave() -> None:

@@ -39,17 +39,6 @@ def environment_ids(text: str) -> list[str]:
     return ids
 
 
-def share_of(count: int, parts: int, name: str = "--num-envs", what: str = "processes") -> int:
-    """`count / parts`.
-
-    Raises:
-        UserError: it is not whole.
-    """
-    if count % parts:
-        raise UserError(f"{name} {count} cannot be split evenly over {parts} {what}; take a multiple of {parts}.")
-    return count // parts
-
-
 def check_new(out: Path, mark: str = RUN_FILE) -> None:
     """Check, before any work, that a run may begin in a folder: a new or empty one, or one in which a run ended before
     its first checkpoint.

@@ -9,7 +9,7 @@ from vlgym.errors import UserError, check_number, nearest
 MOST_THREADS = 1024
 
 
-def set_up_torch(threads: int, device: str, *, deterministic: bool) -> None:
+def set_up_torch(threads: int, device: str) -> None:
     """Set torch up for a run, before it computes anything.
 
     With several threads, sums that the backward pass of an indexing makes come in another order in every run, unless
@@ -18,7 +18,6 @@ def set_up_torch(threads: int, device: str, *, deterministic: bool) -> None:
     Args:
         threads: CPU threads; 0 leaves torch's choice. Another number may change the last bits.
         device: torch device of the run.
-        deterministic: on a CPU, the same numbers in every run with as many threads.
 
     Raises:
         UserError: no such device, or no such number of threads.
@@ -27,7 +26,7 @@ def set_up_torch(threads: int, device: str, *, deterministic: bool) -> None:
     check_device(device)
     if threads:
         torch.set_num_threads(threads)
-    torch.use_deterministic_algorithms(deterministic and device == "cpu")
+    torch.use_deterministic_algorithms(device == "cpu")
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
 
