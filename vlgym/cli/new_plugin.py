@@ -230,7 +230,7 @@ def new_plugin(
         str, typer.Option(metavar="WORD,WORD,...", help="With --wrap: words for its actions, from the first on.")
     ] = "",
     multi_agent: Annotated[
-        bool, typer.Option("--multi-agent", help="Write a game of two agents (docs/games.md).")
+        bool, typer.Option("--multi-agent", help="Write a game of two agents (docs/write-a-plugin.md).")
     ] = False,
     out: Annotated[Path, typer.Option(help="Parent of the new folder vlgym-NAME.")] = Path("."),
 ) -> None:
@@ -238,7 +238,6 @@ def new_plugin(
     from .new_plugin import write_plugin
 
     made = write_plugin(name, out, wrap, [word for word in actions.split(",") if actions], multi_agent=multi_agent)
-    page = "games.md" if multi_agent else "write-a-plugin.md"
     lines = (
         f"{made.folder} is written. Next:",
         f"  pip install -e {made.folder}",
@@ -246,7 +245,7 @@ def new_plugin(
         f"  vlgym check {made.env_id}",
         f"  (cd {made.folder} && pytest)",
         f"  python -m baselines.vldac --env {made.env_id}",
-        f"The rules are in {made.folder / 'src'}; docs/{page} explains them.",
+        f"The rules are in {made.folder / 'src'}; docs/write-a-plugin.md explains them.",
     )
     console = open_console()
     console.print("\n".join(lines), soft_wrap=True)
