@@ -2,7 +2,7 @@
 
     python -m baselines.study numberline --workers 2
     python -m baselines.study numberline --seeds 2 --env-steps 2048
-    python -m baselines.study transfer --write
+    python -m baselines.study oneroom --write
 
 Every run is an ordinary run of a learner in its own process and folder, from a warm start that all arms of a seed
 share, with the same number of environment steps. The command can be stopped (Ctrl-C) and given again: finished runs
@@ -27,10 +27,7 @@ from typing import Annotated, Any
 import tyro
 
 from vlgym.errors import FailedError, UserError, check_choice, check_number, check_writable
-from vlgym.evaluation import summarize
-from vlgym.play.trajectory import HEADER, read_trajectories
 from vlgym.terminal import INTERRUPTED, TERMINATED, Terminated, open_console, open_progress
-from vlgym.types import StepRecord
 
 from .learning.command import main, parse
 from .runs.checkpoint import checkpoints
@@ -41,7 +38,6 @@ from .studies.report import draw, write_page
 
 MOST_WORKERS = 256
 DONE, WARM_REPORT = "done.json", "warm.json"
-JUDGED, JUDGED_EPISODES = "judged", 200
 KEPT = Path(__file__).parents[1] / "docs" / "studies"
 
 
@@ -50,7 +46,7 @@ class Config:
     """Run a study, or go on with it, and write its table, plot and raw runs."""
 
     name: Annotated[str, tyro.conf.Positional]
-    """numberline, ezpoints, oneroom, oneroom-fast, credit or transfer."""
+    """numberline, ezpoints, oneroom, oneroom-fast or credit."""
     out: Path = Path("runs/studies")
     """Parent of the study's folder."""
     workers: int = 2
@@ -101,7 +97,7 @@ class Runs:
         if not (out / WARM_REPORT).is_file():
             shutil.rmtree(out, ignore_errors=True)
             arguments = [
-                "baselines.sft", "--env", study.warm_env or study.env, "--seed", str(seed), "--out", str(out),
+                "baselines.sft", "--env", study.env, "--seed", str(seed), "--out", str(out),
                 "--threads", "1", *study.warm_options,
             ]  # fmt: skip
             self.call(arguments, self.folder / "logs" / f"warm-{seed}.txt")
@@ -114,36 +110,23 @@ class Runs:
         if (out / DONE).is_file() or not (warm / WARM_REPORT).is_file() or self.stopping.is_set():
             return
         steps = str(study.env_steps)
-        if arm.module is not None:
-            if checkpoints(out / "checkpoints"):
-                arguments = [arm.module, "--resume", "--out", str(out), "--env-steps", steps]
-            else:
-                shutil.rmtree(out, ignore_errors=True)
-                limit = read_record(warm / WARM_REPORT)["report"]["max_new_tokens"]
-                arguments = [
-                    arm.module, "--env", arm.env or study.env, "--model", str(warm), "--seed", str(seed),
-                    "--out", str(out), "--max-new-tokens", str(limit), "--updates", "1000000",
-                    "--env-steps", steps, "--threads", "1", *([] if study.starts(arm) else ["--no-eval-before"]),
-                    *study.options, *arm.options, *options,
-                ]  # fmt: skip
-            if not self.call(arguments, log) or not (out / "model" / "config.json").is_file():
-                return  # failed, or stopped and resumable
-        out.mkdir(parents=True, exist_ok=True)
-        if study.judged_on:
-            model = out / "model" if arm.module is not None else warm
+        if checkpoints(out / "checkpoints"):
+            arguments = [arm.module, "--resume", "--out", str(out), "--env-steps", steps]
+        else:
+            shutil.rmtree(out, ignore_errors=True)
             limit = read_record(warm / WARM_REPORT)["report"]["max_new_tokens"]
             arguments = [
-                "vlgym", "eval", "--policy", f"hf:{model}", "--env", study.judged_on, "--max-tokens", str(limit),
-                "--out", str(out / JUDGED), "--episodes", str(JUDGED_EPISODES), "--num-envs", "32", "--no-probe",
-                "--policy-arg", "threads=1", *(["--resume"] if (out / JUDGED / HEADER).is_file() else []),
+                arm.module, "--env", study.env, "--model", str(warm), "--seed", str(seed), "--out", str(out),
+                "--max-new-tokens", str(limit), "--updates", "1000000", "--env-steps", steps, "--threads", "1",
+                *([] if arm == study.arms[0] else ["--no-eval-before"]), *study.options, *arm.options, *options,
             ]  # fmt: skip
-            if not self.call(arguments, log):
-                return
+        if not self.call(arguments, log) or not (out / "model" / "config.json").is_file():
+            return  # failed, or stopped and resumable
         write_json(out / DONE, {"arm": arm.label, "seed": seed})
 
 
 def collect(folder: Path, study: Study) -> list[dict[str, Any]]:
-    """The raw runs: per arm and seed the training curve, the last held-out evaluations, and the judgements."""
+    """The raw runs: per arm and seed the training curve and the held-out evaluations."""
     found = []
     for arm in study.arms:
         for seed in range(study.seeds):
@@ -156,12 +139,11 @@ def collect(folder: Path, study: Study) -> list[dict[str, Any]]:
             evaluation = out / "evaluation.json"
             evaluations = read_record(evaluation) if evaluation.is_file() else []
             if evaluations and evaluations[0]["update"]:
-                start = find_start(folder, seed, {row["env_id"] for row in evaluations})
+                start = find_start(folder, seed)
                 if not start:
                     continue
                 evaluations = [*start, *evaluations]
-            judged = judge(out / JUDGED, study.judged_on.split(",")) if study.judged_on else []
-            for entry in (*evaluations, *judged):
+            for entry in evaluations:
                 for report in (entry, entry.get("grey", {})):
                     report.pop("policy", None)  # it names a folder of this machine
             found.append(
@@ -169,7 +151,7 @@ def collect(folder: Path, study: Study) -> list[dict[str, Any]]:
                     "arm": arm.label, "seed": seed, "curve_columns": list(names), "curve": curve,
                     "gradient_steps": int(sum(row["policy/gradient_steps"] for row in rows)),
                     "explained_variance": average_half(rows, "value/explained_variance"),
-                    "evaluations": evaluations, "judged": judged,
+                    "evaluations": evaluations,
                 }
             )  # fmt: skip
     return found
@@ -181,24 +163,12 @@ def average_half(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def find_start(folder: Path, seed: int, env_ids: set[str]) -> list[dict[str, Any]]:
-    """Return the warm start's result of a seed on held-out episodes, which one run measures for all; empty till it
-    has.
-    """
-    runs = [read_record(path) for path in sorted((folder / "runs").glob(f"*-{seed}/evaluation.json"))]
-    for run in runs:
-        rows = [row for row in run if row["update"] == 0]
-        if {row["env_id"] for row in rows} == env_ids:
-            return [dict(row) for row in rows]
+def find_start(folder: Path, seed: int) -> list[dict[str, Any]]:
+    """Return the warm start's result on held-out episodes, which the first arm measures for all; empty till it has."""
+    for path in sorted((folder / "runs").glob(f"*-{seed}/evaluation.json")):
+        if rows := [row for row in read_record(path) if row["update"] == 0]:
+            return rows
     return []
-
-
-def judge(folder: Path, env_ids: Sequence[str]) -> list[dict[str, Any]]:
-    """The reports of an evaluation's folder, in the order of the ids."""
-    played: dict[str, list[list[StepRecord]]] = {env_id: [] for env_id in env_ids}
-    for episode in read_trajectories(folder, images=False):
-        played[episode[0].env_id].append(episode)
-    return [summarize(env_id, "", "test", episodes).to_dict() for env_id, episodes in played.items()]
 
 
 def check_options(study: Study, options: Sequence[str]) -> None:
@@ -207,7 +177,7 @@ def check_options(study: Study, options: Sequence[str]) -> None:
     Raises:
         UserError: a value is out of its range; a name that a parser does not know ends the program.
     """
-    for module in sorted({arm.module for arm in study.arms if arm.module is not None}) if options else ():
+    for module in sorted({arm.module for arm in study.arms}) if options else ():
         parse(importlib.import_module(module).Config, None, options).resolve()
 
 

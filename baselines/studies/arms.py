@@ -13,12 +13,11 @@ TINY = ("--lr", "3e-4", "--gamma", "0.9", "--eval-episodes", "200", "--save-ever
 
 @dataclass(frozen=True)
 class Arm:
-    """One learner with its options; `module` None evaluates the warm start alone."""
+    """One learner with its options."""
 
     label: str
-    module: str | None
+    module: str
     options: tuple[str, ...] = ()
-    env: str | None = None  # trained on; the study's by default
 
     @property
     def slug(self) -> str:
@@ -32,12 +31,10 @@ class Study:
 
     Attributes:
         title, question: what the page says.
-        env: trained on; warm_env: environments of the warm start, by default the same.
+        env: trained on.
         arms: what is compared; env_steps: budget of each run; seeds: runs per arm.
         options: for every run; warm_options: for every warm start.
         runs_in: a study with the same environment, budget and options, whose runs are used where the arms are equal.
-        judged_on: environments on which the trained models are judged afterwards; None takes the runs' own held-out
-            evaluations.
         bin: environment steps per point of the figure. Environments start together, so early on only episodes that are
             won end: a bin must hold as many steps as all environments need for the longest episodes.
     """
@@ -49,18 +46,9 @@ class Study:
     env_steps: int
     seeds: int = 4
     options: tuple[str, ...] = TINY
-    warm_env: str | None = None
     warm_options: tuple[str, ...] = field(default=())
     runs_in: str | None = None
-    judged_on: str | None = None
     bin: int = 512
-
-    def starts(self, arm: Arm) -> bool:
-        """True if a run of this arm plays held-out episodes before its training, too.
-
-        The first arm does for all that train on the same environments, because they begin as the same model.
-        """
-        return arm == next(each for each in self.arms if each.module is not None and each.env == arm.env)
 
 
 def _rl4vlm(weight: float, label: str | None = None, changes: tuple[str, ...] = ()) -> Arm:
@@ -76,7 +64,6 @@ SHORT = ("--minibatch", "128", "--epochs", "1")  # as few gradient steps as LOOP
 LONG = ("--minibatch", "4")  # of 32 whole episodes: in the mean as many gradient steps as VL-DAC makes
 ROOM_WARM = ("--warm.check-every", "25", "--warm.val-episodes", "48")
 ROOM_OPTIONS = (*TINY, "--gamma", "0.99", "--eval-episodes", "100")
-MIX = "vlgym/NumberLine-v0,vlgym/EZPoints-v0,vlgym/Blackjack-v0"
 
 STUDIES: dict[str, Study] = {
     "numberline": Study(
@@ -147,21 +134,5 @@ STUDIES: dict[str, Study] = {
         options=ROOM_OPTIONS,
         runs_in="oneroom-fast",
         bin=2_048,
-    ),
-    "transfer": Study(
-        title="One environment or a mixture: the transfer matrix",
-        question="Trained on one environment or on a mixture with the same budget, how well does the model play each?",
-        env=MIX,
-        arms=(
-            Arm("warm start only", None),
-            Arm("NumberLine", "baselines.vldac", env="vlgym/NumberLine-v0"),
-            Arm("EZPoints", "baselines.vldac", env="vlgym/EZPoints-v0"),
-            Arm("Blackjack", "baselines.vldac", env="vlgym/Blackjack-v0"),
-            Arm("mixture", "baselines.vldac"),
-        ),
-        env_steps=2_560,
-        seeds=2,
-        warm_options=("--warm.noise", "0.3", "--warm.check-every", "50"),
-        judged_on=MIX,
     ),
 }

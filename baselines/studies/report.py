@@ -43,23 +43,13 @@ def binned(run: dict[str, Any], study: Study) -> list[tuple[float, float]]:
 
 
 def draw(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> None:
-    """Write the plot: a panel per arm with every seed and their mean, or the transfer matrix."""
+    """Write the plot: a panel per arm with every seed and their mean."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=(8, 4.8), layout="constrained")
     FigureCanvasAgg(figure)
-    if study.judged_on:
-        _draw_matrix(figure, figure.subplots(), study, found)
-        figure.suptitle(study.title, fontsize=10)
-    else:
-        _draw_panels(figure, study, found)
-    figure.savefig(path, dpi=110)
-
-
-def _draw_panels(figure: Any, study: Study, found: Sequence[dict[str, Any]]) -> None:
-    from matplotlib.ticker import MaxNLocator
-
     curves = {
         arm.label: [curve for run in found if run["arm"] == arm.label and (curve := binned(run, study))]
         for arm in study.arms
@@ -84,30 +74,13 @@ def _draw_panels(figure: Any, study: Study, found: Sequence[dict[str, Any]]) -> 
     figure.suptitle(f"{study.title}\n{note}", fontsize=10)
     figure.supxlabel("environment steps", fontsize=9)
     figure.supylabel(f"success of training episodes, per {study.bin:,} steps", fontsize=9)
+    figure.savefig(path, dpi=110)
 
 
 def _mean_curve(curves: Sequence[Sequence[tuple[float, float]]]) -> list[tuple[float, float]]:
     """The mean at each place, over the seeds that have a value there."""
     places = sorted({x for curve in curves for x, _ in curve})
     return [(x, spread([y for curve in curves for at, y in curve if at == x])[0]) for x in places]
-
-
-def _draw_matrix(figure: Any, axis: Any, study: Study, found: Sequence[dict[str, Any]]) -> None:
-    labels, columns = [arm.label for arm in study.arms], (study.judged_on or "").split(",")
-    cells = [[_judged(found, label, env_id) for env_id in columns] for label in labels]
-    means = [[spread(values)[0] if values else math.nan for values in row] for row in cells]
-    picture = axis.imshow(means, vmin=0, vmax=1, cmap="viridis", aspect="auto")
-    for i, row in enumerate(means):
-        for j, value in enumerate(row):
-            axis.text(j, i, f"{value:.2f}", ha="center", va="center", color="white" if value < 0.6 else "black")
-    axis.set_xticks(range(len(columns)), [env_id.split("/")[-1] for env_id in columns])
-    axis.set_yticks(range(len(labels)), labels)
-    axis.set(xlabel="judged on", ylabel="trained on")
-    figure.colorbar(picture, label="success")
-
-
-def _judged(found: Sequence[dict[str, Any]], label: str, env_id: str) -> list[float]:
-    return [r["success"] for run in found if run["arm"] == label for r in run["judged"] if r["env_id"] == env_id]
 
 
 def write_page(path: Path, study: Study, found: Sequence[dict[str, Any]], *, complete: bool) -> None:
@@ -127,7 +100,7 @@ def page(name: str, study: Study, found: Sequence[dict[str, Any]], *, complete: 
     ]
     if not complete:
         lines += ["**Incomplete: some runs have not ended.**", ""]
-    lines += _matrix_table(study, found) if study.judged_on else _arms_table(study, found)
+    lines += _arms_table(study, found)
     lines += ["", f"![{study.title}]({name}.png)", ""]
     return "\n".join(lines)
 
@@ -188,16 +161,3 @@ def _less(ends: dict[int, float], base: dict[int, float]) -> str:
         return "-"
     mean, _, half = spread([ends[seed] - base[seed] for seed in seeds])
     return f"{mean:+.3f} +-{half:.3f}"
-
-
-def _matrix_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
-    columns = (study.judged_on or "").split(",")
-    lines = [f"| trained on | {' | '.join(columns)} | mean | {EXPLAINED} |", "|---" * (len(columns) + 3) + "|"]
-    for arm in study.arms:
-        cells = [_judged(found, arm.label, env_id) for env_id in columns]
-        if all(cells):
-            texts = ["{:.3f} +-{:.3f}".format(*(lambda s: (s[0], s[2]))(spread(values))) for values in cells]
-            total = spread([v for values in cells for v in values])[0]
-            explained = _explained(run for run in found if run["arm"] == arm.label)
-            lines.append(f"| {arm.label} | {' | '.join(texts)} | {total:.3f} | {explained} |")
-    return lines
