@@ -50,11 +50,12 @@ CHESS = _card(
     references=("The Stockfish developers, Stockfish", "Fiekas, python-chess"),
 )  # fmt: skip
 
+BLIND_POKER = ("vlgym_pettingzoo.blind:Bold",)
 KUHN_POKER = _card(
     "KuhnPoker", "poker", "Ten hands of poker with three cards and one bet.",
     max_turns=20, reward_range=(-2.0, 2.0), success_rule="this seat has won chips when the match is over",
     skills=("reading", "chance", "hidden information"), kwargs={"opponents": "oracle"}, oracle="planner",
-    oracle_success=0.25, random_success_below=0.6,
+    oracle_success=0.25, random_success_below=0.6, blind=BLIND_POKER,
 )  # fmt: skip
 LEDUC_HOLDEM = _card(
     "LeducHoldem", "poker", "Five hands of hold'em with six cards and two rounds of bets.",
@@ -62,7 +63,7 @@ LEDUC_HOLDEM = _card(
     skills=("reading", "chance", "hidden information"), difficulty="medium",
     kwargs={"opponents": "oracle"}, oracle="planner",
     oracle_success=0.25,
-    random_success_below=0.6,
+    random_success_below=0.6, blind=BLIND_POKER,
 )  # fmt: skip
 
 HANABI = _card(
