@@ -1,5 +1,5 @@
 """An environment that raises in a learner's groups, recordings, warm start and held-out episodes. The rule itself:
-`tests/test_env_failures.py`."""
+`tests/play/test_env_failures.py`."""
 
 from __future__ import annotations
 

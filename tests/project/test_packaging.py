@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 CORE = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PLUGINS = {
     path.parent.name: tomllib.loads(path.read_text())["project"] for path in ROOT.glob("plugins/*/pyproject.toml")

@@ -14,6 +14,7 @@ from vlgym.testing import Subject, interface_checks
 from vlgym.testing.interface_checks import (
     LENGTHS,
     Slowest,
+    check_parser_time,
     measure_parser,
     write_shapes,
     write_string,

@@ -15,7 +15,7 @@ from vlgym.registry import get_registry
 from vlgym.registry.registry_file import PACKAGED, read_registry, read_suites
 from vlgym.testing import count_episodes
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 RECORDED = read_registry(PACKAGED)
 INSTALLED = first_party_specs(get_registry())
 

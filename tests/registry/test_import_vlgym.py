@@ -69,7 +69,7 @@ def test_a_plugin_that_raises_at_import_is_one_line_on_stderr_and_the_rest_works
 
 
 ALIVE = "import gymnasium, vlgym\nprint(gymnasium.make('fake/Walk-v0').reset(seed=0)[1]['success'])"
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 
 
 def test_plugins_that_print_exit_or_raise_anything_leave_the_output_alone_and_the_rest_works(tmp_path: Path) -> None:

@@ -10,22 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from fresh import WITHOUT_TORCH
 
 from vlgym.errors import FailedError, UserError
 from vlgym.terminal import run_command
 
-ROOT = Path(__file__).parents[1]
-WITHOUT_TORCH = """
-import sys
-from importlib.machinery import PathFinder
-
-class Finder(PathFinder):
-    @classmethod
-    def find_spec(cls, name, path=None, target=None):
-        return None if name.split(".")[0] in ("torch", "peft") else PathFinder.find_spec(name, path, target)
-
-sys.meta_path = [Finder if finder is PathFinder else finder for finder in sys.meta_path]
-"""
+ROOT = Path(__file__).parents[2]
 
 
 def ends_with(error: BaseException | None, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:

@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_exits import WITHOUT_TORCH
+from fresh import WITHOUT_TORCH
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 ENTRY = "[vlgym]\nbaselines = baselines.plugin\n"
 
 

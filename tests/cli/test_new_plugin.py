@@ -17,7 +17,7 @@ from vlgym.play.trajectory import read_trajectories
 from vlgym.testing import ALL_CHECKS, CHECKS
 
 pytestmark = pytest.mark.xdist_group("new plugin")  # one worker, so that the environment is made once
-FIXTURES = Path(__file__).parent / "fixtures"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 PLUGINS = "vlgym-tea-room,vlgym-card-table,vlgym-stone-pile,vlgym-example,vlgym-tutorial"
 WORDS = ("stand", "take a card")
 PLAY = """
