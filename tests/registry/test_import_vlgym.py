@@ -62,7 +62,7 @@ def test_a_plugin_that_raises_at_import_is_one_line_on_stderr_and_the_rest_works
     install_plugin(tmp_path, "good", GOOD)
     done = run_python(
         "import gymnasium, vlgym\nprint(gymnasium.make('fake/Walk-v0').reset(seed=0)[1]['success'])",
-        tmp_path, Path(__file__).parent, switch="bad,good",
+        tmp_path, HERE, switch="bad,good",
     )  # fmt: skip
     assert done.stdout == "False\n"
     assert done.stderr == "vlgym: plugin bad (vlgym-bad) failed to load: RuntimeError: no engine\n"

@@ -138,7 +138,7 @@ def test_in_a_real_process_a_plugin_without_a_right_gets_no_id_of_ours(tmp_path:
         "for env_id in ('vlgym/NumberLine-v0', 'vlgym/Mine-v0'):\n"
         "    try:\n        gymnasium.make(env_id)\n    except vlgym.errors.UserError as error:\n        print(error)\n"
     )
-    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True,
         env={**os.environ, "PYTHONPATH": path, "VLGYM_PLUGINS": "evil"},

@@ -53,8 +53,8 @@ class Shown(VLEnv):
         return COLOURS[self.answer]
 
 
-TOLD = make_spec("toys/Told-v0", "test_blind_check:Told", reward_range=(-1.0, 6.0))
-SHOWN = make_spec("toys/Shown-v0", "test_blind_check:Shown", max_turns=1)
+TOLD = make_spec("toys/Told-v0", f"{__name__}:Told", reward_range=(-1.0, 6.0))
+SHOWN = make_spec("toys/Shown-v0", f"{__name__}:Shown", max_turns=1)
 
 
 def test_where_the_text_names_the_answer_the_certificate_warns_and_still_passes(
@@ -86,7 +86,7 @@ def test_under_pytest_the_warning_is_one_and_no_failure() -> None:
 
 
 def test_a_blind_player_of_the_spec_that_cannot_be_imported_is_a_failure() -> None:
-    spec = make_spec("toys/Shown-v0", "test_blind_check:Shown", max_turns=1, blind=("no_such_module:Player",))
+    spec = make_spec("toys/Shown-v0", f"{__name__}:Shown", max_turns=1, blind=("no_such_module:Player",))
     with installed(spec):
         [result] = certify(spec.id, only=["blind"]).results
     assert not result.passed
@@ -94,5 +94,5 @@ def test_a_blind_player_of_the_spec_that_cannot_be_imported_is_a_failure() -> No
 
 
 def test_without_an_oracle_there_is_no_way_to_measure() -> None:
-    spec = make_spec("toys/Shown-v0", "test_blind_check:Shown", max_turns=1, oracle="none")
+    spec = make_spec("toys/Shown-v0", f"{__name__}:Shown", max_turns=1, oracle="none")
     assert "no oracle" in check_blind(Subject(spec))

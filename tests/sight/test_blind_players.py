@@ -118,7 +118,7 @@ def test_the_best_constant_is_looked_for_among_the_actions_that_are_legal_at_mos
 
 def test_blind_policies_are_chosen_on_val_and_judged_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vlgym.testing.measure.CHOOSING_TURNS", 80)
-    spec = make_spec(blind=("test_blind_players:Spy",))
+    spec = make_spec(blind=(f"{__name__}:Spy",))
     splits, tried = [], []
     with installed(spec):
 
@@ -152,7 +152,7 @@ def test_blind_policies_are_chosen_on_val_and_judged_elsewhere(monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    "place", ["no_such_module:Spy", "test_blind_players:Missing", "test_blind_players:Nameless", "toys:Walk"]
+    "place", ["no_such_module:Spy", f"{__name__}:Missing", "test_blind_players:Nameless", "toys:Walk"]
 )
 def test_a_blind_player_that_cannot_be_had_is_refused_by_name(place: str) -> None:
     with pytest.raises(PluginError, match=place):
