@@ -131,6 +131,9 @@ if TYPE_CHECKING:
 PIPED_WIDTH = 160
 """Columns of what does not go to a terminal, unless COLUMNS says otherwise."""
 
+LEAST_WRAPPED = 20
+"""Columns that a wrapped text has at least."""
+
 Advance = Callable[..., None]
 """Moves a bar by one; takes any arguments, so that it can be called back with what was finished."""
 
@@ -235,6 +238,30 @@ def print_rows(console: Console, headers: Sequence[str], rows: Sequence[Sequence
                 lines.append("")
             lines[-1] += f"  {part}"
         console.print("\n".join([first, *lines]), soft_wrap=True)
+
+
+def print_wrapped(console: Console, rows: Sequence[Sequence[str]], most: int = 0) -> None:
+    """Print rows whose last cell is wrapped between words, below itself, or below the others where there is no room.
+
+    Args:
+        console: where.
+        rows: cells; the columns before the last are as wide as their longest cell.
+        most: lines of a last cell; the rest is left out. 0 for all.
+    """
+    import textwrap
+
+    widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
+    indent = sum(widths) + 2 * len(widths)
+    below = console.width - indent < LEAST_WRAPPED
+    indent = 4 if below else indent
+    for row in rows:
+        head = "".join(f"{cell:<{width}}  " for cell, width in zip(row, widths, strict=False))
+        head += f"\n{' ' * indent}" if below else ""
+        lines = textwrap.wrap(
+            row[-1], max(console.width - indent, LEAST_WRAPPED), max_lines=most or None, placeholder=" ...",
+            break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
+        console.print(f"\n{' ' * indent}".join([head + (lines or [""])[0], *lines[1:]]).rstrip(), soft_wrap=True)
 
 
 def show_safe(text: str) -> str:

@@ -20,37 +20,30 @@ BLIND = {
 OUTSIDE = make_spec("outside/Walk-v0", summary="A walk of others.")
 
 
-def test_list_shows_installed_and_known_environments_and_marks_external_ones(
-    capsys: pytest.CaptureFixture[str],
+def test_list_shows_families_and_one_line_for_each_that_is_not_installed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with (
-        installed(WALK, known={"vlgym/Fly-v0": make_entry(FLY, "vlgym-air")}),
-        installed(OUTSIDE, distribution="their-walks"),
-    ):
+    monkeypatch.setenv("COLUMNS", "80")
+    away = {name: make_entry(make_spec(name, family="air"), "vlgym-air") for name in ("vlgym/Fly-v0", "vlgym/Sail-v0")}
+    with installed(WALK, known=away), installed(OUTSIDE, distribution="their-walks"):
         assert main(["list"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == [
-        "id", "family", "distribution", "difficulty", "oracle", "max", "turns", "floor", "blind", "ceiling", "summary",
-    ]  # fmt: skip
-    rows = {line.split()[0]: line for line in lines[1:] if line.strip()}
-    assert rows["vlgym/Walk-v0"].split() == [
-        "vlgym/Walk-v0",
-        "toys",
-        "vlgym-toys",
-        "easy",
-        "exact",
-        "8",
-        "-",
-        "-",
-        "-",
-        "Walk",
-        "to",
-        "the",
-        "target.",
-    ]
-    assert "their-walks (external)" in rows["outside/Walk-v0"]
-    assert "not installed: in a clone of vlgym's" in rows["vlgym/Fly-v0"]
-    assert "known but not usable here" in lines[-1]
+        lines = capsys.readouterr().out.splitlines()
+        assert main(["list", "air"]) == 0
+        ids = capsys.readouterr().out.splitlines()
+    rows = {line.split()[0]: line.split() for line in lines if line and line[0] != " "}
+    assert rows["family"] == ["family", "ids", "what", "it", "asks"]
+    assert rows["air"][:5] == ["air", "2", "not", "installed:", "in"]
+    assert rows["toys"][1] == "2"
+    assert sum("not installed" in line for line in lines) == 1
+    assert [line.split()[0] for line in ids if line.startswith("vlgym/")] == [*away]
+    assert ids[-1] == "0 installed, 2 known but not usable here"
+    assert max(map(len, [*lines, *ids])) <= 80
+
+
+def test_a_family_of_others_is_marked(capsys: pytest.CaptureFixture[str]) -> None:
+    with installed(make_spec("outside/Walk-v0", family="woods"), distribution="their-walks"):
+        assert main(["list"]) == 0
+    assert "their-walks (external): Walk to the target." in capsys.readouterr().out
 
 
 def test_list_as_json_holds_the_same(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,40 +68,40 @@ def test_list_and_show_put_the_blind_floor_between_floor_and_ceiling_and_rate_by
 ) -> None:
     hard = make_spec("vlgym/Walk-v0", difficulty="hard")
     with installed(hard, known={hard.id: make_entry(hard, blind=BLIND)}):
-        main(["list"])
+        main(["list", hard.family])
         row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith(hard.id))
         main(["show", hard.id])
         text = capsys.readouterr().out
         main(["show", hard.id, "--json"])
         card = json.loads(capsys.readouterr().out)
         for label in ("easy", "hard"):
-            main(["list", "--difficulty", label, "--family", hard.family, "--json"])
+            main(["list", "--difficulty", label, hard.family, "--json"])
             assert (hard.id in capsys.readouterr().out) == (label == "easy")
-    assert row.split()[3:9] == ["easy", "exact", "8", "0.25", "0.80*", "1.00"]  # 0.45 and 0.55 of 0.75
-    assert "return 0.7 ± 0.02 (standard error; searcher), success 0.8 (always left), 100 episodes" in text
+    assert row.split()[1:3] == ["easy", "0.80*"]  # 0.55 of 0.75
+    assert "return 0.7 ± 0.02 (searcher), success 0.8 (always left), 100 episodes" in text
     assert card["blind_share"] == pytest.approx(0.55 / 0.75)
     assert (card["difficulty"], card["rated_difficulty"]) == ("hard", "easy")
 
 
 def test_list_shows_a_version_that_another_replaces_only_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
     with installed(make_spec("vlgym/Walk-v0", replaced_by="vlgym/Walk-v1")):
-        main(["list"])
+        main(["list", "--difficulty", "easy"])
         assert "vlgym/Walk-v0" not in capsys.readouterr().out
-        main(["list", "--old"])
+        main(["list", "--difficulty", "easy", "--old"])
     words = " ".join(capsys.readouterr().out.split())
     assert "(kept for comparison, see vlgym/Walk-v1) Walk to the target." in words
 
 
 def test_a_blind_floor_that_nobody_measured_is_never_shown_as_a_number(capsys: pytest.CaptureFixture[str]) -> None:
     with installed(WALK, known={WALK.id: make_entry(WALK)}):
-        main(["list"])
+        main(["list", WALK.family])
         listed = capsys.readouterr().out
         row = next(line for line in listed.splitlines() if line.startswith(WALK.id))
         main(["show", WALK.id])
-        lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("blind ")]
-    assert row.split()[6:9] == ["0.25", "?", "1.00"]
+        shown = capsys.readouterr().out
+    assert row.split()[2] == "?"
     assert "? is not measured" in listed
-    assert [line[-2:] for line in lines if line[1] != "-"] == [["not", "measured"]] * 2
+    assert [line.split()[-2:] for line in shown.splitlines() if line.startswith("blind")] == [["not", "measured"]]
 
 
 def test_a_distribution_of_others_in_our_name_is_external(capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,19 +129,19 @@ def test_a_refused_claim_is_listed_as_not_installed(
 
 def test_list_can_be_restricted_to_a_family(capsys: pytest.CaptureFixture[str]) -> None:
     with installed(WALK, known={"vlgym/Fly-v0": make_entry(FLY, "vlgym-air")}):
-        assert main(["list", "--family", "air", "--json"]) == 0
+        assert main(["list", "air", "--json"]) == 0
         assert [row["id"] for row in json.loads(capsys.readouterr().out)] == ["vlgym/Fly-v0"]
-        assert main(["list", "--family", "toy"]) == 2
+        assert main(["list", "toy"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith("vlgym: --family='toy' is not one of ")
+    assert captured.err.startswith("vlgym: family='toy' is not one of ")
     assert "Nearest: toys" in captured.err
 
 
 def test_show_gives_the_whole_card_of_an_environment_that_cannot_be_made(capsys: pytest.CaptureFixture[str]) -> None:
     spec = make_spec("vlgym/Ghost-v0", "no_such_module_here:Ghost", skills=("a", "b"), kwargs={"size": 3})
     with installed(spec, known={spec.id: make_entry(spec)}):
-        assert main(["show", spec.id]) == 0
+        assert main(["show", spec.id, "--full"]) == 0
         text = capsys.readouterr().out
         assert main(["show", spec.id, "--json"]) == 0
         card = json.loads(capsys.readouterr().out)
@@ -160,7 +153,7 @@ def test_show_gives_the_whole_card_of_an_environment_that_cannot_be_made(capsys:
         "vlgym-toys",
         "1111",
         "installed",
-        "return 0.25 ± 0.01 (standard error), success 0.25, 100 episodes",
+        "return 0.25 ± 0.01, success 0.25, 100 episodes",
         "not compared, it cannot be made here: PluginError: vlgym/Ghost-v0: cannot import no_such_module_here",
     ):
         assert words in text
@@ -178,7 +171,7 @@ def test_show_compares_with_the_registry_and_never_gives_its_hashes_as_the_live_
     texts, cards = [], []
     for known in (entry, {**entry, **hash_texts(make_walk())}):
         with installed(WALK, known={WALK.id: known}):
-            assert main(["show", WALK.id]) == 0
+            assert main(["show", WALK.id, "--full"]) == 0
             texts.append(capsys.readouterr().out)
             assert main(["show", WALK.id, "--json"]) == 0
             cards.append(json.loads(capsys.readouterr().out))
@@ -189,7 +182,7 @@ def test_show_compares_with_the_registry_and_never_gives_its_hashes_as_the_live_
     assert not cards[1]["differences"]
     lines = [line.split() for text in texts for line in text.splitlines() if line.startswith("prompt hash  ")]
     assert [line[-1] for line in lines] == [live["prompt_hash"]] * 2
-    assert "no difference from registry.yaml in card, prompt and parser" in texts[1]
+    assert "card, prompt and parser as registry.yaml records" in texts[1]
     assert "target: where to go (an integer from -5 to 5)" in texts[0]
 
 
@@ -202,10 +195,30 @@ def test_show_prints_the_class_docstring_and_does_without_where_the_module_exits
     monkeypatch.syspath_prepend(str(tmp_path))
     spec, sunk = make_spec("vlgym/Ghost-v0", "ghost_town:Ghost"), make_spec("vlgym/Sunk-v0", "ghost_ship:Ghost")
     with installed(spec, sunk):
-        assert main(["show", spec.id]) == 0
+        assert main(["show", spec.id, "--full"]) == 0
         assert capsys.readouterr().out.endswith("\nBoo.\n\nGoal: [haunt].\n")
         assert main(["show", sunk.id, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["docstring"] == ""
+
+
+def test_a_card_begins_with_goal_actions_and_reward_and_fits_a_screen(
+    capsys: pytest.CaptureFixture[str], tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    words = "very long words of a rule " * 40
+    sections = "".join(f"{name}: {words}\n" for name in ("Observation", "Reward", "Endings", "Actions", "Goal"))
+    (tmp_path / "tale.py").write_text(f'from toys import Walk\nclass Tale(Walk):\n    """T.\n\n{sections}"""\n')
+    monkeypatch.syspath_prepend(str(tmp_path))
+    long = {"system_requirements": ("libsomething-dev",) * 30, "references": ("A paper",) * 90, "skills": ("a",) * 90}
+    spec = make_spec("vlgym/Tale-v0", "tale:Tale", summary="word " * 40, success_rule="rule " * 90, **long)
+    with installed(spec, known={spec.id: make_entry(spec, blind=BLIND)}):
+        assert main(["show", spec.id]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+    heads = [line.split()[0] for line in lines[1:] if line[:1].strip()]
+    assert [head for head in heads if head != "word"][:3] == ["goal", "actions", "reward"]
+    assert {word for line in lines for word in line.split() if word.startswith("libs")} == {"libsomething-dev,"}
 
 
 def test_show_tells_how_to_install_a_known_environment(capsys: pytest.CaptureFixture[str]) -> None:
@@ -269,11 +282,13 @@ def test_no_card_steers_the_terminal_or_adds_a_line_that_looks_like_an_environme
     monkeypatch.setenv("COLUMNS", columns)
     spec = make_spec("vlgym/Walk-v0", summary="[bold red]x[/bold red] :smile:", family="toys\nvlgym/False-v0")
     with installed(spec, distribution="vlgym-toys\x1b]52;c;aGk=\x07\nvlgym/Wrong-v0"):
-        assert main(["list"]) == 0
+        assert main(["list", "--difficulty", "easy"]) == 0
         listed = capsys.readouterr().out
-        assert main(["list", "--json"]) == 0
+        assert main(["list", "--difficulty", "easy", "--json"]) == 0
         rows = json.loads(capsys.readouterr().out)
-        assert main(["show", spec.id]) == 0
+        assert main(["list"]) == 0
+        listed += capsys.readouterr().out
+        assert main(["show", spec.id, "--full"]) == 0
         shown = capsys.readouterr().out
     words = [line.split()[0] for line in listed.splitlines() if line.split() and line[0] != " "]
     assert [word for word in words if word.startswith("vlgym/")] == [row["id"] for row in rows]
@@ -293,7 +308,7 @@ def test_show_prints_a_docstring_and_a_prompt_that_mean_harm_safely(
     monkeypatch.syspath_prepend(str(tmp_path))
     spec = make_spec("vlgym/Harm-v0", "harm_town:Harm")
     with installed(spec):
-        assert main(["show", spec.id, "--prompt"]) == 0
+        assert main(["show", spec.id, "--prompt", "--full"]) == 0
     text = capsys.readouterr().out
     assert r"\x1b]52;c;aGk=\x07[bold]hi[/bold]\u202e" in text
     assert "?[2J[red]Go[/red]?31m" in text  # a prompt's text is made plain for models, too
@@ -313,9 +328,9 @@ SKILLED = (
         (["--skill", "wandering"], ["vlgym/Run-v0", "vlgym/Walk-v0"]),
         (["--skill", "peeping"], ["vlgym/Fly-v0", "vlgym/Run-v0"]),
         (["--difficulty", "easy", "--skill", "wandering"], ["vlgym/Walk-v0"]),
-        (["--skill", "peeping", "--difficulty", "hard", "--family", "toys"], ["vlgym/Run-v0"]),
-        (["--skill", "wandering", "--family", "air"], []),
-        (["--difficulty", "medium", "--family", "air"], []),
+        (["--skill", "peeping", "--difficulty", "hard", "toys"], ["vlgym/Run-v0"]),
+        (["--skill", "wandering", "air"], []),
+        (["--difficulty", "medium", "air"], []),
     ],
 )
 def test_list_is_filtered_by_skill_and_difficulty_and_ordered_by_family(
@@ -350,5 +365,5 @@ def test_a_narrow_list_fits(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     with installed(*SKILLED):
         assert main(["list", "--difficulty", "hard"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["id", "difficulty", "blind", "summary"]
-    assert max(map(len, lines[: lines.index("", 3)])) <= 60
+    assert lines[0].split() == ["id", "difficulty", "blind"]
+    assert max(map(len, lines)) <= 60

@@ -34,7 +34,7 @@ KINDS = {
     "--seed": "integer", "--index": "integer", "--repeats": "integer", "--path": "path", "--out": "path",
     "--system": "any text", "--style": "text", "--few-shot": "integer", "--config": "path",
     "--html": "path", "--certificate": "path",
-    "--replay": "path", "--arg": "text", "--env": "text", "--family": "text", "--id": "text", "--only": "text",
+    "--replay": "path", "--arg": "text", "--env": "text", "--id": "text", "--only": "text",
     "--parser": "text", "--picture": "text", "--wrap": "text", "--actions": "text", "--skill": "text",
     "--difficulty": "text", "--envs": "text", "--host": "text", "--port": "integer", "--to": "text",
     "--planner": "text", "--policy": "text", "--split": "text", "--suite": "text", "--env-kwargs": "text",
@@ -70,7 +70,7 @@ def test_the_sweep_knows_every_command() -> None:
         f"{name} {sub}" if sub else name for name, c in commands.items() for sub in getattr(c, "commands", {"": 0})
     }
     assert names == set(CALLS)
-    assert {(name, option) for name, option, _ in cases()} >= {("list", "--family"), ("play", "--seed")}
+    assert {(name, option) for name, option, _ in cases()} >= {("list", "--skill"), ("play", "--seed")}
 
 
 @pytest.mark.parametrize(("name", "option", "value"), [*cases()])

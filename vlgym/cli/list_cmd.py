@@ -8,8 +8,11 @@ safely: a line of the list stays one line, and nothing steers the terminal.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from importlib.metadata import PackageNotFoundError, metadata
+from itertools import groupby
+from typing import Annotated, Any
 
 import typer
 
@@ -21,24 +24,21 @@ from ..registry.installing import how_to_install_all
 from ..registry.making import load_class, make
 from ..registry.recorded import Comparison, compare_recorded
 from ..sight.blind_gap import LABELS, NOT_MEASURED, WARN_ABOVE, find_blind_share, rate_difficulty
-from ..terminal import show_safe
+from ..terminal import print_wrapped, show_safe
 from .catalogue import Entry, find_entry, list_entries
 from .console import open_console, plain_messages, print_json, read_arguments, write_messages
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-TABLE_WIDTH = 140
-"""On a terminal with fewer columns `vlgym list` leaves out some of each environment's."""
-
 WINS = ("floor", "blind", "ceiling")
-"""Columns of the table that hold shares of successes."""
+"""Figures of registry.yaml: random or idle play, play without the picture, the oracle."""
 
-MOST_NAME = 24
-"""Columns of a family's or a distribution's name in the table."""
+FIRST = ("goal", "actions", "reward", "observation", "endings")
+"""Sections of a class's docstring that a card begins with."""
+
+MOST_LINES = 3
+"""Lines of a section that a card shows without --full; of any other value one less."""
 
 HIDDEN = ("registry", "live", "not_made", "differences", "installed", "external", "remedy", "docstring")
-"""Parts of a card without a row in its table."""
+"""Parts of a card without a line of their name with --full."""
 
 EnvId = Annotated[str, typer.Argument(metavar="ID", help="Environment id, for example vlgym/NumberLine-v0.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON on standard output.")]
@@ -48,21 +48,21 @@ Arguments = Annotated[
 
 
 def list_environments(
-    family: Annotated[str | None, typer.Option("--family", help="Only this family.")] = None,
-    skill: Annotated[str | None, typer.Option("--skill", help="Only environments that need this skill.")] = None,
+    family: Annotated[str | None, typer.Argument(metavar="[FAMILY]", help="List the ids of this family.")] = None,
+    skill: Annotated[str | None, typer.Option("--skill", help="List ids that need this skill.")] = None,
     difficulty: Annotated[
-        str | None, typer.Option("--difficulty", help=f"Only environments that are {', '.join(LABELS)}.")
+        str | None, typer.Option("--difficulty", help=f"List ids that are {', '.join(LABELS)}.")
     ] = None,
     old: Annotated[bool, typer.Option("--old", help="Also published forms that a newer version replaces.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List every environment by family: installed, known but not installed, and of third parties."""
+    """List the families of environments, or the ids of one; installed, known but not installed, and third parties'."""
     everything = [
         entry for entry in list_entries(get_registry()) if old or entry.spec is None or not entry.spec.replaced_by
     ]
     entries = sorted(everything, key=lambda entry: (entry.spec is None, _family(entry)))
     for option, wanted, read in (
-        ("--family", family, lambda entry: [_family(entry)]),
+        ("family", family, lambda entry: [_family(entry)]),
         ("--skill", skill, lambda entry: list(entry.spec.skills) if entry.spec is not None else []),
         ("--difficulty", difficulty, lambda entry: [entry.difficulty]),
     ):
@@ -72,8 +72,14 @@ def list_environments(
             entries = [entry for entry in entries if wanted in read(entry)]
     if as_json:
         print_json([entry.to_dict() for entry in entries])
+    elif not everything:
+        open_console().print(f"No environment is installed or known. Install some: {how_to_install_all()}")
+    elif not entries:
+        open_console().print("No environment has all of these; leave out the family, --skill or --difficulty.")
+    elif family or skill or difficulty:
+        _print_ids(entries)
     else:
-        _print_table(entries)
+        _print_families(entries)
 
 
 def show(
@@ -82,8 +88,9 @@ def show(
     prompt: Annotated[bool, typer.Option("--prompt", help="Make the environment and print its first prompt.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the episode that --prompt begins.")] = 0,
     arg: Arguments = None,
+    full: Annotated[bool, typer.Option("--full", help="Print all of the card and of the class's docstring.")] = False,
 ) -> None:
-    """Show one environment's whole card, and with --prompt what a model reads first."""
+    """Show one environment's card, and with --prompt what a model reads first."""
     registry = get_registry()
     entry = find_entry(registry, env_id)
     if arg and not prompt:
@@ -95,67 +102,56 @@ def show(
     if as_json:
         print_json(card if messages is None else {**card, "prompt": plain_messages(messages)})
         return
-    _print_card(card)
+    _print_card(card, full)
     if messages is not None:
         open_console().print(f"\nFirst prompt, seed {seed}:\n{show_safe(write_messages(messages))}", soft_wrap=True)
 
 
-def _print_table(entries: list[Entry]) -> None:
+def _print_families(entries: list[Entry]) -> None:
     console = open_console()
-    if not entries:
-        known = list_entries(get_registry())
-        line = "No environment has all of these; leave out one of --family, --skill and --difficulty."
-        if not known:
-            line = f"No environment is installed or known. Install some: {how_to_install_all()}"
-        console.print(line, markup=False, soft_wrap=True)
-        return
-    _print_columns(console, entries)
-    absent = sum(not entry.installed for entry in entries)
-    wins = (
-        f"\n{', '.join(WINS)}: successes of random, idle or garbage play, of play without the picture (* above a third "
-        "of the way from floor to ceiling, in success or in return), and of the oracle"
-    )
+    rows = []
+    for family, group in groupby((entry for entry in entries if entry.spec is not None), _family):
+        held = list(group)
+        there = [entry for entry in held if entry.installed]
+        rows.append([family, str(len(held)), _ask(there[0]) if there else _say_last(held[0])])
+    rows += [[plain_line(entry.env_id), "", _say_last(entry)] for entry in entries if entry.spec is None]
+    print_wrapped(console, [["family", "ids", "what it asks"], *rows])
+    console.print("\nThe ids of one: vlgym list FAMILY. A card: vlgym show ID.", soft_wrap=True)
+
+
+def _ask(entry: Entry) -> str:
+    """Return what a family asks: the summary of its distribution, or of an environment where that says none."""
+    try:
+        found = metadata(entry.distribution)["Summary"]
+    except PackageNotFoundError:
+        found = None
+    owner = f"{entry.distribution} (external): " if entry.external else ""
+    return plain_line(f"{owner}{found or _say_last(entry)}")
+
+
+def _print_ids(entries: list[Entry]) -> None:
+    console = open_console()
+    rows = [
+        [plain_line(entry.env_id), entry.difficulty, _write_wins(entry, "blind"), _say_last(entry)] for entry in entries
+    ]
+    print_wrapped(console, [["id", "difficulty", "blind", "summary"], *rows])
+    line = "blind: share won without the picture; * above a third of the way from floor to ceiling"
     unknown = any(entry.recorded is not None and entry.recorded.get("blind") is None for entry in entries)
-    console.print(wins + (f"; ? is {NOT_MEASURED}" if unknown else ""), soft_wrap=not console.is_terminal)
+    console.print()
+    print_wrapped(console, [[line + (f"; ? is {NOT_MEASURED}" if unknown else "")]])
+    absent = sum(not entry.installed for entry in entries)
     console.print(f"{len(entries) - absent} installed" + (f", {absent} known but not usable here" if absent else ""))
 
 
-def write_figures(figures: Mapping[str, Any] | None) -> str:
-    """Return a floor, blind floor or ceiling of registry.yaml in words, its standard error included."""
+def _write_figures(figures: Mapping[str, Any] | None) -> str:
+    """Return a floor, blind floor or ceiling of registry.yaml in words; behind ± stands the standard error."""
     if figures is None:
         return "none"
-    if "policy" in figures:
-        return (
-            f"return {figures['return']} ± {figures['se']} (standard error; {figures['policy']}), "
-            f"success {figures['success']} ({figures['success_policy']}), {figures['episodes']} episodes"
-        )
+    names = [f" ({figures[name]})" if name in figures else "" for name in ("policy", "success_policy")]
     return (
-        f"return {figures['return']} ± {figures['se']} (standard error), success {figures['success']}, "
+        f"return {figures['return']} ± {figures['se']}{names[0]}, success {figures['success']}{names[1]}, "
         f"{figures['episodes']} episodes"
     )
-
-
-def _print_columns(console: Console, entries: list[Entry]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    names = ("id", "family", "distribution", "difficulty", "oracle", "max turns", *WINS, "summary")
-    shown = names if console.width >= TABLE_WIDTH else ("id", "difficulty", "blind", "summary")
-    for name in shown:
-        limit = MOST_NAME if name in ("family", "distribution") else None  # a long name squeezes no summary
-        whole = "fold" if limit is None else "ellipsis"
-        table.add_column(name, no_wrap=name != "summary", overflow=whole, max_width=limit)  # type: ignore[arg-type]
-    for entry, before in zip(entries, [None, *entries], strict=False):
-        if before is not None and _family(before) != _family(entry):
-            table.add_row()
-        cells = {"id": entry.env_id, "distribution": _name_owner(entry), "summary": _say_last(entry)}
-        cells |= {name: _write_wins(entry, name) for name in WINS}
-        if entry.spec is not None:
-            cells |= {"family": _family(entry), "difficulty": entry.difficulty, "oracle": entry.spec.oracle}
-            cells["max turns"] = str(entry.spec.max_turns)
-        table.add_row(*(Text(cells.get(name, "")) for name in shown), style=None if entry.installed else "dim")
-    console.print(table)
 
 
 def _write_wins(entry: Entry, name: str) -> str:
@@ -174,11 +170,6 @@ def _write_wins(entry: Entry, name: str) -> str:
 
 def _family(entry: Entry) -> str:
     return plain_line(entry.spec.family) if entry.spec is not None else ""
-
-
-def _name_owner(entry: Entry) -> str:
-    owner = plain_line(entry.distribution)
-    return f"{owner} (external)" if entry.external else owner
 
 
 def _say_last(entry: Entry) -> str:
@@ -221,34 +212,55 @@ def _read_docstring(spec: EnvSpec) -> str:
         return ""
 
 
-def _print_card(card: dict[str, Any]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
+def _print_card(card: dict[str, Any], full: bool) -> None:
+    console = open_console()
     owner = f"{card['distribution']}{' (external)' if card['external'] else ''}"
     status = "installed" if card["installed"] else f"not installed: {card['remedy']}"
-    rows = {name: value for name, value in card.items() if name not in HIDDEN}
-    rows.update(distribution=owner, status=status)
-    share = rows["blind_share"]
-    rows["blind_share"] = NOT_MEASURED if share is None else f"{share:.2f} of the way from floor to ceiling"
-    rows.update(card["live"] or {})
-    for name, value in (card["registry"] or {}).items():
-        rows[f"{name} (registry.yaml)"] = write_figures(value) if name in WINS else value
-    if card["registry"]:
-        if card["registry"].get("blind") is None:
-            rows["blind (registry.yaml)"] = NOT_MEASURED
-        same = "no difference from registry.yaml in card, prompt and parser"
-        unknown = f"not compared, it cannot be made here: {card['not_made']}"
-        rows["compared"] = " ".join(card["differences"]) or (unknown if card["live"] is None else same)
-    console = open_console()
+    share = card["blind_share"]
+    gap = NOT_MEASURED if share is None else f"{share:.2f} of the way from floor to ceiling"
+    figures = card["registry"] or {}
+    compared = "card, prompt and parser as registry.yaml records"
+    if card["live"] is None:
+        compared = f"not compared, it cannot be made here: {card['not_made']}"
+    rows: dict[str, Any] = {}
+    if full:
+        rows |= {name: value for name, value in card.items() if name not in HIDDEN}
+        rows |= {"distribution": owner, "status": status, "blind_share": gap, **(card["live"] or {})}
+        rows["probes"] = f"{len(card['probes'])} (--json)"
+        hidden = (*WINS, "pictures")
+        rows |= {f"{name} (registry.yaml)": value for name, value in figures.items() if name not in hidden}
+    else:
+        sections = _read_sections(card["docstring"])
+        rows |= {name: sections[name] for name in FIRST if name in sections}
+        rows |= {"success": card["success_rule"], "turns": f"at most {card['max_turns']}"}
+        rows["status"] = "" if card["installed"] else status
+        height, width = card["image_size"]
+        rows["picture"] = f"{height} x {width}; in the prompt: {card['history_images']}"
+        rows["reply"] = f"{', '.join(card['reply_styles'])}; planner {', '.join(card['planners'])}"
+        rows |= {"skills": card["skills"], "arguments": card["kwargs"], "reset options": card["reset_options"]}
+        rows |= {"needs": card["system_requirements"], "references": card["references"], "blind share": gap}
+        rows = {name: value for name, value in rows.items() if value}
+    rows |= {name: _write_figures(figures[name]) for name in WINS if name in figures}
+    if figures:
+        rows["compared"] = " ".join(card["differences"]) or compared
+    title = f"{card['id']}  {plain_line(card['family'])}, {card['rated_difficulty']}, {plain_line(owner)}"
+    console.print(title, style="bold", soft_wrap=True)
+    print_wrapped(console, [[show_safe(card["summary"])]], MOST_LINES)
+    width = max(map(len, rows))
     for name, value in rows.items():
-        table.add_row(name.replace("_", " "), Text(show_safe(_write_value(value))))
-    console.print(table)
-    if card["docstring"]:
-        open_console().print(f"\n{show_safe(card['docstring'])}", markup=False, highlight=False, soft_wrap=True)
+        most = 0 if full else MOST_LINES if name in FIRST else MOST_LINES - 1
+        print_wrapped(console, [[name.replace("_", " ").ljust(width), show_safe(_write_value(value))]], most)
+    if full and card["docstring"]:
+        console.print(f"\n{show_safe(card['docstring'])}", soft_wrap=True)
+    if not full:
+        console.print("\nAll of it: --full or --json. What a model reads first: --prompt")
+
+
+def _read_sections(docstring: str) -> dict[str, str]:
+    """Return the sections of a docstring, `Goal: ...` and so on, by their names in small letters."""
+    parts = re.split(r"^([A-Z]\w+):", docstring, flags=re.MULTILINE)
+    bodies = (re.split(r"\n\s*\n", body)[0] for body in parts[2::2])
+    return {name.lower(): " ".join(body.split()) for name, body in zip(parts[1::2], bodies, strict=True)}
 
 
 def _write_value(value: Any) -> str:
