@@ -9,6 +9,7 @@ from __future__ import annotations
 import platform
 import shutil
 import subprocess
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +18,7 @@ from ..registry import Registry, get_registry, list_problems
 from ..registry.installing import how_to_install, how_to_install_all
 from ..registry.plugins import PluginRecord
 from ..registry.recorded import compare_recorded
+from ..terminal import print_wrapped
 from ..types import find_version
 from .console import open_console, print_json
 from .list_cmd import AsJson
@@ -30,8 +32,8 @@ def doctor(
 ) -> None:
     """Say what is installed, what is broken, and what fixes it; exit status 1 when something is broken."""
     if apt:
-        needed = _list_requirements(get_registry())
-        typer.echo(" ".join(package for package in needed if _find_system_package(package) is False))
+        found = _find_system_packages(_list_requirements(get_registry()))
+        typer.echo(" ".join(package for package, there in found.items() if there is False))
         return
     findings = examine(get_registry())
     if as_json:
@@ -50,6 +52,7 @@ def examine(registry: Registry) -> dict[str, Any]:
     compared = {env_id: compare_recorded(registry, env_id) for env_id in registry.current() if env_id in registry.known}
     for found in compared.values():
         problems += [f"{line} Install what belongs together, or: vlgym registry write" for line in found.differences]
+    needed = _list_requirements(registry)
     missing = sorted(set(registry.known) - set(registry.specs))
     return {
         "versions": versions,
@@ -62,8 +65,8 @@ def examine(registry: Registry) -> dict[str, Any]:
             "not_compared": {env_id: found.error for env_id, found in compared.items() if found.error},
         },
         "system": {
-            package: {"installed": _find_system_package(package), "needed_by": needed_by}
-            for package, needed_by in _list_requirements(registry).items()
+            package: {"installed": there, "needed_by": needed[package]}
+            for package, there in _find_system_packages(needed).items()
         },
         "problems": problems,
     }
@@ -93,18 +96,18 @@ def _list_requirements(registry: Registry) -> dict[str, list[str]]:
     return dict(sorted(needed.items()))
 
 
-def _find_system_package(package: str) -> bool | None:
-    """Return whether dpkg has the package; `None` without dpkg.
+def _find_system_packages(packages: Iterable[str]) -> dict[str, bool | None]:
+    """Return whether dpkg has each package; `None` without dpkg.
 
     `False` need not mean that anything is broken: the library may have come by another way.
     """
-    program = shutil.which("dpkg-query")
-    if program is None:
-        return None
-    done = subprocess.run(
-        [program, "--show", "--showformat=${db:Status-Status}", package], capture_output=True, text=True, check=False
-    )
-    return done.returncode == 0 and "installed" in done.stdout.split()
+    names, program = list(packages), shutil.which("dpkg-query")
+    if program is None or not names:
+        return dict.fromkeys(names)
+    form = "--showformat=${Package} ${db:Status-Status}\n"
+    done = subprocess.run([program, "--show", form, *names], capture_output=True, text=True, check=False)
+    there = {line.removesuffix(" installed") for line in done.stdout.splitlines() if line.endswith(" installed")}
+    return {name: name in there for name in names}
 
 
 def _print_findings(findings: dict[str, Any]) -> None:
@@ -134,15 +137,15 @@ def _print_findings(findings: dict[str, Any]) -> None:
         console.print(f"  not compared: {env_id} cannot be made here: {error}", soft_wrap=True)
     if findings["system"]:
         console.print("System packages", style="bold")
+        there = [package for package, item in findings["system"].items() if item["installed"]]
+        print_wrapped(console, [["  installed:", ", ".join(there)]] if there else [])
     for package, item in findings["system"].items():
-        words = {
-            True: "installed",
-            False: f"not installed by dpkg: apt-get install {package}",
-            None: "unknown (no dpkg here)",
-        }
         needed_by = item["needed_by"]
         more = f" and {len(needed_by) - 1} more" if len(needed_by) > 1 else ""
-        console.print(f"  {package}: {words[item['installed']]} (needed by {needed_by[0]}{more})", soft_wrap=True)
+        words = {False: f"not installed by dpkg: apt-get install {package}", None: "unknown (no dpkg here)"}
+        if not item["installed"]:
+            line = f"  {package}: {words[item['installed']]} (needed by {needed_by[0]}{more})"
+            console.print(line, soft_wrap=True)
     console.print()
     for problem in findings["problems"]:
         console.print(f"broken: {problem}", style="red", soft_wrap=True)

@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from .style_table import (
     POSITION_WEIGHT,
@@ -135,6 +134,8 @@ def match_elements(targets: Sequence[Element], candidates: Sequence[Element], co
     partners: dict[int, int] = {}
     penalised: set[int] = set()
     if candidates:
+        from scipy.optimize import linear_sum_assignment  # slow: not where an environment is only made
+
         cost = pair_costs(targets, candidates, compat)
         for row, column in zip(*linear_sum_assignment(cost), strict=True):
             if cost[row, column] <= 1.0:
