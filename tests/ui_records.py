@@ -14,7 +14,7 @@ from vlgym.env.rendering import encode_png
 from vlgym.files import seal
 from vlgym.play.trajectory import TrajectoryWriter, hash_picture
 from vlgym.types import Image, LearnerNotes, StepRecord
-from vlgym.ui.app import create_app
+from vlgym.ui.site import create_app
 
 BASE = "http://127.0.0.1:8421"
 LINE = "vlgym/Line-v0"

@@ -25,7 +25,7 @@ from report import finish, parse, table
 from vlgym.env.rendering import encode_png
 from vlgym.files import seal
 from vlgym.play.trajectory import FORMAT, hash_picture, read_trajectories
-from vlgym.ui.app import serve
+from vlgym.ui.site import serve
 
 EPISODES, TURNS, PICTURES, REPEATS = 10_000, 5, 100, 30
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlgym.parsers import PlanParser
-from vlgym.parsers.plan import MAX_ACTIONS
+from vlgym.parsers.plan_reply import MAX_ACTIONS
 from vlgym.types import Parsed
 
 parser = PlanParser()

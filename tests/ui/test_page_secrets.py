@@ -25,7 +25,7 @@ from vlgym.errors import UserError
 from vlgym.files import seal
 from vlgym.play.remote import _rebuild
 from vlgym.registry import get_registry
-from vlgym.ui.app import create_app
+from vlgym.ui.site import create_app
 
 OWN = {"origin": BASE}
 POKER = "vlgym/KuhnPoker-v0"
@@ -160,13 +160,13 @@ def test_a_form_of_2_mb_is_too_large_whether_it_says_so_or_not(tmp_path: Path) -
 PAGE = """
 import functools, sys
 from pathlib import Path
-from vlgym.ui import app
+from vlgym.ui import site
 
 stuck = (sys.executable, "-c", "import os, time; "
          f"open({sys.argv[1]!r} + '/' + str(os.getpid()), 'w').close(); time.sleep(600)")
-app.Looks = functools.partial(app.Looks, command=stuck)
-app.Games = functools.partial(app.Games, command=stuck)
-app.serve([], Path(sys.argv[1]) / "human", 0, lambda address: print(address, flush=True))
+site.Looks = functools.partial(site.Looks, command=stuck)
+site.Games = functools.partial(site.Games, command=stuck)
+site.serve([], Path(sys.argv[1]) / "human", 0, lambda address: print(address, flush=True))
 """
 
 

@@ -12,8 +12,8 @@ from ui_records import BASE, ask, play, write
 
 from vlgym.cli.app import main
 from vlgym.errors import UserError
-from vlgym.ui.app import create_app, serve
 from vlgym.ui.guarding import find_refusal
+from vlgym.ui.site import create_app, serve
 
 
 def test_names_of_this_machine_are_answered_and_another_that_points_here_is_refused() -> None:

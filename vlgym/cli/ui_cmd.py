@@ -48,7 +48,7 @@ def ui(
     policies = _read_policies(policy or [], policy_arg or [])
     for module in NEEDED:
         import_extra(module, "ui", "The web page")
-    from ..ui.app import serve
+    from ..ui.site import serve
 
     console = open_console()
 

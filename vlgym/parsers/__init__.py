@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import UserError, nearest
 from ..types import Parsed, Parser
 from .json_reply import JsonParser
-from .plan import PlanParser
+from .plan_reply import PlanParser
 from .tag import TagParser
 
 __all__ = [

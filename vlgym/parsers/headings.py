@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..types import Parsed
-from .plan import MAX_ACTIONS
+from .plan_reply import MAX_ACTIONS
 
 ONLINE, GLOBAL = "# action", "### Actions"
 

@@ -1,9 +1,5 @@
-"""`vlgym ui`: one local web page to watch records, look at environments and play them. Needs the extra `ui`.
+"""`vlgym ui`: one local web page to watch records, look at environments and play them.
 
-    guarding    who may ask: host, same origin; and what the browser may do
-    pages       templates and errors
-    app         all of them together; each page is a module with `ROUTES` (watch, compare, gallery, play)
-    server      uvicorn on the loopback address
-
-Nothing is loaded from elsewhere: styles, scripts and pictures come from this server alone.
+`site` puts it together from modules with `ROUTES`: `watch`, `side_by_side`, `gallery` and `play`. `guarding` checks who
+asks; `game_process` plays each game in a process. Everything is served from here; nothing is loaded from elsewhere.
 """
