@@ -9,7 +9,8 @@ from toys import installed, make_spec
 import vlgym
 from vlgym.cli.app import main
 from vlgym.registry import get_registry
-from vlgym.testing.checks import ALL_CHECKS, RFC_008
+from vlgym.testing import certificate
+from vlgym.testing.checks import ALL_CHECKS, CHECKS, RFC_008, CheckResult
 
 WALK = make_spec()
 HASTY = make_spec("vlgym/Hasty-v0", "broken_toys:Impatient")
@@ -24,6 +25,24 @@ def test_a_sound_environment_passes_with_evidence(capsys: pytest.CaptureFixture[
     assert lines[1][:5] == ["pass", "turn_limit", "truncated", "after", "exactly"]
     assert lines[2][:2] == ["pass", "card"]
     assert lines[3][:5] == ["2", "of", "2", "properties", "hold"]
+
+
+def test_a_certificate_on_success_is_a_line_for_each_group_and_fits_a_screen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(certificate, "run_check", lambda name, subject: CheckResult(name, name != "floor", "evidence"))
+    with installed(WALK):
+        assert main(["check", WALK.id]) == 1
+        lines = capsys.readouterr().out.splitlines()
+        assert main(["check", WALK.id, "--full"]) == 1
+        whole = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert next(line for line in lines if "evidence" in line).split() == ["FAIL", "floor", "evidence"]
+    named = {word.rstrip(",") for line in lines if "pass" in line or line.startswith("     ") for word in line.split()}
+    assert named >= set(CHECKS) - {"floor"}
+    assert sum("evidence" in line for line in whole) == len(CHECKS)
 
 
 def test_a_failed_property_is_shown_with_evidence_and_status_1(capsys: pytest.CaptureFixture[str]) -> None:

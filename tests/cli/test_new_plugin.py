@@ -134,6 +134,10 @@ def test_what_breaks_the_contract_fails_by_the_name_of_its_property(
     [
         (["Tea Room"], "is not a name for a plugin"),
         (["class"], "is taken"),
+        (["os"], "'os' is a module of Python's standard library"),
+        (["con"], "the name of a device on Windows"),
+        (["lpt1"], "the name of a device on Windows"),
+        (["numpy"], "is installed here"),
         (["cards"], "vlgym-cards is a distribution that exists already"),
         (["tea", "--actions", "a,b"], "--wrap"),
         (["tea", "--wrap", "CartPole-v1", "--multi-agent"], "give one of them"),

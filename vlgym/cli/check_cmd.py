@@ -13,7 +13,7 @@ from ..errors import UserError, check_choice, check_writable
 from ..files import write_whole
 from ..registry import get_registry
 from ..registry.installing import how_to_install_all
-from ..terminal import is_live
+from ..terminal import is_live, print_wrapped
 from .console import open_console, print_json, read_arguments
 from .list_cmd import Arguments, AsJson
 
@@ -35,6 +35,7 @@ def check(
         Path | None,
         typer.Option("--certificate", metavar="FILE", help="Also write results, evidence and versions to this file."),
     ] = None,
+    full: Annotated[bool, typer.Option("--full", help="Print the evidence of each property that holds, too.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Test environments against the whole contract and print a certificate for each."""
@@ -58,7 +59,7 @@ def check(
 
         for name in only:
             check_choice("--only", name, ALL_CHECKS)
-    certificates = [_certify(env_id, arguments, only, quiet=as_json) for env_id in chosen]
+    certificates = [_certify(env_id, arguments, only, quiet=as_json, full=full or bool(only)) for env_id in chosen]
     passed = all(certificate.passed for certificate in certificates)
     if certificate_file is not None:
         from ..testing.certificate import to_file
@@ -75,17 +76,22 @@ def check(
         raise typer.Exit(1)
 
 
-def _certify(env_id: str, arguments: dict[str, Any], only: list[str] | None, *, quiet: bool) -> Certificate:
-    from ..testing import certify, checks_for
+def _certify(env_id: str, arguments: dict[str, Any], only: list[str] | None, *, quiet: bool, full: bool) -> Certificate:
+    from ..testing import ALL_CHECKS, certify, checks_for
 
     names = list(only) if only else checks_for(env_id)
     console = open_console()
     waiting = iter([*names[1:], ""])
     width = max(len(name) for name in names)
+    held: dict[str, list[str]] = {}
 
     def report(result: CheckResult) -> None:
         _announce("")
-        if not quiet:
+        holds = result.passed and not result.warning
+        if holds:
+            group = ALL_CHECKS[result.name].__module__.rpartition(".")[2].removesuffix("_checks")
+            held.setdefault(group, []).append(result.name)
+        if not quiet and (full or not holds):
             word, style = ("pass", "green") if result.passed else ("FAIL", "bold red")
             if result.warning:
                 word, style = "warn", "yellow"
@@ -98,10 +104,14 @@ def _certify(env_id: str, arguments: dict[str, Any], only: list[str] | None, *, 
     _announce(names[0])
     certificate = certify(env_id, arguments, only=names, on_result=report)
     if not quiet:
+        if not full and held:
+            rows = [[f"  pass {group}", ", ".join(properties)] for group, properties in sorted(held.items())]
+            print_wrapped(console, rows)
         good = sum(result.passed and not result.warning for result in certificate.results)
         warned = f", {certificate.warnings} warned of" if certificate.warnings else ""
         count = len(certificate.results)
-        console.print(f"  {good} of {count} properties hold{warned} ({certificate.seconds:.1f} s)\n")
+        more = "" if full else "; evidence: --full"
+        console.print(f"  {good} of {count} properties hold{warned} ({certificate.seconds:.1f} s){more}\n")
     return certificate
 
 

@@ -6,11 +6,13 @@ import datetime
 import keyword
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from importlib import resources
-from importlib.metadata import packages_distributions
+from importlib import metadata, resources
+from importlib.metadata import PackageNotFoundError, packages_distributions
 from pathlib import Path
 from string import Template
 from typing import Annotated, Any
@@ -24,6 +26,7 @@ from ..errors import UserError, nearest
 from ..registry import FIRST_PARTY, get_registry, normal_name
 from .console import open_console
 
+WINDOWS = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]")
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 MOST_LETTERS, MOST_ACTIONS, MOST_TURNS, SEEN_STEPS = 40, 50, 200, 1000
 
@@ -104,6 +107,10 @@ def check_name(name: str) -> None:
         )
     if keyword.iskeyword(name) or name in (FIRST_PARTY, "plugin"):
         raise UserError(f"{name!r} is taken; choose another name.")
+    if name.replace("-", "_") in sys.stdlib_module_names:
+        raise UserError(f"{name!r} is a module of Python's standard library; choose another name.")
+    if WINDOWS.fullmatch(name):
+        raise UserError(f"{name!r} is the name of a device on Windows, where no folder can have it; choose another.")
     registry = get_registry()
     taken = {normal_name(entry["distribution"]) for entry in registry.known.values()}
     taken |= {normal_name(record.distribution) for record in registry.plugins}
@@ -111,6 +118,10 @@ def check_name(name: str) -> None:
         raise UserError(f"vlgym-{name} is a distribution that exists already; choose another name.")
     if any(env_id.startswith(f"{name}/") for env_id in registry.specs):
         raise UserError(f"Ids of {name}/ are installed already, by another plugin; choose another name.")
+    for distribution in (name, f"vlgym-{name}"):
+        with suppress(PackageNotFoundError):
+            version = metadata.version(distribution)
+            raise UserError(f"{distribution} {version} is installed here; choose another name.")
 
 
 def describe_own() -> dict[str, Any]:
