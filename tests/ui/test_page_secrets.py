@@ -69,7 +69,7 @@ def test_neither_a_record_nor_a_worker_nor_a_models_folder_brings_a_parser_to_be
     with pytest.raises(UserError, match="not known here"):
         _rebuild(POKER, {}, {"name": CODE, "place": CODE, "version": 1, "format": ""})
     model = SimpleNamespace(prefers=lambda: {"parser": CODE})
-    monkeypatch.setattr("vlgym.cli.eval_cmd.make_policy", lambda *_: model)
+    monkeypatch.setattr("vlgym.cli.eval_cmd.find_policy", lambda *_: lambda: model)
     assert main(["eval", "--policy", "x", "--env", POKER, "--out", str(tmp_path / "out")]) == 2
     assert "only tag, json, plan" in capsys.readouterr().err
     assert not imported.exists()
