@@ -12,11 +12,12 @@ EPISODES = 12
 """Questions of each probe in the suite."""
 
 
-def _probe(title: str, module: str, summary: str, skills: tuple[str, ...], answers: int, **more: Any) -> EnvSpec:
+def _probe(title: str, place: str, summary: str, skills: tuple[str, ...], answers: int, **more: Any) -> EnvSpec:
+    """Return a card; `place` is a module with a class of this title, or `module:Class`."""
     chance = 1 / answers
     return EnvSpec(
         id=f"vlgym/{title}-v0",
-        entry_point=f"vlgym_sight.{module}:{title}",
+        entry_point=f"vlgym_sight.{place}" if ":" in place else f"vlgym_sight.{place}:{title}",
         summary=summary,
         family="sight",
         pictures="exact",
@@ -49,10 +50,28 @@ SEE_HISTORY = _probe(
 )
 PROBES = (SEE_DIGIT, SEE_COLOUR, SEE_SIDE, SEE_COUNT, SEE_TEXT, SEE_CARD, SEE_CELL, SEE_HISTORY)
 
+CANARIES = (
+    _probe(
+        "CanaryColour", "canary:Canary", "Say what colour the one picture shows.", ("colours",), 8,
+        kwargs={"shows": "colour", "invalid_action": "terminate"},
+    ),
+    _probe(
+        "CanaryDigit", "canary:Canary", "Look at three pictures, one a turn, and say which digit the last one shows.",
+        ("reading",), 10, max_turns=3,
+        kwargs={"shows": "digit", "pictures": 3, "asked": 3, "invalid_action": "terminate"},
+    ),
+    _probe(
+        "CanaryMemory", "canary:Canary", "Look at four pictures, one a turn, and say which word the third one shows.",
+        ("reading", "memory"), 12, max_turns=4, history_turns=3, history_images=4,
+        kwargs={"shows": "word", "pictures": 4, "asked": 3, "invalid_action": "terminate"},
+    ),
+)  # fmt: skip
+"""Tests of the way to a model: chance is 1/8, 1/10 and 1/12."""
+
 
 @hookimpl
 def vlgym_envs() -> list[EnvSpec]:
-    return list(PROBES)
+    return [*PROBES, *CANARIES]
 
 
 @hookimpl

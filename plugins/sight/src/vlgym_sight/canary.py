@@ -1,0 +1,118 @@
+"""Canary: does a picture reach the model? The answer stands in one picture of an episode and nowhere else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlgym.env import VLEnv
+from vlgym.env.prompts import PromptTemplate
+from vlgym.errors import check_choice, check_number
+from vlgym.types import Outcome
+
+from .colours import NEXT
+from .drawing import COLOURS, GROUND, Canvas
+from .letters import WORDS
+
+ANSWERS = {"colour": tuple(COLOURS), "digit": tuple("0123456789"), "word": WORDS}
+_SIZES = {"digit": 0.6, "word": 0.2}
+
+
+class Canary(VLEnv):
+    """Canary: tell what one picture showed.
+
+    Goal: look at the pictures of the episode, one a turn, and say in the last turn what the picture of turn `asked`
+        shows.
+    Observation: in every turn a picture, 224 x 224 pixels by default, with one disc, digit or word; its place varies.
+        Text, legal actions and feedback are the same for all seeds. No two pictures of an episode depend on each
+        other.
+    Actions: `next` in every turn but the last; then one of the answers: 8 colours, 10 digits or 12 words.
+    Reward: 1 for the right answer, else 0.
+    Endings: terminated by the answer, and by an unreadable reply (`invalid_action="terminate"`).
+    Success: the right answer. Without the picture of turn `asked` no policy is right with a probability above
+        1/8 (CanaryColour), 1/10 (CanaryDigit) or 1/12 (CanaryMemory), whatever else it sees.
+    Info: `answer`, `given`, `shown`: what the pictures show, in order.
+    Splits: train, val and test differ by seed only.
+    Oracle: exact.
+    References: none; it is vlgym's own.
+
+    Args:
+        shows: what a picture shows: `colour`, `digit` or `word`.
+        pictures: how many there are, one a turn; at most `max_turns`.
+        asked: the turn, from 1, whose picture is asked for.
+
+    Attributes:
+        answers: every possible answer, in the order of the text.
+        shown: what the pictures of this episode show, in order.
+        given: the answer that was given; `None` until then.
+    """
+
+    prompt = PromptTemplate(
+        version=1,
+        instructions="{task}\n{format}",
+        turn="{state}\nLegal actions: {actions}",
+    )
+
+    def __init__(self, *, shows: str = "colour", pictures: int = 1, asked: int = 1, **kwargs: Any) -> None:
+        check_choice("shows", shows, ANSWERS)
+        super().__init__(**kwargs)
+        check_number("pictures", pictures, 1, self.max_turns)
+        check_number("asked", asked, 1, pictures)
+        self.shows, self.pictures, self.asked = shows, pictures, asked
+        self.answers = ANSWERS[shows]
+        self.shown: list[str] = [self.answers[0]] * pictures
+        self.given: str | None = None
+        self._places = [(0.5, 0.5)] * pictures
+        self._turn = 0
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        self.shown = [self.answers[int(index)] for index in rng.integers(len(self.answers), size=self.pictures)]
+        self._places = [(float(x), float(y)) for x, y in rng.uniform(0.4, 0.6, size=(self.pictures, 2))]
+        self.given, self._turn = None, 0
+
+    def act(self, action: str) -> Outcome:
+        if self._turn < self.pictures - 1:
+            self._turn += 1
+            return Outcome(feedback="next picture")
+        self.given = action
+        return Outcome(float(self.success()), terminated=True, feedback="answered")
+
+    def legal_actions(self) -> list[str]:
+        """Return `next`, and with the last picture the answers."""
+        return [NEXT] if self._turn < self.pictures - 1 else list(self.answers)
+
+    def oracle(self) -> str:
+        return NEXT if self._turn < self.pictures - 1 else self.shown[self.asked - 1]
+
+    def think(self, action: str) -> str:
+        """Return what the asked picture showed, in the last turn only: a note of it would make the history needless."""
+        if action == NEXT:
+            return ""
+        return f"Picture {self.asked} shows the {self.shows} {self.shown[self.asked - 1]}."
+
+    def success(self) -> bool:
+        return self.given == self.shown[self.asked - 1]
+
+    def task(self) -> str:
+        question = f"which {self.shows} picture {self.asked} shows"
+        if self.pictures == 1:
+            return f"Look at the picture and say {question}."
+        return f"You see {self.pictures} pictures, one a turn. Go on with next; with the last one say {question}."
+
+    def state_text(self) -> str:
+        return f"Picture {self._turn + 1} of {self.pictures}."
+
+    def image(self) -> NDArray[np.uint8]:
+        shown, (x, y) = self.shown[self._turn], self._places[self._turn]
+        if self.shows == "colour":
+            canvas = Canvas(self.image_size, GROUND)
+            canvas.disc(x, y, 0.3, COLOURS[shown])
+        else:
+            canvas = Canvas(self.image_size, COLOURS["white"])
+            canvas.text(shown, x, y, _SIZES[self.shows], COLOURS["black"])
+        return canvas.finish()
+
+    def extra_info(self) -> dict[str, Any]:
+        return {"answer": self.shown[self.asked - 1], "given": self.given, "shown": list(self.shown)}
