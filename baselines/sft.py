@@ -21,7 +21,7 @@ from .learning.command import main
 from .learning.config import MOST_SEED
 from .learning.environments import parsers_of
 from .learning.warm_start import WarmConfig, WarmReport, check_oracles, show_check, warm_start
-from .models.limits import NEW_TOKENS, Limits, read_limits
+from .models.folders import NEW_TOKENS, Limits, read_limits
 from .models.load import load_family
 from .models.lora import export_merged
 from .runs.folder import check_new, describe, environment_ids

@@ -16,8 +16,8 @@ from torch import Tensor
 from vlgym.parsers import Parser, find_end
 from vlgym.types import Reply, Turn
 
-from ..models.family import Family, Prompt, count_tokens
-from .prefill import CACHED_IMAGES, CACHED_PROMPTS, Prefill, Scorer
+from ..models.family import Family, Prompt
+from .prefill import Prefill, Scorer
 
 CHECK = 8  # steps between two questions whether replies are over; on an accelerator each question waits for the device
 
@@ -70,7 +70,7 @@ class Engine(Scorer):
         max_new_tokens: longest reply, its end-of-turn token included.
         parsers: what reads the replies. A reply is over as soon as one of them has what it asked for (`find_end`), or
             at its end-of-turn token; with none, at that token alone.
-        cached_prompts, cached_images, vision_of: as in `Prefill`.
+        vision_of: as in `Prefill`.
 
     Attributes:
         name: what a run's record calls it.
@@ -84,11 +84,9 @@ class Engine(Scorer):
         *,
         max_new_tokens: int,
         parsers: Sequence[Parser] = (),
-        cached_prompts: int = CACHED_PROMPTS,
-        cached_images: int = CACHED_IMAGES,
         vision_of: Prefill | None = None,
     ) -> None:
-        super().__init__(family, cached_prompts=cached_prompts, cached_images=cached_images, vision_of=vision_of)
+        super().__init__(family, vision_of=vision_of)
         self.max_new_tokens, self.parsers = max_new_tokens, tuple(parsers)
         self.stop = torch.tensor(family.stop_ids, device=family.device)
 
@@ -150,7 +148,7 @@ class Engine(Scorer):
         """Return after how many tokens a reply is over because a parser has what it asked for; None if none has."""
         text = self.family.decode(ids) if parsers else ""
         ends = [end for parser in parsers if (end := find_end(parser, text)) is not None]
-        return count_tokens(self.family.decode, ids, min(ends)) if ends else None
+        return self.family.count_tokens(ids, min(ends)) if ends else None
 
     @torch.no_grad()
     def decode(self, prompts: Sequence[Prompt], draws: Tensor, temperature: float, over: Over | None) -> Decoded:

@@ -40,7 +40,8 @@ def common_prefix(prompts: Sequence[Prompt]) -> int:
     return limit if limit >= SHORTEST_PREFIX else 0
 
 
-CACHED_PROMPTS, CACHED_IMAGES = 256, 2048
+CACHED_PROMPTS = 256  # distinct prompts whose keys and values are kept until the weights change
+CACHED_IMAGES = 2048  # distinct images whose features are kept until the vision tower changes
 PREFILL_TOKENS = 2**15  # prompt tokens of one prefill pass while sampling, padding counted
 
 
@@ -49,30 +50,21 @@ class Prefill:
 
     Args:
         family: the model and what its family needs.
-        cached_prompts: distinct prompts whose keys and values are kept until the weights change.
-        cached_images: distinct images whose vision features are kept until the vision tower changes.
         vision_of: one with the same vision tower, whose features are used instead of computing them again.
 
     Attributes:
         temperature: what logits are divided by, in sampling and in scoring alike: the distribution that training knows.
     """
 
-    def __init__(
-        self,
-        family: Family,
-        *,
-        cached_prompts: int = CACHED_PROMPTS,
-        cached_images: int = CACHED_IMAGES,
-        vision_of: Prefill | None = None,
-    ) -> None:
+    def __init__(self, family: Family, *, vision_of: Prefill | None = None) -> None:
         self.family, self.decoder = family, family.decoder
         self.vision_of = vision_of
         self.embedding = family.language_model.embed_tokens
         self.suppress = torch.zeros(family.rows, device=family.device)
         self.suppress[list(family.suppressed)] = float("-inf")
         self.temperature = 1.0
-        self._features: Lru = Lru(cached_images)
-        self._entries: Lru = Lru(cached_prompts)
+        self._features: Lru = Lru(CACHED_IMAGES)
+        self._entries: Lru = Lru(CACHED_PROMPTS)
         vision = set(family.vision_parameters())
         self._vision_weights = list(vision)
         self._text_weights = [p for p in family.model.parameters() if p not in vision]

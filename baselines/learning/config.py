@@ -17,7 +17,7 @@ from vlgym.env_groups import read_options
 from vlgym.errors import UserError, check_choice, check_number, nearest
 from vlgym.registry.limited_yaml import read_yaml
 
-from ..models.limits import MOST_TEMPERATURE
+from ..models.folders import MOST_TEMPERATURE
 from ..models.load import DTYPES
 from ..models.lora import LoraOptions
 from ..runs import folder

@@ -27,58 +27,19 @@ from vlgym.types import Reply, Turn
 from ..engine.engine import Engine, ModelPolicy
 from ..engine.plain import make_engine
 from ..models import lora
-from ..models.adapter import check_adapter, export_adapter
 from ..models.family import Family
-from ..models.limits import EVALUATION
+from ..models.folders import EVALUATION
 from ..models.load import load_family
 from ..runs.curve import draw_curve
 from ..runs.folder import read_record
 from ..runs.logs import LOG_FILE, RunLog, read_rows
 from .environments import Environments
-from .state import RunState, Weights
+from .state import RunState
 
 MODEL, ADAPTER, BASE, BEST = "model", "adapter", "base", "best"
 """Folders in a run's."""
 
 VAL, TEST = "val", "test"
-
-# ---- saved models ----------------------------------------------------------------------------------------------------
-
-
-def check_targets(export: Path | None, adapter: Path | None) -> None:
-    """Check, before any work, that the trained model and its adapters can be written to these folders.
-
-    Raises:
-        UserError: a folder holds something else, or cannot be written to.
-    """
-    if export is not None:
-        lora.check_export(export)
-    if adapter is not None:
-        check_adapter(adapter)
-
-
-def save_model(weights: Weights, folders: Sequence[Path | None], note: Mapping[str, Any]) -> list[Path]:
-    """Write the model, adapters merged, to folders that `--model` and `from_pretrained` read; return these."""
-    return [lora.export_merged(weights.family, folder, note) for folder in folders if folder is not None]
-
-
-def save_adapters(
-    weights: Weights, folders: Sequence[Path | None], note: Mapping[str, Any], *, model: str, own: Path | None
-) -> list[Path]:
-    """Write the adapters apart; return the folders.
-
-    Args:
-        weights: of the run.
-        folders: where.
-        note: files that go along.
-        model: `--model`, which the adapters belong to.
-        own: the model without adapters was made in this run: it is written there, and the adapters belong to it.
-    """
-    base = str(Path(model).resolve()) if Path(model).exists() else model
-    if own is not None:
-        base = str(lora.export_merged(lora.reference(weights.family), own, note).resolve())
-    return [export_adapter(weights.family, folder, base, note) for folder in folders if folder is not None]
-
 
 # ---- the best model --------------------------------------------------------------------------------------------------
 

@@ -38,8 +38,9 @@ from vlgym.terminal import explain_system_error
 
 from ..engine.engine import Engine, ModelPolicy
 from ..engine.plain import make_engine
-from ..models.adapter import is_adapter
-from ..models.limits import EVALUATION, NEW_TOKENS, Limits, read_limits
+from ..models import lora
+from ..models.adapter import check_adapter, export_adapter, is_adapter
+from ..models.folders import EVALUATION, NEW_TOKENS, Limits, read_limits
 from ..models.load import load_family
 from ..runs import distributed, folder
 from ..runs.checkpoint import checkpoints, load_checkpoint, load_module, load_tensors, module_tensors, save_tensors
@@ -56,7 +57,6 @@ from .evaluation import (
     MODEL,
     TEST,
     VAL,
-    check_targets,
     draw_run,
     grey_in_words,
     held_out,
@@ -64,8 +64,6 @@ from .evaluation import (
     keep_best,
     load_best,
     read_best,
-    save_adapters,
-    save_model,
 )  # fmt: skip
 from .optimizers import Optimizers
 from .recording import FOLDER, EpisodeRecorder
@@ -172,7 +170,6 @@ class Run(Generic[C]):
 
     Args:
         config: the learner's configuration; with `resume`, what is to be changed of the run in `out`.
-        keep_reference: keep the frozen model even without a KL term.
 
     Attributes:
         config: resolved.
@@ -194,7 +191,7 @@ class Run(Generic[C]):
     stopped_by = 0
     _tracker: Any = None
 
-    def __init__(self, config: C, *, keep_reference: bool = False) -> None:
+    def __init__(self, config: C) -> None:
         c = self.config = (saved_config(config) if config.resume else config).resolve()
         set_up_torch(c.threads, c.device)
         self.world = distributed.join(c.device)
@@ -205,7 +202,10 @@ class Run(Generic[C]):
         self.out = Path(distributed.first_says(chosen, self.world))
         if self.world.first and not c.resume:
             folder.check_new(self.out)
-        check_targets(c.export, c.export_adapter)
+        if c.export is not None:
+            lora.check_export(c.export)
+        if c.export_adapter is not None:
+            check_adapter(c.export_adapter)
         if c.warm.steps and not c.resume:
             check_oracles(ids)
         how = f" ({', '.join(c.env_kwargs)})" if c.env_kwargs else ""
@@ -237,7 +237,7 @@ class Run(Generic[C]):
             warm = share_warm_start(warm, engine, self.world)
         self.weights = Weights(
             engine, c.lora, seed=c.seed, train_vision=c.train_vision,
-            keep_reference=keep_reference or c.keeps_reference or c.kl_coef > 0,
+            keep_reference=c.keeps_reference or c.kl_coef > 0,
         )  # fmt: skip
         for each in self.weights.engines():  # the reference's, too: equal weights then have no KL
             each.temperature = c.temperature
@@ -460,13 +460,16 @@ class Run(Generic[C]):
     def save_model(self) -> list[Path]:
         """Write the trained model, adapters merged, and the adapters if there are any; return the folders. The first
         process writes."""
-        c, note, model = self.config, self._note(), self.config.model or ""
+        c, note, model, family = self.config, self._note(), self.config.model or "", self.weights.family
         if not self.world.first:
             return []
-        written = save_model(self.weights, (self.out / MODEL, c.export), note)
+        written = [lora.export_merged(family, to, note) for to in (self.out / MODEL, c.export) if to is not None]
         if c.lora.rank:
-            own = self.out / BASE if model == "tiny" or c.warm.steps or is_adapter(model) else None
-            written += save_adapters(self.weights, (self.out / ADAPTER, c.export_adapter), note, model=model, own=own)
+            base = str(Path(model).resolve()) if Path(model).exists() else model
+            if model == "tiny" or c.warm.steps or is_adapter(model):  # this run made the model under the adapters
+                base = str(lora.export_merged(lora.reference(family), self.out / BASE, note).resolve())
+            targets = (self.out / ADAPTER, c.export_adapter)
+            written += [export_adapter(family, to, base, note) for to in targets if to is not None]
         return written
 
     def _record(self, update: Update) -> None:

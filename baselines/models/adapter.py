@@ -21,8 +21,8 @@ from vlgym.files import CHECKSUMS
 
 from . import lora
 from .family import Family
-from .folders import check_replaceable, write_notes, written_whole
-from .limits import FILE
+from .folders import FILE, check_replaceable, write_notes, written_whole
+from .processor import first_line
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 ADAPTER_FILES = (
@@ -126,9 +126,8 @@ def merge_adapter(family: Family, model: str) -> None:
             adapted: Any = PeftModel.from_pretrained(family.model, model, low_cpu_mem_usage=True)
             merged = adapted.merge_and_unload(safe_merge=True)
     except Exception as error:  # whatever a library raises on a file that is not its own
-        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise UserError(
-            f"--model {model}: the adapters cannot be loaded ({line}). They belong to {find_base(model)}; "
+            f"--model {model}: the adapters cannot be loaded ({first_line(error)}). They belong to {find_base(model)}; "
             "save them again, or name a whole model."
         ) from None
     family.adopt(merged)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, ClassVar
@@ -280,8 +280,19 @@ class Family:
         return self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
     def count_tokens(self, ids: Sequence[int], characters: int) -> int:
-        """Return the fewest first tokens whose text has `characters` characters; see `count_tokens` below."""
-        return count_tokens(self.decode, ids, characters)
+        """Return the fewest first tokens whose text has at least `characters` characters; all where none has.
+
+        Decoding beginnings handles characters that are split over tokens. The text grows with its tokens, so a
+        bisection finds the place.
+        """
+        low, high = 1, len(ids)
+        while low < high:
+            middle = (low + high) // 2
+            if len(self.decode(ids[:middle])) >= characters:
+                high = middle
+            else:
+                low = middle + 1
+        return low
 
     def encode_reply(self, text: str) -> list[int]:
         """Ids of a reply as a policy would have sampled it: its text and the end-of-turn token."""
@@ -370,22 +381,6 @@ class Family:
         x = torch.from_numpy(image.pixels).to(self.device)  # as bytes; the arithmetic is the device's
         mean, std = (torch.tensor(values, device=x.device) for values in (self.mean, self.std))
         return ((x / 255.0 - mean) / std).permute(2, 0, 1)
-
-
-def count_tokens(decode: Callable[[Sequence[int]], str], ids: Sequence[int], characters: int) -> int:
-    """Return the fewest first tokens whose decoded text has at least `characters` characters; all where none has.
-
-    Decoding beginnings handles characters that are split over tokens. The text grows with its tokens, so a bisection
-    finds the place.
-    """
-    low, high = 1, len(ids)
-    while low < high:
-        middle = (low + high) // 2
-        if len(decode(ids[:middle])) >= characters:
-            high = middle
-        else:
-            low = middle + 1
-    return low
 
 
 class Float32Product(torch.autograd.Function):

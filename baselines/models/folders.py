@@ -1,4 +1,7 @@
-"""Folders of models and of adapters: written whole, and never over something else."""
+"""Folders of models and of adapters: written whole, never over something else, with the limits of their training.
+
+Without these an evaluation would give a model other limits than those it learnt with.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -13,7 +17,10 @@ from typing import Any
 from vlgym.errors import UserError, check_writable
 from vlgym.files import CHECKSUMS, check_files, place_folder, put_back, write_checksums
 
-from .limits import EVALUATION
+FILE = "vlgym.json"
+EVALUATION = "evaluation.json"  # next to a model that was chosen by its scores: the scores
+MOST_TEMPERATURE = 100.0
+NEW_TOKENS = 128  # longest reply where neither an option, a warm start nor the model's own training says
 
 
 @contextmanager
@@ -76,3 +83,61 @@ def check_replaceable(folder: Path, name: str, files: Sequence[str], config: str
             f"{name} {folder} holds {', '.join(strange[:3]) or 'files'}, which is no {what}'s; choose a new or empty "
             f"folder for the {what}."
         )
+
+
+# ---- limits of a training --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits and prompt layout of a model's training; `None` where that left it open.
+
+    Attributes:
+        max_new_tokens: longest reply in tokens.
+        image_tokens: most tokens per image.
+        history_turns: past turns in the prompt.
+        history_images: images in the prompt.
+        parser: reply style.
+        system: the system message.
+        temperature: of the distribution that was trained.
+    """
+
+    max_new_tokens: int | None = None
+    image_tokens: int | None = None
+    history_turns: int | None = None
+    history_images: int | None = None
+    parser: str | None = None
+    system: str | None = None
+    temperature: float | None = None
+
+    def note(self) -> dict[str, Any]:
+        """Name and content of the file, for a model's folder."""
+        return {FILE: asdict(self)}
+
+
+def read_limits(model: str) -> Limits:
+    """Read the limits of a saved model; all open for `tiny`, a Hub name, or a folder without the file.
+
+    Raises:
+        UserError: the file is not what `Limits.note` says.
+    """
+    path = Path(model) / FILE
+    if not path.is_file():
+        return Limits()
+    try:
+        data = json.loads(path.read_text())
+        limits = Limits(**data)
+    except (OSError, ValueError, TypeError) as error:
+        raise UserError(f"{path} cannot be read ({error}). Delete it to go on with the defaults.") from None
+    for name, value in asdict(limits).items():
+        if value is not None and not _is_valid(name, value):
+            raise UserError(f"{path}: {name} is {value!r}. Delete the file to go on with the defaults.")
+    return limits
+
+
+def _is_valid(name: str, value: Any) -> bool:
+    if name in ("parser", "system"):
+        return isinstance(value, str)
+    if name == "temperature":
+        return type(value) in (int, float) and 0 < value <= MOST_TEMPERATURE
+    return type(value) is int and value >= 0

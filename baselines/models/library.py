@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from vlgym.errors import UserError
 
 from .family import Family, ImageInput, Lru, Piece, Prompt
-from .processor import IMAGE_SETTINGS, PROCESSOR_SETTINGS, VIDEO_SETTINGS, Processor
+from .processor import IMAGE_SETTINGS, PROCESSOR_SETTINGS, VIDEO_SETTINGS, Processor, first_line
 
 MEDIA = ("image_token_id", "image_token_index", "video_token_id", "video_token_index", "audio_token_id")
 """Names under which configurations keep the ids of placeholders."""
@@ -234,18 +234,14 @@ def load_processor(model: str, source: dict[str, Any], config: Any, hint: str = 
         ) from None
     except Exception as error:  # whatever a library raises on a file that is not its own
         raise UserError(
-            f"--model {model}: its processor cannot be loaded ({_first(error)}). Save or download the model again, "
+            f"--model {model}: its processor cannot be loaded ({first_line(error)}). Save or download the model again, "
             "with its preprocessor_config.json and tokenizer."
         ) from None
 
 
 def _say_package(error: ImportError) -> str:
     """Return the package to install for a library's error, which begins with `CLASS requires the PACKAGE library`."""
-    line = _first(error)
+    line = first_line(error)
     words = line.split(" requires the ")
     package = words[1].split()[0].lower() if len(words) == 2 else ""
     return f"{line}.{f' pip install {package}' if package.isidentifier() else ''}"
-
-
-def _first(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -20,7 +20,7 @@ from .adapter import find_base, is_adapter, merge_adapter
 from .family import Family
 from .folders import check_whole
 from .library import LibraryFamily, load_processor
-from .processor import read_processor
+from .processor import first_line, read_processor
 from .qwen import Qwen3VL, QwenVL, TinyQwen2VL
 from .tiny import build_tiny
 
@@ -183,8 +183,3 @@ def _stay_offline(model: str) -> bool:
             ) from None
         return True
     return False
-
-
-def first_line(error: Exception) -> str:
-    """The first line of a library's error, for a line of ours."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

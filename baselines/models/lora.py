@@ -29,8 +29,7 @@ from vlgym.errors import UserError, check_number
 from vlgym.files import CHECKSUMS
 
 from .family import Family, Float32Product
-from .folders import check_replaceable, write_notes, written_whole
-from .limits import EVALUATION, FILE
+from .folders import EVALUATION, FILE, check_replaceable, write_notes, written_whole
 
 NAME = "default"  # peft can hold several adapters by name; here there is one
 MODEL_FILES = (

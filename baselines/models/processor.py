@@ -81,7 +81,7 @@ def _read_images(model: str, source: Mapping[str, Any]) -> dict[str, Any]:
         saved.get("image_mean")
     except (OSError, ValueError, AttributeError) as error:
         if (Path(model) / IMAGE_SETTINGS).is_file():
-            raise UserError(f"--model {model}: its {IMAGE_SETTINGS} cannot be read ({_first(error)}).") from None
+            raise UserError(f"--model {model}: its {IMAGE_SETTINGS} cannot be read ({first_line(error)}).") from None
         return {}
     return saved
 
@@ -93,7 +93,7 @@ def _read_own(model: str, source: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return dict(ProcessorMixin.get_processor_dict(model, **source)[0])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"--model {model}: its processor's files cannot be read ({_first(error)}).") from None
+        raise UserError(f"--model {model}: its processor's files cannot be read ({first_line(error)}).") from None
 
 
 def _read_videos(model: str, source: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,5 +106,6 @@ def _read_videos(model: str, source: Mapping[str, Any]) -> dict[str, Any]:
         return {}  # our engine shows no videos, and an export writes a new file
 
 
-def _first(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """The first line of a library's error, for a line of ours."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -15,6 +15,8 @@ from typing import Any
 
 from vlgym.errors import UserError
 
+from .processor import first_line
+
 PRIVATE = range(0xE000, 0xF900)  # Unicode's private use area
 
 
@@ -77,10 +79,9 @@ class ChatTemplate:
                 messages, chat_template=self.source, tokenize=False, add_generation_prompt=True
             )
         except Exception as error:  # whatever a stranger's template raises
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
             raise UserError(
-                f"The model's chat template refuses the prompt ({reason}). Another history may do: --history-turns 0 "
-                "--history-images 1"
+                f"The model's chat template refuses the prompt ({first_line(error)}). Another history may do: "
+                "--history-turns 0 --history-images 1"
             ) from None
 
     def _cut(self, text: str, back: dict[int, str]) -> Iterator[str | int]:

@@ -27,7 +27,7 @@ from vlgym.types import Reply, Turn, Usage
 
 from ..engine.engine import Engine
 from ..engine.plain import make_engine
-from ..models.limits import MOST_TEMPERATURE, NEW_TOKENS, Limits, read_limits
+from ..models.folders import MOST_TEMPERATURE, NEW_TOKENS, Limits, read_limits
 from ..models.load import DTYPES, HINT, load_family
 from ..runs.threads import set_up_torch
 

@@ -9,7 +9,7 @@ from samples import messages, picture
 from test_library import CHATS
 
 from baselines.engine.plain import make_engine
-from baselines.models.limits import Limits
+from baselines.models.folders import Limits
 from baselines.models.load import FAMILIES, load_family
 from baselines.policies.hf import EnginePolicy, Sampling
 from vlgym.registry.making import make

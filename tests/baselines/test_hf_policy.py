@@ -13,7 +13,7 @@ from publish import publish
 from samples import messages, picture
 from transformers import LlamaConfig
 
-from baselines.models.limits import FILE, Limits
+from baselines.models.folders import FILE, Limits
 from baselines.plugin import make_hf
 from vlgym.errors import UserError
 from vlgym.evaluation import evaluate

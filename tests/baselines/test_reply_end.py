@@ -12,7 +12,7 @@ from baselines import sft, vldac
 from baselines.engine.engine import Engine
 from baselines.learning.run import Run
 from baselines.learning.warm_start import WarmConfig
-from baselines.models.limits import FILE, Limits, read_limits
+from baselines.models.folders import FILE, Limits, read_limits
 from baselines.models.lora import LoraOptions
 from baselines.policies import hf
 from vlgym.cli.app import main
