@@ -31,7 +31,7 @@ import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -79,30 +79,6 @@ class Transition:
     action: Tensor
     reward: float
     following: State | None
-
-
-class Columns(NamedTuple):
-    """Transitions as tensors: states [B, H], actions [B, A], rewards [B], following [B, H] (0 where terminated) and
-    terminated [B] bool."""
-
-    states: Tensor
-    actions: Tensor
-    rewards: Tensor
-    following: Tensor
-    terminated: Tensor
-
-
-def columns(rows: Sequence[Transition]) -> Columns:
-    """Stack transitions."""
-    states = torch.stack([row.state.feature for row in rows])
-    following = [torch.zeros_like(states[0]) if row.following is None else row.following.feature for row in rows]
-    return Columns(
-        states,
-        torch.stack([row.action for row in rows]),
-        torch.tensor([row.reward for row in rows], device=states.device),
-        torch.stack(following),
-        torch.tensor([row.following is None for row in rows], device=states.device),
-    )
 
 
 class Replay:
@@ -464,13 +440,17 @@ class ArCHer:
         """Fit Q to transitions of the buffer and V to Q of new replies, [B, H] and [B, 2 H]."""
         c = self.config
         for _ in range(c.critic_steps):
-            seen = columns(self.replay.draw(c.critic_batch, self.run.order))
+            seen = self.replay.draw(c.critic_batch, self.run.order)
+            before = torch.stack([row.state.feature for row in seen])
+            taken = torch.stack([row.action for row in seen])
+            none = torch.zeros_like(before[0])
+            after = torch.stack([none if row.following is None else row.following.feature for row in seen])
+            rewards = torch.tensor([row.reward for row in seen], device=before.device)
+            terminated = torch.tensor([row.following is None for row in seen], device=before.device)
             with torch.no_grad():
-                q_targets = losses.td_targets(
-                    seen.rewards, self.targets.v(seen.following), seen.terminated, gamma=c.gamma
-                )
+                q_targets = losses.td_targets(rewards, self.targets.v(after), terminated, gamma=c.gamma)
                 v_targets = self.targets.q(states, actions)
-            q = losses.twin_loss(self.critics.q(seen.states, seen.actions), q_targets)
+            q = losses.twin_loss(self.critics.q(before, taken), q_targets)
             v = losses.twin_loss(self.critics.v(states), v_targets)
             (q + v).backward()
             self.optimizers.step("critic", float(q.detach() + v.detach()), metrics)

@@ -78,14 +78,7 @@ def read_best(folder: Path) -> Best | None:
 
 
 def keep_best(folder: Path, reports: Sequence[Mapping[str, Any]], family: Family, notes: Mapping[str, Any]) -> bool:
-    """Write the model to `folder` if it beats the one there; return that.
-
-    Args:
-        folder: of the best model.
-        reports: the model's on the validation episodes of each environment, with `update` and `env_steps`.
-        family: the model.
-        notes: files that go along.
-    """
+    """Write the model to `folder` if it beats the one there by its reports on validation episodes; return that."""
     first, count = reports[0], len(reports)
     success, mean_return = (sum(report[name] for report in reports) / count for name in ("success", "mean_return"))
     known = read_best(folder)
@@ -138,17 +131,9 @@ def held_out(
     split: str = "test",
     grey: bool = False,
 ) -> Iterator[Report]:
-    """Play held-out episodes of every environment in turn, with a separate generator.
+    """Play held-out episodes of every environment in turn, with a separate generator: training's stays as it is.
 
-    Args:
-        sampler: the model; it draws nothing from the generator of training.
-        envs: the environments.
-        log: shows how far they are.
-        episodes: per environment.
-        seed: of the sampler.
-        name: of the policy, as reports show it.
-        split: test, or val where a model is chosen.
-        grey: show plain grey pictures instead.
+    `split` is test, or val where a model is chosen; `grey` shows plain grey pictures instead.
     """
     policy: Policy = ModelPolicy(sampler, torch.Generator().manual_seed(seed), name=name)
     if grey:
@@ -187,16 +172,7 @@ def _kind(split: str) -> str:
 
 def draw_run(out: Path, envs: Environments, state: RunState, log: RunLog, *, title: str, name: str) -> Path:
     """Draw the learning curve of a run from its log and its evaluations (on validation episodes, where there are any),
-    and return the file.
-
-    Args:
-        out: folder of the run.
-        envs: its environments.
-        state: its evaluations and its warm start.
-        log: shows how far bounds are that have to be measured.
-        title: over the picture.
-        name: of the algorithm.
-    """
+    and return the file."""
     bounds = [_bounds(env_id, envs, log) for env_id in envs.ids]
     chosen = [e for e in state.evaluations if e["split"] == "val"] or state.evaluations  # one split, not a mixture
     steps = sorted({e["env_steps"] for e in chosen})

@@ -113,8 +113,6 @@ class PoolOptions:
     """Updates between the models that join the pool; the first joins before the first update."""
     size: int = 10
     """Models that the pool holds. Beyond it the oldest leaves, but not the first."""
-    ramp: int = 0
-    """First updates, over which the share of past models grows from 0."""
     share_reward: bool = False
     """Pay every seat the mean of all seats' rewards, for games that are to be played together."""
     rating_games: int = 5
@@ -129,21 +127,12 @@ class PoolOptions:
                 f"--pool.past {self.past:g} and --pool.fixed {self.fixed:g} are shares of the same games; together "
                 "they may be 1 at most."
             )
-        for name, least, most in (
-            ("every", 1, 10**9),
-            ("size", 1, 1000),
-            ("ramp", 0, 10**9),
-            ("rating_games", 0, 10**6),
-        ):
+        for name, least, most in (("every", 1, 10**9), ("size", 1, 1000), ("rating_games", 0, 10**6)):
             check_number(_flag(name), getattr(self, name), least, most)
 
     def names(self) -> list[str]:
         """The game's players that are asked for."""
         return [name.strip() for name in self.players.split(",")]
-
-    def past_share(self, update: int) -> float:
-        """Share of games against past models in an update, from 1."""
-        return self.past * min(1.0, update / self.ramp) if self.ramp else self.past
 
 
 class Pool:
@@ -335,10 +324,9 @@ class Games:
         """
         self.pool.see(update)
         past = self.pool.members[int(self.rng.integers(len(self.pool.members)))]["update"]
-        share = self.pool.options.past_share(update)
         done: list[list[StepRecord]] = []
         taken = [0] * len(self.tables)
-        games = {index: self._begin(index, past, share) for index in range(len(self.tables))}
+        games = {index: self._begin(index, past) for index in range(len(self.tables))}
         while games:
             for index in self._play_round(games, past):
                 ended = games.pop(index)
@@ -349,17 +337,17 @@ class Games:
                         for record in records:
                             self.recorder.see([(index * self.seats + seat, record)])
                 if taken[index] < steps:
-                    games[index] = self._begin(index, past, share)
+                    games[index] = self._begin(index, past)
         return done
 
-    def _begin(self, index: int, past: int, share: float) -> Game:
+    def _begin(self, index: int, past: int) -> Game:
         """Begin a table's next game; one that cannot begin is left for the next."""
         while True:
             table, number = self.tables[index], self.next
             self.next += 1
             env_id = table.game.title
             seed = episode_seed(env_id, "train", number)
-            players = self._seat_players(table.game, past, share)
+            players = self._seat_players(table.game, past)
             try:
                 table.remembers = {seat for seat, player in enumerate(players) if isinstance(player, int)}
                 table.reset(seed=seed)
@@ -367,11 +355,13 @@ class Games:
             except Exception as error:
                 self._replace(index, error, number, seed)
 
-    def _seat_players(self, game: MultiVLEnv, past: int, share: float) -> list[int | str]:
+    def _seat_players(self, game: MultiVLEnv, past: int) -> list[int | str]:
         """Draw who plays: the model on every seat, or on one of them."""
         draw, own = float(self.rng.random()), int(self.rng.integers(game.seats))
         name = self.pool.options.names()[int(self.rng.integers(len(self.pool.options.names())))]
-        other: int | str = past if draw < share else name if draw < share + self.pool.options.fixed else MODEL
+        options = self.pool.options
+        fixed = draw < options.past + options.fixed
+        other: int | str = past if draw < options.past else name if fixed else MODEL
         return [MODEL if seat == own else other for seat in range(game.seats)]
 
     def _play_round(self, games: Mapping[int, Game], past: int) -> list[int]:

@@ -41,14 +41,8 @@ ADAPTER_FILES = (
 def export_adapter(family: Family, folder: Path, base: str, notes: Mapping[str, Any] | None = None) -> Path:
     """Write the adapters of a model; whole or not at all, in place of older ones.
 
-    Args:
-        family: the model, with adapters.
-        folder: where.
-        base: Hub name or folder of the model without them.
-        notes: name of a file -> JSON data that goes along, for example `Limits.note()`.
-
-    Raises:
-        UserError: the folder holds something else than adapters.
+    `base` is the Hub name or folder of the model without them; `notes` are files that go along, name -> JSON data. A
+    folder that holds something else is a `UserError`.
     """
     check_adapter(folder)
     layers = dict(lora.adapted_layers(family))
@@ -73,11 +67,7 @@ def export_adapter(family: Family, folder: Path, base: str, notes: Mapping[str, 
 
 
 def check_adapter(folder: Path, name: str = "--export-adapter") -> None:
-    """Check, before any work, that adapters can be written to a folder: new, empty, or older adapters'.
-
-    Raises:
-        UserError: it holds something else, or cannot be written to.
-    """
+    """Raise `UserError` unless adapters can be written to a folder: new, empty, or older adapters'."""
     check_replaceable(folder, name, ADAPTER_FILES, CONFIG, "adapter")
 
 

@@ -43,11 +43,7 @@ def written_whole(folder: Path) -> Iterator[Path]:
 
 
 def check_whole(folder: Path) -> None:
-    """Check the files of a folder that was written here; of one without checksums nothing is known.
-
-    Raises:
-        UserError: one is damaged or missing.
-    """
+    """Raise `UserError` where a file of a folder is not what its checksums say; one without checksums passes."""
     if (folder / CHECKSUMS).is_file():
         try:
             check_files(folder)
@@ -90,17 +86,7 @@ def check_replaceable(folder: Path, name: str, files: Sequence[str], config: str
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits and prompt layout of a model's training; `None` where that left it open.
-
-    Attributes:
-        max_new_tokens: longest reply in tokens.
-        image_tokens: most tokens per image.
-        history_turns: past turns in the prompt.
-        history_images: images in the prompt.
-        parser: reply style.
-        system: the system message.
-        temperature: of the distribution that was trained.
-    """
+    """Limits and prompt layout of a model's training, by the names of its options; `None` where that left it open."""
 
     max_new_tokens: int | None = None
     image_tokens: int | None = None

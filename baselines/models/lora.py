@@ -57,11 +57,7 @@ class LoraOptions:
     """The adapters' product is scaled by alpha / rank; default twice the rank."""
 
     def validate(self) -> None:
-        """Check ranges.
-
-        Raises:
-            UserError: a value is out of its range, or alpha is given without a rank.
-        """
+        """Raise `UserError` for a value out of its range, or an alpha without a rank."""
         check_number("--lora.rank", self.rank or 0, 0, hint="0 trains all weights.")
         if self.alpha is not None:
             if not self.rank:
@@ -216,13 +212,7 @@ def export_merged(family: Family, folder: Path, notes: Mapping[str, Any] | None 
     It is written whole or not at all, and replaces an older model there. Tokenizer, chat template and the processor's
     files go along, by which the library and servers show it what it was trained on.
 
-    Args:
-        family: the model.
-        folder: where.
-        notes: name of a file -> JSON data that goes along, for example `Limits.note()`.
-
-    Raises:
-        UserError: the folder holds something else than a model.
+    `notes` are files that go along, name -> JSON data. A folder that holds something else is a `UserError`.
     """
     check_export(folder)
     with written_whole(folder) as part:
@@ -233,9 +223,5 @@ def export_merged(family: Family, folder: Path, notes: Mapping[str, Any] | None 
 
 
 def check_export(folder: Path, name: str = "--export") -> None:
-    """Check, before any work, that a model can be written to a folder: new, empty, or an older model's.
-
-    Raises:
-        UserError: it holds something else, or cannot be written to.
-    """
+    """Raise `UserError` unless a model can be written to a folder: new, empty, or an older model's."""
     check_replaceable(folder, name, MODEL_FILES, "config.json", "model")

@@ -149,18 +149,8 @@ def describe(
     """The record of a run: what `describe_run` says of its environments, its configuration, and the versions of the
     learners' packages.
 
-    The value of an option that is left out of `config` stands elsewhere in the record
-    (history, parser and penalty with each environment, token limits with the model).
-
-    Args:
-        title: of the run.
-        config: its options.
-        env_ids: its environments.
-        env_kwargs: their arguments.
-        builder: prompt layout; None for each environment's own.
-        episodes: which are played: by purpose, split and numbers.
-        policy: who plays, where that is known already.
-        group: where environments are made to be described.
+    The value of an option that is left out of `config` stands elsewhere in the record (history, parser and penalty with
+    each environment, token limits with the model). `episodes` says by purpose which split and numbers are played.
     """
     envs = [group.make(env_id, **env_kwargs) for env_id in env_ids]
     record = describe_run(envs, builder=builder, policy=policy, title=title, config=config)

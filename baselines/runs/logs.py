@@ -40,14 +40,10 @@ class RunLog:
     """Writes one row per update to every destination.
 
     Args:
-        out: folder of the run.
-        name: of the learner.
-        total: updates of the whole run.
-        done: updates that the run had when it was resumed; later rows in the file are from a lost future and are
-            removed.
-        steps: environment steps that the run had then.
-        env_steps: environment steps of the whole run; None for no limit.
-        tracker: what `start_tracker` gave.
+        out: folder of the run; name: of the learner; tracker: what `start_tracker` gave.
+        total, env_steps: updates and environment steps of the whole run; None for no limit.
+        done, steps: updates and environment steps that the run had when it was resumed; later rows in the file are
+            from a lost future and are removed.
         quiet: write and say nothing: the log of a process that is not the first.
     """
 
