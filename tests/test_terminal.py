@@ -72,6 +72,24 @@ def test_no_escape_code_is_written_into_a_pipe_nor_with_no_color() -> None:
     assert b"\x1b" not in run_in_terminal(SHOW, 80, NO_COLOR="1")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["list"], ["list", "sokoban"], SHOW[2:], [*SHOW[2:], "--full", "--prompt"], ["list", "--skill", "none"],
+        ["eval", "--env", "vlgym/Sokoban-v0", "--policy", "random", "--dry-run", "--out", "x"],
+        ["play", "vlgym/Sokoban-v0", "--policy", "oracle", "--picture", "none", "--seed", "3", "--out", "{tmp}"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_no_word_is_broken_at_80_columns(command: list[str], tmp_path: Path) -> None:
+    words = [word.replace("{tmp}", str(tmp_path)) for word in command]
+    code = ["-c", f"from vlgym.cli.app import main; main({words})"]
+    shown = lines_of(run_in_terminal(code, 80).replace(b"game-001", b"game-002"))
+    whole = lines_of(run_in_pipe(code, COLUMNS="400"))
+    assert set(" ".join(shown).split()) - {"..."} <= set(" ".join(whole).split())
+    assert max(map(len, shown)) <= 80 or command[0] == "play"  # the name of a file may be longer
+
+
 def test_an_encoding_without_a_letter_gets_its_number() -> None:
     code = "from vlgym.terminal import prepare_output; prepare_output(); print('±1 → \\u00e9 \\u4e00 \\udc80')"
     written = run_in_pipe(["-c", code], PYTHONIOENCODING="latin-1")

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .errors import UserError
@@ -120,7 +121,7 @@ def _cause(error: BaseException, kind: type[BaseException]) -> BaseException | N
 
 def _say(line: str, status: int) -> int:
     with suppress(OSError):
-        sys.stderr.write(f"{line}\n")
+        sys.stderr.write(f"{fit_words(line, sys.stderr)}\n")
     return status
 
 
@@ -152,11 +153,17 @@ def prepare_output() -> None:
 
 
 def open_console(*, stderr: bool = False) -> Console:
-    """Return a console that prints text as it is: no markup, no emoji codes, no highlighting."""
+    """Return a console that prints text as it is: no markup, no emoji codes, no highlighting.
+
+    On a terminal lines are wrapped between words; elsewhere they stay whole.
+    """
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    return Console(file=stream, markup=False, emoji=False, highlight=False, width=measure_width(stream))
+    return Console(
+        file=stream, markup=False, emoji=False, highlight=False, width=measure_width(stream),
+        soft_wrap=not stream.isatty(),
+    )  # fmt: skip
 
 
 def measure_width(stream: Any) -> int:
@@ -221,6 +228,17 @@ def counting(progress: Progress, name: str, total: int) -> Iterator[Advance]:
         yield advance
     finally:
         progress.remove_task(task)
+
+
+def fit_words(text: str, stream: Any) -> str:
+    """Return a text for a stream: on a terminal its lines are wrapped between words, elsewhere they stay whole."""
+    import textwrap
+
+    if not stream.isatty():
+        return text
+    width = measure_width(stream)
+    wrap = partial(textwrap.fill, width=width, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(wrap(line) if len(line) > width else line for line in text.split("\n"))
 
 
 def print_rows(console: Console, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

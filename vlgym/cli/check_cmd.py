@@ -96,7 +96,7 @@ def _certify(env_id: str, arguments: dict[str, Any], only: list[str] | None, *, 
             if result.warning:
                 word, style = "warn", "yellow"
             console.print(f"  {word} ", style=style, end="")
-            console.print(f"{result.name:<{width}}  {result.evidence}", soft_wrap=True)
+            console.print(f"{result.name:<{width}}  {result.evidence}")
         _announce(next(waiting))
 
     if not quiet:

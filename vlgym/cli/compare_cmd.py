@@ -36,8 +36,8 @@ def print_report(folder: Path) -> None:
     console.print(f"{found['policy']['name']}, split {found['split']}", style="bold")
     print_rows(console, *list_rows(found))
     for row in found["sight"]:
-        console.print(f"{row['control']}: {explain_sight(row)}", soft_wrap=True)
-    console.print(f"written: {folder / PAGE}", soft_wrap=True)
+        console.print(f"{row['control']}: {explain_sight(row)}")
+    console.print(f"written: {folder / PAGE}")
 
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def compare(
     """Compare runs on the episodes that they share: differences with intervals, McNemar's test, and who won which."""
     if html is not None:
         for line in write_table(folders, html):
-            open_console(stderr=True).print(f"refused: {line}", soft_wrap=True)
-        open_console().print(f"written: {html}", soft_wrap=True)
+            open_console(stderr=True).print(f"refused: {line}")
+        open_console().print(f"written: {html}")
         return
     found = compare_runs(folders)
     if as_json:
@@ -75,7 +75,7 @@ def compare(
 
 
 def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
-    console.print(f"{pair['first']} against {pair['second']}", style="bold", soft_wrap=True)
+    console.print(f"{pair['first']} against {pair['second']}", style="bold")
     headers = ["part", "pairs", "success", "difference", "p (McNemar)", "difference of return"]
     rows = [_cells(key, part) for key, part in pair["parts"].items()]
     overall = pair["overall"]
@@ -87,12 +87,12 @@ def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
     for key, part in pair["parts"].items():
         for side, name in (("first", pair["first"]), ("second", pair["second"])):
             if part[f"only_{side}"]:
-                console.print(f"{key}: {part[f'only_{side}']} episode(s) in {name} only", soft_wrap=True)
+                console.print(f"{key}: {part[f'only_{side}']} episode(s) in {name} only")
         if part.get("repeated"):
-            console.print(f"{key}: McNemar's test counts each repeat of a seed as a separate pair", soft_wrap=True)
+            console.print(f"{key}: McNemar's test counts each repeat of a seed as a separate pair")
     for side, name in (("first", pair["first"]), ("second", pair["second"])):
         if others := pair["only_parts"][side]:
-            console.print(f"in {name} only: {', '.join(others)}", soft_wrap=True)
+            console.print(f"in {name} only: {', '.join(others)}")
     for side, winner, loser in (("first", pair["first"], pair["second"]), ("second", pair["second"], pair["first"])):
         _print_won(console, pair, side, f"won by {winner} and lost by {loser}")
 
@@ -115,8 +115,8 @@ def _success(row: Mapping[str, Any]) -> list[str]:
 def _print_won(console: Console, pair: Mapping[str, Any], side: str, title: str) -> None:
     episodes = [episode for part in pair["parts"].values() for episode in part.get(f"won_by_{side}", [])]
     if episodes:
-        console.print(f"\n{len(episodes)} {title}:", soft_wrap=True)
+        console.print(f"\n{len(episodes)} {title}:")
     for episode in episodes[:LISTED]:
         console.print(f"  {write_play_command(episode)}", soft_wrap=True)
     if len(episodes) > LISTED:
-        console.print(f"  ... all {len(episodes)}: --json", soft_wrap=True)
+        console.print(f"  ... all {len(episodes)}: --json")

@@ -117,24 +117,24 @@ def _print_findings(findings: dict[str, Any]) -> None:
         console.print(f"  {name:<13} {version or 'not installed'}")
     if None in (findings["versions"]["torch"], findings["versions"]["transformers"]):
         line = f"  the learners need both: {how_to_install('vlgym[train]')}"
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        console.print(line)
     console.print("Plugins", style="bold")
     for plugin in findings["plugins"]:
         line = f"  {plugin['name']} ({plugin['distribution']} {plugin['version']}): {plugin['state']}"
         policies = f", policies: {', '.join(plugin['policies'])}" if plugin["policies"] else ""
         detail = plugin["error"] or f"{len(plugin['environments'])} environment(s){policies}"
-        console.print(f"{line}, {detail}", style="red" if plugin["error"] else None, soft_wrap=True)
+        console.print(f"{line}, {detail}", style="red" if plugin["error"] else None)
     if not findings["plugins"]:
-        console.print(f"  none installed; for all of them: {how_to_install_all()}", markup=False, soft_wrap=True)
+        console.print(f"  none installed; for all of them: {how_to_install_all()}")
     console.print("registry.yaml", style="bold")
     state = findings["registry"]
     absent = ", ".join(state["not_installed"])
     summary = state["error"] or f"{state['known']} environment(s)"
-    console.print(f"  {summary}{f'; not usable here: {absent}' if absent else ''}", soft_wrap=True)
+    console.print(f"  {summary}{f'; not usable here: {absent}' if absent else ''}")
     if state["same"]:
         console.print(f"  card, prompt and parser as recorded: {len(state['same'])} environment(s)")
     for env_id, error in state["not_compared"].items():
-        console.print(f"  not compared: {env_id} cannot be made here: {error}", soft_wrap=True)
+        console.print(f"  not compared: {env_id} cannot be made here: {error}")
     if findings["system"]:
         console.print("System packages", style="bold")
         there = [package for package, item in findings["system"].items() if item["installed"]]
@@ -145,9 +145,9 @@ def _print_findings(findings: dict[str, Any]) -> None:
         words = {False: f"not installed by dpkg: apt-get install {package}", None: "unknown (no dpkg here)"}
         if not item["installed"]:
             line = f"  {package}: {words[item['installed']]} (needed by {needed_by[0]}{more})"
-            console.print(line, soft_wrap=True)
+            console.print(line)
     console.print()
     for problem in findings["problems"]:
-        console.print(f"broken: {problem}", style="red", soft_wrap=True)
+        console.print(f"broken: {problem}", style="red")
     if not findings["problems"]:
         console.print("Nothing is broken.")

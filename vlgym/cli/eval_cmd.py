@@ -146,7 +146,8 @@ def evaluate(
     read_options(envs, "--envs")
     if envs != "local" and policy == "human":
         raise UserError("--policy human plays in this process; leave out --envs.")
-    check_folder(out, resume)
+    if not dry_run:
+        check_folder(out, resume)
     made = find_policy(policy, given)
     if dry_run:
         if parser is not None:
@@ -177,7 +178,7 @@ def evaluate(
             parts, broken = leave_out(parts)
             reasons |= broken
         for env_id, reason in reasons.items():
-            open_console(stderr=True).print(f"left out: {env_id}: {reason}", soft_wrap=True)
+            open_console(stderr=True).print(f"left out: {env_id}: {reason}")
         if blind_too and suite != SUITE:  # which has its controls
             parts = blind(parts)
         asked = PromptBuilder.asked(turns, images)
@@ -208,7 +209,7 @@ def check_policy(player: Policy, *, pictures: bool = True) -> None:
     if hasattr(player, "check"):
         if hasattr(player, "describe_session"):
             address = player.describe_session().get("base_url")
-            open_console(stderr=True).print(f"asking {address} ...", soft_wrap=True)
+            open_console(stderr=True).print(f"asking {address} ...")
         player.check(pictures=pictures)
 
 
@@ -236,42 +237,40 @@ def _print_estimate(parts: Sequence[Part], builders: Builders, probe: Sequence[P
     console = open_console()
     found = [estimate(part, builders.get(part.key)) for part in (*probe, *parts)]
     asked = found[len(probe) :]
-    console.print(f"First prompt of {asked[0].part}:\n{show_safe(write_messages(asked[0].first))}\n", soft_wrap=True)
+    console.print(f"First prompt of {asked[0].part}:\n{show_safe(write_messages(asked[0].first))}\n")
     for each in asked:
-        console.print(f"{each.part}: at most {each.requests:,} requests of {each.tokens:,} tokens", soft_wrap=True)
+        console.print(f"{each.part}: at most {each.requests:,} requests of {each.tokens:,} tokens")
     if probe:
         requests = sum(each.requests for each in found[: len(probe)])
-        console.print(f"{SUITE}, once for each model: at most {requests:,} requests", soft_wrap=True)
+        console.print(f"{SUITE}, once for each model: at most {requests:,} requests")
     requests, tokens = (
         sum(numbers) for numbers in zip(*((each.requests, each.requests * each.tokens) for each in found), strict=True)
     )
     cost = f", ${prices.cost(Usage(tokens, 0)):,.2f} without the replies" if prices else ""
-    console.print(f"in all: at most {requests:,} requests, {tokens:,} prompt tokens{cost}", soft_wrap=True)
+    console.print(f"in all: at most {requests:,} requests, {tokens:,} prompt tokens{cost}")
     counted = f"A token is counted as {LETTERS} letters or {PATCH} x {PATCH} pixels; replies come on top."
-    console.print(f"{counted} Nothing was sent.", soft_wrap=True)
+    console.print(f"{counted} Nothing was sent.")
 
 
 def _look_first(policy: Policy, num_envs: int | None) -> dict[str, Any]:
     """Say what is wrong with the model's sight, and return what the run's record shall say of it."""
     console = open_console(stderr=True)
     if SUITE not in list_suites():
-        console.print(f"{SUITE} was not played: {how_to_install('vlgym-sight')}", soft_wrap=True)
+        console.print(f"{SUITE} was not played: {how_to_install('vlgym-sight')}")
         return {"sees": None, "warnings": [f"{SUITE} was not installed."]}
-    console.print(
-        f"{SUITE}: does the model see its pictures? (once for each model; --no-probe skips it)", soft_wrap=True
-    )
+    console.print(f"{SUITE}: does the model see its pictures? (once for each model; --no-probe skips it)")
     report, folder = look_first(policy, num_envs=num_envs, watcher=EvaluationProgress(quiet=True))
     _print_sight(report)
-    console.print(f"  its replies: {folder}", soft_wrap=True)
+    console.print(f"  its replies: {folder}")
     return {"sees": report.sees, "warnings": list(report.warnings)}
 
 
 def _print_sight(report: SightReport) -> None:
     console = open_console(stderr=True)
     for probe in report.probes:
-        console.print(f"  {probe.topic}: {probe.shown}, {probe.verdict}", soft_wrap=True)
+        console.print(f"  {probe.topic}: {probe.shown}, {probe.verdict}")
     for warning in report.warnings:
-        console.print(f"warning: {warning}", style="yellow", soft_wrap=True)
+        console.print(f"warning: {warning}", style="yellow")
 
 
 def _remedy(env_id: str) -> str:

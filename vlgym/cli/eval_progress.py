@@ -67,7 +67,7 @@ class EvaluationProgress(Watcher):
 
     def say(self, line: str) -> None:
         """Print a line above the bars."""
-        self._bars.console.print(line, soft_wrap=True)
+        self._bars.console.print(line)
 
     def _so_far(self, key: str) -> str:
         words = [f"success {self._won[key] / self._new[key]:.2f}" if self._new[key] else ""]

@@ -37,6 +37,8 @@ FIRST = ("goal", "actions", "reward", "observation", "endings")
 MOST_LINES = 3
 """Lines of a section that a card shows without --full; of any other value one less."""
 
+ABSENT = "not installed:"
+
 HIDDEN = ("registry", "live", "not_made", "differences", "installed", "external", "remedy", "docstring")
 """Parts of a card without a line of their name with --full."""
 
@@ -104,7 +106,7 @@ def show(
         return
     _print_card(card, full)
     if messages is not None:
-        open_console().print(f"\nFirst prompt, seed {seed}:\n{show_safe(write_messages(messages))}", soft_wrap=True)
+        open_console().print(f"\nFirst prompt, seed {seed}:\n{show_safe(write_messages(messages))}")
 
 
 def _print_families(entries: list[Entry]) -> None:
@@ -115,8 +117,9 @@ def _print_families(entries: list[Entry]) -> None:
         there = [entry for entry in held if entry.installed]
         rows.append([family, str(len(held)), _ask(there[0]) if there else _say_last(held[0])])
     rows += [[plain_line(entry.env_id), "", _say_last(entry)] for entry in entries if entry.spec is None]
+    rows.sort(key=lambda row: row[-1].startswith(ABSENT))
     print_wrapped(console, [["family", "ids", "what it asks"], *rows])
-    console.print("\nThe ids of one: vlgym list FAMILY. A card: vlgym show ID.", soft_wrap=True)
+    console.print("\nThe ids of one: vlgym list FAMILY. A card: vlgym show ID.")
 
 
 def _ask(entry: Entry) -> str:
@@ -174,7 +177,7 @@ def _family(entry: Entry) -> str:
 
 def _say_last(entry: Entry) -> str:
     if not entry.installed or entry.spec is None:
-        return plain_line(f"not installed: {entry.remedy}")
+        return plain_line(f"{ABSENT} {entry.remedy}")
     newer, summary = entry.spec.replaced_by, plain_line(entry.spec.summary)
     return f"(kept for comparison, see {newer}) {summary}" if newer else summary
 
@@ -244,14 +247,14 @@ def _print_card(card: dict[str, Any], full: bool) -> None:
     if figures:
         rows["compared"] = " ".join(card["differences"]) or compared
     title = f"{card['id']}  {plain_line(card['family'])}, {card['rated_difficulty']}, {plain_line(owner)}"
-    console.print(title, style="bold", soft_wrap=True)
+    console.print(title, style="bold")
     print_wrapped(console, [[show_safe(card["summary"])]], MOST_LINES)
     width = max(map(len, rows))
     for name, value in rows.items():
         most = 0 if full else MOST_LINES if name in FIRST else MOST_LINES - 1
         print_wrapped(console, [[name.replace("_", " ").ljust(width), show_safe(_write_value(value))]], most)
     if full and card["docstring"]:
-        console.print(f"\n{show_safe(card['docstring'])}", soft_wrap=True)
+        console.print(f"\n{show_safe(card['docstring'])}")
     if not full:
         console.print("\nAll of it: --full or --json. What a model reads first: --prompt")
 

@@ -22,7 +22,7 @@ from ..play.policies import OraclePolicy, Policy, RandomPolicy
 from ..play.terminal_pictures import PICTURES, choose_protocol, show_picture
 from ..registry import get_registry
 from ..registry.making import make
-from ..terminal import show_safe
+from ..terminal import fit_words, show_safe
 from ..types import Message, Turn
 from .console import read_arguments, write_messages
 from .list_cmd import Arguments
@@ -222,5 +222,5 @@ def _say_end(game: Game) -> None:
 
 def _say(text: str) -> None:
     """Print with terminal control characters made visible: an environment wrote some of the text."""
-    sys.stdout.write(show_safe(text) + "\n")
+    sys.stdout.write(fit_words(show_safe(text), sys.stdout) + "\n")
     sys.stdout.flush()

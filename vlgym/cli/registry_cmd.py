@@ -115,9 +115,7 @@ def check_file(
         _print_lines(problems)
         names = "".join(f" --id {env_id}" for env_id in ids or [])
         place = f" --path {path}" if path else ""
-        open_console().print(
-            f"{target}: {len(problems)} difference(s). Fix it: vlgym registry write{place}{names}", soft_wrap=True
-        )
+        open_console().print(f"{target}: {len(problems)} difference(s). Fix it: vlgym registry write{place}{names}")
         raise typer.Exit(1)
     open_console().print(f"{target}: {len(live)} environment(s) agree.")
 
@@ -174,9 +172,7 @@ def _read_previous(target: Path, *, keep_rest: bool) -> dict[str, dict[str, Any]
     except RegistryFileError as error:
         if keep_rest:
             raise
-        open_console(stderr=True).print(
-            f"{error} It is written again, without a comparison of behaviour.", soft_wrap=True
-        )
+        open_console(stderr=True).print(f"{error} It is written again, without a comparison of behaviour.")
         return {}
 
 
@@ -210,4 +206,4 @@ def _add_blind_floors(specs: dict[str, EnvSpec], figures: dict[str, dict[str, An
 def _print_lines(lines: list[str]) -> None:
     console = open_console()
     for line in lines:
-        console.print(line, soft_wrap=True)
+        console.print(line)

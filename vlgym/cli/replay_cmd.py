@@ -19,7 +19,7 @@ from pathlib import Path
 from ..errors import TrajectoryError, UserError
 from ..play.terminal_pictures import show_picture
 from ..play.trajectory import METADATA, read_picture, read_trajectories
-from ..terminal import show_safe
+from ..terminal import fit_words, show_safe
 from ..types import Message, StepRecord
 
 EPISODES = "episodes"
@@ -166,7 +166,7 @@ def _lines(messages: list[Message], folder: Path) -> Iterator[str]:
 
 def _say(text: str) -> None:
     """Print with terminal control characters made visible: a model wrote some of the text."""
-    _write(show_safe(text))
+    _write(fit_words(show_safe(text), sys.stdout))
 
 
 def _write(safe: str) -> None:

@@ -80,7 +80,7 @@ def tournament(
 
             results = played.play(count)
     except KeyboardInterrupt:
-        console.print(f"What was finished is kept in {out}. Go on with --resume.", soft_wrap=True)
+        console.print(f"What was finished is kept in {out}. Go on with --resume.")
         raise
     finally:
         for player in players.values():
@@ -90,8 +90,6 @@ def tournament(
     title = f"{env}, {games} seeds of {split}, each from both seats"
     write_tables(out, title, results, ratings)
     screen = open_console()
-    screen.print(plain_line(title, 200), soft_wrap=True, markup=False)
-    screen.print(
-        write_markdown(title, results, ratings).split("\n", 2)[2], soft_wrap=True, markup=False, highlight=False
-    )
-    screen.print(f"table: {out / 'table.md'}; games to watch: vlgym ui {out}", soft_wrap=True, markup=False)
+    screen.print(plain_line(title, 200))
+    screen.print(write_markdown(title, results, ratings).split("\n", 2)[2])
+    screen.print(f"table: {out / 'table.md'}; games to watch: vlgym ui {out}")

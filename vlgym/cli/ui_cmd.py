@@ -53,7 +53,7 @@ def ui(
     console = open_console()
 
     def say(address: str) -> None:
-        console.print(f"{address}  (Ctrl-C ends it)", soft_wrap=True, highlight=False, markup=False)
+        console.print(f"{address}  (Ctrl-C ends it)", soft_wrap=True)
 
     serve([path.resolve() for path in folders], out, port, say, policies)
 

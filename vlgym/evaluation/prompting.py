@@ -93,6 +93,7 @@ def estimate(part: Part, builder: PromptBuilder | None = None) -> Estimate:
     env = part.make()
     try:
         layout = builder or PromptBuilder.for_spec(env.vlgym_spec)
+        env.action_space.seed(0)
         observation, info = env.reset(seed=episode_seed(part.env_id, part.split, 0))
         said, image = info["vlgym"], observation["image"]
         turn = PastTurn(image, said["turn_text"], env.action_space.sample())
