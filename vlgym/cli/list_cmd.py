@@ -39,9 +39,6 @@ MOST_LINES = 3
 
 ABSENT = "not installed:"
 
-HIDDEN = ("registry", "live", "not_made", "differences", "installed", "external", "remedy", "docstring")
-"""Parts of a card without a line of their name with --full."""
-
 EnvId = Annotated[str, typer.Argument(metavar="ID", help="Environment id, for example vlgym/NumberLine-v0.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON on standard output.")]
 Arguments = Annotated[
@@ -90,7 +87,7 @@ def show(
     prompt: Annotated[bool, typer.Option("--prompt", help="Make the environment and print its first prompt.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the episode that --prompt begins.")] = 0,
     arg: Arguments = None,
-    full: Annotated[bool, typer.Option("--full", help="Print all of the card and of the class's docstring.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Cut nothing, and print the class's whole docstring.")] = False,
 ) -> None:
     """Show one environment's card, and with --prompt what a model reads first."""
     registry = get_registry()
@@ -218,45 +215,37 @@ def _read_docstring(spec: EnvSpec) -> str:
 def _print_card(card: dict[str, Any], full: bool) -> None:
     console = open_console()
     owner = f"{card['distribution']}{' (external)' if card['external'] else ''}"
-    status = "installed" if card["installed"] else f"not installed: {card['remedy']}"
-    share = card["blind_share"]
-    gap = NOT_MEASURED if share is None else f"{share:.2f} of the way from floor to ceiling"
-    figures = card["registry"] or {}
+    share, figures = card["blind_share"], card["registry"] or {}
     compared = "card, prompt and parser as registry.yaml records"
     if card["live"] is None:
         compared = f"not compared, it cannot be made here: {card['not_made']}"
-    rows: dict[str, Any] = {}
-    if full:
-        rows |= {name: value for name, value in card.items() if name not in HIDDEN}
-        rows |= {"distribution": owner, "status": status, "blind_share": gap, **(card["live"] or {})}
-        rows["probes"] = f"{len(card['probes'])} (--json)"
-        hidden = (*WINS, "pictures")
-        rows |= {f"{name} (registry.yaml)": value for name, value in figures.items() if name not in hidden}
-    else:
-        sections = _read_sections(card["docstring"])
-        rows |= {name: sections[name] for name in FIRST if name in sections}
-        rows |= {"success": card["success_rule"], "turns": f"at most {card['max_turns']}"}
-        rows["status"] = "" if card["installed"] else status
-        height, width = card["image_size"]
-        rows["picture"] = f"{height} x {width}; in the prompt: {card['history_images']}"
-        rows["reply"] = f"{', '.join(card['reply_styles'])}; planner {', '.join(card['planners'])}"
-        rows |= {"skills": card["skills"], "arguments": card["kwargs"], "reset options": card["reset_options"]}
-        rows |= {"needs": card["system_requirements"], "references": card["references"], "blind share": gap}
-        rows = {name: value for name, value in rows.items() if value}
+    sections, (height, width) = _read_sections(card["docstring"]), card["image_size"]
+    rows: dict[str, Any] = {name: sections[name] for name in FIRST if name in sections and not full}
+    rows |= {
+        "success": card["success_rule"], "turns": f"at most {card['max_turns']}",
+        "status": "" if card["installed"] else f"not installed: {card['remedy']}",
+        "picture": f"{height} x {width}; in the prompt: {card['history_images']}",
+        "reply": f"{', '.join(card['reply_styles'])}; planner {', '.join(card['planners'])}",
+        "skills": card["skills"], "arguments": card["kwargs"], "reset options": card["reset_options"],
+        "needs": card["system_requirements"], "references": card["references"],
+        "blind share": NOT_MEASURED if share is None else f"{share:.2f} of the way from floor to ceiling",
+    }  # fmt: skip
+    rows = {name: value for name, value in rows.items() if value}
     rows |= {name: _write_figures(figures[name]) for name in WINS if name in figures}
     if figures:
         rows["compared"] = " ".join(card["differences"]) or compared
     title = f"{card['id']}  {plain_line(card['family'])}, {card['rated_difficulty']}, {plain_line(owner)}"
     console.print(title, style="bold")
     print_wrapped(console, [[show_safe(card["summary"])]], MOST_LINES)
-    width = max(map(len, rows))
+    if full and card["docstring"]:
+        console.print(f"{show_safe(card['docstring'])}\n")
+    longest = max(map(len, rows))
     for name, value in rows.items():
         most = 0 if full else MOST_LINES if name in FIRST else MOST_LINES - 1
-        print_wrapped(console, [[name.replace("_", " ").ljust(width), show_safe(_write_value(value))]], most)
-    if full and card["docstring"]:
-        console.print(f"\n{show_safe(card['docstring'])}")
-    if not full:
-        console.print("\nAll of it: --full or --json. What a model reads first: --prompt")
+        print_wrapped(console, [[name.ljust(longest), show_safe(_write_value(value))]], most)
+    console.print(
+        "\nHashes and records: --json. What a model reads first: --prompt" + ("" if full else ". Uncut: --full")
+    )
 
 
 def _read_sections(docstring: str) -> dict[str, str]:
