@@ -56,7 +56,7 @@ gpu: install  ## run the learner's tests on a GPU, and measure its speed there
 fast: install  ## core, parsers, registry and losses only (under 60 s)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 tests/env tests/parsers tests/registry tests/play/test_rollout.py \
 	tests/play/test_policies.py tests/play/test_trajectory.py tests/project/test_house_rules.py \
-	tests/project/test_import_ladder.py tests/baselines/test_losses.py
+	tests/project/test_import_ladder.py tests/baselines/learning/test_losses.py
 
 lint: install  ## style and types
 	$(BIN)/ruff check .

@@ -30,3 +30,13 @@ def with_pictures(message: dict) -> dict:
         for part in message["content"]
     ]
     return {"role": message["role"], "content": parts}
+
+
+SIZE = (61, 107)
+ANSWER = {"role": "assistant", "content": [{"type": "text", "text": "I go on.\n<action>+</action>"}]}
+CHATS = [
+    messages(picture(1, SIZE), "Which way?\n\nLegal actions: +, -"),
+    [*messages(picture(2, SIZE), "A line\n"), ANSWER, *messages(picture(3, SIZE[::-1]), "And now?")],
+    [{"role": "user", "content": [{"type": "text", "text": "No picture at all. Say 7."}]}],
+]
+"""One picture; two of different sizes; none."""

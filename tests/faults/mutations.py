@@ -3,7 +3,7 @@
     python tests/faults/mutations.py --only losses.py --workers 2
 
 Every change of mutations.yaml is made in a copy of the sources. A mistake in a learner must fail the tests of direction
-(`tests/baselines/test_direction*.py`); one in an environment must change the behaviour that registry.yaml records
+(`tests/baselines/direction`); one in an environment must change the behaviour that registry.yaml records
 (`vlgym check ID --only recorded`). The unchanged copy must pass. Mutation libraries change operators everywhere; these
 are mistakes in the use of an equation or a rule, which only a person can name.
 """
@@ -74,7 +74,8 @@ def is_noticed(mutation: Mutation) -> bool:
         if mutation.env_id:
             command = ["-m", "vlgym", "check", mutation.env_id, "--only", "recorded"]
         else:
-            direction = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("tests/baselines/test_direction*.py"))
+            tests = ROOT.glob("tests/baselines/direction/test_direction*.py")
+            direction = sorted(str(path.relative_to(ROOT)) for path in tests)
             command = ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *direction]
         sources = [str(copy), *map(str, copy.glob("plugins/*/src"))]
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(sources), "PYTHONDONTWRITEBYTECODE": "1"}

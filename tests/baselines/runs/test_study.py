@@ -157,7 +157,7 @@ def test_a_run_of_an_older_record_format_is_not_resumed_by_guessing():
         check_same({**now, "format": 1}, now)
 
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 COMPARED = ("numberline", "ezpoints", "oneroom-fast", "oneroom", "credit")
 
 

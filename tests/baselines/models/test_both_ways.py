@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from publish import publish
-from samples import messages, picture
-from test_library import CHATS
+from samples import CHATS, messages, picture
 
 from baselines.engine.plain import make_engine
 from baselines.models.folders import Limits

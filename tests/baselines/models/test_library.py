@@ -9,7 +9,7 @@ import peft
 import pytest
 import torch
 from modern import BUILDERS, save
-from samples import messages, picture, with_pictures
+from samples import CHATS, SIZE, messages, picture, with_pictures
 from stage import SMALL
 from transformers import AutoModelForImageTextToText
 
@@ -21,15 +21,6 @@ from baselines.models.lora import LoraOptions
 from baselines.runs.logs import read_rows
 from baselines.vldac import Config
 from vlgym.errors import UserError
-
-SIZE = (61, 107)
-ANSWER = {"role": "assistant", "content": [{"type": "text", "text": "I go on.\n<action>+</action>"}]}
-CHATS = [
-    messages(picture(1, SIZE), "Which way?\n\nLegal actions: +, -"),
-    [*messages(picture(2, SIZE), "A line\n"), ANSWER, *messages(picture(3, SIZE[::-1]), "And now?")],
-    [{"role": "user", "content": [{"type": "text", "text": "No picture at all. Say 7."}]}],
-]
-"""One picture; two of different sizes; none."""
 
 
 @pytest.fixture(scope="module", params=list(BUILDERS))

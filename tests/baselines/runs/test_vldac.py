@@ -134,7 +134,7 @@ def test_the_command_line_prints_an_error_without_a_traceback():
         [sys.executable, "-W", "ignore", "-m", "baselines.vldac", "--env", "vlgym/Nothing-v0"],
         capture_output=True,
         text=True,
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
     )
     assert bad.returncode == 2
     assert bad.stderr.startswith("error: ")

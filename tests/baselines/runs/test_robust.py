@@ -22,7 +22,7 @@ from baselines.runs import folder
 from baselines.vldac import VLDAC, Config
 from vlgym.errors import UserError
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 OPTIONS = """
     --env vlgym/NumberLine-v0 --env-kwargs max_turns=4 --updates 4 --num-envs 2 --rollout-steps 3 --minibatch 6
     --epochs 2 --value-warmup 1 --final-lr 1.0 --image-tokens 4 --max-new-tokens 12 --eval-episodes 3 --save-every 1

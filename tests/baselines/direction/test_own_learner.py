@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from stage import SMALL, assert_same_end, rows_of
 
-FILE = Path(__file__).parents[1] / "fixtures" / "own_learner.py"
+FILE = Path(__file__).parents[2] / "fixtures" / "own_learner.py"
 
 
 @pytest.fixture(scope="module")
