@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from vlgym.cli.catalogue import first_party_specs
 from vlgym.cli.registry_cmd import list_suites
 from vlgym.registry import get_registry
 from vlgym.registry.registry_file import PACKAGED, read_registry, read_suites
+from vlgym.reports.results import read_result
 from vlgym.testing import count_episodes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,3 +45,8 @@ def test_floor_blind_floor_and_ceiling_rest_on_as_many_episodes_as_the_rule_says
 
 def test_the_suites_are_those_that_the_plugins_contribute() -> None:
     assert read_suites(PACKAGED) == list_suites(get_registry()), "run: vlgym registry write"
+
+
+@pytest.mark.parametrize("folder", sorted((ROOT / "docs" / "results").iterdir()), ids=lambda folder: folder.name)
+def test_no_row_of_the_leaderboard_is_refused(folder: Path) -> None:
+    assert read_result(folder)["parts"], "play it again: docs/results.md has the command"
