@@ -81,7 +81,7 @@ def change_part(folder: Path, **changes: Any) -> None:
     [
         ({"spec_hash": "0123"}, r"was played with another card \(0123\) than registry.yaml's"),
         ({"parser_version": 9}, r"was played with another parser \(tag-v9\) than registry.yaml's \(tag-v1\)"),
-        ({"history": {"turns": 3, "images": 1}}, "was played with history"),
+        ({"history": {"turns": 3, "images": 1}}, "was played with another history"),
         ({"changed": True}, "was played under other arguments"),
         ({"items": [{"max_turns": 4}]}, "was played under other arguments"),
         ({"given": {"invalid_action": "random"}}, "invalid_action='random', which is not the environment's own"),

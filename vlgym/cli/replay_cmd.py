@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -45,12 +44,13 @@ def show_recorded(folder: Path, back: int | None, picture: str) -> None:
     if back is not None or sys.stdout.isatty():
         _print_episode(*find_episode(folder, back or 0), picture)
         return
-    printed = 0
+    gap = ""
     for place in reversed(find_recordings(folder)):
         for episode in read_episodes(place):
-            _print_episode(episode, place, picture, first=not printed)
-            printed += 1
-    if not printed:
+            sys.stdout.write(gap)
+            _print_episode(episode, place, picture)
+            gap = "\n"
+    if not gap:
         find_episode(folder, 0)  # says so
 
 
@@ -90,50 +90,33 @@ def find_recordings(folder: Path, name: str = "--replay") -> list[Path]:
     return found
 
 
-def _print_episode(episode: list[StepRecord], place: Path, picture: str, *, first: bool = True) -> None:
-    """Print a whole episode; a blank line parts it from the one before."""
-    _say(_describe(episode, place) if first else f"\n{_describe(episode, place)}")
-    total = 0.0
-    for turn, record in enumerate(episode):
-        total += record.reward
-        _show_turn(episode, turn, place, total, picture)
-    _say(f"\n{_describe_end(episode)}")
-
-
-def _describe(episode: list[StepRecord], place: Path) -> str:
-    first = episode[0]
-    return f"{first.part or first.env_id}, episode {first.episode}, seed {first.seed}. Recorded in {place}"
-
-
-def _describe_end(episode: list[StepRecord]) -> str:
-    last, total = episode[-1], sum(record.reward for record in episode)
-    state = "terminated" if last.terminated else "truncated"
-    success = "yes" if last.success else "no"
-    return f"Episode {state} after {len(episode)} turn(s): success {success}, return {total:g}."
-
-
-def _show_turn(episode: list[StepRecord], turn: int, place: Path, total: float, picture: str) -> None:
-    record = episode[turn]
-    executed = ", ".join(record.actions) or "nothing"
-    cut = "; cut by a limit" if record.cut else ""
-    _say(f"\n--- turn {turn + 1} of {len(episode)} ---")
-    for line in _lines(record.messages, place):
-        _say(line)
-    if picture != "none":
-        _draw_last(record.messages, place, picture)
-    _say("[reply]")
+def _print_episode(episode: list[StepRecord], place: Path, picture: str) -> None:
+    first, last, total = episode[0], episode[-1], 0.0
+    _say(f"{first.part or first.env_id}, episode {first.episode}, seed {first.seed}. Recorded in {place}")
     colours = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"  # NO_COLOR makes it dumb
-    _write(mark_span(record.reply, record.span, colours))
-    _say(f"parse: {record.parse}{cut}; executed: {executed}; reward: {record.reward:g}; return: {total:g}")
+    for turn, record in enumerate(episode, 1):
+        total += record.reward
+        _say(f"\n--- turn {turn} of {len(episode)} ---")
+        for message in record.messages:
+            _say(f"[{message['role']}]")
+            for part in message["content"]:
+                _say(f"<image: {place / part['file_name']}>" if part["type"] == "image" else part["text"])
+        if picture != "none":
+            _draw_last(record.messages, place, picture)
+        _say("[reply]")
+        _write(mark_span(record.reply, record.span, colours))
+        executed, cut = ", ".join(record.actions) or "nothing", "; cut by a limit" if record.cut else ""
+        _say(f"parse: {record.parse}{cut}; executed: {executed}; reward: {record.reward:g}; return: {total:g}")
+    state, success = "terminated" if last.terminated else "truncated", "yes" if last.success else "no"
+    _say(f"\nEpisode {state} after {len(episode)} turn(s): success {success}, return {total:g}.")
 
 
 def _draw_last(messages: list[Message], place: Path, picture: str) -> None:
     """Draw the newest image of a prompt, which is the turn's own."""
     names = [part["file_name"] for message in messages for part in message["content"] if part["type"] == "image"]
-    if not names:
-        return
     try:
-        show_picture(read_picture(place, names[-1])[1], picture, sys.stdout)
+        for name in names[-1:]:
+            show_picture(read_picture(place, name)[1], picture, sys.stdout)
     except TrajectoryError as error:
         _say(f"[the image cannot be read: {error}]")
 
@@ -154,14 +137,6 @@ def mark_span(reply: str, span: tuple[int, int] | None, colours: bool) -> str:
     before, action, after = (show_safe(part) for part in (reply[:start], reply[start:end], reply[end:]))
     shown = f"{before}\x1b[7m{action}\x1b[27m{after}" if colours else before + action + after
     return f"{shown}\n[read as the action: {show_safe(repr(reply[start:end]))}, characters {start} to {end}]"
-
-
-def _lines(messages: list[Message], folder: Path) -> Iterator[str]:
-    """A prompt as text, each image by the name of its file."""
-    for message in messages:
-        yield f"[{message['role']}]"
-        for part in message["content"]:
-            yield f"<image: {folder / part['file_name']}>" if part["type"] == "image" else part["text"]
 
 
 def _say(text: str) -> None:

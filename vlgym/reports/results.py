@@ -82,15 +82,15 @@ def find_mismatch(part: Part, split: str) -> str | None:
             due = _hash_made(part.env_id, part.planner)
         except VlgymError as error:
             return f"cannot be checked under planner {part.planner}: {error}"
-    due["spec_hash"] = spec.digest()
-    found = {name: entry.get(name) for name in ("prompt_hash", "spec_hash")}
-    found["parser_hash"] = f"{entry.get('parser')}-v{entry.get('parser_version')}"
-    for name, label in (("spec_hash", "card"), ("prompt_hash", "prompt"), ("parser_hash", "parser")):
-        if found[name] != due[name]:
-            return f"was played with another {label} ({found[name]}) than registry.yaml's ({due[name]})"
     history = {"turns": spec.history_turns, "images": spec.history_images}
-    if entry.get("history") != history:
-        return f"was played with history {entry.get('history')}, not {history}"
+    for label, found, right in (
+        ("card", entry.get("spec_hash"), spec.digest()),
+        ("prompt", entry.get("prompt_hash"), due["prompt_hash"]),
+        ("parser", f"{entry.get('parser')}-v{entry.get('parser_version')}", due["parser_hash"]),
+        ("history", entry.get("history"), history),
+    ):
+        if found != right:
+            return f"was played with another {label} ({found}) than registry.yaml's ({right})"
     given = entry.get("given")
     for name, value in given.items() if isinstance(given, Mapping) else ():
         if name != "parser":  # its hash was compared
