@@ -21,6 +21,7 @@ from vlgym.registry import get_registry
 from vlgym.registry.making import make
 from vlgym.reports.records import Part
 from vlgym.reports.results import find_mismatch, is_suite, read_result
+from vlgym.reports.text import list_results
 from vlgym.reports.writing import write_report
 
 
@@ -54,8 +55,8 @@ def test_the_command_writes_one_table_best_first_and_refuses_what_does_not_belon
     assert main([*command, "--html", str(page)]) == 0
     rows = [re.findall(r"<td[^>]*>(.*?)</td>", line) for line in page.read_text().splitlines() if "<td" in line]
     assert [row[:3] for row in rows] == [
-        ["over all", "&lt;script&gt;", "8"],
         ["over all", "oracle", "8"],
+        ["over all", "&lt;script&gt;", "8"],
         [WALK, "oracle", "8"],
         [WALK, "&lt;script&gt;", "8"],
     ]
@@ -136,3 +137,13 @@ def test_under_the_global_planner_the_installed_environment_says_what_is_due() -
         assert find_mismatch(part, "test") is None
         wrong = Part("x", spec.id, "global", "shown", ({},), 4, 1, False, {**entry, "prompt_hash": "0"})
         assert "another prompt" in (find_mismatch(wrong, "test") or "")
+
+
+def test_who_played_more_parts_is_above_who_won_more() -> None:
+    def report(parts: int, success: float) -> dict[str, Any]:
+        mean = {"mean": success, "low": 0.0, "high": 1.0}
+        return {"parts": {}, "overall": {"parts": parts, "episodes": 8, "planned": 8, "success": mean}}
+
+    reports = [("few", report(1, 1.0)), ("bad", report(2, 0.1)), ("good", report(2, 0.5))]
+    _, rows = list_results(reports)
+    assert [row[1] for row in rows] == ["good", "bad", "few"]

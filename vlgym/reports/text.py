@@ -30,7 +30,16 @@ def list_rows(report: Mapping[str, Any]) -> tuple[Row, list[Row]]:
 
 
 def list_results(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[Row, list[Row]]:
-    """Return headers and cells of one table of named reports: over all first, then part by part, best return first."""
+    """Return headers and cells of one table of named reports: over all first, then part by part, best return first.
+
+    Over all, who played more parts is first, then who has the higher success.
+    """
+
+    def rank(report: Mapping[str, Any]) -> tuple[int, float]:
+        success = report["overall"].get("success")
+        return -report["overall"]["parts"], -success["mean"] if success else 0.0
+
+    reports = sorted(reports, key=lambda row: rank(row[1]))
     rows = [["over all", name, *_overall_cells(report["overall"])] for name, report in reports]
     for key in dict.fromkeys(key for _, report in reports for key in report["parts"]):
         found = [(name, report["parts"][key]) for name, report in reports if key in report["parts"]]
