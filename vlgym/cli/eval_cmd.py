@@ -168,7 +168,7 @@ def evaluate(
         if parser is not None:
             arguments["parser"] = parser
         elif wishes.get("parser") is not None:
-            arguments["parser"] = check_named(wishes["parser"], policy)  # a model's folder may say it
+            arguments["parser"] = check_named(wishes["parser"], player.name)  # a model's folder may say it
         turns = wishes.get("history_turns") if history_turns is None else history_turns
         images = wishes.get("history_images") if history_images is None else history_images
         check_policy(player, pictures=images != 0)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..endpoint.messages import plain_address
 from ..errors import UserError, check_choice, check_number, check_writable
 from ..evaluation.policy_names import ALONE, list_policies
 from ..games.multi_game import PLAYERS
@@ -64,7 +65,9 @@ def _read_policies(pairs: Iterable[str], options: Iterable[str]) -> dict[str, tu
     for pair in pairs:
         name, equals, spec = pair.partition("=")
         if not equals or not NAME.fullmatch(name) or name in (*policies, "me", *PLAYERS, *ALONE):
-            raise UserError(f"--policy {pair!r} must be NAME=SPEC with a new NAME, such as model=openai:MODEL.")
+            raise UserError(
+                f"--policy {plain_address(pair)!r} must be NAME=SPEC with a new NAME, such as model=openai:MODEL."
+            )
         policies[name] = (spec, {})
     for key, value in read_arguments(options, "--policy-arg").items():
         name, _, option = key.partition(".")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..endpoint import OpenAIPolicy
+from ..endpoint.messages import plain_address
 from ..env.arguments import fits
 from ..errors import PluginError, UserError, check_choice, nearest, plain_line
 from ..play.policies import IdlePolicy, OraclePolicy, Policy, RandomPolicy, ReplayPolicy, ScriptedPolicy
@@ -55,9 +56,9 @@ def find_policy(name: str, options: Mapping[str, Any]) -> functools.partial[Poli
     anything = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in takes.values())
     for option in options:
         if option not in takes and not anything:
-            flag, *words = [f"--{each.replace('_', '-')}" for each in (option, *takes)]
-            there = f"it takes {', '.join(words)}" if words else "it takes no options"
-            raise UserError(f"--policy {name} has no option {flag}; {there}.{nearest(flag, words)}")
+            there = f"it takes {', '.join(takes)} (--policy-arg NAME=VALUE)" if takes else "it takes no options"
+            shown = plain_address(name)
+            raise UserError(f"--policy {shown} has no option {option}; {there}.{nearest(option, takes)}")
     return functools.partial(factory, *[] if kind in ALONE else [argument], **options)
 
 
