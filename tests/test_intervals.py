@@ -1,8 +1,10 @@
 """Intervals against numbers worked out by hand or read from a printed table."""
 
+import math
+
 import pytest
 
-from vlgym.intervals import student_t, wilson_interval
+from vlgym.intervals import binomial_interval, binomial_p, student_t, wilson_interval
 
 
 @pytest.mark.parametrize(
@@ -32,3 +34,13 @@ def test_the_wilson_interval_is_the_one_worked_out_by_hand(
 )
 def test_students_t_is_that_of_the_printed_tables(degrees: int, expected: float) -> None:
     assert student_t(degrees) == pytest.approx(expected, abs=5e-4)
+
+
+def test_the_exact_interval_holds_the_share_and_leaves_out_what_is_as_unlikely_as_it_says() -> None:
+    assert binomial_interval(0, 0) == (0.0, 1.0)
+    assert binomial_interval(0, 10)[0] == 0
+    assert binomial_interval(10, 10)[1] == 1
+    low, high = binomial_interval(3, 20, 0.9)
+    assert low < 3 / 20 < high
+    assert math.isclose(binomial_p(3, 20, low), 0.05, rel_tol=1e-6)
+    assert math.isclose(1 - binomial_p(4, 20, high), 0.05, rel_tol=1e-6)

@@ -46,6 +46,24 @@ def binomial_p(hits: int, trials: int, chance: float) -> float:
     return sum(math.comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(hits, trials + 1))
 
 
+def binomial_interval(hits: int, trials: int, level: float = 0.95) -> tuple[float, float]:
+    """Return the exact interval of a proportion (Clopper and Pearson 1934); `(0, 1)` without trials.
+
+    >>> low, high = binomial_interval(9, 10)
+    >>> print(f"{low:.3f} to {high:.3f}")
+    0.555 to 0.997
+    """
+
+    def find_low(hits: int) -> float:
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (low, middle) if binomial_p(hits, trials, middle) > (1 - level) / 2 else (middle, high)
+        return low
+
+    return find_low(hits) if hits else 0.0, 1 - find_low(trials - hits) if hits < trials else 1.0
+
+
 def holm(values: Sequence[float], alpha: float) -> list[bool]:
     """Return which p values stand, so that any stands wrongly with probability at most `alpha` (Holm 1979).
 

@@ -12,6 +12,7 @@ import typer
 
 from .. import __version__
 from ..terminal import run_command
+from .canary_cmd import canary
 from .check_cmd import check
 from .compare_cmd import compare, report
 from .doctor import doctor
@@ -41,6 +42,7 @@ app.command("eval")(evaluate)
 app.command("report")(report)
 app.command("compare")(compare)
 app.command("export")(export)
+app.command("canary")(canary)
 app.command("new-plugin")(new_plugin)
 app.command("tournament")(tournament)
 app.command("ui")(ui)

@@ -1,0 +1,62 @@
+"""`vlgym canary`: a verdict for each canary, an endpoint that catches lost pictures, and their exit statuses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from vlgym.cli.app import main
+from vlgym.doors.agent import play, tasks
+from vlgym.doors.canary import CANARIES
+
+
+def test_a_seeing_policy_ends_with_status_0_and_a_blind_one_with_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["canary", "oracle", "--episodes", "12"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("vlgym/CanaryColour-v0: sees; 12 of 12 right [0.64 to 1.00], chance 0.125")
+    assert main(["canary", "random", "--env", CANARIES[2], "--json"]) == 1
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["verdict"], found["episodes"], found["chance"]) == ("blind", 20, 1 / 12)
+
+
+@pytest.mark.parametrize(("history", "status"), [(None, 0), (1, 1)], ids=["all pictures", "two pictures at most"])
+def test_an_endpoint_says_whether_every_picture_of_a_door_arrived(history: int | None, status: int) -> None:
+    command = [sys.executable, "-m", "vlgym", "canary", "--listen", "0", "--requests", "8", "--episodes", "1", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        url = process.stderr.readline().split()[0]
+
+        async def play_all() -> None:
+            for env_id in CANARIES:
+                await play(tasks(env_id, "train", 1)[0], base_url=url, model="m", history=history)
+
+        asyncio.run(play_all())
+        out, said = process.communicate(timeout=60)
+    found = json.loads(out)
+    assert (process.returncode, found["passed"], found["requests"]) == (status, status == 0, 8)
+    assert found["finished"] == {CANARIES[0]: 1, CANARIES[1]: 1, CANARIES[2]: 1 - status}
+    assert ("request 7: vlgym/CanaryMemory-v0, turn 3: pictures due 1, 2, 3; arrived 2, 3" in said) == (status == 1)
+
+
+def test_wrong_use_is_one_line_and_status_2(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        for words, said in (
+            ([], "Name a policy"),
+            (["random", "--listen", "0"], "Name a policy"),
+            (["random", "--env", "vlgym/SeeDigit-v0"], "is no canary"),
+            (["random", "--env", "vlgym/Canary-v0"], "vlgym/Canary"),
+            (["psychic"], "psychic"),
+            (["--listen", "70000"], "70000"),
+            (["--listen", str(taken.getsockname()[1]), "--episodes", "1"], "Name another port"),
+        ):
+            assert main(["canary", *words]) == 2, words
+            out, error = capsys.readouterr()
+            assert said in error
+            assert (out, len(error.strip().splitlines())) == ("", 1), error
