@@ -50,6 +50,9 @@ def test_a_failed_property_is_shown_with_evidence_and_status_1(capsys: pytest.Ca
         assert main(["check", "vlgym/Walk-v0", "vlgym/Hasty-v0", *ONLY]) == 1
     out = capsys.readouterr().out
     assert "FAIL turn_limit  turn 4 of unreadable replies terminated the episode" in out
+    assert "required: An episode of unreadable replies is truncated at the turn limit, not terminated." in " ".join(
+        out.split()
+    )
     assert "1 of 2 properties hold" in out
     assert "1 of 2 environments passed." in out
 

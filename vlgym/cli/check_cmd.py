@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from pathlib import Path
@@ -97,6 +98,8 @@ def _certify(env_id: str, arguments: dict[str, Any], only: list[str] | None, *, 
                 word, style = "warn", "yellow"
             console.print(f"  {word} ", style=style, end="")
             console.print(f"{result.name:<{width}}  {result.evidence}")
+            meaning = (inspect.getdoc(ALL_CHECKS[result.name]) or "").partition("\n\n")[0]
+            print_wrapped(console, [] if holds else [["       required:", " ".join(meaning.split())]])
         _announce(next(waiting))
 
     if not quiet:
