@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,15 @@ from torch import Tensor
 from vlgym.env.seeding import episode_seed
 from vlgym.errors import UserError, check_number
 from vlgym.games.multi import MultiVLEnv
+from vlgym.games.playing import Game, Player, play_games
 from vlgym.games.ratings import rate
 from vlgym.games.several import open_table
 from vlgym.games.standings import is_cooperative, write_tables
-from vlgym.games.table import Reading, Table
-from vlgym.games.tournament import GamePlayer, Tournament
+from vlgym.games.table import Table
+from vlgym.games.tournament import Tournament
 from vlgym.play.env_failures import EnvFailures, close_env
-from vlgym.play.policies import OraclePolicy, Policy, RandomPolicy
-from vlgym.types import Parsed, Reply, StepRecord, Turn
+from vlgym.play.policies import OraclePolicy, RandomPolicy
+from vlgym.types import Reply, StepRecord, Turn
 
 from ..engine.engine import ModelPolicy
 from ..runs.checkpoint import load_tensors, save_tensors
@@ -63,11 +64,8 @@ def rate_pool(run: Any, games: Games) -> None:
             run.log.say(f"rating: {env_id} is not a game of two, so its pool is not rated")
             continue
         policy = ModelPolicy(run.weights.engine, torch.Generator().manual_seed(config.seed), name="rated")
-        players: dict[str, Policy] = {each.name: each for each in choose_members(games.pool, policy)}
-        players |= {
-            name: OWN[name]() if name in OWN else GamePlayer(name)
-            for name in dict.fromkeys(["random", *config.pool.names()])
-        }
+        players: dict[str, Player] = {each.name: each for each in choose_members(games.pool, policy)}
+        players |= {name: OWN[name]() if name in OWN else name for name in ("random", *config.pool.names())}
         folder = run.out / RATING / f"update-{run.state.update:06d}" / env_id.split("/")[-1]
         arguments = {name: value for name, value in run.envs.kwargs.items() if name not in ONE_SEAT}
         tournament = Tournament(
@@ -236,31 +234,8 @@ def _flag(name: str) -> str:
     return f"--pool.{name.replace('_', '-')}"
 
 
-MODEL = -1
-"""Holder of a seat that learns."""
-
-Place = tuple[int, int]
-"""A table and a seat at it."""
-
 ONE_SEAT = ("seat", "opponents")
 """Arguments of an environment that are of one seat's view; at a table every seat is open."""
-
-
-@dataclass
-class Game:
-    """One game that is being played.
-
-    Attributes:
-        number: of the game in the run; its seed follows from it.
-        players: who holds each seat: `MODEL`, the update of a past model, or the name of a player of the game.
-        records: turns of each seat that learns.
-        early: what a seat earned before its first turn.
-    """
-
-    number: int
-    players: list[int | str]
-    records: dict[int, list[StepRecord]] = field(default_factory=dict)
-    early: dict[int, float] = field(default_factory=dict)
 
 
 class Games:
@@ -323,122 +298,59 @@ class Games:
             the turns of each game's seats that learn, each in its order; the last ends the game.
         """
         self.pool.see(update)
-        past = self.pool.members[int(self.rng.integers(len(self.pool.members)))]["update"]
+        member = self.pool.members[int(self.rng.integers(len(self.pool.members)))]["update"]
+        now, past = Past(self.pool, None, self.policy), Past(self.pool, member, self.policy)
         done: list[list[StepRecord]] = []
         taken = [0] * len(self.tables)
-        games = {index: self._begin(index, past) for index in range(len(self.tables))}
-        while games:
-            for index in self._play_round(games, past):
-                ended = games.pop(index)
-                for seat, records in ended.records.items():
-                    done.append(records)
-                    taken[index] += len(records)
-                    if self.recorder is not None:
-                        for record in records:
-                            self.recorder.see([(index * self.seats + seat, record)])
-                if taken[index] < steps:
-                    games[index] = self._begin(index, past)
+
+        def begin(index: int) -> Game | None:
+            return self._begin(index, now, past) if taken[index] < steps else None
+
+        for game in play_games(len(self.tables), begin):
+            index = self.tables.index(game.table)
+            if game.error is not None:
+                self._replace(index, game.error, game.number, game.table.seed or 0)
+                continue
+            self._failures.end_row(index)
+            for seat, records in game.records.items():
+                done.append(records)
+                taken[index] += len(records)
+                if self.recorder is not None:
+                    for record in records:
+                        self.recorder.see([(index * self.seats + seat, record)])
         return done
 
-    def _begin(self, index: int, past: int) -> Game:
+    def _begin(self, index: int, now: Past, past: Past) -> Game:
         """Begin a table's next game; one that cannot begin is left for the next."""
         while True:
             table, number = self.tables[index], self.next
             self.next += 1
-            env_id = table.game.title
-            seed = episode_seed(env_id, "train", number)
-            players = self._seat_players(table.game, past)
+            seed = episode_seed(table.game.title, "train", number)
+            players, kind = self._seat_players(table.game, now, past)
+            learning = [seat for seat, player in enumerate(players) if player is now]
             try:
-                table.remembers = {seat for seat, player in enumerate(players) if isinstance(player, int)}
+                table.remembers = {seat for seat, player in enumerate(players) if not isinstance(player, str)}
                 table.reset(seed=seed)
-                return Game(number, players)
             except Exception as error:
                 self._replace(index, error, number, seed)
+                continue
+            return Game(
+                table, number, players, {seat: f"{kind}, seat {seat}" for seat in learning}, self.rng,
+                share=self.pool.options.share_reward,
+            )  # fmt: skip
 
-    def _seat_players(self, game: MultiVLEnv, past: int) -> list[int | str]:
-        """Draw who plays: the model on every seat, or on one of them."""
+    def _seat_players(self, game: MultiVLEnv, now: Past, past: Past) -> tuple[list[Player], str]:
+        """Draw who plays, the model on every seat or on one of them, and name the kind of its opponents."""
         draw, own = float(self.rng.random()), int(self.rng.integers(game.seats))
         name = self.pool.options.names()[int(self.rng.integers(len(self.pool.options.names())))]
         options = self.pool.options
-        fixed = draw < options.past + options.fixed
-        other: int | str = past if draw < options.past else name if fixed else MODEL
-        return [MODEL if seat == own else other for seat in range(game.seats)]
-
-    def _play_round(self, games: Mapping[int, Game], past: int) -> list[int]:
-        """One round at every table; return the tables whose game is over."""
-        turns: dict[Place, Turn] = {}
-        over = []
-        for index, game in games.items():
-            try:
-                asked = [seat for seat in self.tables[index].movers if isinstance(game.players[seat], int)]
-                turns |= {(index, seat): self.tables[index].turn(seat) for seat in asked}
-            except Exception as error:
-                over.append(self._give_up(index, game, error))
-        turns = {place: turn for place, turn in turns.items() if place[0] not in over}
-        replies = self._ask(Past(self.pool, None, self.policy), MODEL, games, turns)
-        replies |= self._ask(Past(self.pool, past, self.policy), past, games, turns)
-        for index, game in games.items():
-            if index in over:
-                continue
-            try:
-                if self._step(index, game, turns, replies):
-                    over.append(index)
-                    self._failures.end_row(index)
-            except Exception as error:
-                over.append(self._give_up(index, game, error))
-        return over
-
-    def _ask(
-        self, policy: Past, player: int, games: Mapping[int, Game], turns: Mapping[Place, Turn]
-    ) -> dict[Place, Reply]:
-        """Ask one player for all its seats at once."""
-        places = [(index, seat) for index, seat in turns if games[index].players[seat] == player]
-        return dict(zip(places, policy.reply([turns[place] for place in places]), strict=True)) if places else {}
-
-    def _step(self, index: int, game: Game, turns: Mapping[Place, Turn], replies: Mapping[Place, Reply]) -> bool:
-        """One round of one game; return whether it is over."""
-        table = self.tables[index]
-        said = {seat: replies[index, seat].text for seat in table.movers if (index, seat) in replies}
-        readings = {
-            seat: table.read(seat, said[seat]) if seat in said else self._move(table, seat, str(game.players[seat]))
-            for seat in table.movers
-        }
-        pictures = {seat: table.game.draw(seat) for seat in said if game.players[seat] == MODEL}
-        paid = list(table.play(readings, said).rewards)
-        if self.pool.options.share_reward:
-            paid = [float(np.mean(paid))] * len(paid)
-        for seat, picture in pictures.items():
-            record = make_record(table, game, seat, turns[index, seat], picture, replies[index, seat])
-            record.reward = game.early.pop(seat, 0.0)
-            game.records.setdefault(seat, []).append(record)
-        for seat, earned in enumerate(paid):
-            if seat not in game.records:
-                game.early[seat] = game.early.get(seat, 0.0) + earned
-                continue
-            record = game.records[seat][-1]
-            forced = seat in pictures and record.invalid
-            record.reward += min(earned, -table.game.invalid_penalty) if forced else earned
-        if table.over:
-            for seat, records in game.records.items():
-                last = records[-1]
-                last.terminated, last.truncated = table.terminated, table.truncated
-                last.success = bool(table.game.won(seat)) and not (seat in pictures and last.invalid)
-                last.final_messages = table.turn(seat).messages if last.truncated else None
-        return table.over
-
-    def _move(self, table: Table, seat: int, player: str) -> Reading:
-        """The move of a player of the game."""
-        action = table.game.ask_player(player, seat)
-        if action is None:
-            legal = table.game.moves(seat)
-            action = legal[int(self.rng.integers(len(legal)))]
-        return Reading(action, Parsed((action,)), None)
-
-    def _give_up(self, index: int, game: Game, error: Exception) -> int:
-        """Leave a game that failed, with its turns; return its table, which is new."""
-        self._replace(index, error, game.number, self.tables[index].seed or 0)
-        game.records.clear()
-        return index
+        other: Player = now
+        kind = "itself"
+        if draw < options.past:
+            other, kind = past, "past"
+        elif draw < options.past + options.fixed:
+            other, kind = name, "fixed"
+        return [now if seat == own else other for seat in range(game.seats)], kind
 
     def _replace(self, index: int, error: Exception, number: int, seed: int) -> None:
         game = self.tables[index].game
@@ -469,18 +381,3 @@ class Games:
         """Close every game."""
         for table in self.tables:
             close_env(table.game)
-
-
-def make_record(table: Table, game: Game, seat: int, turn: Turn, picture: Any, reply: Reply) -> StepRecord:
-    """A turn that a seat has just taken; its reward is added later."""
-    info = table.info(seat)
-    details = info["vlgym"]
-    others = [player for other, player in enumerate(game.players) if other != seat]
-    kind = "fixed" if isinstance(others[0], str) else "itself" if others[0] == MODEL else "past"
-    return StepRecord(
-        env_id=table.game.title, episode=game.number, seed=turn.seed, turn=turn.turn, messages=turn.messages,
-        image=np.asarray(picture), text=turn.text, reply=reply.text, actions=tuple(details["actions"]),
-        parse=details["parse"], reward=0.0, terminated=False, truncated=False, invalid=info["invalid_action"],
-        success=False, score=info.get("score"), cut=reply.cut, part=f"{kind}, seat {seat}", extra=reply.extra,
-        span=details["span"],
-    )  # fmt: skip

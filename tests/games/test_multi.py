@@ -298,4 +298,4 @@ def test_the_move_of_another_at_once_is_not_seen_before_one_answers() -> None:
     places = list(env.places)
     env.step("<action>right</action>")
     assert isinstance(env, Meet)
-    assert seen[0] == seen[1] == [places]
+    assert seen[0] == [places, places]  # one question for both seats

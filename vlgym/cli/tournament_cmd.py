@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,29 +16,30 @@ from ..evaluation.policy_names import list_policies, make_policy
 from ..games.ratings import rate
 from ..games.several import open_table
 from ..games.standings import write_markdown, write_tables
-from ..games.tournament import GamePlayer, Result, Tournament
+from ..games.tournament import Result, Tournament
 from ..terminal import open_progress
 from .console import open_console
 from .eval_cmd import check_policy
 
 PLAIN = ("idle", "random", "oracle", "human")
 """Policies that take no options."""
+NAMED = re.compile(r"([A-Za-z]\w*)=(.+)", re.DOTALL)
 
 
 def tournament(
     policies: Annotated[
         list[str],
         typer.Argument(
-            metavar="POLICY POLICY...",
+            metavar="[NAME=]POLICY...",
             help="Who plays: random, oracle, search or what else the game has, openai:MODEL, hf:FOLDER-OR-NAME and all "
-            "that `vlgym eval` takes; openai:MODEL@URL names its server, too.",
+            "that `vlgym eval` takes; openai:MODEL@URL names its server, too. One alone holds every seat.",
         ),
     ],
-    env: Annotated[str, typer.Option(metavar="ID", help="A game of two agents (docs/games.md).")],
+    env: Annotated[str, typer.Option(metavar="ID", help="A game of several agents (docs/games.md).")],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for results, records and table.")],
     games: Annotated[
         int,
-        typer.Option(min=1, max=1_000_000, help="Seeds of each pair; each is played twice, with the seats swapped."),
+        typer.Option(min=1, max=1_000_000, help="Seeds of each pair; each is played in every seating."),
     ] = 20,
     split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
     env_kwargs: Annotated[
@@ -46,31 +48,40 @@ def tournament(
     ] = None,
     policy_arg: Annotated[
         list[str] | None,
-        typer.Option("--policy-arg", metavar="NAME=VALUE", help="Option of the models, such as base_url=URL."),
+        typer.Option(
+            "--policy-arg",
+            metavar="[NAME.]OPTION=VALUE",
+            help="Option of the models, or of the one with this name; may be repeated.",
+        ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the tournament in --out.")] = False,
 ) -> None:
-    """Let policies play each other: every pair, the same seeds, both seatings; ratings with intervals."""
+    """Let policies play each other: every pair, the same seeds, every seating; ratings with intervals."""
     check_choice("--split", split, SPLITS)
-    if len(policies) < 2:
-        raise UserError("A tournament needs two policies: vlgym tournament random oracle --env ID --out FOLDER.")
-    labels = [plain_address(name) for name in policies]  # for tables and records
+    named = [NAMED.fullmatch(each) for each in policies]
+    specs = [found[2] if found else each for found, each in zip(named, policies, strict=True)]
+    labels = [found[1] if found else plain_address(each) for found, each in zip(named, policies, strict=True)]
     if twice := [name for name in labels if labels.count(name) > 1]:
-        raise UserError(f"{twice[0]} is named twice; a policy does not play against itself.")
+        raise UserError(f"{twice[0]} is named twice; call each by a name: one={twice[0]} other={twice[0]}.")
     check_writable("--out", out)
-    arguments, options = (
-        read_arguments(env_kwargs or [], "--env-kwargs"),
-        read_arguments(policy_arg or [], "--policy-arg"),
-    )
+    arguments = read_arguments(env_kwargs or [], "--env-kwargs")
+    options: dict[str, dict[str, Any]] = {label: {} for label in labels}
+    for key, value in read_arguments(policy_arg or [], "--policy-arg").items():
+        name, _, option = key.partition(".")
+        for label in [name] if name in options else labels:
+            options[label][option if name in options else key] = value
     players: dict[str, Any] = {}
-    known = {name for name in policies if name.partition(":")[0] in list_policies()}
     console = open_console(stderr=True)
     try:
-        for label, name in zip(labels, policies, strict=True):
-            own = name == "search" or (name not in known and name in open_table(env, **arguments).game.named_players)
-            players[label] = GamePlayer(name) if own else make_policy(name, {} if name in PLAIN else options)
+        own = open_table(env, **arguments).game.named_players
+        for label, spec in zip(labels, specs, strict=True):
+            if spec in own and spec not in list_policies():
+                players[label] = spec
+            else:
+                players[label] = make_policy(spec, {} if spec in PLAIN else options[label])
         for player in players.values():
-            check_policy(player)
+            if not isinstance(player, str):
+                check_policy(player)
         played = Tournament(env, players, games, out, split=split, arguments=arguments, resume=resume)
         with open_progress(console) as progress:
             task = progress.add_task("games", total=played.total, completed=len(played.results))
@@ -87,7 +98,7 @@ def tournament(
             if hasattr(player, "close"):
                 player.close()
     ratings = rate(results)
-    title = f"{env}, {games} seeds of {split}, each from both seats"
+    title = f"{env}, {games} seeds of {split}, each in every seating"
     write_tables(out, title, results, ratings)
     screen = open_console()
     screen.print(plain_line(title, 200))

@@ -21,6 +21,7 @@ from ..types import Image, Outcome, Parsed
 from .multi_game import PLAYERS as PLAYERS
 from .multi_game import MultiGame
 from .multi_game import Round as Round
+from .playing import ask, read_moves
 from .table import WAIT, Reading, Table, check_seat, draw_seeds
 
 WAITING = 8
@@ -189,27 +190,13 @@ class MultiVLEnv(MultiGame, VLEnv):
 
     def _play_round(self, own: dict[int, str]) -> float:
         """Ask the others who move now, before anybody's move is executed; return what this seat earns."""
-        table = self._table
+        table, players = self._table, self._players
+        others = [seat for seat in table.movers if seat not in own]
+        turns = {seat: (players[seat], table.turn(seat)) for seat in others if not isinstance(players[seat], str)}
+        said = {seat: reply.text for seat, reply in ask(turns).items()}
         readings = {seat: Reading(action, Parsed((action,)), None) for seat, action in own.items()}
-        said: dict[int, str] = {}
-        for seat in table.movers:
-            if seat in own:
-                continue
-            player = self._players[seat]
-            if isinstance(player, str):
-                action = self._choose(player, seat)
-                readings[seat] = Reading(action, Parsed((action,)), None)
-            else:
-                said[seat] = player.reply([table.turn(seat)])[0].text
-                readings[seat] = table.read(seat, said[seat])
+        readings |= read_moves(table, others, players, said, self._chance)
         return table.play(readings, said).rewards[self._seat_now]
-
-    def _choose(self, player: str, seat: int) -> str:
-        action = self.ask_player(player, seat)
-        if action is None:
-            legal = self.moves(seat)
-            action = legal[int(self._chance.integers(len(legal)))]
-        return action
 
     def _read_opponents(self, opponents: Any) -> list[Any]:
         """Return a player for each seat: a name of `named_players`, or a policy."""

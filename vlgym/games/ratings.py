@@ -54,8 +54,11 @@ def rate(results: Sequence[Result]) -> list[Rating]:
     names = sorted({name for result in results for name in result.players})
     points = np.zeros((len(names), len(names)))
     for result in results:
-        one, other = (names.index(name) for name in result.players)
-        won = result.points(result.players[0])
+        if len(names) == 1:
+            break  # one player held every seat
+        first, second = dict.fromkeys(result.players)
+        one, other = names.index(first), names.index(second)
+        won = result.points(first)
         points[one, other] += won
         points[other, one] += 1 - won
     found = fit(points)

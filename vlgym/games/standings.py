@@ -37,8 +37,8 @@ def count_different(results: Sequence[Result]) -> int:
 
 
 def is_cooperative(results: Sequence[Result]) -> bool:
-    """True if both seats were paid the same in every game, and not always nothing: then nobody wins or loses."""
-    same = all(abs(result.returns[0] - result.returns[1]) <= DRAW for result in results)
+    """True if all seats were paid the same in every game, and not always nothing: then nobody wins or loses."""
+    same = all(max(result.returns) - min(result.returns) <= DRAW for result in results)
     return same and any(abs(result.returns[0]) > DRAW for result in results)
 
 
@@ -64,8 +64,12 @@ def list_pairs(results: Sequence[Result], names: Sequence[str]) -> list[dict[str
 def write_markdown(title: str, results: Sequence[Result], ratings: Sequence[Rating]) -> str:
     """Return the two tables: the players, and their pairs."""
     lines = [f"# {title}", ""]
+    if len(ratings) == 1:
+        lines += ["| holds every seat | games | mean return |", "|---|---|---|"]
+        lines += [f"| {_cell(each.name)} | {each.games} | {each.mean_return:+.3f} |" for each in ratings]
+        return "\n".join(lines) + "\n"
     if is_cooperative(results):
-        lines += ["Both seats are paid the same in this game, so there are no ratings.", ""]
+        lines += ["All seats are paid the same in this game, so there are no ratings.", ""]
         lines += ["| pair | games | mean return |", "|---|---|---|"]
         for pair in list_pairs(results, [each.name for each in ratings]):
             lines.append(

@@ -1,10 +1,10 @@
-"""Play all pairs of some policies: each seed twice, with the seats swapped."""
+"""Play all pairs of some players, each seed in every seating; one player alone holds all seats."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
@@ -14,11 +14,9 @@ import numpy as np
 
 from ..env.seeding import episode_seed
 from ..errors import TrajectoryError, UserError
-from ..files import seal, unseal, write_whole
-from ..play.policies import Policy
-from ..play.rollout import cut_reply
+from ..files import is_cut, seal, unseal, write_whole
 from ..play.trajectory import FORMAT, METADATA, TrajectoryWriter
-from ..types import Reply, StepRecord, Turn
+from .playing import Game, Player, play_games
 from .several import open_table
 from .table import Table
 
@@ -45,62 +43,47 @@ class Result:
 
     number: int
     seed: int
-    players: tuple[str, str]
-    returns: tuple[float, float]
-    invalid: tuple[int, int]
+    players: tuple[str, ...]
+    returns: tuple[float, ...]
+    invalid: tuple[int, ...]
     turns: int
     truncated: bool
     moves: str = ""
 
     def points(self, name: str) -> float:
-        """Return a player's points: 1 for the larger return, 1/2 for equal ones, else 0."""
-        own, other = self.returns if self.players[0] == name else self.returns[::-1]
-        return 0.5 if abs(own - other) <= DRAW else float(own > other)
+        """Return a player's points: 1 if its seats earned more on average than the others, 1/2 if as much, else 0."""
+        others = [paid for player, paid in zip(self.players, self.returns, strict=True) if player != name]
+        gap = self.return_of(name) - float(np.mean(others)) if others else 0.0
+        return 0.5 if abs(gap) <= DRAW else float(gap > 0)
 
     def return_of(self, name: str) -> float:
-        """A player's return."""
-        return self.returns[self.players.index(name)]
-
-
-class GamePlayer:
-    """A player that a game brings itself, such as `search`, which is weaker than the oracle where a game has both."""
-
-    def __init__(self, name: str = "search") -> None:
-        self.name = name
-
-    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        """Answer with the move of each game's player."""
-        replies = []
-        for turn in turns:
-            chair: Any = turn.env
-            game = chair.table.game
-            action = game.ask_player(self.name, chair.seat) if self.name in game.named_players else None
-            if action is None:
-                raise UserError(f"{turn.env_id} has no player named {self.name}; its card says which it has.")
-            replies.append(Reply(chair.parser.format([action])))
-        return replies
+        """A player's mean return over its seats."""
+        return float(np.mean([paid for player, paid in zip(self.players, self.returns, strict=True) if player == name]))
 
 
 class Tournament:
-    """Games of every pair of policies, written down as they end.
+    """Games of every pair of players, written down as they end.
+
+    In a game of N seats one of a pair holds one seat and the other the rest: each holds each seat once. One player
+    alone holds every seat.
 
     Args:
-        env_id: a game of two agents.
-        players: the policies by name; at least two.
-        games: seeds of each pair; each is played twice, with the seats swapped.
+        env_id: a game of several agents.
+        players: by name: policies, or names of the game's own players.
+        games: seeds of each pair; each is played in every seating.
         out: folder for results and records.
         split: `train`, `val` or `test`.
         arguments: of the game's constructor.
         resume: go on with the tournament that the folder holds.
 
     Raises:
-        UserError: the id is no game of two, there are too few policies, or the folder holds something else.
+        UserError: the id is no game of several agents, it has no such player, or the folder holds something else.
     """
 
     def __init__(
         self,
         env_id: str,
-        players: Mapping[str, Policy],
+        players: Mapping[str, Player],
         games: int,
         out: Path,
         *,
@@ -108,15 +91,15 @@ class Tournament:
         arguments: Mapping[str, Any] | None = None,
         resume: bool = False,
     ) -> None:
-        if len(players) < 2:
-            raise UserError(f"A tournament needs two policies, there is {', '.join(players) or 'none'}.")
         self.table: Table = open_table(env_id, **(arguments or {}))
-        if self.table.game.seats != 2:
-            raise UserError(f"{env_id} has {self.table.game.seats} seats; a tournament plays games of two.")
         spec = self.table.game.vlgym_spec
+        for name, player in players.items():
+            self.table.game.check_player(f"player {name}", player)
         if split not in spec.splits:
             raise UserError(f"{env_id} has no split {split!r}; it has {', '.join(spec.splits)}.")
         self.env_id, self.players, self.games, self.out, self.split = env_id, dict(players), games, out, split
+        self.arguments = dict(arguments or {})
+        self.seatings = list_seatings(list(players), self.table.game.seats)
         self._header = {
             "format": FORMAT, "kind": "tournament", "title": f"tournament {env_id}", "env_id": env_id, "split": split,
             "games": games, "players": list(players), "arguments": self.table.game.arguments,
@@ -127,81 +110,51 @@ class Tournament:
     @property
     def total(self) -> int:
         """Number of games in all."""
-        return self.games * len(self.players) * (len(self.players) - 1)
+        return self.games * len(self.seatings)
 
     def play(self, on_game: Callable[[Result], object] = lambda result: None) -> list[Result]:
-        """Play what is left; return all results."""
-        writer = TrajectoryWriter(self.out / RECORDS, self._header)
+        """Play the games that are left; return all results.
+
+        As many are open at once as the most patient player's `concurrency`, at least 8.
+        """
         done = {(result.players, result.number) for result in self.results}
-        for number, seats in self._plan():
-            if (seats, number) not in done:
-                result, episodes = self._play_game(number, seats)
-                for episode in episodes:
-                    writer.write(episode)
-                self.results.append(result)
-                lines = (json.dumps(seal(asdict(each))) + "\n" for each in self.results)
-                write_whole(self.out / RESULTS, "".join(lines))
-                on_game(result)
+        left = iter([(n, names) for n in range(self.games) for names in self.seatings if (names, n) not in done])
+        at_once = max(8, *(getattr(player, "concurrency", 0) for player in self.players.values()))
+        tables = [self.table]
+        seats: dict[Game, tuple[str, ...]] = {}
+
+        def begin(index: int) -> Game | None:
+            number, names = next(left, (0, None))
+            if names is None:
+                return None
+            if index == len(tables):
+                tables.append(open_table(self.env_id, **self.arguments))
+            game = self._begin(tables[index], number, names)
+            seats[game] = names
+            return game
+
+        writer = TrajectoryWriter(self.out / RECORDS, self._header)
+        with (self.out / RESULTS).open("a", encoding="utf-8") as file:
+            for game in play_games(min(at_once, self.total), begin):
+                if game.error is not None:
+                    raise game.error
+                for seat in sorted(game.records):
+                    writer.write(game.records[seat])
+                self.results.append(_result(game, seats.pop(game)))
+                file.write(json.dumps(seal(asdict(self.results[-1]))) + "\n")
+                file.flush()
+                on_game(self.results[-1])
         writer.sync()
-        return self.results
+        return in_order(self.results)
 
-    def _plan(self) -> Iterator[tuple[int, tuple[str, str]]]:
-        for number in range(self.games):
-            for one, other in combinations(self.players, 2):
-                yield number, (one, other)
-                yield number, (other, one)
-
-    def _play_game(self, number: int, names: tuple[str, str]) -> tuple[Result, list[list[StepRecord]]]:
-        """Play one game; return its result and what each seat saw and said."""
-        table, seed = self.table, episode_seed(self.env_id, self.split, number)
+    def _begin(self, table: Table, number: int, names: tuple[str, ...]) -> Game:
+        seed = episode_seed(self.env_id, self.split, number)
         table.reset(seed=seed)
         for seat, space in enumerate(table.spaces):
             space.seed((seed + seat) % 2**31)
-        episodes: list[list[StepRecord]] = [[], []]
-        while not table.over:
-            turns = {seat: table.turn(seat) for seat in table.movers}
-            pictures = {seat: table.game.draw(seat) for seat in turns}
-            replies = {seat: cut_reply(reply) for seat, reply in self._ask(names, turns).items()}
-            before = list(table.returns)
-            table.step({seat: reply.text for seat, reply in replies.items()})
-            for seat, turn in turns.items():
-                episodes[seat].append(self._record(number, names, seat, turn, pictures[seat], replies[seat]))
-            for seat, records in enumerate(episodes):
-                if records:  # what a seat earns while the other moves belongs to its last reply
-                    records[-1].reward += table.returns[seat] - before[seat]
-        for seat, records in enumerate(episodes):
-            if records:
-                records[-1].terminated, records[-1].truncated = table.terminated, not table.terminated
-                records[-1].success = bool(table.game.won(seat))
-        result = Result(
-            number, seed, names, (table.returns[0], table.returns[1]), (table.invalid[0], table.invalid[1]),
-            sum(table.turns), not table.terminated, _digest([entry["moves"] for entry in table.log]),
-        )  # fmt: skip
-        return result, [records for records in episodes if records]
-
-    def _ask(self, names: tuple[str, str], turns: Mapping[int, Turn]) -> dict[int, Reply]:
-        """Ask each policy once, for all its seats that move."""
-        replies: dict[int, Reply] = {}
-        for name in dict.fromkeys(names):
-            seats = [seat for seat in turns if names[seat] == name]
-            if seats:
-                answers = self.players[name].reply([turns[seat] for seat in seats])
-                replies |= dict(zip(seats, answers, strict=True))
-        return replies
-
-    def _record(
-        self, number: int, names: tuple[str, str], seat: int, turn: Turn, picture: Any, reply: Reply
-    ) -> StepRecord:
-        table = self.table
-        info = table.info(seat)
-        details = info["vlgym"]
-        return StepRecord(
-            env_id=self.env_id, episode=number, seed=turn.seed or 0, turn=turn.turn, messages=turn.messages,
-            image=np.asarray(picture), text=turn.text, reply=reply.text, actions=tuple(details["actions"]),
-            parse=details["parse"], reward=0.0, terminated=False, truncated=False, invalid=info["invalid_action"],
-            success=False, span=details["span"], cut=reply.cut, refused=reply.refused, usage=reply.usage,
-            part=name_seat(names, seat),
-        )  # fmt: skip
+        players = [self.players[name] for name in names]
+        parts = {seat: name_seat(names, seat) for seat in range(len(names))}
+        return Game(table, number, players, parts, np.random.default_rng([seed, 1]))
 
     def _open(self, resume: bool) -> list[Result]:
         held = self.out / RESULTS
@@ -221,6 +174,7 @@ class Tournament:
             held.touch()
             return []
         found = read_results(self.out)
+        write_whole(held, "".join(json.dumps(seal(asdict(each))) + "\n" for each in found))  # without half a line
         self._drop_records(found)
         return found
 
@@ -229,7 +183,7 @@ class Tournament:
         path = self.out / RECORDS / METADATA
         if not path.exists():
             return
-        known = {(each.number, name_seat(each.players, seat)) for each in kept for seat in (0, 1)}
+        known = {(each.number, name_seat(each.players, seat)) for each in kept for seat in range(len(each.players))}
 
         def belongs(line: str) -> bool:
             try:
@@ -242,24 +196,53 @@ class Tournament:
         write_whole(path, "".join(line for line in lines if belongs(line)))
 
 
-def _digest(moves: Any) -> str:
-    return hashlib.sha256(json.dumps(moves, sort_keys=True).encode()).hexdigest()[:16]
+def list_seatings(names: Sequence[str], seats: int) -> list[tuple[str, ...]]:
+    """Return who holds each seat, for all the games of a seed.
+
+    >>> list_seatings(["a", "b"], 2)
+    [('a', 'b'), ('b', 'a')]
+    """
+    if len(names) == 1:
+        return [(names[0],) * seats]
+    found = [
+        tuple(one if seat == own else other for seat in range(seats))
+        for pair in combinations(names, 2)
+        for one, other in (pair, pair[::-1])
+        for own in range(seats)
+    ]
+    return list(dict.fromkeys(found))
 
 
-def name_seat(names: tuple[str, str], seat: int) -> str:
+def name_seat(names: Sequence[str], seat: int) -> str:
     """Return what the records of a seat are called."""
-    return f"{names[seat]} in seat {seat} against {names[1 - seat]}"
+    return f"{names[seat]} in seat {seat} against {', '.join([*names[:seat], *names[seat + 1 :]])}"
+
+
+def _result(game: Game, names: tuple[str, ...]) -> Result:
+    table = game.table
+    moves = json.dumps([entry["moves"] for entry in table.log], sort_keys=True)
+    return Result(
+        game.number, table.seed or 0, names, tuple(table.returns), tuple(table.invalid), sum(table.turns),
+        not table.terminated, hashlib.sha256(moves.encode()).hexdigest()[:16],
+    )  # fmt: skip
 
 
 def read_results(folder: Path) -> list[Result]:
-    """Return the results of a tournament's folder."""
+    """Return the results of a tournament's folder; the beginning of a line that a kill left is left out."""
     found = []
     try:
-        with (folder / RESULTS).open(encoding="utf-8") as file:
+        with (folder / RESULTS).open("rb") as file:
             for line in file:
+                if is_cut(line):
+                    break
                 row = unseal(json.loads(line))
-                pairs: dict[str, Any] = {name: tuple(row.pop(name)) for name in ("players", "returns", "invalid")}
-                found.append(Result(**row, **pairs))
+                lists: dict[str, Any] = {name: tuple(row.pop(name)) for name in ("players", "returns", "invalid")}
+                found.append(Result(**row, **lists))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise TrajectoryError(f"{folder / RESULTS} cannot be read: {error}") from None
-    return found
+    return in_order(found)
+
+
+def in_order(results: Sequence[Result]) -> list[Result]:
+    """Return results by seed and seating; they are written in the order in which games end."""
+    return sorted(results, key=lambda each: (each.number, each.players))

@@ -1,0 +1,197 @@
+"""The loop of all games of several players: many tables at once, each policy asked once a round for all its seats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..play.policies import Policy
+from ..play.rollout import check_replies, cut_reply
+from ..types import Parsed, Reply, StepRecord, Turn
+from .table import Reading, Table
+
+Player = Policy | str
+"""Who holds a seat: a policy, or the name of one of the game's own players (`named_players`)."""
+
+Place = TypeVar("Place", bound=Hashable)
+
+
+@dataclass(eq=False)
+class Game:
+    """One game that is being played.
+
+    Attributes:
+        table: after its reset.
+        number: of the game; its records' episode.
+        players: who holds each seat.
+        parts: the seats that are recorded, and what each seat's records are called.
+        rng: draws the moves of the game's own players where they have none to offer.
+        share: pay every seat the mean of all seats' rewards.
+        records: turns of each recorded seat. Its last turn has what the seat earned while others moved; a gain of a
+            move that stood for an unreadable reply is not paid.
+        early: what a seat earned before its first turn.
+        error: the exception of the game's own code that ended it.
+        turns: prompts of the policies that move, by seat.
+        replies: those that have come.
+    """
+
+    table: Table
+    number: int
+    players: Sequence[Player]
+    parts: Mapping[int, str]
+    rng: np.random.Generator
+    share: bool = False
+    records: dict[int, list[StepRecord]] = field(default_factory=dict)
+    early: dict[int, float] = field(default_factory=dict)
+    error: Exception | None = None
+    turns: dict[int, Turn] = field(default_factory=dict)
+    replies: dict[int, Reply] = field(default_factory=dict)
+
+    def begin_round(self) -> None:
+        """Write the prompts of the policies that move."""
+        policies = [seat for seat in self.table.movers if not isinstance(self.players[seat], str)]
+        self.turns, self.replies = {seat: self.table.turn(seat) for seat in policies}, {}
+
+    def end_round(self) -> None:
+        """Execute the moves, and book what they paid."""
+        table = self.table
+        said = {seat: reply.text for seat, reply in self.replies.items()}
+        moved = {seat: table.game.draw(seat) for seat in self.turns if seat in self.parts}
+        paid = list(table.play(read_moves(table, table.movers, self.players, said, self.rng), said).rewards)
+        if self.share:
+            paid = [float(np.mean(paid))] * len(paid)
+        for seat, picture in moved.items():
+            record = _record(self, seat, self.turns[seat], picture, self.replies[seat])
+            record.reward = self.early.pop(seat, 0.0)
+            self.records.setdefault(seat, []).append(record)
+        for seat, earned in enumerate(paid):
+            if seat not in self.records:
+                self.early[seat] = self.early.get(seat, 0.0) + earned
+                continue
+            record = self.records[seat][-1]
+            forced = seat in moved and record.invalid
+            record.reward += min(earned, -table.game.invalid_penalty) if forced else earned
+        if table.over:
+            for seat, records in self.records.items():
+                last = records[-1]
+                last.terminated, last.truncated = table.terminated, table.truncated
+                last.success = bool(table.game.won(seat)) and not (seat in moved and last.invalid)
+                last.final_messages = table.turn(seat).messages if last.truncated else None
+
+
+def play_games(tables: int, begin: Callable[[int], Game | None]) -> Iterator[Game]:
+    """Play games at several tables at once; yield each that is over.
+
+    A policy with `submit` is asked for each seat apart, and a table goes on as soon as its replies are there. Any other
+    policy gets all its turns at once.
+
+    Args:
+        tables: how many.
+        begin: begins the next game at a table; `None` where no game is left for it.
+    """
+    games = {index: game for index in range(tables) if (game := begin(index)) is not None}
+    ready, waiting = list(games.values()), dict[Future[Reply], tuple[Game, int]]()
+    while games:
+        for game in ready:
+            _attempt(game, game.begin_round)
+        asked = [(game, seat, game.players[seat]) for game in ready for seat in game.turns]
+        for game, seat, player in asked:
+            if hasattr(player, "submit"):
+                waiting[player.submit(game.turns[seat])] = (game, seat)
+        together = [(game, seat, player) for game, seat, player in asked if not hasattr(player, "submit")]
+        turns = {(game, seat): (player, game.turns[seat]) for game, seat, player in together}
+        for (game, seat), reply in ask(turns).items():
+            game.replies[seat] = reply
+        if waiting:
+            for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                game, seat = waiting.pop(future)
+                game.replies[seat] = cut_reply(future.result())
+        ready = []
+        for index, game in list(games.items()):
+            if len(game.replies) < len(game.turns):
+                continue
+            _attempt(game, game.end_round)
+            if not game.table.over and game.error is None:
+                ready.append(game)
+                continue
+            del games[index]
+            yield game
+            if (following := begin(index)) is not None:
+                games[index] = following
+                ready.append(following)
+
+
+def _attempt(game: Game, act: Callable[[], None]) -> None:
+    """Do a part of a round; an error of the game's own code ends this game and no other."""
+    try:
+        if game.error is None:
+            act()
+    except Exception as error:
+        game.error = error
+        game.turns, game.replies = {}, {}
+
+
+def ask(turns: Mapping[Place, tuple[Any, Turn]]) -> dict[Place, Reply]:
+    """Return the replies to turns.
+
+    A policy gets all its turns in one `reply` call. Those with `submit` answer at the same time as each other.
+
+    Args:
+        turns: policy and prompt of each place.
+    """
+    places: dict[int, list[Place]] = {}
+    for place, (policy, _) in turns.items():
+        places.setdefault(id(policy), []).append(place)
+    waiting = {place: policy.submit(turn) for place, (policy, turn) in turns.items() if hasattr(policy, "submit")}
+    replies: dict[Place, Reply] = {}
+    for own in places.values():
+        policy = turns[own[0]][0]
+        if not hasattr(policy, "submit"):
+            said = policy.reply([turns[place][1] for place in own])
+            check_replies(said, len(own), policy.name)
+            replies |= dict(zip(own, said, strict=True))
+    replies |= {place: future.result() for place, future in waiting.items()}
+    return {place: cut_reply(replies[place]) for place in turns}
+
+
+def read_moves(
+    table: Table, seats: Iterable[int], players: Sequence[Player], said: Mapping[int, str], rng: np.random.Generator
+) -> dict[int, Reading]:
+    """Return the moves of seats: replies that are read, and moves of the game's own players.
+
+    Args:
+        table: where they move.
+        seats: those that move.
+        players: by seat.
+        said: replies of the policies.
+        rng: draws the moves of own players that have none to offer.
+    """
+    readings = {}
+    for seat in seats:
+        player = players[seat]
+        if not isinstance(player, str):
+            readings[seat] = table.read(seat, said[seat])
+            continue
+        action = table.game.ask_player(player, seat)
+        if action is None:
+            legal = table.game.moves(seat)
+            action = legal[int(rng.integers(len(legal)))]
+        readings[seat] = Reading(action, Parsed((action,)), None)
+    return readings
+
+
+def _record(game: Game, seat: int, turn: Turn, picture: Any, reply: Reply) -> StepRecord:
+    """Return a turn that a seat has just taken; its reward is added later."""
+    info = game.table.info(seat)
+    details = info["vlgym"]
+    return StepRecord(
+        env_id=game.table.game.title, episode=game.number, seed=turn.seed or 0, turn=turn.turn, messages=turn.messages,
+        image=np.asarray(picture), text=turn.text, reply=reply.text, actions=tuple(details["actions"]),
+        parse=details["parse"], reward=0.0, terminated=False, truncated=False, invalid=info["invalid_action"],
+        success=False, score=info.get("score"), span=details["span"], cut=reply.cut, refused=reply.refused,
+        usage=reply.usage, part=game.parts[seat], extra=reply.extra,
+    )  # fmt: skip
