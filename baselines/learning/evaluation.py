@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from vlgym.doors.canary import CANARIES, SightGap, canary_batch, sight_gap
 from vlgym.errors import UserError
 from vlgym.evaluation import Report, evaluate
 from vlgym.evaluation.episodes import in_grey
@@ -22,7 +23,7 @@ from vlgym.files import seal
 from vlgym.play.policies import OraclePolicy, Policy, RandomPolicy
 from vlgym.registry import get_registry
 from vlgym.sight.blind_gap import NOT_MEASURED
-from vlgym.types import Reply, Turn
+from vlgym.types import Message, Reply, Turn
 
 from ..engine.engine import Engine, ModelPolicy
 from ..engine.plain import make_engine
@@ -103,6 +104,8 @@ def load_best(folder: Path, sampler: Engine) -> Engine:
 
 # ---- held-out episodes -----------------------------------------------------------------------------------------------
 
+GAP_EPISODES = 12
+"""Canary episodes of `sight/gap`."""
 FLOOR_EPISODES = 60  # played by random policy and oracle where registry.yaml has no numbers
 
 Bound = Mapping[str, float]
@@ -147,6 +150,24 @@ def held_out(
                 group=envs.group,
             )  # fmt: skip
         yield report
+
+
+@torch.no_grad()
+def measure_gap(engine: Engine) -> SightGap | None:
+    """Return how much pictures raise the scored log-probability of canaries' answers; `None` without vlgym-sight."""
+    if not get_registry().specs.keys() >= set(CANARIES):
+        return None
+    family = engine.family
+
+    def score(prompts: list[list[Message]], replies: list[str]) -> list[float]:
+        scores = []
+        for messages, reply in zip(prompts, replies, strict=True):  # one at a time: a prompt holds up to four pictures
+            ids = torch.tensor([family.encode_reply(reply)], device=family.device)
+            logp = engine.score([family.encode(messages)], ids, torch.ones_like(ids).bool())
+            scores.append(float(logp.clamp_min(-1e4).sum()))  # a model may forbid tokens
+        return scores
+
+    return sight_gap(score, canary_batch(GAP_EPISODES))
 
 
 def in_words(report: Report, env_steps: int) -> str:

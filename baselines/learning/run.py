@@ -63,6 +63,7 @@ from .evaluation import (
     in_words,
     keep_best,
     load_best,
+    measure_gap,
     read_best,
 )  # fmt: skip
 from .optimizers import Optimizers
@@ -403,6 +404,9 @@ class Run(Generic[C]):
                 for entry, report in zip(new, play(grey=True), strict=True):
                     entry["grey"] = report.to_dict()
                     self.log.say(grey_in_words(report, state.env_steps, self.envs))
+                if gap := measure_gap(self.weights.engine):
+                    new[-1]["sight/gap"] = asdict(gap)
+                    self.log.say(f"sight/gap: {gap}")
         new = distributed.first_says(new, self.world)
         self._gather_failures(state.update)
         state.evaluations += new

@@ -231,6 +231,8 @@ def test_the_gap_of_a_score_that_drops_pictures_is_0_and_of_one_that_reads_them_
     unclear = sight_gap(lambda messages, replies: [next(noise) * (len(replies) > 0) for _ in replies], batch[:11])
     assert unclear.verdict == UNCLEAR
     assert unclear.low < 0 < unclear.high
+    worse = sight_gap(lambda messages, replies: [-score for score in score_by_sight(messages, replies)], batch)
+    assert (worse.mean, worse.verdict) == (-2, UNCLEAR)
 
 
 def test_a_batch_holds_all_canaries_with_their_pictures_and_right_replies() -> None:

@@ -168,7 +168,8 @@ class SightGap:
         mean: mean of logp(answer | pictures) - logp(answer | grey pictures), in nats.
         low: lower end of the mean's 95 % Student interval.
         high: upper end.
-        verdict: `blind`: the interval ends below `SMALLEST_GAP`; else `sees` where it lies above 0; else `cannot tell`.
+        verdict: `blind`: the interval lies within `SMALLEST_GAP` of 0; else `sees` where it lies above 0; else
+            `cannot tell`.
         n: number of episodes.
     """
 
@@ -185,8 +186,8 @@ class SightGap:
 def sight_gap(log_prob: LogProb, batch: Sequence[CanaryItem]) -> SightGap:
     """Return how much the pictures raise the right answers' log-probability, by the caller's own score.
 
-    A score that loses the pictures has the gap 0. So has a model that cannot read them: start from one that
-    `vlgym canary` says sees.
+    A score that loses the pictures has the gap 0. `sees` says that pictures reach the score, as they do in an untrained
+    model; whether the model reads them, `vlgym canary` tells.
 
     Raises:
         UserError: the batch has fewer than two episodes, or a score is no number.
@@ -200,7 +201,8 @@ def sight_gap(log_prob: LogProb, batch: Sequence[CanaryItem]) -> SightGap:
     variance = sum((gap - mean) ** 2 for gap in gaps) / (len(gaps) - 1)
     half = student_t(len(gaps) - 1) * math.sqrt(variance / len(gaps))
     low, high = mean - half, mean + half
-    return SightGap(mean, low, high, BLIND if high < SMALLEST_GAP else SEES if low > 0 else UNCLEAR, len(gaps))
+    verdict = BLIND if max(-low, high) < SMALLEST_GAP else SEES if low > 0 else UNCLEAR
+    return SightGap(mean, low, high, verdict, len(gaps))
 
 
 def _score(log_prob: LogProb, prompts: list[list[Message]], answers: list[str]) -> list[float]:

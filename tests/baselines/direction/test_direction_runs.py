@@ -73,6 +73,8 @@ def test_what_reads_the_picture_falls_to_chance_in_grey(tmp_path, capsys):
     assert "grey" not in first
     assert last["success"] > 0.9
     assert 0.3 < last["grey"]["success"] < 0.7
+    assert "sight/gap" not in first
+    assert last["sight/gap"]["n"] == 12
     said = f"success {last['grey']['success']:.3f} "
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "with grey pictures" in line]
     assert said in line

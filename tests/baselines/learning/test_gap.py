@@ -1,0 +1,26 @@
+"""A learner measures how much pictures raise the log-probability that it takes gradients of."""
+
+from __future__ import annotations
+
+import pytest
+
+from baselines.engine.plain import make_engine
+from baselines.learning.evaluation import GAP_EPISODES, measure_gap
+from baselines.models.load import load_family
+from vlgym.doors.canary import BLIND, CANARIES
+from vlgym.evaluation.episodes import in_grey
+from vlgym.registry import get_registry
+
+
+def test_a_scorer_that_drops_the_pictures_is_blind_and_the_learners_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    family = load_family("tiny")
+    engine = make_engine(family, max_new_tokens=8, parsers=())
+    gap = measure_gap(engine)
+    assert gap.n == GAP_EPISODES
+    assert gap.verdict != BLIND
+    encode = family.encode
+    monkeypatch.setattr(family, "encode", lambda messages: encode(in_grey(messages)))
+    blind = measure_gap(engine)
+    assert (blind.mean, blind.verdict) == (0, BLIND)
+    monkeypatch.delitem(get_registry().specs, CANARIES[2])
+    assert measure_gap(engine) is None
