@@ -251,7 +251,7 @@ def print_rows(console: Console, headers: Sequence[str], rows: Sequence[Sequence
         return
     for first, *others in rows:
         lines = [""]
-        for part in (f"{header} {cell}" for header, cell in zip(headers[1:], others, strict=True)):
+        for part in (f"{header} {cell}" for header, cell in zip(headers[1:], others, strict=True) if cell):
             if lines[-1] and len(lines[-1]) + 2 + len(part) > console.width:
                 lines.append("")
             lines[-1] += f"  {part}"

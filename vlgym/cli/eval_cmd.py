@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..endpoint.messages import plain_address
 from ..env.prompts import STYLES, PromptBuilder
 from ..env.spec import PLANNERS
 from ..env_groups import open_group, read_options
@@ -168,7 +169,7 @@ def evaluate(
         if parser is not None:
             arguments["parser"] = parser
         elif wishes.get("parser") is not None:
-            arguments["parser"] = check_named(wishes["parser"], player.name)  # a model's folder may say it
+            arguments["parser"] = check_named(wishes["parser"], plain_address(policy))  # a model's folder may say it
         turns = wishes.get("history_turns") if history_turns is None else history_turns
         images = wishes.get("history_images") if history_images is None else history_images
         check_policy(player, pictures=images != 0)

@@ -57,8 +57,8 @@ def find_policy(name: str, options: Mapping[str, Any]) -> functools.partial[Poli
     for option in options:
         if option not in takes and not anything:
             there = f"it takes {', '.join(takes)} (--policy-arg NAME=VALUE)" if takes else "it takes no options"
-            shown = plain_address(name)
-            raise UserError(f"--policy {shown} has no option {option}; {there}.{nearest(option, takes)}")
+            shown, flag = plain_address(name), f"--{option.replace('_', '-')}"
+            raise UserError(f"--policy {shown} has no option {flag}; {there}.{nearest(option, takes)}")
     return functools.partial(factory, *[] if kind in ALONE else [argument], **options)
 
 
