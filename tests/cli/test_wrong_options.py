@@ -17,6 +17,7 @@ NOWHERE = "/dev/null/x"  # cannot be made, by root either
 CALLS = {
     "list": ["list"], "show": ["show", ENV, "--prompt"], "check": ["check", ENV],
     "play": ["play", ENV, "--policy=random"],
+    "canary": ["canary", "random"],
     "doctor": ["doctor"], "new-plugin": ["new-plugin", "tea-room"], "registry write": ["registry", "write"],
     "registry check": ["registry", "check", "--path", str(PACKAGED)],
     "eval": ["eval", "--policy=random", f"--env={ENV}", "--out=run"], "report": ["report", NOWHERE],
@@ -39,7 +40,7 @@ KINDS = {
     "--difficulty": "text", "--envs": "text", "--host": "text", "--port": "integer", "--to": "text",
     "--planner": "text", "--policy": "text", "--split": "text", "--suite": "text", "--env-kwargs": "text",
     "--policy-arg": "text", "--base-url": "text", "--api-key-env": "text", "--episodes": "integer",
-    "--games": "integer",
+    "--games": "integer", "--listen": "integer", "--requests": "integer",
     "--history-turns": "integer", "--history-images": "integer", "--num-envs": "integer", "--concurrency": "integer",
     "--max-tokens": "integer", "--max-retries": "integer", "--temperature": "number", "--timeout": "number",
     "--requests-per-minute": "number", "--price-in": "number", "--price-out": "number", "--max-cost": "number",
