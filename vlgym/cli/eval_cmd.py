@@ -154,6 +154,7 @@ def evaluate(
         if parser is not None:
             arguments["parser"] = parser
         parts, _ = _plan(env, suite, episodes, split, repeats, planner, arguments)
+        parts = parts if suite is None else leave_out(parts)[0]
         layout = PromptBuilder.asked(history_turns, history_images)
         probed = getattr(made.func, "sees", False) and not no_probe and history_images != 0 and suite != SUITE
         _print_estimate(
