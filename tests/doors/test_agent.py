@@ -100,8 +100,12 @@ def test_what_a_model_writes_after_its_action_is_not_read() -> None:
 
 def test_a_row_is_a_task_and_a_longer_history_holds_the_whole_episode() -> None:
     task = tasks("vlgym/CanaryMemory-v0", "train", 2, first=5, image_size=(32, 32))[1]
-    row = json.loads(json.dumps(task.to_row()))
-    assert (row["number"], Task(**row).seed) == (6, task.seed)
+    row = {**json.loads(json.dumps(task.to_row())), "images": None, "prompt": "of the trainer"}
+    assert (row["number"], Task.from_row(row).seed) == (6, task.seed)
+    assert Task("vlgym/CanaryMemory-v0").to_row() == {
+        "env_id": "vlgym/CanaryMemory-v0", "split": "train", "number": 0,
+    }  # fmt: skip
+    assert Task.from_row({"env_id": "vlgym/CanaryMemory-v0", "arguments": None}).arguments == {}
     for history, counts in ((None, [1, 2, 3, 4]), (0, [1, 1, 1, 1]), (1, [1, 2, 2, 2]), (9, [1, 2, 3, 4])):
         with FaultServer() as server:
             episode = asyncio.run(play(row, base_url=server.url, model="m", history=history, temperature=0.5))

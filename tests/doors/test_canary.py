@@ -184,6 +184,9 @@ def test_a_door_that_loses_or_changes_a_picture_is_caught(
 def test_an_endpoint_that_heard_nothing_or_only_one_canary_has_not_passed() -> None:
     with CanaryServer("train", 1) as server:
         assert not server.passed
+        client = openai.OpenAI(base_url=server.url, api_key="none")
+        client.chat.completions.create(model="m", messages=[{"role": "user", "content": "Are you there?"}])
+        assert (server.requests, server.others) == (0, 1)
         task = tasks(COLOUR, "train", 1)[0]
         assert asyncio.run(play(task, base_url=server.url, model="m")).success
         assert not server.passed

@@ -114,6 +114,7 @@ def _listen(ids: list[str], port: int, split: str, episodes: int, requests: int 
             {
                 "passed": server.passed,
                 "requests": server.requests,
+                "others": server.others,
                 "finished": server.finished,
                 "problems": server.problems,
             }
@@ -122,7 +123,7 @@ def _listen(ids: list[str], port: int, split: str, episodes: int, requests: int 
         played = ", ".join(f"{env_id} {count}" for env_id, count in server.finished.items())
         open_console().print(
             f"{'passed' if server.passed else 'FAILED'}: {server.requests} requests, {len(server.problems)} with lost "
-            f"or changed pictures; finished episodes: {played}",
+            f"or changed pictures; {server.others} others; finished episodes: {played}",
             soft_wrap=True, highlight=False, markup=False,
         )  # fmt: skip
     if not server.passed:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ..endpoint.messages import NO_KEY, check_url, open_client, read_answer, write_messages
@@ -30,7 +30,7 @@ TIMEOUT, MAX_RETRIES, MAX_ANSWER_BYTES = 600.0, 2, 16_000_000
 
 @dataclass(frozen=True)
 class Task:
-    """One episode to play; `asdict` makes a row of a data set of it, which `play` takes, too.
+    """One episode to play.
 
     Attributes:
         env_id: environment id.
@@ -50,8 +50,13 @@ class Task:
         return episode_seed(self.env_id, self.split, self.number)
 
     def to_row(self) -> dict[str, Any]:
-        """Return plain data."""
-        return asdict(self)
+        """Return a row of a data set, which `play` takes, too."""
+        return {name: value for name, value in asdict(self).items() if value != {}}  # Parquet has no empty struct
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Task:
+        """Return the task of a row; other columns are not read."""
+        return cls(**{each.name: row[each.name] for each in fields(cls) if row.get(each.name) is not None})
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,7 @@ async def play(
         UserError: the environment cannot be made, or neither address nor client is given.
         openai.OpenAIError: the address does not answer, or refuses.
     """
-    task = task if isinstance(task, Task) else Task(**task)
+    task = task if isinstance(task, Task) else Task.from_row(task)
     if client is None:
         if base_url is None:
             raise UserError("play() needs base_url or client.")
