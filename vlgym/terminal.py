@@ -259,7 +259,7 @@ def print_rows(console: Console, headers: Sequence[str], rows: Sequence[Sequence
 
 
 def print_wrapped(console: Console, rows: Sequence[Sequence[str]], most: int = 0) -> None:
-    """Print rows whose last cell is wrapped between words, below itself, or below the others where there is no room.
+    """Print rows whose last cell is wrapped between words, below itself, or below the others if it does not fit.
 
     Args:
         console: where.
