@@ -145,9 +145,11 @@ class RunConfig:
     num_envs: int = 32
     """Environments played side by side."""
     envs: str = "local"
-    """Place where they are stepped: local (this process), processes[:N], ray[:N], ray:auto[:N] or ray://HOST:PORT[:N].
+    """Place where they are stepped: local (this process), processes[:N], ray[:N], ray:auto[:N], ray://HOST:PORT[:N] or
+    tcp://HOST:PORT[,HOST:PORT...][:N].
 
-    N worker processes, or actors; by default one for each processor. The numbers are the same everywhere.
+    N worker processes, or actors; by default one for each processor, or all that the servers have. The numbers are
+    the same everywhere.
     """
     env_timeout: float = 120.0
     """Seconds after which a worker of --envs that does not answer is given up and replaced; 300 at least for its first

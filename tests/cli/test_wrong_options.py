@@ -22,7 +22,7 @@ CALLS = {
     "registry check": ["registry", "check", "--path", str(PACKAGED)],
     "eval": ["eval", "--policy=random", f"--env={ENV}", "--out=run"], "report": ["report", NOWHERE],
     "compare": ["compare", NOWHERE, NOWHERE],
-    "ui": ["ui", "--port=0"],
+    "ui": ["ui", "--port=0"], "serve": ["serve", "--workers=1", "--port=0"],
     "export": ["export", NOWHERE, "--to=hf", "--out=data"],
     "tournament": ["tournament", "random", "oracle", "--env=vlgym/TicTacToe-v0", "--out=run"],
 }  # fmt: skip
@@ -40,7 +40,8 @@ KINDS = {
     "--difficulty": "text", "--envs": "text", "--host": "text", "--port": "integer", "--to": "text",
     "--planner": "text", "--policy": "text", "--split": "text", "--suite": "text", "--env-kwargs": "text",
     "--policy-arg": "text", "--base-url": "text", "--api-key-env": "text", "--episodes": "integer",
-    "--games": "integer", "--listen": "integer", "--requests": "integer",
+    "--games": "integer", "--listen": "integer", "--requests": "integer", "--workers": "integer",
+    "--token": "text",
     "--history-turns": "integer", "--history-images": "integer", "--num-envs": "integer", "--concurrency": "integer",
     "--max-tokens": "integer", "--max-retries": "integer", "--temperature": "number", "--timeout": "number",
     "--requests-per-minute": "number", "--price-in": "number", "--price-out": "number", "--max-cost": "number",

@@ -438,7 +438,7 @@ def test_frames_that_ask_for_more_than_data_are_refused(text: bytes) -> None:
     [
         ("local", ("local", "", None)), ("processes:4", ("processes", "", 4)), ("ray", ("ray", "", None)),
         ("ray:2", ("ray", "", 2)), ("ray:auto:8", ("ray", "auto", 8)),
-        ("ray://head:10001:3", ("ray", "ray://head:10001", 3)),
+        ("ray://head:10001:3", ("ray", "ray://head:10001", 3)), ("tcp://a:1,b.c:2:3", ("tcp", "a:1,b.c:2", 3)),
     ],
 )  # fmt: skip
 def test_how_the_option_is_read(said: str, expected: Any) -> None:
@@ -447,7 +447,19 @@ def test_how_the_option_is_read(said: str, expected: Any) -> None:
 
 @pytest.mark.parametrize(
     "said",
-    ["", "locally", "local:2", "processes:", "processes:0", "processes:auto", "ray://head", "ray:x", "processes:-1"],
+    [
+        "",
+        "locally",
+        "local:2",
+        "processes:",
+        "processes:0",
+        "processes:auto",
+        "ray://head",
+        "ray:x",
+        "processes:-1",
+        "tcp://a",
+        "tcp://a:1,",
+    ],
 )
 def test_a_wrong_option_says_what_there_is(said: str) -> None:
     with pytest.raises(UserError, match="processes:N, ray"):

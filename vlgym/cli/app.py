@@ -22,6 +22,7 @@ from .list_cmd import list_environments, show
 from .new_plugin import new_plugin
 from .play_cmd import play
 from .registry_cmd import registry_app
+from .serve_cmd import serve
 from .tournament_cmd import tournament
 from .ui_cmd import ui
 
@@ -45,6 +46,7 @@ app.command("export")(export)
 app.command("canary")(canary)
 app.command("new-plugin")(new_plugin)
 app.command("tournament")(tournament)
+app.command("serve")(serve)
 app.command("ui")(ui)
 app.command("doctor")(doctor)
 

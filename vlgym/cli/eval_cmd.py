@@ -90,7 +90,9 @@ def evaluate(
     envs: Annotated[
         str,
         typer.Option(
-            metavar="WHERE", help="Environments' processes: local, processes[:N], ray[:N], ray:auto or ray://HOST:PORT."
+            metavar="WHERE",
+            help="Environments' processes: local, processes[:N], ray[:N], ray:auto, ray://HOST:PORT or "
+            "tcp://HOST:PORT[,HOST:PORT...].",
         ),
     ] = "local",
     no_probe: Annotated[

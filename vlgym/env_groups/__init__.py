@@ -1,4 +1,4 @@
-"""Groups that step the environments of a batch: in turn in this process, in worker processes, or on Ray.
+"""Groups that step the environments of a batch: in turn in this process, in worker processes, on Ray, behind TCP.
 
     group = open_group("processes:4")
     runner = Runner([group.make("vlgym/OneRoom-v0") for _ in range(16)])
@@ -24,7 +24,11 @@ from .workers import LIMIT, WorkerGroup
 
 LOCAL_NAME = "local"
 
-_FORM = re.compile(r"local|(?:processes|ray(?P<address>:auto|://[^\s/:]+:\d{1,5})?)(?::(?P<workers>[1-9]\d{0,3}))?")
+_PLACE = r"[^\s/:,]+:\d{1,5}"
+_FORM = re.compile(
+    rf"local|(?:processes|ray(?P<ray>:auto|://{_PLACE})?|tcp://(?P<tcp>{_PLACE}(?:,{_PLACE})*))"
+    r"(?::(?P<workers>[1-9]\d{0,3}))?"
+)
 
 
 class LocalGroup:
@@ -44,11 +48,13 @@ EnvGroup = LocalGroup | WorkerGroup
 
 
 def read_options(said: str, name: str = "envs") -> tuple[str, str, int | None]:
-    """Read `local`, `processes[:N]`, `ray[:N]`, `ray:auto[:N]` or `ray://HOST:PORT[:N]`.
+    """Read `local`, `processes[:N]`, `ray[:N]`, `ray:auto[:N]`, `ray://HOST:PORT[:N]` or
+    `tcp://HOST:PORT[,HOST:PORT...][:N]`.
 
     Returns:
-        `local`, `processes` or `ray`; the address of a Ray cluster, empty for one that is started here; and how many
-        workers, `None` for as many as there are processors.
+        `local`, `processes`, `ray` or `tcp`; the address of a Ray cluster, empty for one that is started here, or the
+        servers' addresses with commas; and how many workers, `None` for as many as there are processors or the servers
+        have.
 
     Raises:
         UserError: it is none of these.
@@ -56,11 +62,11 @@ def read_options(said: str, name: str = "envs") -> tuple[str, str, int | None]:
     found = _FORM.fullmatch(said)
     if found is None:
         raise UserError(
-            f"{name} {said!r} is not one of local, processes, processes:N, ray, ray:N, ray:auto, ray://HOST:PORT "
-            "(each ray with :N at its end, too), N workers."
+            f"{name} {said!r} is not one of local, processes, processes:N, ray, ray:N, ray:auto, ray://HOST:PORT, "
+            "tcp://HOST:PORT[,HOST:PORT...] (each ray and tcp with :N at its end, too), N workers."
         )
-    address, workers = found["address"] or "", found["workers"]
-    address = f"ray{address}" if address.startswith("://") else address[1:]
+    address, workers = found["ray"] or "", found["workers"]
+    address = found["tcp"] or (f"ray{address}" if address.startswith("://") else address[1:])
     return said.partition(":")[0], address, int(workers) if workers else None
 
 
@@ -80,7 +86,7 @@ def open_group(
         tell: called with a line for each worker that is given up.
 
     Raises:
-        UserError: `said` is wrong, or Ray is not installed or not reached.
+        UserError: `said` is wrong, Ray is not installed or not reached, or a server refuses.
     """
     kind, address, workers = read_options(said)
     check_number("limit", limit, above=0)
@@ -92,5 +98,11 @@ def open_group(
         connect(address)
         workers = workers or count_workers()
         return WorkerGroup(start_actor, min(workers, envs or workers), limit=limit, tell=tell)
+    if kind == "tcp":
+        from .tcp import find_workers, read_token
+
+        start_link, offered = find_workers(address.split(","), read_token())
+        workers = min(workers or offered, offered)
+        return WorkerGroup(start_link, min(workers, envs or workers), limit=limit, tell=tell)
     workers = workers or os.cpu_count() or 1
     return WorkerGroup(ProcessLink, min(workers, envs or workers), limit=limit, tell=tell)

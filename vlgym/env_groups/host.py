@@ -9,6 +9,7 @@ from typing import Any
 from ..env import VLEnv
 from ..env.prompts import PromptBuilder
 from ..errors import UserError, plain_line
+from ..parsers import check_named
 from ..play.trajectory import describe_env
 from ..registry.making import make
 from ..types import list_versions
@@ -77,6 +78,13 @@ class Host:
         env = self._envs.pop(request["env"], None)
         if env is not None:
             env.close()
+
+
+def make_without_code(env_id: str, **arguments: Any) -> VLEnv:
+    """As `make`, but a parser is a name: an import string from another machine is refused."""
+    if arguments.get("parser") is not None:
+        check_named(arguments["parser"], "A learner on another machine")
+    return make(env_id, **arguments)
 
 
 def _position(env: VLEnv, observation: Mapping[str, Any], info: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Workers that are processes of this machine, each at the other end of a socket."""
+"""Workers at the other end of a socket, and those that are processes of this machine."""
 
 from __future__ import annotations
 
@@ -15,28 +15,21 @@ from .wire import receive
 from .workers import START, LostError
 
 COMMAND = (sys.executable, "-m", "vlgym.env_groups.worker")
-_LEAVES_S = 5.0  # seconds for closing what a worker opened
+LEAVES_S = 5.0
+"""Seconds for closing what a worker opened."""
 
 
-class ProcessLink:
-    """Connection to a worker process; it starts the process.
+class SocketLink:
+    """Connection to a worker at the other end of a socket.
 
     Args:
-        index: of the worker.
-        command: what is run, with the number of the socket after it.
+        connection: the socket.
+        name: of the worker.
     """
 
-    def __init__(self, index: int, command: Sequence[str] = COMMAND) -> None:
-        self._socket, theirs = socket.socketpair()
+    def __init__(self, connection: socket.socket, name: str) -> None:
+        self._socket, self.name = connection, name
         self._socket.settimeout(START)
-        with theirs:
-            # A new process group: Ctrl-C is for the learner, which goes on to the end of its update.
-            self._process = subprocess.Popen(
-                [*command, str(theirs.fileno())], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL, process_group=0,
-            )  # fmt: skip
-        self.pid = self._process.pid
-        self.name = f"worker {index} (process {self.pid})"
 
     def send(self, frame: bytes) -> None:
         """See `Link`."""
@@ -48,31 +41,70 @@ class ProcessLink:
 
     def receive(self, limit: float) -> Any:
         """See `Link`."""
-        self._socket.settimeout(limit)
         try:
+            self._socket.settimeout(limit)
             return receive(self._socket)
         except TimeoutError:
             raise LostError(f"it did not answer within {limit:g} s") from None
         except (OSError, EOFError):
-            raise LostError(self._explain_end()) from None
+            raise LostError(self.explain_end()) from None
 
     def finish(self) -> None:
         """See `Link`."""
         self._socket.close()
 
     def end(self) -> None:
-        """See `Link`: at once; after `finish` it may first close what it opened."""
-        if self._socket.fileno() < 0:
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(timeout=_LEAVES_S)
+        """See `Link`."""
         self._socket.close()
-        with suppress(OSError):
-            os.killpg(self.pid, signal.SIGKILL)  # with what it started
-        self._process.wait()
 
-    def _explain_end(self) -> str:
+    def explain_end(self) -> str:
+        """Say why no answer will come."""
+        return "it closed its connection"
+
+
+class ProcessLink(SocketLink):
+    """Connection to a worker process; it starts the process.
+
+    Args:
+        index: of the worker.
+        command: what is run, with the number of the socket after it.
+    """
+
+    def __init__(self, index: int, command: Sequence[str] = COMMAND) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = start_worker(theirs, command)
+        self.pid = self._process.pid
+        super().__init__(ours, f"worker {index} (process {self.pid})")
+
+    def end(self) -> None:
+        """See `Link`: at once; after `finish` it may first close what it opened."""
+        leaves = LEAVES_S if self._socket.fileno() < 0 else 0
+        self._socket.close()
+        end_worker(self._process, leaves)
+
+    def explain_end(self) -> str:
+        """Say how the process ended."""
         try:
-            status = self._process.wait(timeout=_LEAVES_S)
+            status = self._process.wait(timeout=LEAVES_S)
         except subprocess.TimeoutExpired:
-            return "it closed its connection"
+            return super().explain_end()
         return f"it was ended by signal {-status}" if status < 0 else f"it ended with status {status}"
+
+
+def start_worker(connection: socket.socket, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Start a worker process that answers on a socket."""
+    # A new process group: Ctrl-C is for the learner, which goes on to the end of its update.
+    return subprocess.Popen(
+        [*command, str(connection.fileno())], pass_fds=[connection.fileno()], stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, process_group=0, **options,
+    )  # fmt: skip
+
+
+def end_worker(process: subprocess.Popen[bytes], leaves: float) -> None:
+    """End a worker and what it started, by force after some seconds."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=leaves)
+    with suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

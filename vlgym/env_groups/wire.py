@@ -71,14 +71,15 @@ def receive(connection: socket.socket) -> Any:
         EOFError: the other side has closed the connection.
         OSError: it does not answer within the socket's time limit, or has ended.
     """
-    prefix = _read(connection, PREFIX.size)
+    prefix = read_bytes(connection, PREFIX.size)
     size = sum(PREFIX.unpack(prefix))
     if size > MOST_BYTES:
         raise NonsenseError(f"a frame of {size} bytes is longer than {MOST_BYTES}")
-    return unpack(prefix + _read(connection, size))
+    return unpack(prefix + read_bytes(connection, size))
 
 
-def _read(connection: socket.socket, size: int) -> bytearray:
+def read_bytes(connection: socket.socket, size: int) -> bytearray:
+    """Read that many bytes; the errors are those of `receive`."""
     held, got = bytearray(size), 0
     while got < size:
         count = connection.recv_into(memoryview(held)[got:])

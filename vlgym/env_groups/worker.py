@@ -1,4 +1,6 @@
-"""The worker process: `python -m vlgym.env_groups.worker SOCKET`, started by `vlgym.env_groups.processes`.
+"""The worker process: `python -m vlgym.env_groups.worker [tcp] SOCKET`, started by `vlgym.env_groups.processes`.
+
+With `tcp` the learner is on another machine, and no argument that it sends names code.
 
 It reads a frame, executes it, writes a frame, and ends when the other side does. Environments are made and stepped in
 the main thread, because graphics contexts belong to the thread that made them. A second thread writes the answers, so
@@ -15,7 +17,7 @@ import threading
 from contextlib import suppress
 
 from ..terminal import end_with_parent
-from .host import Host
+from .host import Host, make_without_code
 from .wire import receive
 
 
@@ -40,5 +42,5 @@ def _write(connection: socket.socket, answers: queue.SimpleQueue[bytes]) -> None
 if __name__ == "__main__":
     end_with_parent()
     os.dup2(2, 1)  # what a library prints is no answer, and belongs to no output of the learner's
-    with socket.socket(fileno=int(sys.argv[1])) as learner:
-        serve(learner, Host())
+    with socket.socket(fileno=int(sys.argv[-1])) as learner:
+        serve(learner, Host(make_without_code) if "tcp" in sys.argv else Host())

@@ -1,0 +1,151 @@
+"""Workers behind TCP: the same episodes, a token that is proved, and no worker that outlives its learner."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vlgym.cli.app import main
+from vlgym.env.seeding import episode_seed
+from vlgym.env_groups import LOCAL, open_group, tcp, tcp_server
+from vlgym.env_groups.tcp_server import COMMAND, WorkerServer
+from vlgym.errors import FailedError, UserError
+
+KEY = "a token of this test"
+IDS = ("vlgym/NumberLine-v0", "vlgym/SeeCount-v0", "vlgym/Sokoban-v0")
+SLEEPS = (sys.executable, "-S", "-c", "import time; time.sleep(600)")
+
+
+@contextmanager
+def serving(workers: int, command: Any = COMMAND) -> Iterator[WorkerServer]:
+    server = WorkerServer("127.0.0.1", 0, workers, KEY, command)
+    thread = threading.Thread(target=server.serve)
+    thread.start()
+    yield server
+    server.close()
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(tcp.TOKEN, KEY)
+    monkeypatch.setattr(tcp, "_PATIENCE_S", 0)
+    monkeypatch.setattr(tcp_server, "_WAIT_S", 0.1)
+
+
+def play(group: Any) -> list[Any]:
+    """Return what each environment shows and pays, arrays as bytes."""
+    envs, seen = [group.make(env_id) for env_id in IDS], []
+    for env in envs:
+        seed = episode_seed(env.vlgym_spec.id, "train", 0)
+        observation, info = env.reset(seed=seed)
+        rows = [(observation, 0.0, False, False, info)]
+        rng = np.random.default_rng(0)
+        while len(rows) < 5 and not (rows[-1][2] or rows[-1][3]):
+            action = rng.choice(env.legal_actions())
+            rows.append(env.step(f"<action>{action}</action>"))
+        seen += [(row[0]["image"].tobytes(), row[0]["text"], *row[1:4], repr(row[4])) for row in rows]
+    for env in envs:
+        env.close()
+    return seen
+
+
+def wait_until(true: Callable[[], object]) -> None:
+    end = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_episodes_on_two_servers_are_the_same_bit_for_bit_and_their_workers_end_with_the_group() -> None:
+    with serving(1) as one, serving(2) as two:
+        group = open_group(f"tcp://127.0.0.1:{one.port},127.0.0.1:{two.port}")
+        assert group.workers == 3
+        assert play(group) == play(LOCAL)
+        assert (len(one.running), len(two.running)) == (1, 2)
+        for process in (*one.running, *two.running):
+            assert KEY.encode() not in Path(f"/proc/{process.pid}/environ").read_bytes()
+        with pytest.raises(UserError, match="An import string is code"):
+            group.make(IDS[0], parser="json.decoder:JSONDecoder").reset(seed=0)
+        group.close()
+        wait_until(lambda: not one.running | two.running)
+
+
+def test_a_worker_that_is_killed_is_replaced_by_another_servers_where_its_own_is_gone() -> None:
+    said: list[str] = []
+    with serving(1) as two:
+        with serving(1) as one:
+            group = open_group(f"tcp://127.0.0.1:{one.port},127.0.0.1:{two.port}", tell=said.append)
+            env, here = group.make(IDS[0]), LOCAL.make(IDS[0])
+            for each in (env, here):
+                each.reset(seed=3)
+                each.step("<action>+</action>")
+            next(iter(one.running)).kill()
+            assert repr(env.step("<action>+</action>")) == repr(here.step("<action>+</action>"))
+        assert repr(env.step("<action>-</action>")) == repr(here.step("<action>-</action>"))
+        assert (len(said), len(two.running)) == (2, 1)
+        group.close()
+
+
+def test_a_learner_that_leaves_in_the_middle_of_a_step_leaves_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tcp_server, "LEAVES_S", 0)
+    with serving(4, SLEEPS) as server:
+        for _ in range(40):
+            link = tcp.TcpLink(0, [f"127.0.0.1:{server.port}"], KEY)
+            link.send(b"half a frame")
+            link.end()
+            wait_until(lambda: len(server.running) < 4)
+        wait_until(lambda: not server.running)
+        for _ in range(4):
+            assert server._free.acquire(timeout=10)
+
+
+def test_more_learners_than_workers_are_told_so() -> None:
+    with serving(1, SLEEPS) as server:
+        place = f"127.0.0.1:{server.port}"
+        link = tcp.TcpLink(0, [place], KEY)
+        with pytest.raises(FailedError, match=rf"{place}: all its workers are taken"):
+            open_group(f"tcp://{place}").make(IDS[0]).reset(seed=0)
+        link.end()
+
+
+def test_a_wrong_token_and_strangers_get_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(1, SLEEPS) as server:
+        for sent in (b"GET / HTTP/1.1\r\nHost: local\r\n\r\n", b"w" + bytes(32), b"w"):
+            with socket.create_connection(("127.0.0.1", server.port)) as stranger:
+                stranger.sendall(sent)
+                stranger.shutdown(socket.SHUT_WR)
+                stranger.settimeout(30)
+                told = stranger.makefile("rb").read()
+            assert told[len(tcp.GREETING) + tcp.NONCE :] in (b"", b"-\1\0")
+        monkeypatch.setenv(tcp.TOKEN, KEY + "!")
+        with pytest.raises(UserError, match=r"does not take the token in VLGYM_TOKEN"):
+            open_group(f"tcp://127.0.0.1:{server.port}")
+        assert not server.running
+
+
+def test_what_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert main(["serve", "--workers", "1", "--port", str(port)]) == 2
+        assert f"--port {port}: Address already in use" in capsys.readouterr().err
+        answer = threading.Thread(target=lambda: other.accept()[0].sendall(b"HTTP/1.1 400 Bad Request\r\n" + bytes(40)))
+        answer.start()
+        with pytest.raises(UserError, match="it speaks another protocol or version"):
+            open_group(f"tcp://127.0.0.1:{port}")
+        answer.join()
+    with pytest.raises(UserError, match=rf"tcp://127.0.0.1:{port}: Connection refused. Start `vlgym serve"):
+        open_group(f"tcp://127.0.0.1:{port}")
+    monkeypatch.delenv(tcp.TOKEN)
+    with pytest.raises(UserError, match="in the environment variable VLGYM_TOKEN"):
+        open_group(f"tcp://127.0.0.1:{port}")

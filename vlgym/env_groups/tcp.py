@@ -1,0 +1,164 @@
+"""Workers behind TCP: `--envs tcp://HOST:PORT`; `vlgym.env_groups.tcp_server` is the other side.
+
+A connection begins with a proof that the client holds the token. The token is never sent.
+
+    server   GREETING and 32 random bytes
+    client   ASK or WORK, and the HMAC-SHA256 of all these bytes under the token
+    server   TAKEN, WRONG or FULL, and the number of its workers in two bytes
+
+After WORK and TAKEN the connection belongs to a worker, as a socket of `processes` does. Nothing is encrypted: on a
+network that is not yours, put it into a tunnel (`ssh -L`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import socket
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from ..errors import UserError
+from .processes import SocketLink
+from .wire import read_bytes
+from .workers import LostError
+
+TOKEN = "VLGYM_TOKEN"
+"""Environment variable with the token; a command line would show it to every user of the machine."""
+
+GREETING, NONCE, DIGEST = b"vlgym workers 1\n", 32, 32
+ASK, WORK = b"?", b"w"
+TAKEN, WRONG, FULL = b"+", b"-", b"~"
+
+HANDSHAKE_S = 10.0
+"""Seconds for the proof."""
+
+_PATIENCE_S = 20.0  # a server may have to start again, and a worker to leave
+_PAUSE_S = 0.5
+
+
+class _FullError(OSError):
+    """All workers of a server are taken."""
+
+
+class TcpLink(SocketLink):
+    """Connection to a worker behind TCP.
+
+    Args:
+        index: of the worker.
+        places: addresses of servers, in the order in which they are tried.
+        token: of the servers.
+
+    Raises:
+        UserError: a server does not take the token.
+    """
+
+    def __init__(self, index: int, places: Sequence[str], token: str) -> None:
+        self._why, end = "", time.monotonic() + _PATIENCE_S
+        while True:
+            for place in places:
+                try:
+                    connection, _ = _open(place, WORK, token)
+                except OSError as error:
+                    self._why = f"{place}: {_explain(error)}"
+                else:
+                    super().__init__(connection, f"worker {index} (tcp://{place})")
+                    self._why = ""
+                    return
+            if time.monotonic() > end:
+                super().__init__(socket.socket(), f"worker {index} (tcp://{places[0]})")
+                return
+            time.sleep(_PAUSE_S)
+
+    def receive(self, limit: float) -> Any:
+        """See `Link`; a server that could not be reached is a lost worker."""
+        if self._why:
+            raise LostError(self._why)
+        return super().receive(limit)
+
+
+def find_workers(places: Sequence[str], token: str) -> tuple[Callable[[int], TcpLink], int]:
+    """Ask servers for their workers.
+
+    Returns:
+        A function that starts worker `index`, on the servers in turn, and the number of workers of all servers.
+
+    Raises:
+        UserError: a server cannot be reached, or does not take the token.
+    """
+    counts = {}
+    for place in places:
+        try:
+            connection, counts[place] = _open(place, ASK, token)
+        except OSError as error:
+            raise UserError(
+                f"--envs tcp://{place}: {_explain(error)}. Start `vlgym serve --workers N --port PORT` there."
+            ) from None
+        connection.close()
+    turns = [place for turn in range(max(counts.values())) for place in counts if turn < counts[place]]
+
+    def start(index: int) -> TcpLink:
+        own = turns[index % len(turns)]
+        return TcpLink(index, [own, *(place for place in counts if place != own)], token)
+
+    return start, len(turns)
+
+
+def read_token() -> str:
+    """Return the token of the servers.
+
+    Raises:
+        UserError: the environment has none.
+    """
+    if not (token := os.environ.get(TOKEN, "")):
+        raise UserError(
+            f"--envs tcp:// needs the token that `vlgym serve` prints, in the environment variable {TOKEN}."
+        )
+    return token
+
+
+def prove(said: bytes, token: str) -> bytes:
+    """Return the proof that the sender of some bytes holds the token."""
+    return hmac.digest(token.encode("utf-8", "replace"), said, hashlib.sha256)
+
+
+def keep_alive(connection: socket.socket) -> None:
+    """Send small frames at once, and notice within minutes that the other machine is gone."""
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
+        with suppress(AttributeError):  # Linux
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _open(place: str, purpose: bytes, token: str) -> tuple[socket.socket, int]:
+    """Connect to a server and prove the token; return the connection and the server's number of workers."""
+    host, _, port = place.rpartition(":")
+    try:
+        connection = socket.create_connection((host, int(port)), timeout=HANDSHAKE_S)
+    except (UnicodeError, OverflowError) as error:
+        raise OSError(str(error)) from None
+    try:
+        keep_alive(connection)
+        hello = bytes(read_bytes(connection, len(GREETING) + NONCE))
+        if not hello.startswith(GREETING):
+            raise OSError("it speaks another protocol or version")
+        connection.sendall(purpose + prove(hello + purpose, token))
+        answer = bytes(read_bytes(connection, 3))
+        if answer[:1] == WRONG:
+            raise UserError(f"tcp://{place} does not take the token in {TOKEN}.")
+        if answer[:1] != TAKEN:
+            raise _FullError("all its workers are taken")
+        return connection, int.from_bytes(answer[1:], "little")
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, EOFError):
+            raise OSError("it closed the connection") from None
+        raise
+
+
+def _explain(error: OSError) -> str:
+    return error.strerror or str(error) or type(error).__name__

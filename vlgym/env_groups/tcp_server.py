@@ -1,0 +1,136 @@
+"""The server of `vlgym serve --workers N`: each connection that proves the token gets a worker process.
+
+It never reads an environment's data: the worker inherits the connection, and the server only watches for its end.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+import select
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+
+from ..errors import UserError
+from . import tcp
+from .processes import LEAVES_S, end_worker, start_worker
+from .wire import read_bytes
+
+COMMAND = (sys.executable, "-m", "vlgym.env_groups.worker", "tcp")
+MOST_WAITING = 64
+"""Most connections that have not proved the token."""
+
+_GONE = getattr(select, "POLLRDHUP", select.POLLHUP)
+_LOOK_MS = 100
+_WAIT_S = 2.0  # for a worker whose learner has just left
+
+
+class WorkerServer:
+    """Listens, and starts a worker for each connection.
+
+    Args:
+        host: name or address of the interface.
+        port: 0 takes a free one.
+        workers: most at once.
+        token: every connection must prove it.
+        command: what is run, with the number of the socket after it.
+
+    Attributes:
+        port: the one in use.
+        running: the workers that have not ended.
+
+    Raises:
+        UserError: the port is in use, or the host is no address of this machine.
+    """
+
+    def __init__(self, host: str, port: int, workers: int, token: str, command: Sequence[str] = COMMAND) -> None:
+        if not token:
+            raise ValueError("the token is empty")
+        self.workers, self._token, self._command = workers, token, command
+        self._listening = listen(host, port)
+        self.port: int = self._listening.getsockname()[1]
+        self.running: set[subprocess.Popen[bytes]] = set()
+        self._free = threading.BoundedSemaphore(workers)
+        self._waiting = threading.BoundedSemaphore(MOST_WAITING)
+
+    def serve(self) -> None:
+        """Serve until the process is interrupted or `close` is called."""
+        with suppress(OSError):
+            while True:
+                connection, _ = self._listening.accept()
+                if not self._waiting.acquire(blocking=False):
+                    connection.close()
+                    continue
+                threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+
+    def close(self) -> None:
+        """End all workers, and listen no more."""
+        with suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        for process in list(self.running):
+            end_worker(process, 0)
+
+    # ---- private, in a thread for each connection ------------------------------------------------------------------
+
+    def _answer(self, connection: socket.socket) -> None:
+        with connection, suppress(OSError, EOFError):
+            try:
+                purpose = self._hear(connection)
+            finally:
+                self._waiting.release()
+            count = self.workers.to_bytes(2, "little")
+            if purpose != tcp.WORK:
+                connection.sendall((tcp.TAKEN if purpose == tcp.ASK else tcp.WRONG) + count)
+            elif not self._free.acquire(timeout=_WAIT_S):
+                connection.sendall(tcp.FULL + count)
+            else:
+                try:
+                    connection.sendall(tcp.TAKEN + count)
+                    self._work(connection)
+                finally:
+                    self._free.release()
+
+    def _hear(self, connection: socket.socket) -> bytes:
+        """Return the other side's purpose, or nothing where it does not prove the token."""
+        connection.settimeout(tcp.HANDSHAKE_S)
+        tcp.keep_alive(connection)
+        hello = tcp.GREETING + secrets.token_bytes(tcp.NONCE)
+        connection.sendall(hello)
+        said = bytes(read_bytes(connection, 1 + tcp.DIGEST))
+        purpose, proof = said[:1], said[1:]
+        return purpose if hmac.compare_digest(proof, tcp.prove(hello + purpose, self._token)) else b""
+
+    def _work(self, connection: socket.socket) -> None:
+        """Run a worker until it ends or the other side is gone."""
+        connection.settimeout(None)  # the worker shares the mode of its connection
+        environment = {name: value for name, value in os.environ.items() if name != tcp.TOKEN}
+        process = start_worker(connection, self._command, env=environment)
+        self.running.add(process)
+        try:
+            watch = select.poll()
+            watch.register(connection, _GONE)
+            while process.poll() is None and not watch.poll(_LOOK_MS):
+                pass
+            end_worker(process, LEAVES_S)
+        finally:
+            self.running.discard(process)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Listen on a port.
+
+    Raises:
+        UserError: it is in use, or the host is no address of this machine.
+    """
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise UserError(f"--host {host} --port {port}: {why}. Try --port 0 for any free one.") from None
