@@ -35,6 +35,7 @@ def _cheap():
     torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("baselines.learning.evaluation.FLOOR_EPISODES", 2)
+        patch.setattr("baselines.learning.evaluation.GAP_EPISODES", 2)
         yield
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from seer import SeerServer
 
 from vlgym.cli.app import main
 from vlgym.doors.agent import play, tasks
@@ -22,6 +23,17 @@ def test_a_seeing_policy_ends_with_status_0_and_a_blind_one_with_1(capsys: pytes
     assert main(["canary", "random", "--env", CANARIES[2], "--json"]) == 1
     (found,) = json.loads(capsys.readouterr().out)
     assert (found["verdict"], found["episodes"], found["chance"]) == ("blind", 20, 1 / 12)
+
+
+def test_a_server_that_drops_the_third_picture_is_caught(capsys: pytest.CaptureFixture[str]) -> None:
+    for drop, verdicts in (
+        (lambda place: False, ["sees", "sees", "sees"]), (lambda place: place == 3, ["sees", "sees", "blind"]),
+    ):  # fmt: skip
+        with SeerServer(drop) as server:
+            assert main(["canary", f"openai:m@{server.url}", "--json"]) == ("blind" in verdicts)
+        found = json.loads(capsys.readouterr().out)
+        assert [(each["env_id"], each["verdict"]) for each in found] == list(zip(CANARIES, verdicts, strict=True))
+        assert found[0]["right"] == 20
 
 
 @pytest.mark.parametrize(("history", "status"), [(None, 0), (1, 1)], ids=["all pictures", "two pictures at most"])
@@ -51,6 +63,7 @@ def test_wrong_use_is_one_line_and_status_2(capsys: pytest.CaptureFixture[str]) 
             ([], "Name a policy"),
             (["random", "--listen", "0"], "Name a policy"),
             (["random", "--env", "vlgym/SeeDigit-v0"], "is no canary"),
+            (["--listen", "0", "--env", ","], "names no canary"),
             (["random", "--env", "vlgym/Canary-v0"], "vlgym/Canary"),
             (["psychic"], "psychic"),
             (["--listen", "70000"], "70000"),

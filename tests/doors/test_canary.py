@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import http.client
 import io
 import math
 import re
+import socket
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import openai
 import pytest
-from fault_server import hash_pixels
 from PIL import Image
+from seer import Seer
 
 from vlgym.doors.agent import play, tasks
 from vlgym.doors.canary import (
@@ -32,37 +35,9 @@ from vlgym.errors import UserError
 from vlgym.intervals import binomial_p
 from vlgym.play.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
 from vlgym.registry.making import make
-from vlgym.types import Reply, Turn
 
 COLOUR, DIGIT, MEMORY = CANARIES
 EPISODES = 4
-
-
-class Seer:
-    """Reads the pictures of its prompts, which a server may drop before it sees them."""
-
-    name = "seer"
-
-    def __init__(self, drop: Callable[[int], bool] = lambda place: False) -> None:
-        self.drop, self.known = drop, {}
-        for env_id in CANARIES:
-            env: Any = make(env_id)
-            for number in range(40):
-                observation, _ = env.reset(seed=episode_seed(env_id, "test", number))
-                for shown in env.shown:
-                    self.known[hash_pixels(observation["image"])] = shown
-                    observation = env.step(env.solve())[0]
-
-    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        return [Reply(f"<action>{self._choose(turn)}</action>") for turn in turns]
-
-    def _choose(self, turn: Turn) -> str:
-        images = [part["image"] for message in turn.messages for part in message["content"] if part["type"] == "image"]
-        seen = [self.known[hash_pixels(image)] for place, image in enumerate(images, 1) if not self.drop(place)]
-        if turn.legal == ("next",):
-            return "next"
-        asked = 2 if turn.env_id == MEMORY else 0
-        return seen[min(asked, len(seen) - 1)] if seen else turn.legal[0]
 
 
 def test_a_policy_that_sees_and_one_that_guesses_are_told_apart() -> None:
@@ -194,8 +169,6 @@ def test_an_endpoint_that_heard_nothing_or_only_one_canary_has_not_passed() -> N
 
 
 def test_an_endpoint_answers_what_is_no_chat_request_with_a_status() -> None:
-    import http.client
-
     with CanaryServer("train", 1) as server:
         host = server.url.split("/")[2]
         for path, body, status in (
@@ -258,3 +231,15 @@ def test_a_score_that_is_no_number_is_named() -> None:
             sight_gap(wrong, batch)
     with pytest.raises(UserError):
         sight_gap(score_by_sight, batch[:1])
+
+
+def test_a_client_that_leaves_before_its_answer_is_no_traceback(capfd: pytest.CaptureFixture[str]) -> None:
+    with CanaryServer("train", 1) as server:
+        port = int(server.url.split(":")[2].split("/")[0])
+        for _ in range(20):
+            with socket.create_connection(("127.0.0.1", port)) as client:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # ends with a reset
+                client.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 10\r\n\r\n{")
+        task = tasks(COLOUR, "train", 1)[0]
+        assert asyncio.run(play(task, base_url=server.url, model="m")).success
+    assert capfd.readouterr().err == ""

@@ -55,7 +55,10 @@ def canary(
 
     if (policy is None) == (listen is None):
         raise UserError("Name a policy, such as openai:MODEL@URL, or give --listen PORT.")
-    ids = list(dict.fromkeys(each.strip() for each in env.split(",") if each.strip())) if env else list(CANARIES)
+    named = ",".join(CANARIES) if env is None else env
+    ids = list(dict.fromkeys(each.strip() for each in named.split(",") if each.strip()))
+    if not ids:
+        raise UserError(f"--env names no canary; canaries are {', '.join(CANARIES)}.")
     if listen is not None:
         _listen(ids, listen, split or "train", episodes or 64, requests, as_json)
     else:

@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import re
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -92,10 +93,9 @@ class CanaryServer:
         for env_id in env_ids:
             self._draw(env_id, split, episodes)
         try:
-            self._server = ThreadingHTTPServer((HOST, port), _make_handler(self))
+            self._server = _Server((HOST, port), _make_handler(self))
         except OSError as error:
             raise UserError(f"--listen {port}: {error.strerror or error}. Name another port, or 0.") from None
-        self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self.url = f"http://{HOST}:{self._server.server_address[1]}/v1"
 
@@ -204,6 +204,15 @@ def _digest(image: Image) -> str:
 
 def _size(image: Image) -> str:
     return f"{image.shape[0]} x {image.shape[1]}"
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a client that leaves before its answer."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 def _make_handler(server: CanaryServer) -> type[BaseHTTPRequestHandler]:

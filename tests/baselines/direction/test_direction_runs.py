@@ -16,7 +16,7 @@ from bandit import ONE, PLAIN, SEEN, SETTINGS, Bandit, bandits, right_arm, small
 
 from baselines import archer, grpo, loop, rl4vlm, sft, vldac
 from baselines.engine.engine import Engine
-from baselines.learning import warm_start
+from baselines.learning import evaluation, warm_start
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.lora import LoraOptions
 from baselines.runs.logs import read_rows
@@ -74,7 +74,7 @@ def test_what_reads_the_picture_falls_to_chance_in_grey(tmp_path, capsys):
     assert last["success"] > 0.9
     assert 0.3 < last["grey"]["success"] < 0.7
     assert "sight/gap" not in first
-    assert last["sight/gap"]["n"] == 12
+    assert last["sight/gap"]["n"] == evaluation.GAP_EPISODES
     said = f"success {last['grey']['success']:.3f} "
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "with grey pictures" in line]
     assert said in line

@@ -1,0 +1,72 @@
+"""A model of canaries that knows every picture which it is shown: as a policy, and behind a server that drops some."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from fault_server import Asked, FaultServer, hash_pixels
+
+from vlgym.doors.canary import CANARIES
+from vlgym.env.seeding import episode_seed
+from vlgym.registry.making import make
+from vlgym.types import Reply, Turn
+
+Drop = Callable[[int], bool]
+"""Says of a picture's place in a prompt, from 1, whether it is dropped."""
+
+
+class Seer:
+    """Answers the first 20 test episodes of each canary by the pictures that are left."""
+
+    name = "seer"
+
+    def __init__(self, drop: Drop = lambda place: False) -> None:
+        self.drop, self.known = drop, _list_pictures()
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        return [Reply(self.answer(_pictures(turn), list(turn.legal))) for turn in turns]
+
+    def answer(self, pictures: Sequence[np.ndarray], legal: list[str]) -> str:
+        """Return what the third picture shows where 12 words are legal, else what the first one shows."""
+        seen = [self.known[hash_pixels(image)] for place, image in enumerate(pictures, 1) if not self.drop(place)]
+        if legal == ["next"] or not seen:
+            return f"<action>{legal[0]}</action>"
+        return f"<action>{seen[min(2 if len(legal) == 12 else 0, len(seen) - 1)]}</action>"
+
+
+class SeerServer(FaultServer):
+    """Serves a `Seer`."""
+
+    def __init__(self, drop: Drop = lambda place: False) -> None:
+        super().__init__()
+        self.seer = Seer(drop)
+
+    def _write(self, asked: Asked, kind: str) -> dict[str, Any]:
+        completion = super()._write(asked, kind)
+        asks = asked.body["messages"][-1]["content"][-1]["text"]
+        if legal := re.findall(r"Legal actions: (.*)", asks):
+            text = self.seer.answer(asked.pictures, legal[-1].split(", "))
+            completion["choices"][0]["message"]["content"] = text
+        return completion
+
+
+def _pictures(turn: Turn) -> list[np.ndarray]:
+    return [part["image"] for message in turn.messages for part in message["content"] if part["type"] == "image"]
+
+
+@functools.cache
+def _list_pictures() -> dict[str, str]:
+    """Return what every picture shows, by its hash."""
+    known = {}
+    for env_id in CANARIES:
+        env: Any = make(env_id)
+        for number in range(20):
+            observation, _ = env.reset(seed=episode_seed(env_id, "test", number))
+            for shown in env.shown:
+                known[hash_pixels(observation["image"])] = shown
+                observation = env.step(env.solve())[0]
+    return known
