@@ -17,7 +17,7 @@ from PIL import UnidentifiedImageError
 from toys import Walk, make_spec
 
 from vlgym.cli.app import main
-from vlgym.cli.replay_cmd import mark_span
+from vlgym.cli.play_cmd import mark_span
 from vlgym.env.rendering import decode_png
 from vlgym.play.rollout import Runner, run_episodes
 from vlgym.play.trajectory import TrajectoryWriter, describe_run, read_trajectories
@@ -72,7 +72,7 @@ def test_a_terminal_shows_the_newest_episode_or_the_one_asked_for(
 
 def test_each_turn_is_drawn_and_what_was_read_is_named(records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Any] = []
-    monkeypatch.setattr("vlgym.cli.replay_cmd.show_picture", lambda image, protocol, _: drawn.append(image))
+    monkeypatch.setattr("vlgym.cli.play_cmd.show_picture", lambda image, protocol, _: drawn.append(image))
     shown = show(records, monkeypatch, "--picture", "kitty")
     newest = list(read_trajectories(records))[-1]
     assert len(drawn) == len(newest)

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from vlgym.cli.catalogue import first_party_specs
-from vlgym.cli.registry_cmd import list_suites
+from vlgym.cli.registry_cmd import first_party_specs, list_suites
 from vlgym.registry import get_registry
 from vlgym.registry.registry_file import PACKAGED, read_registry, read_suites
 from vlgym.reports.results import read_result

@@ -14,13 +14,12 @@ from .. import __version__
 from ..terminal import run_command
 from .canary_cmd import canary
 from .check_cmd import check
-from .compare_cmd import compare, report
 from .doctor import doctor
 from .eval_cmd import evaluate
-from .export_cmd import export
 from .list_cmd import list_environments, show
 from .new_plugin import new_plugin
 from .play_cmd import play
+from .records_cmd import compare, export, report
 from .registry_cmd import registry_app
 from .serve_cmd import serve
 from .tournament_cmd import tournament

@@ -6,6 +6,7 @@ What is played stands in `vlgym.evaluation.plan`, how in `vlgym.evaluation.episo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,22 +20,21 @@ from ..env_groups import open_group, read_options
 from ..errors import UserError, check_choice
 from ..evaluation import run_evaluation
 from ..evaluation.folder import check_folder, count_finished
-from ..evaluation.meter import Prices
+from ..evaluation.meter import Meter, Prices
 from ..evaluation.plan import EPISODES, Part, blind, leave_out, list_suites, plan_ids, plan_suite
 from ..evaluation.policy_names import find_policy
 from ..evaluation.probe import judge_folder, look_first, plan_probe
 from ..evaluation.prompting import LETTERS, PATCH, Builders, estimate, lay_out
+from ..evaluation.run import Watcher
 from ..parsers import check_named
 from ..play.policies import Policy
 from ..registry import get_registry
 from ..registry.installing import how_to_install
 from ..sight.score import SUITE, SightReport
-from ..terminal import show_safe
-from ..types import Usage
-from .compare_cmd import print_report
-from .config_file import Config
-from .console import open_console, read_arguments, write_messages
-from .eval_progress import EvaluationProgress
+from ..terminal import open_progress, show_safe
+from ..types import Reply, StepRecord, Usage
+from .console import Config, open_console, read_arguments, write_messages
+from .records_cmd import print_report
 
 HIGHEST = 10_000_000
 
@@ -280,3 +280,59 @@ def _print_sight(report: SightReport) -> None:
 def _remedy(env_id: str) -> str:
     known = get_registry().known.get(env_id)
     return how_to_install(known["distribution"]) if known else "vlgym doctor"
+
+
+class EvaluationProgress(Watcher):
+    """A bar on a terminal; elsewhere only the lines."""
+
+    begun = False
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self._won: Counter[str] = Counter()
+        self._new: Counter[str] = Counter()
+        self._tokens: Counter[str] = Counter()
+
+    def begin(self, parts: Sequence[Part], meter: Meter, already: set[tuple[str, int]]) -> None:
+        """Show the bar."""
+        self.begun, self.meter = True, meter
+        self._bars = open_progress(open_console(stderr=True))
+        self._totals = {part.key: part.total for part in parts}
+        self._played = Counter(name for name, _ in already)
+        self._bars.start()
+        total, played = sum(self._totals.values()), sum(self._played.values())
+        if played:
+            self.say(f"{played} of {total} episodes are there already")
+        self._all = self._bars.add_task("episodes", total=total, completed=played)
+
+    def end(self) -> None:
+        """Take the bar away."""
+        self._bars.stop()
+
+    def reply(self, reply: Reply, key: str) -> None:
+        """Count a reply."""
+        if reply.usage is not None:
+            self._tokens[key] += reply.usage.prompt_tokens + reply.usage.completion_tokens
+        ended = self._new.total()
+        words = [f"success {self._won.total() / ended:.2f}"] if ended else []
+        words.append(f"{self.meter.replies:,} replies")
+        words += [f"{self.meter.tokens:,} tokens"] if self.meter.tokens else []
+        words += [f"${self.meter.cost:.4f}"] if self.meter.prices else []
+        self._bars.update(self._all, note="  ".join(words))
+
+    def finish(self, episode: list[StepRecord]) -> None:
+        """Count a finished episode."""
+        key = episode[0].part
+        self._played[key] += 1
+        self._new[key] += 1
+        self._won[key] += episode[-1].success
+        self._bars.advance(self._all)
+        if self._played[key] == self._totals[key] and not self.quiet:
+            here = " in this session" if self._new[key] < self._played[key] else ""
+            tokens = f"  {self._tokens[key]:,} tokens" if self._tokens[key] else ""
+            success = self._won[key] / self._new[key]
+            self.say(f"{key}: {self._played[key]} episodes done  success {success:.2f}{here}{tokens}")
+
+    def say(self, line: str) -> None:
+        """Print a line above the bar."""
+        self._bars.console.print(line)

@@ -23,7 +23,6 @@ from ..registry.registry_file import (
     write_registry,
 )
 from ..terminal import counting, open_progress
-from .catalogue import first_party_specs
 from .console import open_console
 
 FILE_NAME = "registry.yaml"
@@ -118,6 +117,11 @@ def check_file(
         open_console().print(f"{target}: {len(problems)} difference(s). Fix it: vlgym registry write{place}{names}")
         raise typer.Exit(1)
     open_console().print(f"{target}: {len(live)} environment(s) agree.")
+
+
+def first_party_specs(registry: Registry) -> dict[str, EnvSpec]:
+    """Return id -> spec of every installed environment of the project's own namespace, which the registry reserves."""
+    return {env_id: spec for env_id, spec in registry.specs.items() if env_id.startswith(f"{FIRST_PARTY}/")}
 
 
 def list_suites(registry: Registry) -> dict[str, dict[str, Any]]:
