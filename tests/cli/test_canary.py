@@ -16,13 +16,15 @@ from vlgym.doors.agent import play, tasks
 from vlgym.doors.canary import CANARIES
 
 
-def test_a_seeing_policy_ends_with_status_0_and_a_blind_one_with_1(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_seeing_policy_ends_with_status_0_and_any_other_with_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["canary", "oracle", "--episodes", "12"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("vlgym/CanaryColour-v0: sees; 12 of 12 right [0.64 to 1.00], chance 0.125")
     assert main(["canary", "random", "--env", CANARIES[2], "--json"]) == 1
     (found,) = json.loads(capsys.readouterr().out)
     assert (found["verdict"], found["episodes"], found["chance"]) == ("blind", 20, 1 / 12)
+    assert main(["canary", "idle", "--env", CANARIES[0]]) == 1
+    assert "cannot tell; 0 of 20 right [0.00 to 0.23], chance 0.125, 20 unreadable" in capsys.readouterr().out
 
 
 def test_a_server_that_drops_the_third_picture_is_caught(capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,7 +47,7 @@ def canary(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Test with canaries whether pictures reach a model: exit status 1 where one is blind, or a picture is lost.
+    """Test with canaries whether pictures reach a model: exit status 0 where all are seen, or all pictures arrive.
 
     A canary's answer stands in one picture and nowhere else (docs/doors.md).
     """
@@ -67,7 +67,7 @@ def canary(
 
 
 def _sample(name: str, options: dict[str, Any], ids: list[str], split: str, episodes: int, as_json: bool) -> None:
-    from ..doors.canary import BLIND, sample_canaries
+    from ..doors.canary import SEES, sample_canaries
 
     player = make_policy(name, options)
     try:
@@ -87,7 +87,7 @@ def _sample(name: str, options: dict[str, Any], ids: list[str], split: str, epis
                 f"[{each.low:.2f} to {each.high:.2f}], chance {each.chance:.3f}{lost}",
                 soft_wrap=True, highlight=False, markup=False,
             )  # fmt: skip
-    if any(each.verdict == BLIND for each in results):
+    if any(each.verdict != SEES for each in results):
         raise typer.Exit(1)
 
 
