@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from vlgym.play.rollout import Runner, run_episodes
 from vlgym.sight import blind_learner
 from vlgym.sight.blind_learner import LEARNERS, ListPlayer, Memory, TablePlayer, count_training, learn
 from vlgym.sight.blind_policies import BlindPolicy, choose_player
+from vlgym.testing.measure import list_learners
 from vlgym.types import Outcome
 
 SPEC = make_spec()
@@ -131,3 +133,10 @@ def test_a_learner_that_the_registry_names_is_played_after_it_has_learnt(name: s
         assert policy.name == name
         if name == TablePlayer.name:
             assert evaluate(SPEC.id, policy, split="test", episodes=30).success > 0.9
+
+
+def test_a_replaced_version_that_needs_system_packages_is_not_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vlgym.testing.measure.make_learner", lambda spec, name: name)
+    old = replace(SPEC, replaced_by="vlgym/Walk-v1")
+    assert list_learners(old) == list(LEARNERS)
+    assert list_learners(replace(old, system_requirements=("chromium",))) == []

@@ -69,8 +69,12 @@ def measure_blind(spec: EnvSpec, make: Callable[[], VLEnv], play: Play, judge: C
 
 
 def list_learners(spec: EnvSpec) -> list[BlindPolicy]:
-    """Return the blind players that learn, after they have learnt; none without a train split."""
-    return [make_learner(spec, name) for name in LEARNERS] if "train" in spec.splits else []
+    """Return the blind players that learn, after they have learnt; none without a train split.
+
+    A replaced version that needs system packages, so that its steps are slow, is not learnt.
+    """
+    learnt = "train" in spec.splits and not (spec.replaced_by and spec.system_requirements)
+    return [make_learner(spec, name) for name in LEARNERS] if learnt else []
 
 
 def list_constants(spec: EnvSpec, make: Callable[[], VLEnv], play: Play) -> list[BlindPolicy]:
