@@ -293,6 +293,14 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             )
         )
 
+    def _turn_limit(self) -> int:
+        """Replies after which the episode is truncated."""
+        return self.max_turns
+
+    def _turn_told(self) -> int:
+        """Number of the turn that the turn's text tells, from 0."""
+        return self.turn
+
     def _play_ahead(self) -> list[str]:
         state = copy.deepcopy({**self._position(), "saved": self.save()})
         plan: list[str] = []
@@ -318,7 +326,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             reward += outcome.reward
             executed.append(action)
             self._acted |= not outcome.illegal
-            if outcome.illegal or outcome.terminated or outcome.truncated or self.turn >= self.max_turns:
+            if outcome.illegal or outcome.terminated or outcome.truncated or self.turn >= self._turn_limit():
                 break
         penalty = self.invalid_penalty if outcome.illegal else 0.0
         ends = bool(outcome.terminated or (outcome.illegal and self.invalid_action == "terminate"))
@@ -358,7 +366,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     def _conclude(self, outcome: Outcome, *, last: bool) -> tuple[bool, bool]:
         self.episode_return += outcome.reward
         terminated = outcome.terminated
-        truncated = not terminated and (last or outcome.truncated or self.turn >= self.max_turns)
+        truncated = not terminated and (last or outcome.truncated or self.turn >= self._turn_limit())
         self._ended = terminated or truncated
         return terminated, truncated
 
@@ -367,7 +375,9 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         self.action_space.legal = tuple(legal)  # type: ignore[attr-defined]
         told = [self.notation] if self.notation and legal else legal
         self._turn_text = clean_text(
-            self.prompt.write_turn(state=self.state_text(), actions=told, turn=self.turn, max_turns=self.max_turns)
+            self.prompt.write_turn(
+                state=self.state_text(), actions=told, turn=self._turn_told(), max_turns=self.max_turns
+            )
         )
         return {"image": self.image(), "text": clean_text(f"{self.instructions}\n\n{self._turn_text}")}
 

@@ -24,6 +24,9 @@ from .multi_game import Round as Round
 from .playing import ask, read_moves
 from .table import WAIT, Reading, Table, check_seat, draw_seeds
 
+SELF = "self"
+"""The value of `opponents` with which one player holds all seats."""
+
 WAITING = 8
 """Moves of another seat, as a multiple of `max_turns`, after which a game that never asks this seat is truncated."""
 
@@ -40,7 +43,9 @@ class MultiVLEnv(MultiGame, VLEnv):
     Args:
         seat: the seat that this environment plays; `None` draws one for each episode from its seed.
         opponents: who plays the other seats: `random`, `oracle`, `search` or what else the game has in `named_players`,
-            a policy, or a dict that gives each of the other seats one of these.
+            a policy, or a dict that gives each of the other seats one of these. `self`: each step is the move of the
+            next seat, so one player holds all seats. A round pays the mean of the seats' rewards with its last move; it
+            pays no gain if one of its replies was unreadable.
         invalid_action: as of `VLEnv`; by default `noop` (the idle action) where the game has one, else `random`. In a
             game without an idle action `noop` spends a turn, and the game waits.
         **kwargs: of `VLEnv`.
@@ -56,11 +61,17 @@ class MultiVLEnv(MultiGame, VLEnv):
         super().__init__(invalid_action=usual if invalid_action is None else invalid_action, **kwargs)
         self.seat = None if seat is None else check_seat(self, seat)
         self.opponents = opponents
-        self._table = Table(self, limit=WAITING * self.max_turns)
-        self._players = self._read_opponents(opponents)
+        self._alone = isinstance(opponents, str) and opponents == SELF
+        if self._alone and (self.zero_sum or seat is not None):
+            why = "its seats play against each other" if self.zero_sum else f"leave out seat={seat}"
+            raise UserError(f"opponents='self' gives one player all seats of {self.title}: {why}.")
+        self._table = Table(self, limit=self.max_turns if self._alone else WAITING * self.max_turns)
+        self._players = [] if self._alone else self._read_opponents(opponents)
         self._table.remembers = {s for s, player in enumerate(self._players) if not isinstance(player, str)}
         self._seat_now = self.seat or 0
         self._pending = 0.0
+        self._held: dict[int, str] = {}
+        self._spoilt = False
 
     @property
     def title(self) -> str:
@@ -84,6 +95,8 @@ class MultiVLEnv(MultiGame, VLEnv):
 
     def resolve_arguments(self) -> dict[str, Any]:
         """Return the opponents by their names, and the effect of an unreadable reply."""
+        if self._alone:
+            return {"opponents": SELF, "invalid_action": self.invalid_action}
         names = [player if isinstance(player, str) else player.name for player in self._players]
         others: Any = names[0]
         if isinstance(self.opponents, Mapping):
@@ -99,10 +112,16 @@ class MultiVLEnv(MultiGame, VLEnv):
         self._table.seed = self.reset_seed
         self._table.begin(draw_seeds(rng), options)
         self._chance = np.random.default_rng(int(rng.integers(2**62)))
-        self._pending = self._let_others_move()
+        self._held, self._spoilt = {}, False
+        if self._alone:
+            self._seat_now = next(iter(self._table.movers), self._seat_now)
+        else:
+            self._pending = self._let_others_move()
 
     def act(self, action: str) -> Outcome:
         """Move, and let the others move until it is this seat's turn again; pay what this seat earned meanwhile."""
+        if self._alone:
+            return self._hold(action)
         reward, self._pending = self._pending, 0.0
         table = self._table
         if not table.over:
@@ -111,6 +130,7 @@ class MultiVLEnv(MultiGame, VLEnv):
 
     def _fail(self, failure: str, executed: list[str], reward: float) -> tuple[list[str], Outcome, str]:
         idle = self.idle(self._seat_now) if self._seat_now in self._table.movers else None
+        self._spoilt |= self.invalid_action == "random" or idle is not None
         if self.invalid_action != "noop" or idle is None:
             return super()._fail(failure, executed, reward)
         outcome = self.act(idle)
@@ -161,13 +181,16 @@ class MultiVLEnv(MultiGame, VLEnv):
         """The moves of all seats: a restore asks no opponent again."""
         if self._start is None:
             return None
-        return {
+        saved = {
             "options": copy.deepcopy(self._start["options"]),
             "table": self._table.save(),
             "chance": copy.deepcopy(self._chance.bit_generator.state),
             "seat": self._seat_now,
             "pending": self._pending,
         }
+        if self._alone:
+            saved |= {"held": {str(seat): action for seat, action in self._held.items()}, "spoilt": self._spoilt}
+        return saved
 
     def load(self, state: dict[str, Any]) -> None:
         """Restore what `save` returned."""
@@ -178,6 +201,30 @@ class MultiVLEnv(MultiGame, VLEnv):
         self._chance = np.random.default_rng(0)
         self._chance.bit_generator.state = copy.deepcopy(state["chance"])
         self._pending = float(state["pending"])
+        self._held = {check_seat(self, int(seat)): str(action) for seat, action in state.get("held", {}).items()}
+        self._spoilt = bool(state.get("spoilt"))
+
+    # ---- one player for all seats ----------------------------------------------------------------------------------
+
+    def _hold(self, action: str) -> Outcome:
+        """Hold a seat's move until all that move now have one, then execute them; give the turn to the next seat."""
+        table, reward = self._table, 0.0
+        self._held[self._seat_now] = action
+        if self._held.keys() >= set(table.movers):
+            moves, self._held = self._held, {}
+            paid = table.play({seat: Reading(move, Parsed((move,)), None) for seat, move in moves.items()})
+            reward = float(np.mean(paid.rewards))
+            reward = min(reward, 0.0) if self._spoilt else reward
+            self._spoilt = False
+        self._seat_now = next((seat for seat in table.movers if seat not in self._held), self._seat_now)
+        self._write_instructions()
+        return Outcome(reward, table.terminated, table.truncated, table.feedback)
+
+    def _turn_limit(self) -> int:
+        return self.max_turns * self.seats if self._alone else self.max_turns
+
+    def _turn_told(self) -> int:
+        return self._table.turns[self._seat_now] if self._alone else self.turn
 
     # ---- the others ------------------------------------------------------------------------------------------------
 

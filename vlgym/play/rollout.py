@@ -37,7 +37,7 @@ class _Slot:
     turn: int = 0
     observation: dict[str, Any] = field(default_factory=dict)
     info: dict[str, Any] = field(default_factory=dict)
-    history: list[PastTurn] = field(default_factory=list)
+    history: dict[Any, list[PastTurn]] = field(default_factory=dict)  # by the seat, where the environment has seats
     replies: list[str] = field(default_factory=list)
     active: bool = False
 
@@ -280,7 +280,7 @@ class Runner:
                 error = failure
 
     def _begin(self, slot: _Slot, episode: int) -> None:
-        slot.episode, slot.turn, slot.history, slot.replies = episode, 0, [], []
+        slot.episode, slot.turn, slot.history, slot.replies = episode, 0, {}, []
         slot.seed = episode_seed(slot.env_id, self.split, episode // self.repeats)
         slot.env.action_space.seed((slot.seed + episode % self.repeats) % 2**32)
         slot.observation, slot.info = slot.env.reset(seed=slot.seed)
@@ -288,17 +288,19 @@ class Runner:
     def _act(self, slot: _Slot, text: str) -> tuple[bool, bool, float]:
         """Step the slot's environment; return terminated, truncated and reward."""
         past = PastTurn(slot.observation["image"], slot.info["vlgym"]["turn_text"], text)
+        seat = slot.info.get("seat")
         slot.observation, reward, terminated, truncated, slot.info = slot.env.step(text)
         slot.replies.append(text)
         if slot.builder.history_turns:
-            slot.history = [*slot.history, past][-slot.builder.history_turns :]
+            slot.history[seat] = [*slot.history.get(seat, []), past][-slot.builder.history_turns :]
         slot.turn += 1
         return bool(terminated), bool(truncated), float(reward)
 
     def _turn(self, slot: _Slot) -> Turn:
         details = slot.info["vlgym"]
         messages = slot.builder.build(
-            details["instructions"], details["turn_text"], slot.observation["image"], slot.history,
+            details["instructions"], details["turn_text"], slot.observation["image"],
+            slot.history.get(slot.info.get("seat"), []),
             system=unwrap(slot.env).system_text,
         )  # fmt: skip
         return Turn(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,7 @@ class SuitePart:
         repeats: how often each seed of an item is played by default.
         planners: settings in which it is reported, for example `("global", "online")`.
         episodes: seeds of each item.
+        bounds: mean returns of random play and of the oracle over the items, where these are not the id's own.
     """
 
     suite: str
@@ -36,6 +37,7 @@ class SuitePart:
     repeats: int = 1
     planners: tuple[str, ...] = ("online",)
     episodes: int = 1
+    bounds: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if not _NAME.match(self.suite):
@@ -56,10 +58,15 @@ class SuitePart:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what registry.yaml records: numbers of items, seeds and repeats, planners, and a hash of the items."""
-        text = json.dumps([dict(item) for item in self.items], sort_keys=True)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         several = {"episodes": self.episodes} if self.episodes > 1 else {}
+        bounds = {"bounds": list(self.bounds)} if self.bounds else {}
         return {
             "items": len(self.items), **several, "repeats": self.repeats, "planners": list(self.planners),
-            "items_hash": digest,
+            "items_hash": hash_items(self.items), **bounds,
         }  # fmt: skip
+
+
+def hash_items(items: Sequence[Mapping[str, Any]]) -> str:
+    """Return the hash of items, as registry.yaml records it."""
+    text = json.dumps([dict(item) for item in items], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from ..evaluation.held_out import changes_bounds
 from ..evaluation.meter import MILLION
 from ..evaluation.plan import PICTURES, name_part
 from ..play.trajectory import without_none
 from ..registry import get_registry
+from ..registry.registry_file import find_suite_parts
 from ..sight.blind_gap import leaves_room
 from ..types import StepRecord, Usage
 from .benchmark_scores import summarize_items
@@ -95,8 +97,16 @@ def find_verdict(header: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def find_bounds(part: Part) -> dict[str, dict[str, float]]:
-    """Return `floor`, `ceiling` and, where it was recorded, `blind` of registry.yaml; empty where they do not hold."""
-    known = None if part.changed else get_registry().known.get(part.env_id)
+    """Return `floor`, `ceiling` and, where it was recorded, `blind` of registry.yaml.
+
+    A part with other arguments has the bounds of the suite that plays its items, if any.
+    """
+    if part.changed:
+        others = changes_bounds(part.env_id, part.entry.get("given") or {})
+        shares = [] if others else find_suite_parts(part.env_id, part.planner, part.items)
+        bounds = next((share["bounds"] for share in shares if "bounds" in share), None)
+        return {"floor": {"return": bounds[0]}, "ceiling": {"return": bounds[1]}} if bounds else {}
+    known = get_registry().known.get(part.env_id)
     return {name: known[name] for name in ("floor", "blind", "ceiling") if known and known.get(name)}
 
 

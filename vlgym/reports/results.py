@@ -6,7 +6,6 @@ are computed from the records; without these they are the report's, whose floors
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -19,7 +18,7 @@ from ..play.trajectory import METADATA
 from ..registry import get_registry
 from ..registry.making import make
 from ..registry.recorded import hash_texts
-from ..registry.registry_file import read_suites
+from ..registry.registry_file import find_suite_parts
 from .compute import find_bounds, report_run
 from .page import render
 from .records import PICTURES, Part, Run, read_episodes, read_run
@@ -102,10 +101,7 @@ def find_mismatch(part: Part, split: str) -> str | None:
 
 def is_suite(part: Part) -> bool:
     """True if a suite of registry.yaml has exactly these items of the environment."""
-    text = json.dumps([dict(item) for item in part.items], sort_keys=True)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-    recorded = [parts[part.env_id] for parts in _suites().values() if part.env_id in parts]
-    return any(each["items_hash"] == digest and part.planner in each["planners"] for each in recorded)
+    return bool(find_suite_parts(part.env_id, part.planner, part.items))
 
 
 def _read_report(folder: Path, run: Run) -> dict[str, Any]:
@@ -136,8 +132,3 @@ def _hash_made(env_id: str, planner: str) -> dict[str, str]:
         return hash_texts(env)
     finally:
         env.close()
-
-
-@cache
-def _suites() -> dict[str, dict[str, Any]]:
-    return read_suites()

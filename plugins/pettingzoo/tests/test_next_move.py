@@ -6,11 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from vlgym_pettingzoo.plugin import NEXT_MOVE, PLAYED, VS_BENCH
+from vlgym_pettingzoo.plugin import BREAKTHROUGH, COINS, NEXT_MOVE, TOGETHER, VS_BENCH
 
 import vlgym
 from vlgym.evaluation.plan import plan_suite
-from vlgym.registry.registry_file import read_registry
+from vlgym.evaluation.run import run_evaluation
+from vlgym.play.policies import OraclePolicy, Policy, RandomPolicy
+from vlgym.reports.compute import compute_report
 
 
 @pytest.mark.parametrize("spec", VS_BENCH, ids=lambda spec: spec.title)
@@ -49,22 +51,27 @@ def test_the_moves_that_are_offered_in_hanabi_tell_nothing_of_the_own_cards():
     assert len(lists) == 1
 
 
-def test_the_suite_plays_every_game_and_asks_about_every_game(tmp_path: Path):
+def test_the_suite_plays_the_papers_numbers_of_episodes_and_asks_about_every_game():
     parts, missing = plan_suite("vs-bench")
     assert missing == []
-    played = [part.env_id for part in parts if part.env_id != NEXT_MOVE.id]
     (asked,) = [part for part in parts if part.env_id == NEXT_MOVE.id]
-    assert sorted(played) == sorted(PLAYED)
     assert sorted(item["game"] for item in asked.items) == sorted(spec.id for spec in VS_BENCH)
-    assert not any(part.changed for part in parts if part.env_id != NEXT_MOVE.id)  # so that returns are normalised
+    together = {part.env_id: part for part in parts if part.items == ({"opponents": "self"},)}
+    assert together.keys() == TOGETHER.keys()
+    assert {part.episodes for part in together.values()} == {10}
+    (against,) = [part for part in parts if part.env_id not in {NEXT_MOVE.id, *TOGETHER}]
+    assert (against.env_id, against.episodes, against.changed) == (BREAKTHROUGH.id, 20, False)
 
 
-@pytest.mark.parametrize(("env_id", "episodes"), PLAYED.items())
-def test_the_suite_tells_random_play_to_within_a_fifth_of_the_way(env_id: str, episodes: int):
-    entry = read_registry()[env_id]
-    floor, way = entry["floor"], entry["ceiling"]["return"] - entry["floor"]["return"]
-    deviation = floor["se"] * floor["episodes"] ** 0.5
-    assert 1.96 * deviation / episodes**0.5 / way < 0.2
+@pytest.mark.parametrize(("policy", "place"), [(RandomPolicy(), 0.0), (OraclePolicy(), 1.0)], ids=["random", "oracle"])
+def test_a_model_that_holds_all_seats_is_placed_between_random_play_and_the_oracle_in_all_seats(
+    policy: Policy, place: float, tmp_path: Path
+):
+    parts = [part for part in plan_suite("vs-bench")[0] if part.env_id == COINS.id]
+    run_evaluation(parts, policy, tmp_path / "run")
+    (row,) = compute_report(tmp_path / "run")["parts"].values()
+    assert row["floor"] == {"return": TOGETHER[COINS.id][0]}
+    assert row["normalized"]["mean"] == pytest.approx(place, abs=0.25)
 
 
 def test_every_move_of_a_player_who_chooses_among_equals_is_right():

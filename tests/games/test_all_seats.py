@@ -1,0 +1,157 @@
+"""One player for all seats of a game: `opponents="self"`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toy_games import MEET, NIM, Meet
+from toys import installed
+
+import vlgym
+from vlgym.env.prompts import PromptBuilder
+from vlgym.errors import UserError
+from vlgym.evaluation.plan import plan_ids
+from vlgym.evaluation.run import run_evaluation
+from vlgym.play.policies import RandomPolicy
+from vlgym.play.rollout import Runner
+from vlgym.play.trajectory import read_header
+from vlgym.types import Reply, Turn
+
+MEETING = "vlgym/Meet-v0"
+
+
+@pytest.fixture(autouse=True)
+def _games() -> Iterator[None]:
+    with installed(NIM, MEET):
+        yield
+
+
+def say(action: str) -> str:
+    return f"<action>{action}</action>"
+
+
+def begin(places: list[int], **arguments: Any) -> Meet:
+    """Return a meeting that all seats play, with its agents in some cells."""
+    env = vlgym.make(MEETING, opponents="self", **arguments)
+    assert isinstance(env, Meet)
+    env.reset(seed=1)
+    env.places = places
+    return env
+
+
+def test_seats_answer_in_turn_and_a_round_is_executed_with_its_last_move_and_pays_the_mean() -> None:
+    env = begin([0, 1, 2])
+    seats, rewards = [env.seat_now], []
+    for action in ("right", "stay", "left"):
+        assert env.places == [0, 1, 2]  # no seat sees a move of the round that is not over
+        _, reward, terminated, truncated, info = env.step(say(action))
+        seats.append(info["seat"])
+        rewards.append(reward)
+        assert (terminated, truncated) == (False, False)
+    assert (seats, rewards, env.places) == ([0, 1, 2, 0], [0.0, 0.0, 1.0], [1, 1, 1])
+
+
+def test_a_game_has_as_many_rounds_as_where_others_play() -> None:
+    env = begin([0, 1, 2])
+    steps = 0
+    while not env._ended:
+        env.step(say("stay"))
+        steps += 1
+    assert steps == 3 * env.max_turns
+    assert env._table.turns == [env.max_turns] * 3
+
+
+@pytest.mark.parametrize("invalid_action", ["noop", "random"])
+def test_a_round_with_an_unreadable_reply_pays_no_gain_and_the_next_one_does(invalid_action: str) -> None:
+    env = begin([1, 1, 1], invalid_action=invalid_action)
+    env.moves = lambda seat: ["stay"]  # so that the random action is this one, too
+    env.step("?")
+    env.step(say("stay"))
+    assert env.step(say("stay"))[1] == 0.0
+    assert [env.step(say("stay"))[1] for _ in range(3)] == [0.0, 0.0, 1.0]
+
+
+def test_a_state_in_the_middle_of_a_round_is_restored() -> None:
+    env = begin([0, 1, 2])
+    env.reset(seed=4)
+    env.step(say("left"))
+    state = json.loads(json.dumps(env.get_state()))
+    other = vlgym.make(MEETING, opponents="self")
+    other.set_state(state)
+    for action in ("right", "stay", "left"):
+        mine, its = env.step(say(action)), other.step(say(action))
+        assert (mine[0]["text"], mine[1:]) == (its[0]["text"], its[1:])
+        assert (mine[0]["image"] == its[0]["image"]).all()
+
+
+@pytest.mark.parametrize(
+    ("env_id", "arguments", "message"),
+    [
+        ("vlgym/Nim-v0", {}, "opponents='self' gives one player all seats of vlgym/Nim-v0: its seats play against"),
+        (MEETING, {"seat": 1}, "opponents='self' gives one player all seats of vlgym/Meet-v0: leave out seat=1."),
+    ],
+)
+def test_where_one_player_cannot_hold_all_seats_it_is_said(
+    env_id: str, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError) as caught:
+        vlgym.make(env_id, opponents="self", **arguments)
+    assert message in str(caught.value)
+
+
+class Listener(RandomPolicy):
+    """Plays at random and keeps the prompts."""
+
+    name = "listener"
+
+    def __init__(self) -> None:
+        self.heard: list[Turn] = []
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        self.heard += turns
+        return super().reply(turns)
+
+
+def test_the_history_of_a_prompt_holds_the_turns_of_its_own_seat_alone() -> None:
+    env, policy = vlgym.make(MEETING, opponents="self"), Listener()
+    runner = Runner([env], episodes=1, builder=PromptBuilder(history_turns=2, history_images=3))
+    pictures: dict[int, list[Any]] = {0: [], 1: [], 2: []}
+    while not runner.done:
+        seat = env.seat_now
+        pictures[seat].append(env.image())
+        runner.step(policy)
+        shown = [part["image"] for said in policy.heard[-1].messages for part in said["content"] if "image" in part]
+        expected = pictures[seat][-3:]
+        assert len(shown) == len(expected)
+        assert all((one == other).all() for one, other in zip(shown, expected, strict=True))
+
+
+def test_an_evaluation_records_it_by_name_and_goes_on_after_a_stop(tmp_path: Path) -> None:
+    whole, parts = tmp_path / "whole", plan_ids([MEETING], episodes=4, arguments={"opponents": "self"})
+    run_evaluation(parts, RandomPolicy(), whole, num_envs=2)
+    assert read_header(whole)["parts"][MEETING]["arguments"]["opponents"] == "self"
+
+    class Stopped(RandomPolicy):
+        asked = 0
+
+        def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+            self.asked += 1
+            if self.asked > 30:
+                raise KeyboardInterrupt
+            return super().reply(turns)
+
+    cut = tmp_path / "cut"
+    with pytest.raises(KeyboardInterrupt):
+        run_evaluation(parts, Stopped(), cut, num_envs=2)
+    run_evaluation(parts, RandomPolicy(), cut, num_envs=2, resume=True)
+
+    def replies(folder: Path) -> list[Any]:
+        rows = [json.loads(line) for line in (folder / "metadata.jsonl").read_text(encoding="utf-8").splitlines()]
+        return sorted((row["episode"], row["turn"], row["reply"]) for row in rows)
+
+    assert replies(cut) == replies(whole)
+    assert len(replies(whole)) == 4 * 3 * 8
