@@ -4,13 +4,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SERVERS := .venv-servers
+DOORS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/vlgym/doors
 # fast-downward's build calls `python` by name, which plain Debian does not have.
 PIP := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt
 ALL := '.[train,eval,ui]'
 DEMO := '.[train,ui]' -e plugins/cards
 PLUGINS := $(foreach plugin,$(wildcard plugins/*/pyproject.toml),-e $(dir $(plugin)))
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
-TESTS := $(shell ls -dr plugins/*/tests) tests --ignore tests/servers  # browsers first: they take longest
+TESTS := $(shell ls -dr plugins/*/tests) tests --ignore tests/servers --ignore tests/doors_own  # browsers first: they take longest
 SEED ?= 0
 # PyTorch's own index has CPU builds. For Linux the usual index has CUDA builds, with gigabytes of libraries beside them.
 TORCH_INDEX := https://download.pytorch.org/whl/cpu
@@ -30,8 +31,14 @@ else echo failed; cat $(VENV)/step.log >&2; \
 command -v c++ >/dev/null || echo 'There is no compiler for the packages built from source: apt-get install build-essential' >&2; exit 1; fi
 endef
 
+# $(call lend,folder): let a virtual environment find the packages of .venv behind its own.
+define lend
+@$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
+>"$$($(1)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/base.pth"
+endef
+
 .DELETE_ON_ERROR:  # a half-made .venv does not count as one
-.PHONY: help demo test test-all servers gpu fast lint docs docs-site links dist registry system install benchmarks clean
+.PHONY: help demo test test-all servers doors gpu fast lint docs docs-site links dist registry system install benchmarks clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -48,6 +55,10 @@ test-all: test servers  ## the sweeps too: every environment with every property
 
 servers: $(SERVERS)/.done system  ## test against real model servers on loopback, from an environment of their own
 	OMP_NUM_THREADS=1 $(SERVERS)/bin/python -m pytest tests/servers
+
+doors: $(DOORS)/openenv/.done system  ## test against other libraries' own clients, from environments kept in the user's cache
+	$(call lend,$(DOORS)/openenv)
+	$(DOORS)/openenv/bin/python -m pytest -rP tests/doors_own/test_openenv.py
 
 gpu: install  ## run the learner's tests on a GPU, and measure its speed there
 	VLGYM_TEST_DEVICE=cuda $(BIN)/python -m pytest -q -m on_device tests/baselines
@@ -120,9 +131,15 @@ $(VENV)/.test: $(VENV)/.demo $(wildcard plugins/*/pyproject.toml)
 $(SERVERS)/.done: $(VENV)/.test tests/servers/requirements.txt
 	@rm -rf $(SERVERS)
 	@$(BIN)/python -m venv $(SERVERS)
-	@$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
-	>"$$($(SERVERS)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/base.pth"
+	$(call lend,$(SERVERS))
 	$(call step,installing the model servers (30 to 60 MB),$(subst $(VENV),$(SERVERS),$(PIP)) -r $(VENV)/torch.txt -r tests/servers/requirements.txt)
+	@touch $@
+
+# What a library needs may clash with .venv (openenv: pillow), so it is installed whole, and found first.
+$(DOORS)/%/.done: tests/doors_own/%.txt $(VENV)/.test
+	@rm -rf $(@D)
+	@$(BIN)/python -m venv $(@D)
+	$(call step,installing $* (2 minutes),$(@D)/bin/python -m pip --disable-pip-version-check install -q -r $<)
 	@touch $@
 
 clean:  ## remove the virtual environments and caches

@@ -41,7 +41,7 @@ KINDS = {
     "--planner": "text", "--policy": "text", "--split": "text", "--suite": "text", "--env-kwargs": "text",
     "--policy-arg": "text", "--base-url": "text", "--api-key-env": "text", "--episodes": "integer",
     "--games": "integer", "--listen": "integer", "--requests": "integer", "--workers": "integer",
-    "--token": "text",
+    "--token": "text", "--sessions": "integer", "--idle": "number",
     "--history-turns": "integer", "--history-images": "integer", "--num-envs": "integer", "--concurrency": "integer",
     "--max-tokens": "integer", "--max-retries": "integer", "--temperature": "number", "--timeout": "number",
     "--requests-per-minute": "number", "--price-in": "number", "--price-out": "number", "--max-cost": "number",

@@ -1,4 +1,4 @@
-"""`vlgym serve`: environments for programs elsewhere; the servers are `vlgym.env_groups.tcp_server` and others."""
+"""`vlgym serve`: environments for programs elsewhere, by OpenEnv's protocol or as workers of `--envs tcp://`."""
 
 from __future__ import annotations
 
@@ -9,47 +9,75 @@ from typing import Annotated
 import typer
 
 from ..env_groups.tcp import TOKEN
-from ..env_groups.tcp_server import WorkerServer
+from ..env_groups.tcp_server import WorkerServer, is_loopback, listen
 from ..errors import UserError, check_number
+from ..registry import get_registry
+from ..registry.installing import import_extra
 from .console import open_console
 
 SHORTEST = 16
-MOST_WORKERS = 9999
+MOST = 9999
 
 
 def serve(
+    env: Annotated[
+        str | None, typer.Argument(metavar="[ID[,ID...]]", help="Environments for OpenEnv's clients, each at /ID.")
+    ] = None,
     workers: Annotated[
-        int | None, typer.Option(metavar="N", help="Serve N worker processes for --envs tcp://HOST:PORT.")
+        int | None, typer.Option(metavar="N", help="Instead of ids: N worker processes for --envs tcp://HOST:PORT.")
     ] = None,
     host: Annotated[str, typer.Option(help="Name or address of the interface.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8431,
     token: Annotated[
         str | None,
-        typer.Option(help=f"What clients must know [default: the variable {TOKEN}, or one that is drawn and printed]."),
+        typer.Option(
+            help=f"What clients must have [default: the variable {TOKEN}; else one is drawn and printed, except for "
+            "ids on loopback]."
+        ),
     ] = None,
+    sessions: Annotated[int, typer.Option(help="OpenEnv: most sessions at once.")] = 16,
+    idle: Annotated[float, typer.Option(help="OpenEnv: seconds after which an idle session is closed.")] = 1800.0,
 ) -> None:
-    """Serve environments to programs on this machine or others."""
+    """Serve environments to programs on this machine or others.
+
+    OpenEnv's clients send the token as `Authorization: Bearer TOKEN`; learners take it from VLGYM_TOKEN.
+    """
     check_number("--port", port, 0, 65535)
-    if workers is None:
-        raise UserError("Give --workers N.")
-    check_number("--workers", workers, 1, MOST_WORKERS)
-    known, drawn = _choose_token(token)
-    server = WorkerServer(host, port, workers, known)
-    console = open_console()
-    if drawn:
-        console.print(f"export {TOKEN}={known}", soft_wrap=True)
-    console.print(f"--envs tcp://{host}:{server.port}  ({workers} workers; Ctrl-C ends it)", soft_wrap=True)
-    try:
-        server.serve()
-    finally:
-        server.close()
-
-
-def _choose_token(given: str | None) -> tuple[str, bool]:
-    """Return the token, and whether it was drawn here."""
-    known = os.environ.get(TOKEN) if given is None else given
-    if known is None:
-        return secrets.token_urlsafe(24), True
-    if len(known) < SHORTEST:
+    check_number("--sessions", sessions, 1, MOST)
+    check_number("--idle", idle, 1, 1e7)
+    if (env is None) == (workers is None):
+        raise UserError("Give either ids (vlgym serve vlgym/NumberLine-v1) or --workers N.")
+    known = os.environ.get(TOKEN) if token is None else token
+    if known is not None and len(known) < SHORTEST:
         raise UserError(f"--token: the token has fewer than {SHORTEST} characters.")
-    return known, False
+    drawn = known is None and (workers is not None or not is_loopback(host))
+    if drawn:
+        known = secrets.token_urlsafe(24)
+    console = open_console()
+
+    def say(lines: list[str]) -> None:
+        for line in [f"export {TOKEN}={known}"] * drawn + lines:
+            console.print(line, soft_wrap=True)
+
+    if workers is not None:
+        check_number("--workers", workers, 1, MOST)
+        server = WorkerServer(host, port, workers, known or "")
+        say([f"--envs tcp://{host}:{server.port}  ({workers} workers; Ctrl-C ends it)"])
+        try:
+            server.serve()
+        finally:
+            server.close()
+        return
+    ids = list(dict.fromkeys(each.strip() for each in (env or "").split(",") if each.strip()))
+    if not ids:
+        raise UserError("No environment is named; write vlgym serve vlgym/NumberLine-v1.")
+    for env_id in ids:
+        get_registry().get(env_id)
+    import_extra("openenv", "openenv", "OpenEnv's protocol")
+    from ..doors import openenv
+
+    listening = listen(host, port)
+    address = f"http://{host}:{listening.getsockname()[1]}"
+    lines = [f"{address}/{env_id}" for env_id in ids]
+    lines[-1] += f"  ({sessions} sessions; Ctrl-C ends it)"
+    openenv.serve(ids, listening, lambda: say(lines), token=known, sessions=sessions, idle=idle)

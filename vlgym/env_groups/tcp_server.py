@@ -6,6 +6,7 @@ It never reads an environment's data: the worker inherits the connection, and th
 from __future__ import annotations
 
 import hmac
+import ipaddress
 import os
 import secrets
 import select
@@ -134,3 +135,11 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise UserError(f"--host {host} --port {port}: {why}. Try --port 0 for any free one.") from None
+
+
+def is_loopback(host: str) -> bool:
+    """True if a host's name or address is this machine's own."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

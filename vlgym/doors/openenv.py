@@ -1,0 +1,268 @@
+"""OpenEnv's protocol: `vlgym serve ID` plays environments for OpenEnv's clients; needs the extra `vlgym[openenv]`.
+
+    from openenv.core.generic_client import GenericEnvClient
+
+    with GenericEnvClient("http://127.0.0.1:8431/vlgym/NumberLine-v1").sync() as env:
+        seen = env.reset(seed=1).observation
+        result = env.step({"reply": "<action>+</action>"})
+
+Each session has an environment in a worker process, because graphics libraries are not safe in threads. Workers are
+used again. Seen with openenv 0.10.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import io
+import re
+import secrets
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import Any
+
+import uvicorn
+from openenv.core.env_server.http_server import create_fastapi_app
+from openenv.core.env_server.interfaces import Environment
+from openenv.core.env_server.types import Action, ConcurrencyConfig, EnvironmentMetadata, Observation, State
+from PIL import Image as PILImage
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.middleware import Middleware
+from starlette.responses import JSONResponse
+from starlette.routing import Mount
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocket
+
+from ..env.arguments import to_plain
+from ..env_groups import EnvGroup, open_group
+from ..env_groups.tcp_server import is_loopback
+from ..errors import UserError
+from ..registry import get_registry
+
+MOST_BYTES = 1 << 20
+"""Longest message of a client; a reply is cut at 16,384 characters."""
+
+HIGHEST_SEED = 2**31
+
+_ID = re.compile(r"/([\w-]+/[\w-]+-v\d+)(?:/|$)", re.ASCII)
+
+
+class Reply(Action):
+    """A model's reply, in the form that the text asks for."""
+
+    reply: str
+
+
+class Seen(Observation):
+    """An observation: the picture as PNG in base64, the text, and Gymnasium's other values."""
+
+    image: str
+    text: str
+    terminated: bool = False
+    truncated: bool = False
+    info: dict[str, Any]
+
+
+class Pool:
+    """Worker processes for sessions.
+
+    Args:
+        most: sessions at once.
+
+    Attributes:
+        taken: sessions that hold a worker.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most, self.taken = most, 0
+        self._free: list[EnvGroup] = []
+        self._lock = threading.Lock()
+
+    def take(self) -> EnvGroup:
+        """Return a worker.
+
+        Raises:
+            UserError: all are taken.
+        """
+        with self._lock:
+            if self.taken >= self.most:
+                raise UserError(f"All {self.most} sessions of this server are taken.")
+            self.taken += 1
+            return self._free.pop() if self._free else open_group("processes:1")
+
+    def give_back(self, worker: EnvGroup, good: bool) -> None:
+        """Keep a worker for the next session, or end it."""
+        with self._lock:
+            self.taken -= 1
+            if good:
+                self._free.append(worker)
+                return
+        worker.close()
+
+    def close(self) -> None:
+        """End the workers that no session holds."""
+        with self._lock:
+            while self._free:
+                self._free.pop().close()
+
+
+class Session(Environment[Reply, Seen, State]):
+    """One client's environment.
+
+    Args:
+        env_id: id of the environment.
+        pool: where its worker comes from, at the first reset.
+    """
+
+    SUPPORTS_CONCURRENT_SESSIONS = True
+
+    def __init__(self, env_id: str, pool: Pool) -> None:
+        super().__init__()
+        self._env_id, self._pool = env_id, pool
+        self._worker: EnvGroup | None = None
+        self._env: Any = None
+        self._over = False
+        self._state = State(env_id=env_id, seed=None)
+
+    def reset(self, seed: int | None = None, episode_id: str | None = None) -> Seen:  # type: ignore[override]
+        """Begin the episode of a seed, or of one that is drawn."""
+        self._check_open()
+        if self._env is None:
+            self._worker = self._pool.take()
+            self._env = self._worker.make(self._env_id)
+        seed = secrets.randbelow(HIGHEST_SEED) if seed is None else seed
+        observation, info = self._env.reset(seed=seed)
+        self._state = State(episode_id=episode_id, env_id=self._env_id, seed=seed)
+        return _show(observation, info)
+
+    def step(self, action: Reply, timeout_s: float | None = None) -> Seen:  # type: ignore[override]
+        """Give the environment a reply."""
+        self._check_open()
+        if self._env is None:
+            raise UserError("Reset the environment before the first step.")
+        observation, reward, terminated, truncated, info = self._env.step(action.reply)
+        self._state.step_count += 1
+        return _show(
+            observation, info, reward=float(reward), done=terminated or truncated, terminated=terminated,
+            truncated=truncated,
+        )  # fmt: skip
+
+    def _check_open(self) -> None:
+        if self._over:
+            raise UserError("This session was closed because it was idle; connect again.")
+
+    @property
+    def state(self) -> State:
+        """Id, seed and steps of the episode."""
+        return self._state
+
+    def get_metadata(self) -> EnvironmentMetadata:
+        """Name and summary, from the card."""
+        spec = get_registry().get(self._env_id)
+        return EnvironmentMetadata(name=spec.id, description=spec.summary)
+
+    def close(self) -> None:
+        """Give the worker back."""
+        self._over, worker, env = True, self._worker, self._env
+        self._worker = self._env = None
+        if worker is None:
+            return
+        good = False
+        try:
+            if env is not None:
+                env.close()
+            good = True
+        finally:
+            self._pool.give_back(worker, good)
+
+
+def _show(observation: dict[str, Any], info: dict[str, Any], **more: Any) -> Seen:
+    file = io.BytesIO()
+    PILImage.fromarray(observation["image"]).save(file, "PNG", compress_level=1)
+    picture = base64.b64encode(file.getvalue()).decode("ascii")
+    return Seen(image=picture, text=observation["text"], info=to_plain(info), **more)
+
+
+class Guard:
+    """Refuses requests without the token or to an unknown id; without a token, those of web pages."""
+
+    def __init__(self, app: ASGIApp, token: str | None, env_ids: Sequence[str]) -> None:
+        self._app, self._token, self._ids = app, token, tuple(env_ids)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request or pass it on."""
+        refusal = None if scope["type"] == "lifespan" else self._refuse(Headers(scope=scope), scope["path"])
+        if refusal is None:
+            await self._app(scope, receive, send)
+            return
+        answer = JSONResponse({"detail": refusal[1]}, refusal[0])
+        if scope["type"] == "websocket":
+            await WebSocket(scope, receive, send).send_denial_response(answer)
+        else:
+            await answer(scope, receive, send)
+
+    def _refuse(self, headers: Headers, path: str) -> tuple[int, str] | None:
+        """Return the status and a line, or `None`."""
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if self._token is not None:
+            given = headers.get("authorization", "").encode("utf-8", "replace")
+            if not hmac.compare_digest(given, f"Bearer {self._token}".encode("utf-8", "replace")):
+                return 401, "This server needs the header `Authorization: Bearer TOKEN`."
+        elif not is_loopback(host.rpartition(":")[0] or host) or origin not in (None, f"http://{host}"):
+            return 403, "Without a token this server answers programs of this machine only."
+        asked = _ID.match(path)
+        if (asked and asked[1] not in self._ids) or (not asked and len(self._ids) > 1):
+            return 404, f"No environment is here; there are {', '.join(f'/{env_id}' for env_id in self._ids)}."
+        return None
+
+
+def create_app(env_ids: Sequence[str], pool: Pool, *, token: str | None, idle: float) -> Starlette:
+    """Return the application: `/ID` for each environment, and `/` for a single one.
+
+    Args:
+        env_ids: ids that can be made.
+        pool: worker processes; it limits the sessions.
+        token: every request must have it; `None` on loopback only.
+        idle: seconds after which a session without a message is closed.
+    """
+    limits = ConcurrencyConfig(max_concurrent_envs=pool.most, session_timeout=idle)
+    apps = {
+        env_id: create_fastapi_app(
+            partial(Session, env_id, pool), Reply, Seen, concurrency_config=limits, env_name=env_id
+        )
+        for env_id in env_ids
+    }
+
+    @asynccontextmanager
+    async def run(outer: Starlette) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:  # Starlette starts no mounted application
+            for app in apps.values():
+                await stack.enter_async_context(app.router.lifespan_context(app))
+            yield
+
+    routes = [Mount(f"/{env_id}", app) for env_id, app in apps.items()]
+    if len(apps) == 1:
+        routes += [Mount("/", app) for app in apps.values()]
+    return Starlette(routes=routes, lifespan=run, middleware=[Middleware(Guard, token=token, env_ids=env_ids)])
+
+
+def serve(
+    env_ids: Sequence[str], listening: socket.socket, say: Callable[[], None], *, token: str | None, sessions: int,
+    idle: float,
+) -> None:  # fmt: skip
+    """Serve environments on a socket until Ctrl-C."""
+    pool = Pool(sessions)
+    config = uvicorn.Config(
+        create_app(env_ids, pool, token=token, idle=idle), log_level="warning", access_log=False, server_header=False,
+        ws_max_size=MOST_BYTES, timeout_graceful_shutdown=1,
+    )  # fmt: skip
+    try:
+        with listening:
+            say()
+            uvicorn.Server(config).run(sockets=[listening])
+    finally:
+        pool.close()
