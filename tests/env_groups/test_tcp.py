@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -149,3 +150,24 @@ def test_what_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.delenv(tcp.TOKEN)
     with pytest.raises(UserError, match="in the environment variable VLGYM_TOKEN"):
         open_group(f"tcp://127.0.0.1:{port}")
+
+
+def test_gymnasium_makes_an_environment_there_whose_plugin_is_not_installed_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = gymnasium.make(IDS[1], image_size=(60, 80), render_mode="rgb_array")
+    monkeypatch.setattr("vlgym.play.remote.get_registry", lambda: pytest.fail("the card was asked for here"))
+    with serving(1) as server:
+        url = f"tcp://127.0.0.1:{server.port}"
+        there = gymnasium.make("vlgym:remote", url=url, env_id=IDS[1], image_size=(60, 80), render_mode="rgb_array")
+        assert there.observation_space == here.observation_space
+        assert repr(there.reset(seed=5)) == repr(here.reset(seed=5))
+        reply = here.unwrapped.solve()
+        assert repr(there.step(reply)) == repr(here.step(reply))
+        assert np.array_equal(there.render(), here.render())
+        texts = {there.reset()[0]["image"].tobytes() for _ in range(3)}
+        assert len(texts) == 3
+        there.close()
+        with pytest.raises(UserError, match="No environment"):
+            gymnasium.make("vlgym:remote", url=url, env_id="vlgym/Nothing-v0")
+        wait_until(lambda: not server.running)

@@ -26,8 +26,10 @@ def check_answer(answer: Mapping[str, Any], do: str, shape: tuple[int, ...] | No
         return
     value: Any = answer.get("value")
     if do == "make":
-        _require(value, "card", parser=dict, vlgym=str, spec=(dict, type(None)))
+        _require(value, "card", parser=dict, vlgym=str, spec=(dict, type(None)), image_size=list)
         _require(value["parser"], "parser", name=str, version=int, format=str)
+        size = value["image_size"]
+        _demand(len(size) == 2 and all(type(side) is int and side > 0 for side in size), f"a picture of size {size}")
     elif do in ("reset", "step"):
         _require(value, "turn", observation=dict, info=dict, system=str, legal=list)
         _require(value["observation"], "observation", image=np.ndarray, text=str)

@@ -51,6 +51,7 @@ class Host:
             "spec": None if spec is None else spec.to_dict(),
             "parser": {"name": parser.name, "version": parser.version, "format": parser.describe()},
             "vlgym": own_version(),
+            "image_size": list(env.image_size),
         }  # fmt: skip
 
     def _do_reset(self, request: Mapping[str, Any]) -> dict[str, Any]:

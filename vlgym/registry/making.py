@@ -85,7 +85,9 @@ def make(env_id: str, **kwargs: Any) -> VLEnv:
 
 
 def register_all(registry: Registry) -> None:
-    """Register every id, installed or merely known, with Gymnasium; doing it twice changes nothing."""
+    """Register `remote` and every id, installed or merely known, with Gymnasium; doing it twice changes nothing."""
+    if "remote" not in gymnasium_registry:
+        register(id="remote", entry_point="vlgym.env_groups.served:ServedEnv")
     for env_id in sorted({*registry.specs, *registry.known, *registry.clashes, *registry.refused}):
         if env_id not in gymnasium_registry:
             register(id=env_id, entry_point="vlgym.registry.making:construct", kwargs={"vlgym_id": env_id})
