@@ -332,3 +332,26 @@ class Secretive(Walk):
     """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; its card does not name all its options."""
 
     reset_options: ClassVar = {**Walk.reset_options, "whither": whole_number("where to go", -5, 5)}
+
+
+class Backwards(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; its last `level` is the easiest."""
+
+    level_arguments: ClassVar = ({"far": 5}, {"far": 2})
+    far = 3
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        super().start(rng, options)
+        self.target = self.far
+
+
+class Rising(Backwards):
+    level_arguments: ClassVar = ({"far": 2}, {"far": 5})
+
+
+class TooFar(Backwards):
+    level_arguments: ClassVar = ({"far": 2}, {"far": 5, "max_turns": 4})
+
+
+class Alike(Backwards):
+    level_arguments: ClassVar = ({"far": 2}, {"far": 2})

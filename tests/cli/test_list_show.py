@@ -361,3 +361,15 @@ def test_a_narrow_list_fits(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["id", "difficulty", "blind"]
     assert max(map(len, lines)) <= 60
+
+
+def test_a_card_prints_one_line_for_each_level_with_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    spec = make_spec(levels=("near", "far"))
+    levels = [{"oracle": 1.0, "length": n, "se": 0.5, "random": 0.25, "episodes": 30} for n in (2.0, 4.0)]
+    with installed(spec, known={spec.id: make_entry(spec, levels=levels)}):
+        assert main(["show", spec.id]) == 0
+    lines = [line.split(maxsplit=2)[1:] for line in capsys.readouterr().out.splitlines() if line.startswith("level ")]
+    assert lines == [
+        ["0", "near; oracle 1.0 in 2.0 ± 0.5 turns, random 0.25, 30 episodes"],
+        ["1", "far; oracle 1.0 in 4.0 ± 0.5 turns, random 0.25, 30 episodes"],
+    ]

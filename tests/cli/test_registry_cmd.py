@@ -117,6 +117,22 @@ def test_kept_figures_keep_the_blind_floor_too_unless_that_is_asked_for(path: Pa
     assert read_registry(path)["vlgym/Walk-v0"]["blind"] != made_up
 
 
+def test_levels_are_recorded_and_kept_like_the_other_figures(tmp_path: Path, toys_importable: None) -> None:
+    path = tmp_path / "registry.yaml"
+    spec = make_spec("vlgym/Rising-v0", "broken_toys:Rising", levels=("two cells", "five cells"), figure_episodes=2)
+    with installed(spec):
+        assert main(["registry", "write", "--path", str(path)]) == 0
+        entries = read_registry(path)
+        assert [each["length"] for each in entries[spec.id]["levels"]] == [2.0, 5.0]
+        assert [each["oracle"] for each in entries[spec.id]["levels"]] == [1.0, 1.0]
+        entries[spec.id]["levels"][0]["length"] = 9.0
+        write_registry(entries, path)
+        assert main(["registry", "write", "--path", str(path), "--keep-figures"]) == 0
+        assert read_registry(path)[spec.id]["levels"][0]["length"] == 9.0
+        assert main(["registry", "write", "--path", str(path), "--keep-figures", "--levels"]) == 0
+        assert read_registry(path)[spec.id]["levels"][0]["length"] == 2.0
+
+
 def test_changed_behaviour_without_a_new_version_is_refused(
     path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

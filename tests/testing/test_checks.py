@@ -59,6 +59,10 @@ BROKEN: list[tuple[str, str, dict[str, Any], str]] = [
     ("reset_options", "Hasty", {}, "no_such_option=1 changed the running episode"),
     ("reset_options", "Secretive", {}, "does not name the reset option(s) whither"),
     ("fresh", "Aliased", {}, "the infos of turns 0 and 1 share a list"),
+    ("levels", "Backwards", {"levels": ("five cells", "two cells")}, "rises over the levels nor random success falls"),
+    ("levels", "TooFar", {"levels": ("two cells", "five cells")}, "level 1: oracle success 0.0, the card promises 1.0"),
+    ("levels", "Alike", {"levels": ("two cells", "two cells")}, "begin alike on two of the 2 levels"),
+    ("levels", "Alike", {"levels": ("two cells",)}, "the card has 1 levels, the class's level_arguments 2"),
     ("silence", "Costly", {}, "silence pays"),
     ("side_effects", "Printing", {}, "it printed 'target"),
     ("side_effects", "Writing", {}, "it printed 'driver loaded"),
@@ -78,7 +82,7 @@ def broken_spec(name: str, changes: dict[str, Any]) -> EnvSpec:
 def test_the_sound_toy_has_every_property() -> None:
     with installed(make_spec()):
         certificate = certify("vlgym/Walk-v0")
-    assert [result.name for result in certificate.results] == list(CHECKS)
+    assert [result.name for result in certificate.results] == [name for name in CHECKS if name != "levels"]
     assert certificate.passed, [result for result in certificate.results if not result.passed]
     assert all(result.evidence for result in certificate.results)
 

@@ -287,6 +287,17 @@ def _describe(registry: Registry, entry: Entry) -> dict[str, Any]:
     }
 
 
+def _write_levels(levels: list[str], measured: list[dict[str, Any]] | None) -> dict[str, str]:
+    """Return a row for each difficulty level: what it changes, and its figures of registry.yaml."""
+    rows = {f"level {number}": line for number, line in enumerate(levels)}
+    if measured and len(measured) == len(levels):
+        for name, figures in zip(rows, measured, strict=True):
+            turns = f"{figures['length']} ± {figures['se']} turns"
+            rows[name] += f"; oracle {figures['oracle']} in {turns}, random {figures['random']}"
+            rows[name] += f", {figures['episodes']} episodes"
+    return rows
+
+
 def _read_docstring(spec: EnvSpec) -> str:
     """The docstring of an environment's class; empty where its module cannot be imported."""
     try:
@@ -314,6 +325,7 @@ def _print_card(card: dict[str, Any], full: bool) -> None:
         "blind share": NOT_MEASURED if share is None else f"{share:.2f} of the way from floor to ceiling",
     }  # fmt: skip
     rows = {name: value for name, value in rows.items() if value}
+    rows |= _write_levels(card["levels"], figures.get("levels"))
     rows |= {name: _write_figures(figures[name]) for name in WINS if name in figures}
     if figures:
         rows["compared"] = " ".join(card["differences"]) or compared

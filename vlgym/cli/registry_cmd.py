@@ -55,6 +55,9 @@ def write(
     blind: Annotated[
         bool, typer.Option("--blind", help="With --keep-figures: measure the blind floors all the same.")
     ] = False,
+    levels: Annotated[
+        bool, typer.Option("--levels", help="With --keep-figures: measure the difficulty levels all the same.")
+    ] = False,
 ) -> None:
     """Measure every first-party environment (or those of --id), keep the rest, and write the file."""
     target = path or _find_file()
@@ -74,8 +77,9 @@ def write(
     figures = _measure(registry, played, "figures")
     for env_id in chosen.keys() - played.keys():
         entry = recorded[env_id]
-        figures[env_id] = {name: entry[name] for name in ("floor", "blind", "ceiling") if name in entry}
+        figures[env_id] = {name: entry[name] for name in ("floor", "blind", "ceiling", "levels") if name in entry}
     _add_blind_floors(chosen if blind else played, figures)
+    _add_levels(chosen if levels else played, figures)
     entries = {env_id: entry for env_id, entry in recorded.items() if ids or (not old and entry["spec"].replaced_by)}
     for env_id, measured in live.items():
         entries[env_id] = {**measured, **figures[env_id]}
@@ -101,6 +105,7 @@ def check_file(
     if full:
         figures = _measure(registry, chosen, "figures")
         _add_blind_floors(chosen, figures)
+        _add_levels(chosen, figures)
         live = {env_id: {**live[env_id], **figures[env_id]} for env_id in live}
     recorded = {
         env_id: entry
@@ -205,6 +210,15 @@ def _add_blind_floors(specs: dict[str, EnvSpec], figures: dict[str, dict[str, An
         for env_id, spec in specs.items():
             figures[env_id]["blind"] = measure_blind_floor(spec, figures[env_id]["floor"])
             progress.advance(task)
+
+
+def _add_levels(specs: dict[str, EnvSpec], figures: dict[str, dict[str, Any]]) -> None:
+    from ..testing import measure_levels
+
+    for env_id, spec in specs.items():
+        figures[env_id].pop("levels", None)
+        if spec.levels:
+            figures[env_id]["levels"] = measure_levels(spec)
 
 
 def _print_lines(lines: list[str]) -> None:

@@ -96,6 +96,10 @@ _HIDDEN = ("self", "vlgym_spec", "render_mode")
 """Arguments that change nothing that an agent sees or is paid; the card is recorded by itself."""
 
 
+_AS_GIVEN = {"level"}
+"""Arguments that no attribute stands for: an author's `level` may be another thing, or that of an episode."""
+
+
 def list_arguments(cls: type) -> list[str]:
     """Return the names of all constructor arguments of an environment class, its bases included."""
     return [name for name in _defaults(cls) if name != "vlgym_spec"]
@@ -125,9 +129,9 @@ def arguments_in_force(env: object, base: type, given: Mapping[str, Any]) -> dic
         given: arguments of the constructor's call.
     """
     kind: Any = type(env)
-    own, values = _defaults(base), dict(given)
+    own, values = _defaults(base).keys() - _AS_GIVEN, dict(given)
     for name, default in _defaults(kind).items():
-        kept = vars(env).get(name)
+        kept = None if name in _AS_GIVEN else vars(env).get(name)
         if name in own or values.get(name) is None:
             values[name] = default if kept is None else kept
     values.update(getattr(env, "resolve_arguments", dict)())

@@ -22,7 +22,7 @@ from ..parsers import get_parser, read_reply
 from ..types import Image, Outcome, Parsed, Parser
 from .arguments import arguments_in_force, bind_arguments, signature_of
 from .game import Game
-from .reset_options import plain_options, read_options
+from .reset_options import LEVEL, level_option, plain_options, read_level, read_options
 from .seeding import split_of
 from .spaces import MAX_REPLY, MessageSpace, ReplySpace, clean_text
 from .spec import PLANNERS, EnvSpec
@@ -54,6 +54,8 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             refuse). A plan's actions before its first illegal one are executed.
         invalid_penalty: subtracted from the reward of an invalid turn (reward units, `>= 0`).
         max_turns: actions until truncation; default from the spec.
+        level: difficulty level of every episode, 0 the easiest; `reset(options={"level": k})` chooses it for one
+            episode. `None` changes nothing.
         image_size: `(height, width)` in pixels; default from the spec.
         render_mode: `"rgb_array"` or `None`.
         vlgym_spec: the card, given by `make`.
@@ -81,9 +83,11 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         return env
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Keep `inspect.signature` and help on the constructor, which `__new__` would hide."""
+        """Keep `inspect.signature` and help on the constructor, which `__new__` would hide; add the option `level`."""
         super().__init_subclass__(**kwargs)
         cls.__signature__ = signature_of(cls)
+        if cls.level_arguments:
+            cls.reset_options = {**cls.reset_options, LEVEL: level_option(len(cls.level_arguments))}
 
     def __init__(
         self,
@@ -93,6 +97,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         invalid_action: str = "noop",
         invalid_penalty: float = 0.0,
         max_turns: int | None = None,
+        level: int | None = None,
         image_size: tuple[int, int] | None = None,
         render_mode: str | None = None,
         vlgym_spec: EnvSpec | None = None,
@@ -103,6 +108,8 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         check_number("invalid_penalty", invalid_penalty, 0, hint="It is subtracted from the reward.")
         if max_turns is not None:
             check_number("max_turns", max_turns, 1)
+        self._level = level if level is None else read_level(self, level)
+        self._usual: dict[str, Any] = {}  # values without a level of the attributes that levels change
         self.vlgym_spec = vlgym_spec
         self.planner = planner
         style = vlgym_spec.reply_styles[0] if vlgym_spec else "tag"
@@ -143,10 +150,10 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             UserError: an unknown or wrong option, or the episode cannot begin; the one before goes on as it was.
         """
         given = plain_options(options)
-        checked = read_options(self, given)
-        before = self._bookmark()
         if self._arguments is None:
             self._arguments = self.arguments  # of the constructor, before an episode writes over anything
+        checked = self._read_options(given)
+        before = self._bookmark()
         try:
             super().reset(seed=seed)
             self.reset_seed = seed
@@ -241,12 +248,15 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     def _restore(self, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         self.np_random.bit_generator.state = state["start"]["rng"]
         self.reset_seed, self.seed_split = state["start"].get("seed"), state["start"].get("split")
+        given = state["start"]["options"]
         if state["saved"] is not None:
+            if self.level_arguments:
+                self._read_options(given)
             self.load(state["saved"])
             self._start, self._events = state["start"], state["events"]
             self._write_instructions()
         else:
-            self._begin(state["start"]["options"], read_options(self, state["start"]["options"]))
+            self._begin(given, self._read_options(given))
             for event in state["events"]:
                 parsed = Parsed(tuple(event["actions"]), event["failure"])
                 self._conclude(self._execute(parsed)[1], last=self.planner == "global")
@@ -283,8 +293,29 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         }
         self._events = []
         self.turn, self.episode_return, self._ended, self._forced, self._acted = 0, 0.0, False, False, False
+        level = options.pop(LEVEL) if self.level_arguments else None
+        if level is not None:  # another part of the generator's sequence, so that no two levels begin alike
+            self.np_random.bit_generator.advance((1 + level) << 64)  # type: ignore[attr-defined]
         self.start(self.np_random, options)
         self._write_instructions()
+
+    def _read_options(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Set the arguments of the episode's level, and return the options read. A refusal changes nothing."""
+        if not self.level_arguments:
+            return read_options(self, given)
+        running = {name: getattr(self, name) for arguments in self.level_arguments for name in arguments}
+        self._usual = self._usual or running
+        try:
+            level = read_level(self, given[LEVEL]) if LEVEL in given else self._level
+            self._set({**self._usual, **({} if level is None else self.level_arguments[level])})
+            return {**read_options(self, given), LEVEL: level}
+        except Exception:
+            self._set(running)
+            raise
+
+    def _set(self, arguments: dict[str, Any]) -> None:
+        for name, value in arguments.items():
+            setattr(self, name, value)
 
     def _write_instructions(self) -> None:
         self.instructions = clean_text(

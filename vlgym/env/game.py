@@ -19,6 +19,8 @@ class Game:
     Attributes:
         prompt: of the class: the texts that the model reads.
         reset_options: of the class: name -> an option that `reset` takes; all others are refused.
+        level_arguments: of the class: for each level, 0 the easiest, attributes and the values that they have in an
+            episode of it; they are set before `start`. `max_turns` may be one of them, `image_size` not.
         notation: of the class: how actions are written, where a list of the legal ones would tell what the picture
             shows. Then the text has this line instead of the list, and info lists none; empty: both list them.
         parser: reads the replies.
@@ -30,6 +32,7 @@ class Game:
 
     prompt: ClassVar[PromptTemplate]
     reset_options: ClassVar[Mapping[str, ResetOption]] = {}
+    level_arguments: ClassVar[tuple[Mapping[str, Any], ...]] = ()
     notation: ClassVar[str] = ""
     step_cost: float = 0.0
     system_turn: bool = False

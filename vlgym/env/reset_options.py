@@ -18,6 +18,10 @@ WRONG_FOR_ALL = ({"no such": "value"}, float("nan"))
 """Values that no option may take; the conformance check tries them on each."""
 
 
+LEVEL = "level"
+"""The option that every environment with levels takes."""
+
+
 @dataclass(frozen=True)
 class ResetOption:
     """One option of `reset`; `whole_number` and `one_of` make the usual ones.
@@ -65,6 +69,27 @@ def one_of(meaning: str, choices: Iterable[str]) -> ResetOption:
         return str(value)
 
     return ResetOption(meaning, f"one of {', '.join(words)}", read, ("no such choice", 1))
+
+
+def level_option(count: int) -> ResetOption:
+    """The difficulty level of one episode."""
+    return ResetOption(
+        "the difficulty level", f"an integer from 0 to {count - 1}", read_level, (-1, count, 0.5, True, "x")
+    )
+
+
+def read_level(env: Any, value: Any) -> int:
+    """Return a level of an environment.
+
+    Raises:
+        UserError: it has no such level; the message names those that there are.
+    """
+    count = len(env.level_arguments)
+    if not count:
+        raise UserError(f"level={value!r}: {type(env).__name__} has no levels.")
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not 0 <= value < count:
+        raise UserError(f"level={value!r} must be an integer from 0 to {count - 1}: there are {count} levels.")
+    return int(value)
 
 
 def read_options(env: Any, given: Mapping[str, Any]) -> dict[str, Any]:

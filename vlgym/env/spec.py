@@ -73,6 +73,8 @@ class EnvSpec:
         blind: blind players of this environment (`vlgym.sight.blind.BlindPlayer`), each `package.module:Class`; with
             the generic ones they measure what can be won without the picture.
         replaced_by: id of a newer version, where this one is kept for comparison only.
+        levels: one line for each difficulty level, 0 the easiest: what it changes. The class's `level_arguments` holds
+            their values.
     """
 
     id: str
@@ -104,6 +106,7 @@ class EnvSpec:
     probes: tuple[Probe, ...] = ()
     blind: tuple[str, ...] = ()
     replaced_by: str = ""
+    levels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name, hint in _read_hints().items():
@@ -135,10 +138,11 @@ class EnvSpec:
             ("history_images", self.history_images >= 0, "an integer >= 0"),
             ("figure_episodes", (self.figure_episodes or 2) >= 2, "None or an integer >= 2"),
             ("blind", all(map(_ENTRY_PATTERN.match, self.blind)), "a tuple of strings package.module:Class"),
+            ("levels", all(line.strip() and "\n" not in line for line in self.levels), "a tuple of lines"),
             ("replaced_by", not newer or (ID_PATTERN.match(newer) and newer != self.id), "the id of another version"),
         ):
             self._require(fine, name, wanted)
-        for name in ("summary", "family", "success_rule", "skills", "references", "system_requirements"):
+        for name in ("summary", "family", "success_rule", "skills", "references", "system_requirements", "levels"):
             odd = [c for text in getattr(self, name) for c in text if not (is_printable(c) or c == "\n")]
             self._require(not odd, name, "text without control characters")
         for name, choices in (("difficulty", _DIFFICULTIES), ("oracle", _ORACLES), ("pictures", ("exact", "similar"))):
@@ -190,7 +194,8 @@ class EnvSpec:
             del plain[name]
         if not self.truncates_early:
             del plain["truncates_early"]
-        del plain["replaced_by"]  # a newer version changes nothing in this one
+        for name in ("replaced_by", "levels"):  # they change nothing in the environment without a level
+            del plain[name]
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
 
     def _require(self, condition: Any, name: str, wanted: str) -> None:

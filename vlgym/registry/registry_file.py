@@ -31,13 +31,16 @@ BLIND = (*FIGURES, "policy", "success_policy")
 """Fields of a blind floor: the best return and the best success of all blind policies, and which reached them."""
 
 _ENTRY_KEYS = {"distribution", "spec", "prompt_hash", "parser_hash", "fingerprint", "pictures", "floor", "ceiling"}
-_LATER = {"blind"}
-"""Fields that an entry may lack, if they are not measured."""
+_LATER = {"blind", "levels"}
+"""Fields that an entry may lack, if they are not measured or the card has no levels."""
+LEVEL = ("oracle", "length", "se", "random", "episodes")
+"""Fields of a level: success of the oracle, mean turns of its episodes and their standard error, success of random
+play, number of episodes."""
 
 
 def read_registry(path: Path = PACKAGED) -> dict[str, dict[str, Any]]:
     """Return id -> entry (`distribution`, `spec` as an EnvSpec, hashes, `floor`, `ceiling`, `fingerprint`; `blind`
-    where it was measured).
+    and `levels` where they were measured).
 
     Raises:
         RegistryFileError: the file is missing, not YAML, or malformed; the message names the place.
@@ -64,6 +67,8 @@ def _check_entry(entry: Any) -> None:
         figures = entry.get(key)
         if figures is not None and set(figures) != set(names):
             raise ValueError(f"{key} must be null or hold {', '.join(names)}.")
+    if any(set(level) != set(LEVEL) for level in entry.get("levels") or []):
+        raise ValueError(f"each of levels must hold {', '.join(LEVEL)}.")
 
 
 def read_suites(path: Path = PACKAGED) -> dict[str, dict[str, Any]]:
@@ -101,7 +106,7 @@ def write_registry(
     environments = {}
     for env_id in sorted(entries):
         spec = entries[env_id]["spec"].to_dict()
-        for name in ("id", *NOT_RECORDED):
+        for name in ("id", *NOT_RECORDED, *([] if spec["levels"] else ["levels"])):
             del spec[name]
         environments[env_id] = {**entries[env_id], "spec": spec}
     body = yaml.safe_dump(
@@ -155,7 +160,7 @@ def compare_registries(recorded: dict[str, dict[str, Any]], live: dict[str, dict
             continue
         old, new = recorded[env_id], live[env_id]
         problems += find_behaviour_changes({env_id: old}, {env_id: new})
-        for key in ("distribution", "prompt_hash", "parser_hash", "floor", "blind", "ceiling"):
+        for key in ("distribution", "prompt_hash", "parser_hash", "floor", "blind", "ceiling", "levels"):
             if key in new and old.get(key) != new[key]:
                 problems.append(f"{env_id}: {key} is {new[key]!r}, recorded {old.get(key)!r}.")
         if replace(old["spec"], probes=(), blind=()) != replace(new["spec"], probes=(), blind=()):

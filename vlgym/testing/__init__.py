@@ -17,6 +17,7 @@ from .checks import (
 )
 from .fingerprint import Behaviour, measure_behaviour
 from .game_checks import find_leaks
+from .level_checks import measure_levels
 from .measure import count_episodes, measure_blind_floor, measure_figures, measure_hashes
 
 __all__ = [
@@ -38,4 +39,5 @@ __all__ = [
     "measure_blind_floor",
     "measure_figures",
     "measure_hashes",
+    "measure_levels",
 ]

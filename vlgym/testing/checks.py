@@ -23,6 +23,7 @@ from . import (
     conduct_checks,
     game_checks,
     interface_checks,
+    level_checks,
     play_checks,
     sight_checks,
     value_checks,
@@ -60,6 +61,7 @@ CHECKS: dict[str, Callable[[Subject], str]] = {
     "state": play_checks.check_state,
     "oracle": play_checks.check_oracle,
     "floor": play_checks.check_floor,
+    "levels": level_checks.check_levels,
     "silence": play_checks.check_silence,
     "blind": blind_checks.check_blind,
     "rewards": play_checks.check_rewards,
@@ -113,7 +115,7 @@ of the properties that ours are evidence for. The procedures differ. Ours run in
 `side_effects` watches where theirs encloses. `oracle` tests the card's success rate, not for the highest reward. The
 RFC has no names for pictures, parsers, blind floors, seats and others."""
 
-VARIANT_CHECKS = ("card", "prompt", "splits", "recorded")
+VARIANT_CHECKS = ("card", "prompt", "splits", "levels", "recorded")
 """Checks still needed when the class already passed under another id. `recorded` plays the oracle's episode, a random
 one and unreadable replies on every split."""
 
@@ -124,8 +126,9 @@ def checks_for(env_id: str) -> list[str]:
     Raises:
         UserError: the id cannot be made.
     """
-    several = issubclass(load_class(get_registry().get(env_id)), MultiVLEnv)
-    return [*CHECKS, *GAME_CHECKS] if several else list(CHECKS)
+    spec = get_registry().get(env_id)
+    several = issubclass(load_class(spec), MultiVLEnv)
+    return [name for name in (ALL_CHECKS if several else CHECKS) if name != "levels" or spec.levels]
 
 
 def _one_worker_each(metafunc: Any, ids: tuple[str, ...]) -> list[Any]:

@@ -66,7 +66,7 @@ class NumberLine(VLEnv):
         compat: `None` or `"rl4vlm"`, which has one target.
         **kwargs: of `VLEnv`.
 
-    Options of `reset`: `target` and `current` (both or none, different) choose the start.
+    Options of `reset`: `target` and `current` (both or none, different) choose the start; `level`, 0 to 5.
 
     Raises:
         UserError: an argument or option is out of its range.
@@ -84,6 +84,11 @@ class NumberLine(VLEnv):
             ("target", "the number to reach; not the current one"),
         )
     }
+
+    level_arguments: ClassVar = tuple(
+        {"max_position": largest, "targets": targets, "max_turns": 2 * largest * targets}
+        for largest, targets in ((3, 1), (5, 1), (5, 2), (9, 2), (20, 2), (30, 3))
+    )
 
     def __init__(self, *, max_position: int = 5, targets: int = 1, compat: str | None = None, **kwargs: Any) -> None:
         check_number("targets", targets, 1)

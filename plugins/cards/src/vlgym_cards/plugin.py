@@ -166,6 +166,14 @@ NUMBER_LINE_1 = replace(
         Probe("a wrong step after the first target", ("+", "-", "+", "+", "-"), {"current": 4, "target": 5}),
         *NUMBER_LINE.probes,
     ),
+    levels=(
+        "numbers from 0 to 3, one target",
+        "numbers from 0 to 5, one target",
+        "numbers from 0 to 5, two targets",
+        "numbers from 0 to 9, two targets",
+        "numbers from 0 to 20, two targets",
+        "numbers from 0 to 30, three targets",
+    ),
 )
 EZ_POINTS_1 = replace(
     EZ_POINTS,

@@ -1,0 +1,107 @@
+"""Difficulty levels: oracle and random policy play each, for registry.yaml and for the check of their order."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from statistics import mean, stdev
+from typing import Any
+
+from ..env.spec import EnvSpec
+from ..evaluation import summarize
+from ..play.policies import OraclePolicy, RandomPolicy
+from .measure import choosing_split
+from .play_checks import is_unlikely
+from .playing import digest_picture, seeds_of
+from .subject import Subject, require
+
+CHECK_TURNS, CHECK_EPISODES = 500, (6, 30)
+"""Turns, about, of one policy on one level in the check, and the fewest and the most episodes."""
+
+RECORD_TURNS, RECORD_EPISODES = 3000, (20, 100)
+"""As these, for registry.yaml."""
+
+STARTS = 6
+"""Seeds whose first pictures and texts are compared between levels."""
+
+
+def check_levels(subject: Subject) -> str:
+    """The oracle wins every level as often as the card promises, levels get harder, and no two levels begin alike.
+
+    Harder means that, from each level to the next, the oracle's episodes get longer or random play wins less, within
+    three standard errors, and that the last level is above the first.
+
+    Sees: a level that cannot be won, levels in the wrong order, and a level that changes nothing. It plays 6 to 30
+    episodes of each level with either policy. Cannot see: a level that is harder for a reader of the picture alone, as
+    smaller letters are; then another argument of the level must order it.
+    """
+    spec = subject.spec
+    if not spec.levels:
+        return "the card has no levels"
+    env = subject.make()
+    held = len(env.level_arguments)
+    require(held == len(spec.levels), f"the card has {len(spec.levels)} levels, the class's level_arguments {held}")
+    seeds, starts = seeds_of(spec.id, choosing_split(spec), STARTS), set()
+    for level in range(held):
+        seen = [env.reset(seed=seed, options={"level": level})[0] for seed in seeds]
+        starts.add(tuple((each["text"], digest_picture(each["image"])) for each in seen))
+    env.close()
+    require(len(starts) == held, f"{STARTS} seeds begin alike on two of the {held} levels")
+    played = play_levels(subject, choosing_split(spec), CHECK_TURNS, *CHECK_EPISODES)
+    for level, each in enumerate(played):
+        if spec.oracle != "none":
+            require(
+                not is_unlikely(each["report"], spec.oracle_success),
+                f"level {level}: oracle success {each['oracle']}, the card promises {spec.oracle_success}",
+            )
+    lengths = [(each["length"], each["se"]) for each in played]
+    chances = [
+        (-each["random"], math.sqrt(each["random"] * (1 - each["random"]) / each["episodes"])) for each in played
+    ]
+    told = "; ".join(f"{each['length']} turns, random {each['random']}" for each in played)
+    require(
+        is_rising(lengths) or is_rising(chances),
+        f"neither the oracle's mean length rises over the levels nor random success falls: {told}",
+    )
+    return f"{held} levels, {', '.join(str(each['episodes']) for each in played)} episodes: {told}"
+
+
+def measure_levels(spec: EnvSpec) -> list[dict[str, Any]]:
+    """Return what registry.yaml records of each level: `oracle` and `random` success, the oracle's mean `length` in
+    turns with its standard error `se` (that of random play where there is no oracle), and `episodes`."""
+    split = "test" if "test" in spec.splits else choosing_split(spec)
+    played = play_levels(Subject(spec), split, RECORD_TURNS, *RECORD_EPISODES)
+    return [{name: value for name, value in each.items() if name != "report"} for each in played]
+
+
+def play_levels(subject: Subject, split: str, turns: int, fewest: int, most: int) -> list[dict[str, Any]]:
+    """Play each level with oracle and random policy; `report` is the oracle's, or that of random play without one."""
+    spec, found = subject.spec, []
+    env = subject.make()
+    limits = [arguments.get("max_turns", spec.max_turns) for arguments in env.level_arguments]
+    env.close()
+    for level, limit in enumerate(limits):
+        there = Subject(spec, {**subject.kwargs, "level": level})
+        count = max(fewest, min(most, turns // limit))
+        random = there.run(RandomPolicy(), split, count)
+        best = random if spec.oracle == "none" else there.run(OraclePolicy(fallback=True), split, count)
+        report = summarize(spec.id, "oracle", split, best)
+        lengths = [len(episode) for episode in best]
+        found.append(
+            {
+                "oracle": None if spec.oracle == "none" else round(report.success, 4),
+                "length": round(float(mean(lengths)), 2),
+                "se": round(stdev(lengths) / math.sqrt(count), 2),
+                "random": round(summarize(spec.id, "random", split, random).success, 4),
+                "episodes": count,
+                "report": report,
+            }
+        )
+    return found
+
+
+def is_rising(figures: list[tuple[float, float]]) -> bool:
+    """True if no (value, standard error) lies more than three standard errors under the one before, and the last value
+    lies above the first."""
+    falls = any(later < value - 3 * math.hypot(se, other) for (value, se), (later, other) in pairwise(figures))
+    return not falls and figures[-1][0] > figures[0][0]
