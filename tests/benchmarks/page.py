@@ -87,17 +87,18 @@ def main() -> None:
         get(found[0])  # brings the token, and from then on the cookie does
         server = found[0].partition("/?")[0]
         rng = random.Random(0)
-        link = get(f"{server}/").split('<td><a href="')[1].split('"')[0]
+        link = get(f"{server}/episodes").split('<td><a href="')[1].split('"')[0]
         key = link.split("/")[2]
 
         def turn() -> str:
             return f"{server}/turn/{key}/{rng.randrange(EPISODES)}/{rng.randrange(TURNS)}"
 
         pages = {
-            "the list, newest first": lambda: get(f"{server}/"),
-            "the list, sorted by return": lambda: get(f"{server}/?sort=-return"),
-            "the list, words searched in all replies": lambda: get(f"{server}/?q=action>+{rng.randrange(EPISODES)}"),
-            "the last page of the list": lambda: get(f"{server}/?page=200"),
+            "the runs": lambda: get(f"{server}/"),
+            "the list, newest first": lambda: get(f"{server}/episodes"),
+            "the list, sorted by return": lambda: get(f"{server}/episodes?sort=-return"),
+            "the list, words searched in all replies": lambda: get(f"{server}/episodes?q=action>+{rng.randrange(EPISODES)}"),
+            "the last page of the list": lambda: get(f"{server}/episodes?page=200"),
             "a turn": lambda: get(turn()),
             "a turn's picture": lambda: get_bytes(turn().replace("/turn/", "/picture/") + "/0"),
         }  # fmt: skip

@@ -167,7 +167,7 @@ def test_the_pictures_on_the_page_are_those_that_the_model_saw(folder: Path) -> 
         with PILImage.open(folder / row["file_name"]) as drawn:
             assert np.array_equal(np.asarray(shown), np.asarray(drawn.convert("RGB")))
         assert "".join(text for text, _ in turn.reply) == row["reply"]
-        assert "Legal actions: left, right" in turn.prompt
+        assert any("Legal actions: left, right" in part.get("text", "") for part in turn.messages[-1][1])
 
 
 def test_a_large_picture_is_made_smaller(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_large_picture_is_made_smaller(tmp_path: Path) -> None:
 def test_of_a_long_episode_the_first_and_the_last_turns_are_shown(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "a", ScriptedPolicy(["no"]), episodes=1, arguments={"max_turns": 20}, changed=True)
     (episode,) = show_episodes(read_run(folder), [(WALK, 0)])
-    assert [turn and turn.turn for turn in episode.turns] == [0, 1, 2, 3, 4, None, 17, 18, 19]
+    assert [turn and turn.number for turn in episode.turns] == [0, 1, 2, 3, 4, None, 17, 18, 19]
     assert (episode.length, episode.left_out) == (20, 12)
 
 

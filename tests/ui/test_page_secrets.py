@@ -139,7 +139,7 @@ def test_a_number_of_5000_digits_is_none(tmp_path: Path) -> None:
         f"/gallery/frame/{number}/vlgym/NumberLine-v1", f"/play/x/picture/0/{number}",
     ):  # fmt: skip
         assert client.get(address).status_code == 404, address[:40]
-    assert client.get(f"/?page={number}").status_code == 200
+    assert client.get(f"/episodes?page={number}").status_code == 200
     for episodes in ("1" + "0" * 5000, "000000001" + "0" * 5000, "²"):
         assert client.post("/play", data={"env": POKER, "episodes": episodes}, headers=OWN).status_code == 400
     deep = client.post("/play", data={"env": "vlgym/NumberLine-v1", "arguments": "x=" + "[" * 100_000}, headers=OWN)

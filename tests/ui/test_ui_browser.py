@@ -105,7 +105,7 @@ def press(driver, key: str) -> None:
 
 
 def test_filters_change_the_list_in_place_and_the_address_with_it(browser, server: str) -> None:
-    browser.get(server)
+    browser.get(f"{server}/episodes")
     assert "of 7 episodes" in wait(browser, ".count").text
     browser.execute_script("window.kept = true")
     browser.find_element(By.CSS_SELECTOR, "select[name=result] option[value=lost]").click()
@@ -117,7 +117,7 @@ def test_filters_change_the_list_in_place_and_the_address_with_it(browser, serve
 
 
 def test_arrow_keys_walk_through_the_turns_and_the_episodes(browser, server: str) -> None:
-    browser.get(f"{server}/?sort=newest&result=won")
+    browser.get(f"{server}/episodes?sort=newest&result=won")
     wait(browser, "td a", "Line-v0 #0").click()
     wait(browser, ".steps", "turn 1 of 3")
     browser.execute_script("window.kept = true")
@@ -135,14 +135,14 @@ def test_arrow_keys_walk_through_the_turns_and_the_episodes(browser, server: str
 
 
 def test_what_is_recorded_while_the_list_is_open_appears(browser, server: str, folder: Path) -> None:
-    browser.get(server)
+    browser.get(f"{server}/episodes")
     wait(browser, ".count", "of 7 episodes")
     write(folder / "two", play(9))
     wait(browser, ".count", "of 8 episodes")
 
 
 def test_a_hostile_record_runs_nothing_and_nothing_is_asked_elsewhere(browser, server: str) -> None:
-    browser.get(f"{server}/?q=onerror")
+    browser.get(f"{server}/episodes?q=onerror")
     link = wait(browser, "td a", "<img")
     assert "taken" not in browser.title
     link.click()
@@ -196,6 +196,8 @@ def test_sokoban_is_played_by_arrow_keys(browser, server: str, folder: Path) -> 
 
 def begin_with_others(browser, server: str, env_id: str, others: str, arguments: str) -> None:
     browser.get(f"{server}/play?env={env_id}&split=test")
+    for summary in browser.find_elements(By.CSS_SELECTOR, "details.wide summary"):
+        summary.click()
     browser.find_element(By.NAME, "opponents").send_keys(others)
     browser.find_element(By.NAME, "arguments").send_keys(arguments)
     browser.find_element(By.CSS_SELECTOR, "form.form button").click()

@@ -74,7 +74,7 @@ def test_a_whole_game_is_recorded_as_an_evaluation_of_the_policy_human(tmp_path:
     assert run["split"] == "test"
     part = compute_report(folder)["parts"][LINE]
     assert (part["episodes"], part["success"]["wins"]) == (2, 2)
-    (watched,) = re.findall(r'href="(/\?run=\w+)">Watch', last)
+    (watched,) = re.findall(r'href="(/run/\w+)">Watch', last)
     assert client.get(watched).text.count('<td><a href="/turn/') == 2
 
 

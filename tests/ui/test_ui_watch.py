@@ -11,6 +11,7 @@ import pytest
 from ui_records import ask, draw, play, row, write, write_log, write_raw
 
 from vlgym.env.rendering import decode_png
+from vlgym.reports.charts import draw_curve
 from vlgym.types import LearnerNotes
 from vlgym.ui.curves import draw_curves
 from vlgym.ui.index import Index
@@ -53,15 +54,15 @@ def folder(tmp_path: Path) -> Path:
         ("?q=DUNNO", [1]),
         ("?q=%C3%BCn%C3%AFQUE", [2]),
         ("?result=lost&sort=return", [1, 3]),
-        ("?sort=nonsense&result=nonsense&page=-3", [3, 2, 1, 0]),
+        ("?sort=seed&result=nonsense&page=-3", [3, 2, 1, 0]),
     ],
 )
 def test_the_list_filters_searches_and_sorts(folder: Path, query: str, expected: list[int]) -> None:
-    assert numbers(ask(folder).get(f"/{query}").text) == expected
+    assert numbers(ask(folder).get(f"/episodes{query}").text) == expected
 
 
 def test_the_list_says_how_many_fit_and_how_many_of_them_were_won(folder: Path) -> None:
-    page = ask(folder).get("/?env=vlgym/Line-v0").text
+    page = ask(folder).get("/episodes?env=vlgym/Line-v0").text
     assert "3 of 4 episodes · 1 won of 3 ended (33 %)" in page
     assert re.findall(r'<code class="code">(\w+)</code>', page) == ["no_action", "bad_json"]
 
@@ -69,11 +70,11 @@ def test_the_list_says_how_many_fit_and_how_many_of_them_were_won(folder: Path) 
 def test_a_long_list_has_pages_and_each_links_the_next(tmp_path: Path) -> None:
     write_raw(tmp_path / "run", *(row(episode=number) for number in range(120)))
     client = ask(tmp_path)
-    first = client.get("/?sort=newest").text
+    first = client.get("/episodes?sort=newest").text
     assert numbers(first) == list(range(50))
     (after,) = re.findall(r'rel="next"[^>]*href="([^"]*)"', first)
     assert numbers(client.get(html.unescape(after)).text) == list(range(50, 100))
-    assert numbers(client.get("/?sort=newest&page=99").text) == list(range(100, 120))
+    assert numbers(client.get("/episodes?sort=newest&page=99").text) == list(range(100, 120))
 
 
 def test_half_of_a_line_waits_until_it_is_whole_and_nothing_is_read_twice(tmp_path: Path) -> None:
@@ -128,12 +129,12 @@ def test_the_recordings_of_a_training_run_are_one_run(tmp_path: Path) -> None:
     index.refresh()
     names = {index.runs[episode.run].name: episode.run for episode in index.episodes()}
     assert sorted(names) == ["evaluated", "train-001"]
-    page = ask(tmp_path / "runs").get(f"/?run={names['train-001']}").text
+    page = ask(tmp_path / "runs").get(f"/run/{names['train-001']}").text
     assert numbers(page) == [1, 0]
     assert 'aria-label="success: from 0 to 1"' in page
     client = ask(tmp_path / "runs")
     page = client.get(f"/run/{names['evaluated']}").text
-    assert "no log of training" in page
+    assert "Learning curves" not in page
     assert "&#34;split&#34;: &#34;test&#34;" in page
     assert client.get("/run/nothing").status_code == 404
 
@@ -142,13 +143,13 @@ def test_a_turn_shows_the_prompt_with_its_roles_and_pictures_and_the_reply_with_
     tmp_path: Path,
 ) -> None:
     client = ask(write(tmp_path / "run", play(0, (0.0, 1.0), history=True)))
-    (address,) = links(client.get("/").text)
+    (address,) = links(client.get("/episodes").text)
     page = client.get(address[:-1] + "1").text
     assert re.findall(r'class="role">(\w+)<', page) == ["system", "user"]
     assert '<pre class="reply">I go &lt;action&gt;<mark>right</mark>&lt;/action&gt;</pre>' in page
     assert "turn <b>2</b> of 2" in page
-    assert "+1 <span" in page
-    assert "return so far +1" in page
+    assert "reward +1.00; the episode ended" in page
+    assert "<dt>return so far</dt><dd>+1.00</dd>" in page
     sent = re.findall(r'<img src="([^"]*)" alt="Picture in the prompt, ([^"]*)"', page)
     assert [words for _, words in sent] == ["from an earlier turn", "the one of this turn"]
     seen = [decode_png(client.get(source).content)[0, 0, 0] for source, _ in sent]
@@ -159,7 +160,7 @@ def test_a_turn_shows_the_prompt_with_its_roles_and_pictures_and_the_reply_with_
 
 def test_keys_go_to_the_turns_and_to_the_neighbours_in_the_list_that_one_came_from(folder: Path) -> None:
     client = ask(folder)
-    found = links(client.get("/?sort=return").text)  # 1, 3, 0, 2
+    found = links(client.get("/episodes?sort=return").text)  # 1, 3, 0, 2
     page = client.get(found[2]).text
     keys = dict(re.findall(r'data-key="(\w+)" href="([^"]*)"', page))
     assert sorted(keys) == ["ArrowDown", "ArrowRight", "ArrowUp"]
@@ -171,9 +172,9 @@ def test_keys_go_to_the_turns_and_to_the_neighbours_in_the_list_that_one_came_fr
 def test_value_advantage_and_tokens_are_shown_where_the_learner_wrote_them(tmp_path: Path) -> None:
     notes = LearnerNotes(0.75, -1.25, ("I go", " <action>"), (0.0, -3.0))
     client = ask(write(tmp_path / "run", play(0, (0.0, 1.0), notes={1: notes})))
-    (address,) = links(client.get("/").text)
+    (address,) = links(client.get("/episodes").text)
     first, second = client.get(address).text, client.get(address[:-1] + "1").text
-    assert "advantage" not in first
+    assert "<dt>advantage" not in first
     assert "<dt>value</dt><dd>0.75</dd>" in second
     assert "<dt>advantage</dt><dd>-1.25</dd>" in second
     assert re.findall(r'<span class="(h\d)" title="([^"]*)">([^<]*)<', second) == [
@@ -185,13 +186,13 @@ def test_two_runs_are_compared_on_the_seeds_that_both_played(tmp_path: Path) -> 
     write(tmp_path / "a", play(0), play(1), play(2, success=False), play(7, seed=77))
     write(tmp_path / "b", play(0), play(1, (0.0, 0.0, 0.5), success=False), play(2), play(8, seed=88))
     client = ask(tmp_path)
-    keys = dict(re.findall(r'<option value="(\w{10})">(\w)<', client.get("/").text)[:2])
+    keys = dict(re.findall(r'<option value="(\w{10})">(\w)<', client.get("/episodes").text)[:2])
     (a,), (b,) = ([key for key, name in keys.items() if name == each] for each in "ab")
     page = client.get(f"/compare?a={a}&b={b}").text
     assert "3 shared episode(s) · 1 won by the first alone · 1 won by the second alone" in page
     assert len(re.findall(r'<td><a href="/side/', page)) == 3
     assert len(re.findall(r'<td><a href="/side/', client.get(f"/compare?a={a}&b={b}&only=1").text)) == 2
-    address = re.findall(r'<td><a href="(/side/[^"]*)">[^<]*#1', page)[0]
+    address = re.findall(r'<td><a href="(/side/[^"]*)">.*?#(\d)', page, re.DOTALL)[1][0]
     last = client.get(address[:-1] + "2").text
     assert "turn <b>3</b> of 3" in last
     assert last.count("ended at turn 2") == 1  # the other one goes on
@@ -201,9 +202,23 @@ def test_two_runs_are_compared_on_the_seeds_that_both_played(tmp_path: Path) -> 
 
 
 def test_curves_stand_where_their_values_say(tmp_path: Path) -> None:
-    (curve,) = draw_curves(write_log(tmp_path, [0.0, 0.25, 1.0]))
-    assert curve.points.split() == ["0.00,100.00", "50.00,75.00", "100.00,0.00", "100.00,0.00"]
-    assert (curve.start, curve.end, curve.across) == (10.0, 30.0, "environment steps")
+    (curve,), others = draw_curves(write_log(tmp_path, [0.0, 0.25, 1.0]))
+    assert others == []
+    assert curve.points.split() == ["0.00,100.00", "50.00,75.00", "100.00,0.00"]
+    assert curve.across == [(0.0, "10"), (25.0, "15"), (50.0, "20"), (75.0, "25"), (100.0, "30")]
+    assert (curve.up[0], curve.up[-1], curve.unit) == ((0.0, "0"), (100.0, "1"), "environment steps")
+
+
+def test_one_spike_does_not_flatten_a_curve_and_steps_are_counted_in_thousands() -> None:
+    values = [0.1 + 0.01 * (n % 5) for n in range(60)]
+    values[30] = 90.0
+    curve = draw_curve("kl", [(500.0 * n, value) for n, value in enumerate(values)], "steps")
+    heights = [float(point.split(",")[1]) for point in curve.points.split()]
+    assert curve.cut == "cut off: 90"
+    assert max(heights) - sorted(heights)[1] > 70  # the others fill the box
+    assert [label for _, label in curve.across] == ["0", "10k", "20k"]
+    rising = draw_curve("return", [(0.0, 0.0), *((float(n), 9.0) for n in range(1, 9))], "steps")
+    assert rising.cut == ""
 
 
 def test_the_gallery_shows_an_environment_with_its_first_pictures_and_prompt(tmp_path: Path) -> None:

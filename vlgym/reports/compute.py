@@ -267,7 +267,7 @@ def _describe_all(
         "parts": len(ended),
         "episodes": sum(len(played[key]) for key in ended),
         "planned": sum(part.planned for part in sighted.values()),
-        "success": _describe_mean(success, _shares_interval),
+        "success": describe_shares(success),
         "normalized": _describe_mean([groups for groups in places if groups is not None], mean_interval),
         "sight_score": _bounded(_describe_mean([groups for groups in sights if groups is not None], mean_interval)),
         "replies": len(records),
@@ -275,8 +275,13 @@ def _describe_all(
     }
 
 
-def _shares_interval(*strata: Groups) -> tuple[float, float]:
-    return average_intervals([(pooled_mean(groups), *success_interval(groups)[:2]) for groups in strata])
+def describe_shares(strata: Sequence[Groups]) -> dict[str, Any] | None:
+    """Return the mean of the shares of several parts, each counting once, with its interval; `None` for no part."""
+
+    def find_interval(*strata: Groups) -> tuple[float, float]:
+        return average_intervals([(pooled_mean(groups), *success_interval(groups)[:2]) for groups in strata])
+
+    return _describe_mean(strata, find_interval)
 
 
 def _describe_mean(

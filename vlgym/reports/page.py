@@ -1,10 +1,11 @@
-"""report.html: one file without outside assets and scripts, for screen, paper and telephone.
+"""The templates of all pages, and report.html: one file without outside assets and scripts, for screen and paper.
 
-Everything that comes from a record passes through jinja2's escaping; the page's own policy also forbids scripts.
+Everything that comes from a record passes through jinja2's escaping; report.html's own policy also forbids scripts.
 """
 
 from __future__ import annotations
 
+import functools
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,12 +13,12 @@ from typing import Any
 
 from ..evaluation.plan import PICTURES
 from . import words
-from .charts import draw_steps, make_axis, make_bar
+from .charts import draw_curve, list_steps, make_axis, make_bar
 from .records import Run
 from .showing import RULE, ShownEpisode
 from .text import explain_sight, list_rows
 
-TEMPLATES = Path(__file__).with_name("templates")
+TEMPLATES = Path(__file__).parents[1] / "templates"
 OTHERS = {"refused": "refused", "empty": "empty reply", "cut": "cut off", "env_errors": "environment failed"}
 """Kinds of replies that are counted in addition to the failure codes."""
 
@@ -26,46 +27,53 @@ HASHES = ("spec_hash", "prompt_hash", "prompt_version", "parser", "parser_versio
 
 def render(template: str, **values: Any) -> str:
     """Fill in one of the package's templates; every value is escaped."""
+    return _open_templates().get_template(template).render(**values)
+
+
+@functools.cache
+def _open_templates() -> Any:
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
+        loader=jinja2.FileSystemLoader([TEMPLATES / "pages", TEMPLATES / "static"]), autoescape=True,
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.globals.update({name: getattr(words, name) for name in dir(words) if name.startswith("write_")})
-    return environment.get_template(template).render(**values)
+    return environment
 
 
 def write_page(run: Run, report: Mapping[str, Any], episodes: Sequence[ShownEpisode]) -> str:
     """Return report.html."""
+    return render("report.html", **describe_results(run, report), episodes=episodes, rule=RULE)
+
+
+def describe_results(run: Run, report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the templates of a run's results (`results.html`) show of its report."""
     parts = report["parts"]
     headers, rows = list_rows(report)
     axis = make_axis(part.get("normalized") for part in parts.values())
-    return render(
-        "report.html",
-        name=run.policy,
-        report=report,
-        overall=report["overall"],
-        headers=headers,
-        rows=rows,
-        axis=axis,
-        bars=[_describe_bars(key, part, axis) for key, part in parts.items() if part["episodes"]],
-        curves=[
-            {"key": key, "path": draw_steps(part["won_within"]), "most": part["turns"]["most"], "part": part}
+    return {
+        "name": run.policy,
+        "report": report,
+        "overall": report["overall"],
+        "headers": headers,
+        "rows": rows,
+        "axis": axis,
+        "bars": [_describe_bars(key, part, axis) for key, part in parts.items() if part["episodes"]],
+        "curves": [
+            draw_curve(key, list_steps(part["won_within"]), "turns", (0.0, 1.0))
             for key, part in parts.items()
             if part["episodes"] and part["pictures"] == PICTURES[0]
         ],
-        failures=_tabulate_failures(parts),
-        sight=[{**row, "sentence": explain_sight(row), "bars": _sight_bars(row)} for row in report["sight"]],
-        protocol=[(key, part["benchmark"]) for key, part in parts.items() if "benchmark" in part],
-        made=list(describe_making(run)),
-        hashes=[
+        "failures": _tabulate_failures(parts),
+        "sight": [{**row, "sentence": explain_sight(row), "bars": _sight_bars(row)} for row in report["sight"]],
+        "protocol": [(key, part["benchmark"]) for key, part in parts.items() if "benchmark" in part],
+        "made": list(describe_making(run)),
+        "hashes": [
             (key, [str(part.entry.get(name, words.NONE)) for name in HASHES], part.entry.get("history", {}))
             for key, part in run.parts.items()
         ],
-        episodes=episodes,
-        rule=RULE,
-    )
+    }
 
 
 def describe_making(run: Run) -> list[tuple[str, str]]:

@@ -15,9 +15,9 @@ from typing import Any
 from PIL import Image as PILImage
 
 from ..play.trajectory import read_picture
-from ..types import Message, StepRecord
+from ..types import StepRecord
 from .records import PICTURES, Episode, Run, iterate_episodes
-from .words import shorten, split_reply
+from .turns import Turn, show_turn
 
 EACH = 5  # episodes won, and lost
 FIRST, LAST = 5, 3  # turns of an episode that are shown
@@ -30,24 +30,6 @@ RULE = (
     "are more), and of each the won episode with the lowest number; then the next one of each, until there are five. "
     "The lost ones are chosen the same way."
 )
-
-
-@dataclass(frozen=True)
-class ShownTurn:
-    """One turn as the page shows it.
-
-    Attributes:
-        pictures: data URLs of the pictures in the last message of the prompt.
-        earlier: number of messages before it, and of the pictures in them.
-        reply: pieces of the reply; the marked one is what was read as the action.
-    """
-
-    turn: int
-    pictures: list[str]
-    earlier: tuple[int, int]
-    prompt: str
-    reply: list[tuple[str, bool]]
-    record: StepRecord
 
 
 @dataclass(frozen=True)
@@ -65,12 +47,8 @@ class ShownEpisode:
     won: bool
     total: float
     length: int
-    turns: list[ShownTurn | None]
+    turns: list[Turn | None]
     left_out: int
-
-
-Pictures = Callable[[str], str]
-"""From a picture's name to its data URL."""
 
 
 def choose_episodes(run: Run, played: Mapping[str, Sequence[Episode]]) -> list[tuple[str, int]]:
@@ -106,29 +84,14 @@ def show_episodes(run: Run, chosen: Iterable[tuple[str, int]]) -> list[ShownEpis
     return [found[index] for index in sorted(found)]
 
 
-def _show(episode: Episode, pictures: Pictures) -> ShownEpisode:
+def _show(episode: Episode, find: Callable[[str], str]) -> ShownEpisode:
     first, last = episode[0], episode[-1]
     whole = len(episode) <= FIRST + LAST
     shown: list[StepRecord | None] = [*episode] if whole else [*episode[:FIRST], None, *episode[-LAST:]]
-    turns = [None if record is None else _show_turn(record, pictures) for record in shown]
+    turns = [None if record is None else show_turn(record, LONGEST, only_last=True, find=find) for record in shown]
     total = sum(record.reward for record in episode)
     left_out = 0 if whole else len(episode) - FIRST - LAST
     return ShownEpisode(first.part, first.episode, first.seed, last.success, total, len(episode), turns, left_out)
-
-
-def _show_turn(record: StepRecord, pictures: Pictures) -> ShownTurn:
-    *earlier, current = record.messages or [{"content": []}]
-    names = [part["file_name"] for part in current["content"] if part["type"] == "image"]
-    texts = [str(part.get("text", "")) for part in current["content"] if part["type"] == "text"]
-    counts = (len(earlier), sum(map(_count_images, earlier)))
-    reply = split_reply(record.reply, record.span, LONGEST)
-    return ShownTurn(
-        record.turn, [pictures(name) for name in names], counts, shorten("\n".join(texts), LONGEST), reply, record
-    )
-
-
-def _count_images(message: Message) -> int:
-    return sum(part["type"] == "image" for part in message["content"])
 
 
 def _read_picture(run: Run, name: str) -> str:

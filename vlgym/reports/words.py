@@ -53,6 +53,14 @@ def write_count(value: float | None) -> str:
     return NONE if value is None else f"{round(value):,}".replace(",", " ")
 
 
+def write_short(value: float) -> str:
+    """Return a number to four digits, thousands, millions and more by a letter: `12k`, `1.5M`."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.4g}{letter}"
+    return f"{value:.4g}"
+
+
 def write_share(value: float | None) -> str:
     """Return a share in percent; one below 0.5 % that is not 0 says so."""
     if value is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
@@ -16,7 +16,6 @@ RESULTS = {"won": "won", "lost": "lost", "open": "not ended"}
 ORDERS: dict[str, tuple[str, Callable[[Episode], Any]]] = {
     "newest": ("newest", lambda episode: episode.newest),
     "env": ("environment", lambda episode: (episode.env_id, episode.part, episode.number, episode.repeat)),
-    "seed": ("seed", lambda episode: -1 if episode.seed is None else episode.seed),
     "success": ("success", lambda episode: episode.success),
     "return": ("return", lambda episode: episode.total),
     "turns": ("turns", lambda episode: episode.turns),
@@ -46,25 +45,15 @@ class Choice:
     page: int = 1
 
     @property
-    def order(self) -> str:
-        """The key of `ORDERS`."""
-        return self.sort.removeprefix("-")
-
-    @property
     def query(self) -> str:
         """The end of an address that says the same, with its question mark; empty where nothing was chosen."""
-        plain = Choice()
-        said = {each.name: getattr(self, each.name) for each in fields(self)}
-        text = urlencode({name: value for name, value in said.items() if value != getattr(plain, name)})
+        plain = asdict(Choice())
+        text = urlencode({name: value for name, value in asdict(self).items() if value != plain[name]})
         return f"?{text}" if text else ""
 
     def but(self, **changes: Any) -> str:
-        """Return the end of an address that differs in something; any change leads to the first page."""
-        return replace(self, **{"page": 1, **changes}).query
-
-    def turn_order(self, name: str) -> str:
-        """Return the end of an address that sorts by a column, or the other way round where it does so already."""
-        return self.but(sort=f"-{name}" if self.sort == name else name)
+        """Return the end of an address that differs in something."""
+        return replace(self, **changes).query
 
 
 def read_choice(params: Mapping[str, str]) -> Choice:
@@ -96,11 +85,11 @@ def choose(episodes: Iterable[Episode], choice: Choice) -> list[Episode]:
         for episode in episodes
         if (not choice.run or episode.run == choice.run)
         and (not choice.env or episode.env_id == choice.env)
-        and (not choice.result or _result(episode) == choice.result)
+        and (not choice.result or episode.result == choice.result)
         and (not choice.code or choice.code in episode.codes)
         and (not words or words in episode.searched)
     ]
-    _, compared = ORDERS[choice.order]
+    _, compared = ORDERS[choice.sort.removeprefix("-")]
     return sorted(found, key=compared, reverse=choice.sort.startswith("-"))
 
 
@@ -109,17 +98,3 @@ def cut_page(found: Sequence[T], page: int) -> tuple[Sequence[T], int, int]:
     pages = max(1, -(-len(found) // PAGE))
     page = min(page, pages)
     return found[(page - 1) * PAGE : page * PAGE], page, pages
-
-
-def find_neighbours(found: Sequence[Episode], episode: Episode) -> tuple[Episode | None, Episode | None]:
-    """Return the episodes before and after one in a list; none where it is not in it."""
-    for place, each in enumerate(found):
-        if each is episode:
-            return (found[place - 1] if place else None), (found[place + 1] if place + 1 < len(found) else None)
-    return None, None
-
-
-def _result(episode: Episode) -> str:
-    if not episode.over:
-        return "open"
-    return "won" if episode.success else "lost"

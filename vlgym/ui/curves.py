@@ -1,23 +1,18 @@
-"""The learning curves of a run, from its log.jsonl, as points of small drawings.
-
-The page writes the numbers as text next to them, so that they can be read without the drawing.
-"""
+"""The learning curves of a run, from its log.jsonl."""
 
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from ..env.arguments import fits
+from ..reports.charts import Curve, draw_curve
 from .guarding import LOG, open_inside
 from .index import read_row, split_lines
 
 LARGEST = 64_000_000  # bytes of a log that are read
-POINTS = 300  # of a curve
-MOST = sys.float_info.max
+MOST = 1e300  # sums of larger numbers are infinite
 MOST_CURVES = 80
 MAIN = {
     "episode/success": "success",
@@ -26,71 +21,44 @@ MAIN = {
     "loss/kl": "distance from the reference (KL)",
 }
 """Curves that are shown first, and what they are called."""
-_RATES = {"episode/success", "rollout/invalid_rate"}
+_RATES = ("episode/success", "rollout/invalid_rate")
 _ACROSS = "env_steps"
 
 
-@dataclass(frozen=True)
-class Curve:
-    """One curve: the points of an SVG polyline in a box of 100 x 100, values, and where it begins and ends."""
-
-    title: str
-    points: str
-    first: float
-    last: float
-    low: float
-    high: float
-    start: float
-    end: float
-    across: str
-
-
-def draw_curves(folder: Path, *, every: bool = False) -> list[Curve]:
-    """Return the curves of a run's log; none where it has none."""
-    rows = list(_read_log(folder))
-    names = [name for name in MAIN if any(name in row for row in rows)]
-    if every:
-        others = {name for row in rows for name in row} - {*names, _ACROSS, "update"}
-        names += sorted(others)
-    curves = (_draw(rows, name) for name in names[:MOST_CURVES])
-    return [curve for curve in curves if curve is not None]
-
-
-def _draw(rows: Sequence[Mapping[str, float]], name: str) -> Curve | None:
-    across = _ACROSS if all(_ACROSS in row for row in rows) else "update"
-    seen = [(row[across], row[name]) for row in rows if name in row and across in row]
-    if not seen:
-        return None
-    low, high = min(value for _, value in seen), max(value for _, value in seen)
-    bottom, top = (0.0, 1.0) if name in _RATES and low >= 0 and high <= 1 else (low, high)
-    start, end = seen[0][0], seen[-1][0]
-    step = max(1, -(-len(seen) // POINTS))
-    kept = [*seen[::step], seen[-1]]
-    places = [(_share(at, start, end), 100 - _share(value, bottom, top)) for at, value in kept]
-    points = " ".join(f"{x:.2f},{y:.2f}" for x, y in places)
-    words = "environment steps" if across == _ACROSS else "updates"
-    return Curve(MAIN.get(name, name), points, seen[0][1], seen[-1][1], bottom, top, start, end, words)
-
-
-def _share(value: float, low: float, high: float) -> float:
-    """Return the position of a value between two, in percent; 50 where these are one."""
-    width = high / 2 - low / 2  # half of it, which is finite whatever a log says
-    return min(100.0, max(0.0, 100 * (value / 2 - low / 2) / width)) if width > 0 else 50.0
-
-
-def _read_log(folder: Path) -> Iterator[dict[str, float]]:
-    """The numbers of each line; lines that cannot be read are left out."""
+def draw_curves(folder: Path) -> tuple[list[Curve], list[Curve]]:
+    """Return the main curves of a run's log, and the others; none where it has none."""
     try:
-        file = open_inside(folder, LOG)
+        return _draw_all(folder, (folder / LOG).lstat().st_size)
     except OSError:
-        return
-    with file:
+        return [], []
+
+
+@lru_cache(64)
+def _draw_all(folder: Path, size: int) -> tuple[list[Curve], list[Curve]]:
+    rows = _read_log(folder)
+    across = _ACROSS if all(_ACROSS in row for row in rows) else "update"
+    unit = "environment steps" if across == _ACROSS else "updates"
+    drawn: tuple[list[Curve], list[Curve]] = ([], [])
+    others = sorted({name for row in rows for name in row} - {*MAIN, _ACROSS, "update"})
+    for name in [*MAIN, *others][:MOST_CURVES]:
+        seen = [(row[across], row[name]) for row in rows if name in row and across in row]
+        if seen:
+            rate = name in _RATES and all(0 <= value <= 1 for _, value in seen)
+            drawn[name not in MAIN].append(draw_curve(MAIN.get(name, name), seen, unit, (0.0, 1.0) if rate else None))
+    return drawn
+
+
+def _read_log(folder: Path) -> list[dict[str, float]]:
+    """The numbers of each line; lines that cannot be read are left out."""
+    rows = []
+    with open_inside(folder, LOG) as file:
         for start, _, text in split_lines(file, 0):
             if start > LARGEST:
-                return
+                break
             try:
                 row = read_row(text or b"")
             except ValueError:
                 continue
             named = {name: value for name, value in row.items() if re.fullmatch(r"[\w/.-]{1,200}", name)}
-            yield {name: float(value) for name, value in named.items() if fits(value, float) and abs(value) <= MOST}
+            rows.append({name: float(n) for name, n in named.items() if fits(n, float) and abs(n) <= MOST})
+    return rows

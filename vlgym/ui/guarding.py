@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import jinja2
 from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -29,9 +28,9 @@ from starlette.types import ASGIApp
 
 from ..errors import UserError, plain_line
 from ..play.trajectory import HEADER, METADATA
+from ..reports import page as pages
 
-HERE = Path(__file__).parent
-TEMPLATES, STATIC = HERE / "templates", HERE / "static"
+STATIC = pages.TEMPLATES / "static"
 
 
 class CountConvertor(IntegerConvertor):
@@ -42,15 +41,10 @@ class CountConvertor(IntegerConvertor):
 
 register_url_convertor("count", CountConvertor())
 
-_ENVIRONMENT = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
-    trim_blocks=True, lstrip_blocks=True,
-)  # fmt: skip
-
 
 def render(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
-    """Return a page: a file of `templates/` with its values."""
-    text = _ENVIRONMENT.get_template(template).render(path=request.url.path, **values)
+    """Return a page: a template with its values."""
+    text = pages.render(template, path=request.url.path, **values)
     return HTMLResponse(text.encode("utf-8", "replace"), status)  # a record may hold half of a surrogate pair
 
 
@@ -143,8 +137,8 @@ class Guard(BaseHTTPMiddleware):
             answer: Response = PlainTextResponse(f"Refused: {why}", 403)
         else:
             answer = self._ask_token(request) or await call_next(request)
-        answer.headers.update(HEADERS)
-        answer.headers.setdefault("cache-control", "no-store")
+        for name, value in {**HEADERS, "cache-control": "no-store"}.items():
+            answer.headers.setdefault(name, value)
         return answer
 
     def _ask_token(self, request: Request) -> Response | None:

@@ -1,7 +1,6 @@
 """Every recorded episode of some folders, kept in memory: a line of a file is read once, and new ones as they come.
 
-Only what the list needs is kept, and where each turn stands in its file. What a turn holds is read when it is opened
-(`vlgym.ui.turns`).
+Only what the list needs is kept, and where each turn stands in its file. What a turn holds is read when it is opened.
 """
 
 from __future__ import annotations
@@ -15,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from starlette.requests import Request
 
 from ..errors import plain_line
 from ..play.trajectory import METADATA, check_values
@@ -111,6 +112,16 @@ class Episode:
         """The failure codes that occurred, each once, in order."""
         return [code for code in dict.fromkeys(self.codes) if code != "ok"]
 
+    @property
+    def result(self) -> str:
+        """One of `open`, `won` and `lost`."""
+        return "open" if not self.over else "won" if self.success else "lost"
+
+    @property
+    def same(self) -> tuple[str, str, int, int] | None:
+        """What episodes of two runs share if they were played on one seed; `None` where the seed is unknown."""
+        return None if self.seed is None else (self.env_id, self.part, self.seed, self.repeat)
+
     def add(self, row: Mapping[str, Any], start: int, size: int) -> None:
         """Append a turn, whose line begins at a byte of the file."""
         self.offsets.append((start, size))
@@ -186,11 +197,6 @@ class Index:
         """Return all episodes that were read."""
         return [episode for folder in self.folders.values() for episode in folder.episodes]
 
-    def find(self, folder: str, order: int) -> Episode | None:
-        """Return an episode by the key of its folder and its place there."""
-        found = self.folders.get(folder)
-        return found.episodes[order] if found is not None and order < len(found.episodes) else None
-
     def count_broken(self) -> int:
         """Return how many lines could not be read."""
         return sum(folder.broken for folder in self.folders.values())
@@ -244,6 +250,13 @@ class Index:
             folder.episodes.append(Episode(folder.key, len(folder.episodes), folder.run, *shared, self._count))
         folder.episodes[-1].add(row, start, size)
         folder.open = None if folder.episodes[-1].over else shared
+
+
+def get_index(request: Request) -> Index:
+    """Return the server's index of records, with everything that was written by now."""
+    index: Index = request.app.state.index
+    index.refresh()
+    return index
 
 
 def make_key(folder: Path) -> str:

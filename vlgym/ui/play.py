@@ -30,7 +30,7 @@ from .choosing import read_count
 from .games import HOT_SEAT, Game, Games
 from .guarding import render
 from .index import make_key
-from .turns import LONGEST
+from .watch import LONGEST_TEXT
 
 FIELDS = ("env", "split", "episodes", "arguments", "opponents")
 MOST_EPISODES = 1000
@@ -94,7 +94,7 @@ def show_game(request: Request) -> Response:
     return render(
         request, "game.html", covered=covered, game=game, now=game.now, before=before, switches=switches,
         choices=name_keys(game.now.get("actions") or ()),
-        pieces=split_reply(str(before.get("reply", "")), before.get("span"), LONGEST),
+        pieces=split_reply(str(before.get("reply", "")), before.get("span"), LONGEST_TEXT),
         run=make_key(game.folder.resolve()),
         won=sum(each.get("success") is True for each in game.results),
     )  # fmt: skip

@@ -16,7 +16,7 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from ..errors import UserError
-from . import gallery, play, side_by_side, watch
+from . import gallery, play, runs, watch
 from .frames import Looks
 from .games import Configured, Games
 from .guarding import STATIC, Guard, show_error
@@ -77,7 +77,7 @@ def create_app(paths: Iterable[Path], out: Path, token: str, policies: Configure
     if not token:
         raise ValueError("the token is empty, so every request has it")
     app = Starlette(
-        routes=[Mount("/static", StaticFiles(directory=STATIC)), *watch.ROUTES, *side_by_side.ROUTES, *gallery.ROUTES,
+        routes=[Mount("/static", StaticFiles(directory=STATIC)), *runs.ROUTES, *watch.ROUTES, *gallery.ROUTES,
                 *play.ROUTES],
         middleware=[Middleware(Guard, token=token)],
         exception_handlers={HTTPException: show_error, UserError: show_error, 500: show_error},

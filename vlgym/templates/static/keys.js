@@ -40,7 +40,11 @@
   document.addEventListener("click", (event) => {
     if (event.target.closest("[data-play]")) toggle();
   });
-  new MutationObserver(show).observe(document.body, { childList: true }); // a new turn brings a new button
+  document.addEventListener("htmx:afterSwap", () => { // a new turn brings a new button
+    show();
+    const now = document.querySelector(".film [aria-current]");
+    if (now) now.scrollIntoView({ block: "nearest", inline: "center" });
+  });
 
   setInterval(() => {
     const list = document.querySelector("[data-poll]");

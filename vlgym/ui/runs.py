@@ -1,0 +1,187 @@
+"""Runs: the page that the server opens on, and one run with its results, curves and episodes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ..errors import VlgymError, plain_line
+from ..play.trajectory import HEADER, METADATA
+from ..reports.charts import Curve
+from ..reports.compute import describe_shares, report_run
+from ..reports.page import describe_results
+from ..reports.records import PICTURES, read_episodes, read_run
+from ..reports.showing import spread
+from ..reports.words import shorten
+from ..reports.writing import PAGE
+from .choosing import Choice, choose, cut_page, read_page
+from .curves import draw_curves
+from .guarding import open_inside, render
+from .index import Episode, Index, Run, get_index, make_key, read_row
+from .watch import LONGEST_TEXT
+
+LARGEST = 16_000_000  # bytes of a run.json, and of a report.html
+LARGEST_RECORDS = 300_000_000  # bytes of records whose numbers are computed when a page asks
+SHOWN = 20  # episodes on a run's page
+FRAMES = 6  # pictures of an episode on a run's card
+SANDBOX = (
+    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+
+
+@dataclass(frozen=True)
+class Card:
+    """A run in a few words.
+
+    Attributes:
+        success: mean over its parts with their pictures, with its interval; `None` for a training run.
+        ended: number of episodes that this counts.
+        curve: success while it trained.
+        shown, turns: the newest episode, and the turns whose pictures are shown.
+    """
+
+    run: Run
+    policy: str
+    model: str
+    date: str
+    split: str
+    envs: list[str]
+    success: dict[str, Any] | None
+    ended: int
+    curve: Curve | None
+    shown: Episode | None
+    turns: list[int]
+
+
+def describe_run(run: Run, episodes: Sequence[Episode]) -> Card:
+    """Return a run's card."""
+    header = read_header(run.path)
+    policy, config = (each if isinstance(each, dict) else {} for each in (header.get("policy"), header.get("config")))
+    main, _ = draw_curves(run.path)
+    curve = next((each for each in main if each.title == "success"), None)
+    parts: dict[str, dict[int, list[float]]] = {}
+    for each in episodes:
+        if each.over and not each.part.endswith(PICTURES[1:]):
+            groups = parts.setdefault(each.part or each.env_id, {})
+            groups.setdefault(each.number - each.repeat, []).append(float(each.success))
+    newest = max(episodes, key=lambda each: (each.turns > 2, each.success, each.newest), default=None)
+    return Card(
+        run, _say(policy.get("name", header.get("title", ""))), _say(policy.get("model", config.get("model", ""))),
+        find_date(run.path, header), _say(header.get("split", "")), sorted({each.env_id for each in episodes}),
+        None if curve else describe_shares(list(parts.values())),
+        sum(len(group) for groups in parts.values() for group in groups.values()), curve, newest,
+        spread(range(newest.turns), FRAMES) if newest else [],
+    )  # fmt: skip
+
+
+def read_header(folder: Path) -> dict[str, Any]:
+    """Return what a run.json says; nothing where it cannot be read."""
+    try:
+        with open_inside(folder, HEADER) as file:
+            return read_row(file.read(LARGEST))
+    except (OSError, ValueError):
+        return {}
+
+
+def find_date(folder: Path, header: Mapping[str, Any]) -> str:
+    """Return when a run was begun, or else when its run.json was written."""
+    sessions = header.get("sessions")
+    first = sessions[0] if isinstance(sessions, list) and sessions else None
+    said = first.get("started") if isinstance(first, dict) else None
+    if isinstance(said, str):
+        return said[:16].replace("T", " ")
+    try:
+        return datetime.fromtimestamp((folder / HEADER).lstat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M")
+    except (OSError, ValueError):
+        return ""
+
+
+def _say(value: Any) -> str:
+    return plain_line(str(value), 200)
+
+
+def show_runs(request: Request) -> Response:
+    """Answer with all runs, the newest first."""
+    index = get_index(request)
+    of_run: dict[str, list[Episode]] = {key: [] for key in index.runs}
+    for episode in index.episodes():
+        of_run[episode.run].append(episode)
+    dates = {key: find_date(run.path, read_header(run.path)) for key, run in index.runs.items()}
+    order = sorted(index.runs, key=lambda key: dates[key], reverse=True)
+    keys, page, pages = cut_page(order, read_page(request.query_params))
+    return render(
+        request, "runs.html", cards=[describe_run(index.runs[key], of_run[key]) for key in keys], page=page,
+        pages=pages, total=len(order), index=index,
+    )  # fmt: skip
+
+
+def show_run(request: Request) -> Response:
+    """Answer with a run: results, curves, episodes and run.json."""
+    index = get_index(request)
+    run = _find_run(request, index)
+    episodes = choose(index.episodes(), Choice(run=run.key))
+    results, why_not = find_results(index, run)
+    logged, others = draw_curves(run.path)
+    header = read_header(run.path)
+    return render(
+        request, "run.html", card=describe_run(run, episodes), runs=index.runs, results=results, why_not=why_not,
+        logged=logged, others=others, found=len(episodes), shown=episodes[:SHOWN],
+        has_page=_read_page(run.path) is not None,
+        record=shorten(json.dumps(header, indent=2), LONGEST_TEXT) if header else "",
+    )  # fmt: skip
+
+
+def show_report(request: Request) -> Response:
+    """Answer with a run's report.html as it was written; the browser runs nothing of it and loads nothing for it."""
+    page = _read_page(_find_run(request, get_index(request)).path)
+    if page is None:
+        raise HTTPException(404, "This run has no report.html; `vlgym report DIR` writes it.")
+    return Response(page, media_type="text/html; charset=utf-8", headers={"content-security-policy": SANDBOX})
+
+
+def find_results(index: Index, run: Run) -> tuple[dict[str, Any] | None, str]:
+    """Return what the page shows of an evaluation's report, or a line that says why it cannot be computed."""
+    folder = index.folders.get(make_key(run.path))
+    if folder is None or folder.problem or read_header(run.path).get("kind") != "evaluation":
+        return None, ""
+    if folder.read > LARGEST_RECORDS:
+        return None, f"These records are large; `vlgym report {run.path}` computes their numbers."
+    try:
+        return _compute(run.path, folder.read, (run.path / METADATA).lstat().st_mtime_ns), ""
+    except (VlgymError, OSError, ValueError, TypeError, LookupError, ArithmeticError) as error:
+        return None, f"The numbers of this run cannot be computed: {plain_line(str(error))}"
+
+
+@lru_cache(16)
+def _compute(folder: Path, read: int, changed: int) -> dict[str, Any]:
+    run = read_run(folder)
+    return describe_results(run, report_run(run, read_episodes(run)))
+
+
+def _find_run(request: Request, index: Index) -> Run:
+    run = index.runs.get(request.path_params["run"])
+    if run is None:
+        raise HTTPException(404, "There is no such run in the folders that `vlgym ui` was given.")
+    return run
+
+
+def _read_page(folder: Path) -> bytes | None:
+    try:
+        with open_inside(folder, PAGE) as file:
+            return file.read(LARGEST)
+    except OSError:
+        return None
+
+
+ROUTES = [Route("/", show_runs), Route("/run/{run}", show_run), Route("/report/{run}", show_report)]
