@@ -2,11 +2,17 @@
 
 import numpy as np
 import pytest
+from vlgym_cards.art import UNITS, WHITE, Canvas, card_sprite
+from vlgym_cards.cards import Card
 
 from vlgym.registry.making import make
 
 SMALLEST_NUMBER = 73
 """Height in pixels of NumberLine's smallest number on any level, at 300 x 300."""
+
+
+SMALLEST_RANK = 24
+"""Height in pixels of the smallest rank in the middle of a card, with five cards, at 300 x 300."""
 
 
 def ink_height(picture: np.ndarray, ground: tuple[int, int, int]) -> int:
@@ -24,3 +30,30 @@ def test_number_line_draws_every_number_of_a_level_large(level: int) -> None:
         other = (number + 1) % (largest + 1)
         image = env.reset(seed=0, options={"current": number, "target": other})[0]["image"]
         assert ink_height(image[150:, 150:], (255, 255, 255)) >= SMALLEST_NUMBER
+
+
+@pytest.mark.parametrize(("title", "cards"), [("EZPoints", (2, 2, 3, 3, 4)), ("Points24", (3, 3, 4, 4, 4, 5))])
+def test_a_level_deals_so_many_cards_and_offers_its_signs(title: str, cards: tuple[int, ...]) -> None:
+    env = make(f"vlgym/{title}-v1")
+    for level, count in enumerate(cards):
+        for seed in range(3):
+            _, info = env.reset(seed=seed, options={"level": level})
+            assert info["solvable"]
+            assert len(info["cards"]) == count
+        rules = env.level_arguments[level].get("rules", type(env).rules)
+        assert {*env.legal_actions()} & {*"+-*/()"} == {*rules.operators, *("()" if rules.brackets else "")}
+
+
+def test_five_cards_lie_beside_each_other_with_ranks_that_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    laid = []
+    monkeypatch.setattr(Canvas, "card", lambda canvas, card, *place: laid.append(place))
+    env = make("vlgym/Points24-v1", level=5)
+    env.reset(seed=0)
+    (left, _, width, height), *others = laid
+    assert len(others) == 4
+    assert others[0][0] >= left + width
+    assert others[-1][0] + width <= UNITS
+    for rank in range(1, 14):
+        sprite, _ = card_sprite(Card(rank, "C"), round(width), round(height))
+        middle = np.array(sprite)[round(0.36 * height) : -3, round(0.25 * width) : -3]
+        assert ink_height(middle, WHITE) >= SMALLEST_RANK

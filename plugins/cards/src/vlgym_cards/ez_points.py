@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from vlgym.errors import check_choice
 from .art import Canvas
 from .cards import Card, draw_suit
 from .formula_game import FormulaGame
-from .solver import Rules
+from .solver import Rules, is_solvable
 
 TARGET = 12
 HANDS = ("published", "balanced")
@@ -64,7 +64,7 @@ class EZPoints(FormulaGame):
         compat: `None` or `"rl4vlm"`, which sets both of these as published.
         **kwargs: of `VLEnv`.
 
-    Options of `reset`: `cards`, for example `["H5", "S7"]`.
+    Options of `reset`: `cards`, for example `["H5", "S7"]`; `level`, 0 to 4.
 
     Raises:
         UserError: an argument or option is out of its range.
@@ -74,6 +74,20 @@ class EZPoints(FormulaGame):
     hand_size = 2
     rules = Rules("+*", brackets=False)
     longest = 6
+    level_arguments: ClassVar = (
+        {"hands": "balanced", "rules": Rules("+", brackets=False)},
+        {"hands": "balanced"},
+        *(
+            {
+                "hands": "solvable",
+                "hand_size": cards,
+                "rules": Rules(signs, brackets=False),
+                "longest": 10,
+                "max_turns": 11,
+            }
+            for cards, signs in ((3, "+*"), (3, "+-*"), (4, "+-*"))
+        ),
+    )
 
     def __init__(self, *, hands: str = "published", compat: str | None = None, **kwargs: Any) -> None:
         self.hands = "published" if compat else check_choice("hands", hands, HANDS)
@@ -81,8 +95,11 @@ class EZPoints(FormulaGame):
 
     def deal(self, rng: np.random.Generator) -> tuple[Card, ...]:
         """Draw a first card from 2 to K, a second that makes 12 with it, and their order; or one of the seven pairs."""
+        if self.hands == "solvable":
+            return self.deal_solvable(rng)
         if self.hands == "balanced":
-            values = PAIRS[int(rng.integers(len(PAIRS)))]
+            pairs = [pair for pair in PAIRS if is_solvable(pair, TARGET, self.rules)]
+            values = pairs[int(rng.integers(len(pairs)))]
             ranks = [int(rng.integers(10, 14)) if value == 10 else value for value in values]
             low, high = (Card(rank, draw_suit(rng)) for rank in ranks)
             return (high, low) if rng.random() < 0.5 else (low, high)
@@ -92,6 +109,10 @@ class EZPoints(FormulaGame):
         return (second, first) if rng.random() < 0.5 else (first, second)
 
     def lay(self, canvas: Canvas) -> None:
+        if self.hand_size > 2:
+            self.lay_row(canvas, 24)
+            canvas.text("Formula:", 10, 192, 20)
+            return
         top, height = (55, 189) if self.compat else (10, 178)
         for card, x in zip(self.cards, (5, 153) if self.compat else (9, 156), strict=True):
             canvas.card(card, x, top, 135, height)
@@ -106,7 +127,7 @@ class EZPoints(FormulaGame):
 
     def task(self) -> str:
         return (
-            "You are playing EZPoints. The picture shows two cards and a formula. "
+            f"You are playing EZPoints. The picture shows {self.count_cards()} cards and a formula. "
             "Each turn your action is appended to the formula. "
             "Use the number of each card exactly once to make a formula that equals 12, then finish with =. "
             f"A counts as 1; J, Q and K count as 10.{self.refusal_rule()}"

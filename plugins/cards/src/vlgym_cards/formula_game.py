@@ -17,7 +17,7 @@ from vlgym.errors import UserError, check_number
 from vlgym.types import Outcome
 
 from .art import FELT, Canvas
-from .cards import SUITS, Card, names
+from .cards import SUITS, Card, draw_card, names
 from .formula import FormulaError, evaluate
 from .published_formula import evaluate_published
 from .rl4vlm import FormulaParser, apply_compat
@@ -45,9 +45,9 @@ class FormulaGame(VLEnv):
     """
 
     target: ClassVar[int]
-    hand_size: ClassVar[int]
-    rules: ClassVar[Rules]
-    longest: ClassVar[int]
+    hand_size: int
+    rules: Rules
+    longest: int
 
     prompt = PromptTemplate(
         version=1,
@@ -80,6 +80,14 @@ class FormulaGame(VLEnv):
     def deal(self, rng: np.random.Generator) -> tuple[Card, ...]:
         """Draw this episode's cards."""
         raise TypeError(f"{type(self).__name__} must define deal()")
+
+    def deal_solvable(self, rng: np.random.Generator) -> tuple[Card, ...]:
+        """Draw cards, again while the hand cannot be solved."""
+        while True:
+            hand = tuple(draw_card(rng) for _ in range(self.hand_size))
+            values = [card.value(faces_as_ten=self.faces_as_ten) for card in hand]
+            if is_solvable(values, self.target, self.rules):
+                return hand
 
     def lay(self, canvas: Canvas) -> None:
         raise TypeError(f"{type(self).__name__} must define lay()")
@@ -179,6 +187,17 @@ class FormulaGame(VLEnv):
         if self.refusals is None:
             return {}
         return {"refused": self.refused, "strict_success": self.solved and self.refused == 0}
+
+    def lay_row(self, canvas: Canvas, top: float) -> None:
+        """Lay the cards side by side, as wide as the picture allows."""
+        step = 296 / len(self.cards)
+        width = min(step - 4, 96)
+        for index, card in enumerate(self.cards):
+            canvas.card(card, 4 + step * index, top, width, min(134, 2 * width))
+
+    def count_cards(self) -> str:
+        """The number of cards in words."""
+        return {2: "two", 3: "three", 4: "four", 5: "five"}[self.hand_size]
 
     def refusal_rule(self) -> str:
         """The task's sentence on refused numbers; empty where they do not end the episode."""

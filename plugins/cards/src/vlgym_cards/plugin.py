@@ -185,6 +185,13 @@ EZ_POINTS_1 = replace(
         *(Probe("the seven pairs", ("@oracle...",), index=index) for index in range(12)),
         *EZ_POINTS.probes,
     ),
+    levels=(
+        "two cards, +",
+        "two cards, + and *",
+        "three cards, + and *",
+        "three cards, +, - and *",
+        "four cards, +, - and *",
+    ),
 )
 POINTS_24_1 = replace(
     POINTS_24,
@@ -193,6 +200,14 @@ POINTS_24_1 = replace(
     probes=(
         Probe("two refusals", ("7", "9"), {"cards": ["HJ", "SQ", "DK", "CA"]}),
         *POINTS_24.probes,
+    ),
+    levels=(
+        "three cards, no brackets and no /",
+        "three cards",
+        "four cards, no brackets and no /",
+        "four cards, solvable hands only",
+        "four cards; J, Q and K count 11, 12 and 13",
+        "five cards; J, Q and K count 11, 12 and 13",
     ),
 )
 """The versions whose scores need the picture. Those before stay as they are, for comparison with the papers."""

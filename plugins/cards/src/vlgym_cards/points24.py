@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .art import Canvas
 from .cards import Card, draw_card
 from .formula_game import FormulaGame
-from .solver import Rules, is_solvable
+from .solver import Rules
 
 
 class Points24(FormulaGame):
@@ -59,7 +59,7 @@ class Points24(FormulaGame):
         compat: `None` or `"rl4vlm"`.
         **kwargs: of `VLEnv`.
 
-    Options of `reset`: `cards`, for example `["H5", "S7", "DK", "CA"]`.
+    Options of `reset`: `cards`, for example `["H5", "S7", "DK", "CA"]`; `level`, 0 to 5.
 
     Raises:
         UserError: an argument or option is out of its range.
@@ -69,6 +69,14 @@ class Points24(FormulaGame):
     hand_size = 4
     rules = Rules("+-*/", brackets=True)
     longest = 21
+    level_arguments: ClassVar = (
+        {"solvable_only": True, "hand_size": 3, "rules": Rules("+-*", brackets=False)},
+        {"solvable_only": True, "hand_size": 3},
+        {"solvable_only": True, "rules": Rules("+-*", brackets=False)},
+        {"solvable_only": True},
+        {"solvable_only": True, "faces_as_ten": False},
+        {"solvable_only": True, "faces_as_ten": False, "hand_size": 5},
+    )
 
     def __init__(
         self, *, faces_as_ten: bool = True, solvable_only: bool = False, compat: str | None = None, **kwargs: Any
@@ -78,11 +86,9 @@ class Points24(FormulaGame):
 
     def deal(self, rng: np.random.Generator) -> tuple[Card, ...]:
         """Draw four cards, again while the hand cannot be solved if only solvable ones are wanted."""
-        while True:
-            hand = tuple(draw_card(rng) for _ in range(self.hand_size))
-            values = [card.value(faces_as_ten=self.faces_as_ten) for card in hand]
-            if not self.solvable_only or is_solvable(values, self.target, self.rules):
-                return hand
+        if self.solvable_only:
+            return self.deal_solvable(rng)
+        return tuple(draw_card(rng) for _ in range(self.hand_size))
 
     def lay(self, canvas: Canvas) -> None:
         if self.compat:
@@ -90,8 +96,7 @@ class Points24(FormulaGame):
                 canvas.card(card, x, 103, 67, 93)
             canvas.text("Formula:", 10, 210, 16)
             return
-        for index, card in enumerate(self.cards):
-            canvas.card(card, 4 + 74 * index, 8, 70, 134)
+        self.lay_row(canvas, 8)
         canvas.text("Formula:", 8, 148, 18)
 
     def write(self, canvas: Canvas) -> None:
@@ -103,7 +108,7 @@ class Points24(FormulaGame):
     def task(self) -> str:
         faces = "J, Q and K count as 10" if self.faces_as_ten else "J counts as 11, Q as 12, K as 13"
         return (
-            "You are playing Points24. The picture shows four cards and a formula. "
+            f"You are playing Points24. The picture shows {self.count_cards()} cards and a formula. "
             "Each turn your action is appended to the formula. "
             "Use the number of each card exactly once to make a formula that equals 24, then finish with =. "
             f"A counts as 1; {faces}.{self.refusal_rule()}"
