@@ -5,7 +5,7 @@
 The model's reply is a pure function of the request's messages: a hash of texts and decoded pixels chooses among the
 legal actions that the last user turn lists. So whatever goes wrong on the way, equal prompts have equal replies. As a
 program it prints its address and serves until it is stopped; GET /stats tells what it has counted. It knows nothing of
-vlgym, streams nothing, and is no model of anything but trouble.
+vlgym, streams a reply as one piece where it is asked to, and is no model of anything but trouble.
 """
 
 from __future__ import annotations
@@ -243,6 +243,11 @@ class FaultServer:
             extra = {} if fault.retry_after is None else {"Retry-After": fault.retry_after}
             return await _send(writer, int(fault.kind), said, extra)
         completion = self._write(asked, fault.kind)
+        if body.get("stream"):
+            events = write_events(completion)
+            writer.write(_head(200, len(events), kind="text/event-stream") + events)
+            await writer.drain()
+            return self._note_answer(asked)
         whole = json.dumps(completion).encode()
         if fault.kind == "half":
             writer.write(_head(200, len(whole)) + whole[: len(whole) // 2])
@@ -297,6 +302,17 @@ class FaultServer:
         }  # fmt: skip
 
 
+def write_events(completion: dict[str, Any]) -> bytes:
+    """Return a chat completion as server-sent events: the reply as one piece, its end, and the usage."""
+    (choice,), head = completion["choices"], {**completion, "object": "chat.completion.chunk", "usage": None}
+    chunks = [
+        {**head, "choices": [{"index": 0, "delta": choice["message"], "finish_reason": None}]},
+        {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]},
+        {**head, "choices": [], "usage": {**completion["usage"], "total_tokens": sum(completion["usage"].values())}},
+    ]
+    return b"".join(b"data: %s\n\n" % data for data in (*(json.dumps(each).encode() for each in chunks), b"[DONE]"))
+
+
 def choose_action(messages: list[dict[str, Any]], digest: str) -> str:
     """Return a reply in the form that the prompt asks for, with a legal action that the digest chooses."""
     texts = [_text(message["content"]) for message in messages if message["role"] == "user"]
@@ -340,8 +356,8 @@ def _error(message: str, code: str, param: str | None = None) -> dict[str, Any]:
     return {"error": {"message": message, "type": "error", "code": code, "param": param}}
 
 
-def _head(status: int, length: int, extra: Mapping[str, str] | None = None) -> bytes:
-    lines = [f"HTTP/1.1 {status} {WORDS.get(status, 'Status')}", "Content-Type: application/json"]
+def _head(status: int, length: int, extra: Mapping[str, str] | None = None, kind: str = "application/json") -> bytes:
+    lines = [f"HTTP/1.1 {status} {WORDS.get(status, 'Status')}", f"Content-Type: {kind}"]
     lines += [f"{name}: {value}" for name, value in (extra or {}).items()]
     return "\r\n".join([*lines, f"Content-Length: {length}", "", ""]).encode()
 

@@ -1,4 +1,4 @@
-"""The same environments and records in other libraries: TRL, OpenEnv, verifiers, and data sets (Parquet, chats, Minari).
+"""The same environments and records in other libraries: TRL, OpenEnv, verifiers, Parquet, chats, Minari.
 
-A module for each, which imports the library only where it needs it; `openenv` and `verifiers` need theirs to be imported.
+A module for each, which imports the library only where it needs it; `openenv` and `verifiers` need theirs at once.
 """
