@@ -6,11 +6,18 @@ import gymnasium
 import numpy as np
 import pytest
 
-from vlgym.doors.trl import HOW, make_factory, make_rows
+from vlgym.doors import trl
+from vlgym.doors.trl import HOW, ActionParser, make_factory, make_rows
 from vlgym.env.seeding import episode_seed
-from vlgym.errors import UserError
+from vlgym.errors import NotInstalledError, UserError
+from vlgym.parsers import TagParser
 
 ENV = "vlgym/NumberLine-v1"
+
+
+@pytest.fixture(autouse=True)
+def _as_if_trl_was_installed(monkeypatch):
+    monkeypatch.setattr(trl, "NEEDED", ())
 
 
 @pytest.mark.parametrize("env_id", [ENV, "vlgym/Blackjack-v0", "vlgym/SeeText-v0"])
@@ -18,26 +25,39 @@ def test_an_episode_of_trls_is_gymnasiums(env_id):
     game, rng = make_factory(env_id)(), np.random.default_rng(0)
     for row in make_rows(env_id, 3):
         env = gymnasium.make(env_id, disable_env_checker=True)
-        observation, _ = env.reset(seed=row["seed"])
+        observation, info = env.reset(seed=row["seed"])
         shown = game.reset(**row)
-        assert shown.pop() == {"type": "text", "text": f"\n{HOW}"}
+        text = shown[1]["text"]
+        assert text.replace(ActionParser().describe(), TagParser().describe()) == observation["text"]
         total, over = 0.0, False
         assert (game.seed, game.replies) == (row["seed"], [])
         while not over:
-            picture, text = shown
+            picture, told = shown
             assert np.array_equal(np.asarray(picture["image"]), observation["image"])
-            assert text == {"type": "text", "text": observation["text"]}
-            legal = env.unwrapped.legal_actions()
-            reply = f"<action>{rng.choice([*legal, 'nothing'])}</action>"
-            observation, reward, terminated, truncated, info = env.step(reply)
-            shown = game.act(reply)
+            assert told["text"] == (info["vlgym"]["turn_text"] if game.replies else text)
+            action = str(rng.choice([*env.unwrapped.legal_actions(), "nothing"]))
+            observation, reward, terminated, truncated, info = env.step(f"<action>{action}</action>")
+            shown = game.act(action)
             total, over = total + float(reward), terminated or truncated
-            assert game.replies[-1] == reply
+            assert game.replies[-1] == action
             assert (game.get_reward(), game.over, game.success) == (total, over, info["success"])
         assert shown == [{"type": "text", "text": "The episode is over."}]
         with pytest.raises(UserError, match="The episode is over"):
-            game.act(reply)
+            game.act(action)
         assert game.get_reward() == total
+
+
+def test_a_plan_is_the_whole_reply():
+    game = make_factory("vlgym/Sokoban-v0", planner="global")()
+    assert game.reset(seed=1)[2] == {"type": "text", "text": f"\n{HOW}"}
+    game.act("<plan>up; up</plan>")
+    assert game.over
+
+
+def test_without_trl_the_error_says_what_installs_it(monkeypatch):
+    monkeypatch.setattr(trl, "NEEDED", ("torch", "no_such_module"))
+    with pytest.raises(NotInstalledError, match=r"TRL needs no_such_module, .*pip install .*\[trl\]"):
+        make_factory(ENV)
 
 
 def test_rows_are_the_episodes_of_a_split():

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from vlgym.cli.app import main
-from vlgym.doors.trl import make_factory, make_rows
+from vlgym.doors.trl import ActionParser, make_factory, make_rows
 from vlgym.env.prompts import PromptBuilder
 from vlgym.play.policies import OraclePolicy
 from vlgym.play.rollout import Runner, run_episodes
@@ -62,7 +62,7 @@ def test_sft_trainer_learns_the_replies_and_sees_every_picture(chats, model, tmp
     assert any(not torch.equal(before[name], tensor) for name, tensor in weights.state_dict().items())
 
 
-CALL = '<tool_call>\n{{"name": "act", "arguments": {{"reply": "<action>{}</action>"}}}}\n</tool_call><|im_end|>'
+CALL = '<tool_call>\n{{"name": "act", "arguments": {{"reply": "{}"}}}}\n</tool_call><|im_end|>'
 
 
 @pytest.mark.parametrize("env_id", ["vlgym/NumberLine-v1", "vlgym/OneRoom-v0"])
@@ -110,10 +110,10 @@ def test_grpo_steps_on_episodes_that_are_gymnasiums(env_id, tmp_path, monkeypatc
     assert pictures[1] == [2] * 4  # and what the first reply led to
     for index, game in enumerate(trainer.environments):
         assert game.replies
-        env = make(env_id, image_size=(64, 96))
+        env = make(env_id, image_size=(64, 96), parser=ActionParser())
         env.reset(seed=game.seed)
         assert game.get_reward() == sum(env.step(reply)[1] for reply in game.replies)
-        assert game.replies[0] == f"<action>{said[0][index]}</action>"
+        assert game.replies[0] == said[0][index]
     seeds = [game.seed for game in trainer.environments]
     assert seeds[0] == seeds[1] != seeds[2] == seeds[3]  # a group plays one episode
     rewards = [game.get_reward() for game in trainer.environments]

@@ -8,28 +8,57 @@
         environment_factory=make_factory(ENV),
     )
 
-TRL lets a model act by calling tools. There is one here, `act`, whose argument is the reply that the environment reads:
-free text, as everywhere. So an episode is what `gymnasium.make(ENV)` plays for the same seed and replies. The model's
-chat template must know tools (Qwen3-VL's does). TRL calls its interface experimental; seen with TRL 1.16.
+TRL lets a model act by calling tools. There is one here, `act`, whose argument is the action, or the whole reply where
+the environment reads a plan, code or a notation. An episode is what `gymnasium.make(ENV)` plays for the same seed and
+actions. The model's chat template must know tools (Qwen3-VL's does). TRL calls its interface experimental; seen with
+TRL 1.16.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from PIL import Image as PILImage
 
 from ..env import VLEnv
 from ..env.seeding import SPLITS, episode_seed
-from ..errors import UserError, check_choice, check_number
+from ..errors import NotInstalledError, UserError, check_choice, check_number
+from ..registry import get_registry
+from ..registry.installing import how_to_install
 from ..registry.making import make
+from ..types import Parsed
 
 HOW = "Act by calling the tool `act`; its argument is your whole reply."
 
+NEEDED = ("trl", "torchvision")
+"""Modules of the extra `vlgym[trl]`; without torchvision TRL's processors take no pictures."""
+
 Blocks = list[dict[str, Any]]
 """Parts of a message: `{"type": "image", "image": PIL image}` and `{"type": "text", "text": str}`."""
+
+
+class ActionParser:
+    """Reads the argument of a tool call as the action: no tag or JSON stands inside the call's own JSON."""
+
+    name = "tool"
+    version = 1
+
+    def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
+        """Return the whole text, or failure `empty_action`."""
+        action = text.strip()
+        start = len(text) - len(text.lstrip())
+        return Parsed((action,), span=(start, start + len(action))) if action else Parsed(failure="empty_action")
+
+    def format(self, actions: Sequence[str], thoughts: str = "") -> str:
+        """Return the action."""
+        return actions[-1] if actions else ""
+
+    def describe(self) -> str:
+        """The reply format in words."""
+        return "Think briefly, then call the tool `act` with ACTION, which is one of the legal actions."
 
 
 class Game:
@@ -56,16 +85,17 @@ class Game:
     def reset(self, seed: int | None = None, **row: Any) -> Blocks:
         """Begin the episode of a seed; TRL passes a row of the data set, the rest of which is not read."""
         observation, _ = self._env.reset(seed=seed)
+        whole = [] if isinstance(self._env.parser, ActionParser) else [{"type": "text", "text": f"\n{HOW}"}]
         self.total, self.over, self.success = 0.0, False, False
         self.seed, self.replies = seed, []
-        return [*_show(observation), {"type": "text", "text": f"\n{HOW}"}]
+        return [*_show(observation, observation["text"]), *whole]
 
     def act(self, reply: str) -> Blocks:
         """
-        Reply to what you see.
+        Act on what you see.
 
         Args:
-            reply: Your whole reply, with the action in the form that the text asks for.
+            reply: What the text asks for: one action, or a whole reply.
 
         Returns:
             What you see next.
@@ -78,7 +108,7 @@ class Game:
         self.over, self.success = terminated or truncated, bool(info["success"])
         if self.over:
             return [{"type": "text", "text": "The episode is over."}]
-        return _show(observation)
+        return _show(observation, info["vlgym"]["turn_text"])
 
     def get_reward(self) -> float:
         """The return of the episode, as far as it was played."""
@@ -89,8 +119,13 @@ def make_factory(env_id: str, **arguments: Any) -> Callable[[], Game]:
     """Return what `GRPOTrainer(environment_factory=...)` takes.
 
     Raises:
-        UserError: the id cannot be made, or an argument is wrong; it is made once to see.
+        UserError: TRL is not installed, the id cannot be made, or an argument is wrong; it is made once to see.
     """
+    for module in NEEDED:
+        if importlib.util.find_spec(module) is None:
+            raise NotInstalledError(f"TRL needs {module}, which is not installed: {how_to_install('vlgym[trl]')}")
+    if get_registry().get(env_id).reply_styles[0] in ("tag", "json") and arguments.get("planner") != "global":
+        arguments = {"parser": ActionParser(), **arguments}
     make(env_id, **arguments).close()
 
     def factory() -> Game:
@@ -112,6 +147,5 @@ def make_rows(env_id: str, episodes: int, *, split: str = "train", first: int = 
     return [{"prompt": prompt, "seed": episode_seed(env_id, split, first + index)} for index in range(episodes)]
 
 
-def _show(observation: dict[str, Any]) -> Blocks:
-    picture = PILImage.fromarray(observation["image"])
-    return [{"type": "image", "image": picture}, {"type": "text", "text": observation["text"]}]
+def _show(observation: dict[str, Any], text: str) -> Blocks:
+    return [{"type": "image", "image": PILImage.fromarray(observation["image"])}, {"type": "text", "text": text}]
