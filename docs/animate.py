@@ -2,6 +2,7 @@
 
     python docs/animate.py build/gallery               # build/gallery/animations/*.webp, as docs/gallery.md names them
     python docs/animate.py build/gallery --id vlgym/NumberLine-v1
+    python docs/animate.py --first vlgym/templates/static/first    # the first pictures, for the gallery of `vlgym ui`
     python docs/animate.py --cover docs/images         # the README's: four episodes side by side, a picture a family
 
 What stands there already is kept. Needs the plugins installed.
@@ -42,6 +43,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", help="where `animations` is made")
     parser.add_argument("--cover", type=Path, metavar="FOLDER", help="draw the README's pictures only")
+    parser.add_argument("--first", type=Path, metavar="FOLDER", help="draw the first pictures only")
     parser.add_argument("--id", action="append", metavar="ID", help="only this environment; may be repeated")
     asked = parser.parse_args()
     if asked.cover:
@@ -50,16 +52,28 @@ def main() -> None:
         for env_id, frames in episodes.items():
             frames[len(frames) // 2].save(asked.cover / f"{env_id.partition('/')[2]}.png", optimize=True)
         return
-    if asked.folder is None:
-        parser.error("name a folder, or --cover FOLDER")
-    folder = asked.folder / "animations"
+    if asked.folder is None and asked.first is None:
+        parser.error("name a folder, --first FOLDER or --cover FOLDER")
+    folder = asked.first or asked.folder / "animations"
     folder.mkdir(parents=True, exist_ok=True)
     chosen = [spec.id for spec in list_shown() if not asked.id or spec.id in asked.id]
     for number, env_id in enumerate(chosen, 1):
         path = folder / f"{env_id.replace('/', '-')}.webp"
         if not path.exists():
             print(f"{number} of {len(chosen)}: {env_id}", file=sys.stderr, flush=True)
-            save(play(env_id), path)
+            if asked.first:
+                draw_first(env_id).save(path, "WEBP", quality=70, method=6)
+            else:
+                save(play(env_id), path)
+
+
+def draw_first(env_id: str) -> Image.Image:
+    """Return the first picture of the first training episode."""
+    env = make(env_id)
+    try:
+        return shrink(env.reset(seed=episode_seed(env_id, "train", 0))[0]["image"])
+    finally:
+        close_env(env)
 
 
 def play(env_id: str) -> list[Image.Image]:

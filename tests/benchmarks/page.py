@@ -97,7 +97,9 @@ def main() -> None:
             "the runs": lambda: get(f"{server}/"),
             "the list, newest first": lambda: get(f"{server}/episodes"),
             "the list, sorted by return": lambda: get(f"{server}/episodes?sort=-return"),
-            "the list, words searched in all replies": lambda: get(f"{server}/episodes?q=action>+{rng.randrange(EPISODES)}"),
+            "the list, words searched in all replies": lambda: get(
+                f"{server}/episodes?q=action>+{rng.randrange(EPISODES)}"
+            ),
             "the last page of the list": lambda: get(f"{server}/episodes?page=200"),
             "a turn": lambda: get(turn()),
             "a turn's picture": lambda: get_bytes(turn().replace("/turn/", "/picture/") + "/0"),

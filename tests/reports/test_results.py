@@ -60,7 +60,7 @@ def test_the_command_writes_one_table_best_first_and_refuses_what_does_not_belon
         [WALK, "oracle", "8"],
         [WALK, "&lt;script&gt;", "8"],
     ]
-    assert "1.00 [1.00, 1.00]" in rows[2]
+    assert '1.00 <span class="ends">[1.00, 1.00]</span>' in rows[2]
     assert "<script" not in page.read_text()
     change_part(results / "oracle", prompt_hash="0123")
     assert main([*command, "--html", str(page)]) == 0

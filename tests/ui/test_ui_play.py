@@ -78,6 +78,16 @@ def test_a_whole_game_is_recorded_as_an_evaluation_of_the_policy_human(tmp_path:
     assert client.get(watched).text.count('<td><a href="/turn/') == 2
 
 
+def test_the_form_begins_with_numberline_and_folds_what_few_need(tmp_path: Path) -> None:
+    page = ask(tmp_path).get("/play").text
+    assert re.findall(r"<option[^>]*>(vlgym/[^<]*)<", page)[:2] == [LINE, "vlgym/Sokoban-v0"]
+    assert len(re.findall(r'<details class="wide"><summary>', page)) == 2
+    assert page.index("<details") < page.index('name="opponents"')
+    again = ask(tmp_path).get("/play?env=vlgym/Sokoban-v0&opponents=me").text
+    assert re.findall(r"<option selected>(vlgym/[^<]*)<", again) == ["vlgym/Sokoban-v0"]
+    assert '<details class="wide" open><summary>Other seats' in again
+
+
 def test_a_click_is_the_action_in_the_reply_format_and_a_typed_action_too(tmp_path: Path) -> None:
     client = ask(tmp_path)
     address = begin(client)

@@ -8,10 +8,16 @@ import re
 from pathlib import Path
 
 import pytest
+from evaluations import COIN, WALK, toys_installed, write_run
 from ui_records import ask, draw, play, row, write, write_log, write_raw
 
 from vlgym.env.rendering import decode_png
+from vlgym.play.policies import RandomPolicy
+from vlgym.registry import get_registry
 from vlgym.reports.charts import draw_curve
+from vlgym.reports.compute import compute_report
+from vlgym.reports.words import write_ends, write_interval, write_number
+from vlgym.reports.writing import write_report
 from vlgym.types import LearnerNotes
 from vlgym.ui.curves import draw_curves
 from vlgym.ui.index import Index
@@ -201,6 +207,78 @@ def test_two_runs_are_compared_on_the_seeds_that_both_played(tmp_path: Path) -> 
     assert "saw at turn 3" in last
 
 
+def test_the_page_opens_on_runs_with_policy_success_and_a_filmstrip(tmp_path: Path) -> None:
+    with toys_installed():
+        folder = write_run(tmp_path / "runs" / "one", RandomPolicy(), [WALK, COIN], episodes=8)
+        overall = compute_report(folder)["overall"]["success"]
+        page = ask(tmp_path / "runs").get("/").text
+    assert re.findall(r'<h2><a href="/run/\w+">(\w+)</a>', page) == ["one"]
+    assert "<p>random</p>" in page
+    assert f'<b class="num">{write_number(overall["mean"])}</b>' in page
+    assert f"{write_ends(overall)}</span>" in page
+    assert "success, 16 episode(s)" in page
+    client = ask(tmp_path / "runs")
+    film = [html.unescape(each) for each in re.findall(r'<img loading="lazy" src="(/picture/[^"]*)"', page)]
+    assert 1 < len(film) <= 6
+    assert all(client.get(each).status_code == 200 for each in film)
+
+
+def test_a_run_shows_its_results_and_episodes_and_its_report_without_any_right(tmp_path: Path) -> None:
+    with toys_installed():
+        folder = write_run(tmp_path / "runs" / "one", RandomPolicy(), [WALK, COIN], episodes=25)
+        client = ask(tmp_path / "runs")
+        (address,) = set(re.findall(r'href="(/run/\w+)"', client.get("/").text))
+        page = client.get(address).text
+        report = compute_report(folder)
+        for part in report["parts"].values():
+            value, ends = write_interval(part["success"], "rate").split(" ", 1)
+            assert f'{value} <span class="ends">{ends}</span>' in page
+        assert "Success against turns" in page
+        assert len(links(page)) == 20
+        assert "The newest 20 of 50" in page
+        assert "report.html" not in page
+        assert client.get(address.replace("/run/", "/report/")).status_code == 404
+        write_report(folder)
+        assert f'href="{address.replace("/run/", "/report/")}">report.html' in client.get(address).text
+        answer = client.get(address.replace("/run/", "/report/"))
+        assert answer.content == (folder / "report.html").read_bytes()
+        policy = [each.strip() for each in answer.headers["content-security-policy"].split(";")]
+        assert {"sandbox", "default-src 'none'", "img-src data:", "frame-ancestors 'none'"} < set(policy)
+        assert "script-src" not in answer.headers["content-security-policy"]
+        os.rename(folder / "report.html", tmp_path / "elsewhere.html")
+        os.symlink(tmp_path / "elsewhere.html", folder / "report.html")
+        assert client.get(address.replace("/run/", "/report/")).status_code == 404
+        lines = (folder / "metadata.jsonl").read_text()
+        (folder / "metadata.jsonl").write_text(lines.replace('"episode": 3,', '"episode": 99,'))
+        assert "The numbers of this run cannot be computed" in client.get(address).text
+
+
+def test_an_episode_stands_in_one_scroll_with_a_filmstrip_and_what_each_turn_was_paid(tmp_path: Path) -> None:
+    notes = {turn: LearnerNotes(0.25 * turn, None, (), ()) for turn in range(3)}
+    write(tmp_path / "a", play(0, (0.0, -1.0, 1.0), codes=("ok", "no_action"), notes=notes))
+    write(tmp_path / "b", play(0))
+    client = ask(tmp_path)
+    (address,) = links(client.get("/episodes?sort=-turns").text)[:1]
+    page = client.get(address).text
+    assert re.findall(r'class="(\w*)" title="turn (\d)', page) == [("", "1"), ("failed", "2"), ("gain", "3")]
+    whole = page.partition("The whole episode")[2]
+    assert re.findall(r'<a href="/turn/[^"]*">turn (\d)</a>', whole) == ["1", "2", "3"]
+    assert re.findall(r"reward (\S+\d)", whole) == ["0.00", "−1.00", "+1.00"]
+    assert re.findall(r'aria-label="(\w+): from (\S+) to (\S+)"', page) == [("reward", "0", "1"), ("value", "0", "0.5")]
+    (other,) = re.findall(r'same seed: <a href="(/side/[^"]*)">b</a>', page)
+    assert client.get(other).status_code == 200
+
+
+def test_of_a_long_episode_a_window_around_the_turn_is_shown(tmp_path: Path) -> None:
+    write_raw(tmp_path / "run", *(row(turn=n, terminated=n == 299) for n in range(300)))
+    client = ask(tmp_path)
+    (address,) = links(client.get("/episodes").text)
+    for turn, first in ((0, 1), (150, 101), (299, 201)):
+        page = client.get(address.removesuffix("0") + str(turn)).text
+        shown = re.findall(r">turn (\d+)</a>", page)
+        assert shown == [str(number) for number in range(first, first + 100)]
+
+
 def test_curves_stand_where_their_values_say(tmp_path: Path) -> None:
     (curve,), others = draw_curves(write_log(tmp_path, [0.0, 0.25, 1.0]))
     assert others == []
@@ -223,7 +301,12 @@ def test_one_spike_does_not_flatten_a_curve_and_steps_are_counted_in_thousands()
 
 def test_the_gallery_shows_an_environment_with_its_first_pictures_and_prompt(tmp_path: Path) -> None:
     client = ask(tmp_path)
-    assert 'href="/gallery/env/vlgym/NumberLine-v1"' in client.get("/gallery").text
+    page = client.get("/gallery").text
+    assert 'href="/gallery/env/vlgym/NumberLine-v1"' in page
+    assert re.findall(r'src="(/gallery/frame/[^"]*)"', page) == []  # all first pictures come with the package
+    packaged = re.findall(r'src="(/static/first/[^"]*)"', page)
+    assert len(packaged) == len(get_registry().current())
+    assert client.get(packaged[0]).headers["content-type"] == "image/webp"
     assert "<dt>family</dt>" in client.get("/gallery/env/vlgym/NumberLine-v1").text
     page = client.get("/gallery/look/vlgym/NumberLine-v1").text
     assert "Legal actions" in page

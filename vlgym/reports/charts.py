@@ -114,7 +114,7 @@ def draw_curve(
     points = " ".join(f"{way.place(at):.2f},{100 - level.place(value):.2f}" for at, value in kept)
     beyond = [value for value in (values[0], values[-1]) if not level.low <= value <= level.high]
     cut = f"cut off: {' and '.join(map(write_short, beyond))}" if beyond else ""
-    return Curve(title, points, _tick(way), _tick(level), unit, seen[0][1], seen[-1][1], cut)
+    return Curve(title, points, _tick(way, 1.0), _tick(level), unit, seen[0][1], seen[-1][1], cut)
 
 
 def list_steps(shares: Sequence[float]) -> list[tuple[float, float]]:
@@ -140,12 +140,12 @@ def _find_ends(values: Sequence[float]) -> tuple[float, float]:
     return low, high
 
 
-def _tick(axis: Axis) -> Ticks:
-    """Return up to five ticks at round numbers; one where the axis is a point."""
+def _tick(axis: Axis, least: float = 0.0) -> Ticks:
+    """Return up to five ticks at round numbers, `least` or more from each other; one where the axis is a point."""
     width = axis.high - axis.low
     if width <= 1e-12 * max(abs(axis.low), abs(axis.high)):
         return [(50.0, write_short(axis.low))]
     size = 10.0 ** math.floor(math.log10(width / 4))
-    step = next(factor * size for factor in (1, 2, 5, 10, 20) if width / (factor * size) < 5)
+    step = max(least, next(factor * size for factor in (1, 2, 5, 10, 20) if width / (factor * size) < 5))
     numbers = range(math.ceil(axis.low / step - 1e-9), math.floor(axis.high / step + 1e-9) + 1)
     return [(axis.place(number * step), write_short(number * step)) for number in numbers]

@@ -16,12 +16,9 @@ from . import words
 from .charts import draw_curve, list_steps, make_axis, make_bar
 from .records import Run
 from .showing import RULE, ShownEpisode
-from .text import explain_sight, list_rows
+from .text import list_rows, list_tables
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
-OTHERS = {"refused": "refused", "empty": "empty reply", "cut": "cut off", "env_errors": "environment failed"}
-"""Kinds of replies that are counted in addition to the failure codes."""
-
 HASHES = ("spec_hash", "prompt_hash", "prompt_version", "parser", "parser_version")
 
 
@@ -65,9 +62,7 @@ def describe_results(run: Run, report: Mapping[str, Any]) -> dict[str, Any]:
             for key, part in parts.items()
             if part["episodes"] and part["pictures"] == PICTURES[0]
         ],
-        "failures": _tabulate_failures(parts),
-        "sight": [{**row, "sentence": explain_sight(row), "bars": _sight_bars(row)} for row in report["sight"]],
-        "protocol": [(key, part["benchmark"]) for key, part in parts.items() if "benchmark" in part],
+        "tables": list_tables(report),
         "made": list(describe_making(run)),
         "hashes": [
             (key, [str(part.entry.get(name, words.NONE)) for name in HASHES], part.entry.get("history", {}))
@@ -113,39 +108,6 @@ def _describe_bars(key: str, part: Mapping[str, Any], axis: Any) -> dict[str, An
             part["success"], "rate", floor=floor and floor["success"], ceiling=ceiling and ceiling["success"]
         ),
         "normalized_bar": make_bar(part.get("normalized"), axis=axis, floor=0.0, ceiling=1.0),
-    }
-
-
-def _sight_bars(row: Mapping[str, Any]) -> list[tuple[str, Any, float]]:
-    if "success" not in row:
-        return []
-    success = row["success"]
-    sides = (("shown", "with its pictures"), ("control", f"with {row['pictures']} ones"))
-    return [
-        (label, make_bar(success, side) and make_bar({"mean": success[side]}), success[side]) for side, label in sides
-    ]
-
-
-def _tabulate_failures(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Columns for each failure code and kind of reply that occurred, commonest first, and a row for each part."""
-    rows: dict[str, dict[str, float]] = {}
-    for key, part in parts.items():
-        if part["episodes"]:
-            found = {code: count / part["replies"] for code, count in part["invalid"]["codes"].items()}
-            found |= {OTHERS[name]: part[name] for name in ("refused", "empty", "cut") if part[name]}
-            if part["env_errors"]:
-                found[OTHERS["env_errors"]] = part["env_errors"] / part["replies"]
-            rows[key] = found
-    names = sorted(
-        {name for found in rows.values() for name in found}, key=lambda name: (name in OTHERS.values(), name)
-    )
-    return {
-        "names": names,
-        "rows": [
-            (key, make_bar({"mean": parts[key]["invalid"]["rate"]}), parts[key]["invalid"]["rate"], found)
-            for key, found in rows.items()
-            if found
-        ],
     }
 
 

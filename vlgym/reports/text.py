@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from .words import (
@@ -20,6 +21,31 @@ Row = list[str]
 HEADERS = (
     "part", "episodes", "success", "return", "score", "normalized", "sight score", "invalid", "turns", "tokens", "cost",
 )  # fmt: skip
+
+OTHERS = {"refused": "refused", "empty": "empty reply", "cut": "cut off"}
+"""Kinds of replies that are counted in addition to the failure codes."""
+
+PROTOCOL = (
+    "MageBench's protocol: the mean of the benchmark's own score (of the return, where there is none) over items and "
+    "repeats, the half-width of its 95 % interval between repeats, and the expected best of n repeats."
+)
+SIGHT = (
+    "The same episodes were played again without their pictures: plain grey ones, or those of another episode. What is "
+    "lost then was seen."
+)
+INVALID = (
+    "Replies from which no legal action was read, by the parser's failure code; and those refused, empty or cut off."
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a report, as text."""
+
+    title: str
+    headers: Sequence[str]
+    rows: list[Row]
+    note: str = ""
 
 
 def list_rows(report: Mapping[str, Any]) -> tuple[Row, list[Row]]:
@@ -115,7 +141,9 @@ def write_markdown(report: Mapping[str, Any]) -> str:
         tokens = f"{write_count(spent['prompt_tokens']['total'])} in, {write_count(spent['reply_tokens']['total'])} out"
         lines.append(f"- tokens: {tokens}" + (f", {write_money(spent['cost'])}" if "cost" in spent else ""))
     lines += ["", *_table(*list_rows(report)), ""]
-    lines += [*_list_protocol(report), *_list_items(report), *_list_sight(report), *_list_codes(report)]
+    for table in list_tables(report):
+        lines += [f"## {table.title}", "", *([table.note, ""] if table.note else [])]
+        lines += [*_table(table.headers, table.rows), ""]
     lines += [
         "Success and normalized score come with 95 % intervals, the return with its standard error. The normalized "
         "score is (return - floor) / (ceiling - floor) with the floor and the ceiling of registry.yaml; the sight "
@@ -125,57 +153,57 @@ def write_markdown(report: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _list_protocol(report: Mapping[str, Any]) -> list[str]:
-    rows = []
-    for key, part in report["parts"].items():
-        if found := part.get("benchmark"):
-            half = found.get("half_width")
-            rows.append(
-                [
-                    key, f"{found['items']} x {found['repeats']}",
-                    write_number(found["mean"]) + ("" if half is None else f" ± {write_number(half)}"),
-                    ", ".join(map(write_number, found["best_of"])), found.get("instruction_error", "followed"),
-                ]
-            )  # fmt: skip
-    headers = ["part", "items x repeats", "score", "best of 1, 2, ...", "instructions"]
-    return ["## Repeats", "", *_table(headers, rows), ""] if rows else []
-
-
-def _list_items(report: Mapping[str, Any]) -> list[str]:
-    rows = [
+def list_tables(report: Mapping[str, Any]) -> list[Table]:
+    """Return the tables that follow the results; those without rows are left out."""
+    parts = {key: part for key, part in report["parts"].items() if "invalid" in part}
+    protocol = [
+        [
+            key, f"{found['items']} x {found['repeats']}",
+            write_number(found["mean"]) + (f" ± {write_number(found['half_width'])}" if "half_width" in found else ""),
+            ", ".join(map(write_number, found["best_of"])), found.get("instruction_error", "followed"),
+        ]
+        for key, part in parts.items()
+        if (found := part.get("benchmark"))
+    ]  # fmt: skip
+    items = [
         [
             key, ", ".join(f"{name}={value}" for name, value in item["arguments"].items()), str(item["episodes"]),
             write_interval(item["success"], "rate"),
         ]
-        for key, part in report["parts"].items()
+        for key, part in parts.items()
         for item in part.get("items", ())
     ]  # fmt: skip
-    return ["## Items", "", *_table(["part", "item", "episodes", "success"], rows), ""] if rows else []
-
-
-def _list_sight(report: Mapping[str, Any]) -> list[str]:
-    rows = [
+    sight = [
         [
             row["control"], str(row["pairs"]), write_number(row["success"]["shown"]),
-            write_number(row["success"]["control"]),
-            write_interval(row["success"], "difference", signed=True), explain_sight(row),
+            write_number(row["success"]["control"]), write_interval(row["success"], "difference", signed=True),
+            write_interval(row["return"], "difference", signed=True), explain_sight(row),
         ]
         for row in report["sight"]
         if "success" in row
     ]  # fmt: skip
-    headers = ["control", "pairs", "success with pictures", "without", "difference", ""]
-    return ["## How much needs sight", "", *_table(headers, rows), ""] if rows else []
-
-
-def _list_codes(report: Mapping[str, Any]) -> list[str]:
-    rows = [
+    invalid = [
         [key, code, str(count), write_share(count / part["replies"])]
-        for key, part in report["parts"].items()
-        if "invalid" in part
-        for code, count in part["invalid"]["codes"].items()
+        for key, part in parts.items()
+        for code, count in {**part["invalid"]["codes"], **_count_others(part)}.items()
     ]
-    headers = ["part", "why a reply was invalid", "replies", "share"]
-    return ["## Invalid replies", "", *_table(headers, rows), ""] if rows else []
+    tables = [
+        Table("Repeats", ("part", "items x repeats", "score", "best of 1, 2, ...", "instructions"), protocol, PROTOCOL),
+        Table("Items", ("part", "item", "episodes", "success"), items),
+        Table(
+            "How much needs sight",
+            ("control", "pairs", "with pictures", "without", "difference", "of return", ""), sight, SIGHT,
+        ),
+        Table("Invalid replies", ("part", "why", "replies", "share"), invalid, INVALID),
+    ]  # fmt: skip
+    return [table for table in tables if table.rows]
+
+
+def _count_others(part: Mapping[str, Any]) -> dict[str, int]:
+    """Return how many replies were of each kind that is counted in addition to the failure codes."""
+    counts = {words: round(part[name] * part["replies"]) for name, words in OTHERS.items()}
+    counts["environment failed"] = part["env_errors"]
+    return {words: count for words, count in counts.items() if count}
 
 
 def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -1,5 +1,8 @@
 """Gallery: every installed environment with its card, its first pictures, and what random play, play without the
-picture and the oracle reach."""
+picture and the oracle reach.
+
+The first pictures of this project's environments come with the package; others are made when they are asked for.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from starlette.routing import Route
 
 from ..registry import get_registry
 from ..sight.blind_gap import find_blind_share, rate_difficulty
-from .guarding import render
+from .guarding import STATIC, render
 
 FIGURES = (("floor", "random play"), ("blind", "without the picture"), ("ceiling", "oracle"))
 
@@ -58,7 +61,9 @@ def _find_card(env_id: str) -> dict[str, Any]:
     """Return the registry's entry of an environment; its difficulty is not more than the blind floor leaves."""
     registry = get_registry()
     spec, recorded = registry.specs[env_id], registry.known.get(env_id)
+    packaged = f"first/{env_id.replace('/', '-')}.webp"
     return {
+        "picture": f"/static/{packaged}" if (STATIC / packaged).is_file() else f"/gallery/frame/0/{env_id}",
         "spec": spec, "distribution": registry.owner[env_id],
         "difficulty": rate_difficulty(spec.difficulty, find_blind_share(recorded)),
         "figures": [(words, (recorded or {}).get(name)) for name, words in FIGURES],

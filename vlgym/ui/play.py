@@ -33,6 +33,9 @@ from .index import make_key
 from .watch import LONGEST_TEXT
 
 FIELDS = ("env", "split", "episodes", "arguments", "opponents")
+FIRST = ("vlgym/NumberLine-v1", "vlgym/Sokoban-v0")
+"""Environments that a new player begins with."""
+
 MOST_EPISODES = 1000
 LARGEST_FORM = 1_000_000  # bytes
 KEYS = (
@@ -52,7 +55,8 @@ def _render_start(request: Request, said: Mapping[str, str], error: str = "") ->
     for env_id, spec in sorted(get_registry().current().items()):
         families.setdefault(spec.family, []).append(env_id)
     return render(
-        request, "play.html", 400 if error else 200, families=families, splits=SPLITS, error=error,
+        request, "play.html", 400 if error else 200, families=families,
+        first=[env_id for env_id in FIRST if env_id in get_registry().specs], splits=SPLITS, error=error,
         said={name: said.get(name, "") for name in FIELDS},
         others=[HOT_SEAT, *dict.fromkeys((*PLAYERS, *ALONE)), *_games(request).policies],
         games=list(_games(request).open.values()), out=_games(request).out,

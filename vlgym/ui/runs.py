@@ -135,8 +135,8 @@ def show_run(request: Request) -> Response:
     logged, others = draw_curves(run.path)
     header = read_header(run.path)
     return render(
-        request, "run.html", card=describe_run(run, episodes), runs=index.runs, results=results, why_not=why_not,
-        logged=logged, others=others, found=len(episodes), shown=episodes[:SHOWN],
+        request, "run.html", card=describe_run(run, episodes), runs=index.runs, why_not=why_not,
+        **(results or {"report": None}), logged=logged, others=others, found=len(episodes), shown=episodes[:SHOWN],
         has_page=_read_page(run.path) is not None,
         record=shorten(json.dumps(header, indent=2), LONGEST_TEXT) if header else "",
     )  # fmt: skip

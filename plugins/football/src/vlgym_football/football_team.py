@@ -140,7 +140,7 @@ class FootballTeam(MultiVLEnv):
             1: "The opponents have the ball.",
             -1: "Nobody has the ball.",
         }[now.owner_team]
-        on = ", ".join(self._held(attacker)) or "nothing"
+        on = ", ".join(self._pressed(attacker)) or "nothing"
         return f"Frame {max(now.frame, 0)} of {DURATION}. You play number {attacker + 2}. {ball} On: {on}. "
 
     def won(self, seat: int) -> bool:
@@ -154,7 +154,7 @@ class FootballTeam(MultiVLEnv):
         return {
             "scenario": self.match.scenario.name, "frame": max(now.frame, 0), "ending": self.match.ending,
             "ball_owner": ("us", "them", "nobody")[now.owner_team], "number": attacker + 2,
-            "sticky": self._held(attacker),
+            "sticky": self._pressed(attacker),
         }  # fmt: skip
 
     def advise(self, seat: int) -> str | None:
@@ -177,5 +177,5 @@ class FootballTeam(MultiVLEnv):
         self.match.engine.close()
         super().close()
 
-    def _held(self, attacker: int) -> list[str]:
+    def _pressed(self, attacker: int) -> list[str]:
         return [name for name in (*DIRECTIONS, *STICKY) if self.match.engine.holds(name, attacker)]
