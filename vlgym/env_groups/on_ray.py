@@ -29,7 +29,7 @@ class Actor:
 
     def answer(self, frames: list[bytes]) -> list[bytes]:
         """Answer several requests, in their order."""
-        return [self.host.write_answer(unpack(frame)) for frame in frames]
+        return [answer.result() for answer in [self.host.begin(unpack(frame)) for frame in frames]]
 
     def close(self) -> None:
         """Close all environments."""
