@@ -51,18 +51,19 @@ def write_environments() -> str:
     lines = [
         "<!-- Written by docs/generate.py. -->\n\n# Environments\n",
         "Success on 100 or 400 episodes of the test split: floor of the random policy, blind floor of the best player "
-        "found without the picture ([sight.md](sight.md)), ceiling of the oracle. Returns, standard errors, card and "
+        "found without the picture ([sight.md](sight.md)), ceiling of the oracle. Levels: their number, and the oracle's "
+        "mean turns on the first and on the last ([how to play them](write-a-plugin.md#levels)). Returns, standard errors, card and "
         "options: `vlgym show ID`. Published forms that a newer version replaces: `vlgym list --old`.\n",
     ]
     for family in sorted({entry["spec"].family for entry in entries.values()}):
         rows = {env_id: entry for env_id, entry in entries.items() if entry["spec"].family == family}
         distribution = next(iter(rows.values()))["distribution"]
         lines.append(f"## {family}\n\n`{how_to_install(distribution, here=ROOT)}`\n")
-        lines.append("| id | task | turns | floor | blind | ceiling |\n" + "|---" * 6 + "|")
+        lines.append("| id | task | turns | floor | blind | ceiling | levels |\n" + "|---" * 7 + "|")
         for env_id, entry in rows.items():
             spec = entry["spec"]
             measured = " | ".join(_show(entry.get(name)) for name in ("floor", "blind", "ceiling"))
-            lines.append(f"| `{env_id}` | {spec.summary} | {spec.max_turns} | {measured} |")
+            lines.append(f"| `{env_id}` | {spec.summary} | {spec.max_turns} | {measured} | {_show_levels(entry.get('levels'))} |")
         lines.append("")
     return "\n".join(lines)
 
@@ -166,6 +167,10 @@ def _print_file(match: re.Match[str]) -> str:
 
 def _show(measured: dict[str, float] | None) -> str:
     return f"{measured['success']:.2f}" if measured else "not measured"
+
+
+def _show_levels(measured: list[dict[str, float]] | None) -> str:
+    return f"{len(measured)}: {measured[0]['length']:.1f} to {measured[-1]['length']:.1f}" if measured else ""
 
 
 if __name__ == "__main__":

@@ -108,7 +108,9 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         check_number("invalid_penalty", invalid_penalty, 0, hint="It is subtracted from the reward.")
         if max_turns is not None:
             check_number("max_turns", max_turns, 1)
-        self._level = level if level is None else read_level(self, level)
+        if self.level_arguments:
+            level = self._given.get(LEVEL)  # a base that has a `level` of another kind does not pass it on
+        self._level = None if level is None else read_level(self, level)
         self._usual: dict[str, Any] = {}  # values without a level of the attributes that levels change
         self.vlgym_spec = vlgym_spec
         self.planner = planner

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from vlgym.testing import EnvConformance
+from vlgym.testing import VARIANT_CHECKS, EnvConformance
 
 
 class TestDrawnLevels(EnvConformance):
     env_id = "vlgym/Sokoban-v0"
+
+
+class TestDifficultyLevels(EnvConformance):
+    env_id = "vlgym/SokobanDrawn-v0"
+    checks = (*VARIANT_CHECKS, "state", "reset_options")
 
 
 class TestOwnSizeWithRestart(EnvConformance):

@@ -34,6 +34,12 @@ _FINER = 4  # drawn that much larger, then scaled down, so that edges are smooth
 _LARGEST = 2048  # pixels of a side beyond which that would cost too much memory
 
 
+def fade(colour: Colour, ground: Colour, contrast: float) -> Colour:
+    """Return a colour with this share (0 to 1) of its difference from the ground."""
+    red, green, blue = (round(under + (over - under) * contrast) for over, under in zip(colour, ground, strict=True))
+    return red, green, blue
+
+
 class Canvas:
     """A picture in the making. The unit is its shorter side; (0, 0) to (1, 1) is the square in its middle."""
 

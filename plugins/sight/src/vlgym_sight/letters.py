@@ -7,12 +7,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .drawing import COLOURS, SUITS, Canvas
+from .drawing import COLOURS, SUITS, Canvas, fade
 from .question import Question, choose
 
 WORDS = (
     "apple", "bread", "chair", "cloud", "grass", "horse", "house", "light", "mouse", "plant", "stone", "table",
 )  # fmt: skip
+ALIKE = (
+    "hoist", "horns", "horse", "hoses", "hours", "house", "moist", "month", "morse", "mouse", "mouth", "noses",
+    "norse", "nurse", "tours", "worse",
+)  # fmt: skip
+"""Words that differ by a letter or two."""
 SIZES = {"small": 1 / 16, "medium": 1 / 9, "large": 1 / 5}
 """Font size in shares of the picture's shorter side: 14, 25 and 45 pixels at 224."""
 
@@ -21,6 +26,7 @@ RANKS = (
 )  # fmt: skip
 
 _INKS = (("black", "white"), ("white", "black"), ("blue", "white"), ("white", "blue"), ("black", "yellow"))
+_TWO_DIGITS = tuple(str(number) for number in range(10, 100))
 _FELT = (53, 101, 77)
 _RED, _BLACK = (200, 20, 35), (15, 15, 15)
 
@@ -31,7 +37,7 @@ class SeeDigit(Question):
     Goal: say which digit the picture shows.
     Observation: a picture, 224 x 224 pixels by default, with one large digit; place, size and colours vary. The text
         is the same for every episode.
-    Actions: `0` to `9`.
+    Actions: `0` to `9`; on levels 0, 3 and 4 other numbers, those that the text lists.
     Reward: 1 for the right digit, else 0.
     Endings: terminated by the answer; an unreadable reply is the one turn there is, and truncates.
     Success: the right digit. Guessing is right in 10 % of the episodes.
@@ -39,23 +45,41 @@ class SeeDigit(Question):
     Splits: train, val and test differ by seed only.
     Oracle: exact.
     References: none; it is vlgym's own.
+
+    Options of `reset`: `level`, 0 to 4.
+
+    Attributes:
+        places: smallest and largest coordinate of the middle, in shares of the shorter side.
+        sizes: smallest and largest font size, in shares of it.
     """
 
     topic = "digits"
     answers = tuple("0123456789")
     skipped = 75
+    places: tuple[float, float] = (0.35, 0.65)
+    sizes: tuple[float, float] = (0.55, 0.75)
+    level_arguments: ClassVar = (
+        {"answers": tuple("0123")},
+        {},
+        {"places": (0.1, 0.9), "sizes": (0.15, 0.2)},
+        {"answers": _TWO_DIGITS, "places": (0.15, 0.85), "sizes": (0.15, 0.2)},
+        {"answers": _TWO_DIGITS, "places": (0.15, 0.85), "sizes": (0.09, 0.12), "contrast": 0.35},
+    )
 
     def task(self) -> str:
+        if len(self.answers[0]) > 1:
+            return "It shows one number of two digits. Which number is it?"
         return "It shows one digit. Which digit is it?"
 
     def draw_looks(self, rng: np.random.Generator) -> dict[str, Any]:
-        x, y = rng.uniform(0.35, 0.65, size=2)
-        return {"x": float(x), "y": float(y), "size": float(rng.uniform(0.55, 0.75)), "inks": choose(rng, _INKS)}
+        x, y = rng.uniform(*self.places, size=2)
+        return {"x": float(x), "y": float(y), "size": float(rng.uniform(*self.sizes)), "inks": choose(rng, _INKS)}
 
     def image(self) -> NDArray[np.uint8]:
-        ink, ground = self.looks["inks"]
-        canvas = Canvas(self.image_size, COLOURS[ground])
-        canvas.text(self.answer, self.looks["x"], self.looks["y"], self.looks["size"], COLOURS[ink])
+        ink, ground = (COLOURS[name] for name in self.looks["inks"])
+        canvas = Canvas(self.image_size, ground)
+        colour = fade(ink, ground, self.contrast)
+        canvas.text(self.answer, self.looks["x"], self.looks["y"], self.looks["size"], colour)
         return canvas.finish()
 
 
@@ -75,15 +99,24 @@ class SeeText(Question):
     Oracle: exact.
     References: none; it is vlgym's own.
 
+    Options of `reset`: `level`, 0 to 4, the difficulty level; `info["level"]` is the size of the letters.
+
     Attributes:
-        levels: of the class: the sizes, smallest first.
+        levels: the sizes, smallest first.
         level: the size of this episode.
     """
 
     topic = "text"
     answers = WORDS
     skipped = 485
-    levels: ClassVar[tuple[str, ...]] = tuple(SIZES)
+    levels: tuple[str, ...] = tuple(SIZES)
+    level_arguments: ClassVar = (
+        {"answers": WORDS[:4], "levels": ("large",)},
+        {"answers": WORDS[:8], "levels": ("medium",)},
+        {"levels": ("small",)},
+        {"levels": ("small",), "contrast": 0.35},
+        {"answers": ALIKE, "levels": ("small",), "contrast": 0.35},
+    )
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -98,13 +131,13 @@ class SeeText(Question):
         return {"x": float(x), "y": float(y), "inks": choose(rng, _INKS)}
 
     def image(self) -> NDArray[np.uint8]:
-        ink, ground = self.looks["inks"]
-        canvas = Canvas(self.image_size, COLOURS[ground])
+        ink, ground = (COLOURS[name] for name in self.looks["inks"])
+        canvas = Canvas(self.image_size, ground)
         size = SIZES[self.level]
-        room = max(canvas.width_of(word, size) for word in WORDS)
+        room = max(canvas.width_of(word, size) for word in self.answers)
         x = 0.5 + (self.looks["x"] - 0.5) * (0.96 - room)
         y = 0.5 + (self.looks["y"] - 0.5) * (0.96 - size)
-        canvas.text(self.answer, x, y, size, COLOURS[ink])
+        canvas.text(self.answer, x, y, size, fade(ink, ground, self.contrast))
         return canvas.finish()
 
     def extra_info(self) -> dict[str, Any]:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .drawing import COLOURS, SHAPES, Canvas
+from .drawing import COLOURS, SHAPES, Canvas, fade
 from .question import Question, choose
 
-COLUMNS, ROWS = "ABC", "123"
-_GRID_LEFT, _GRID_TOP, _CELL = 0.16, 0.16, 0.27
-_PLACES = 4  # discs stand in that many rows and columns
+_GRID_LEFT, _GRID_TOP, _GRID = 0.16, 0.16, 0.81
 _DARK = ("red", "green", "blue", "purple", "black")
 _PAPER, _LINE = (244, 244, 238), (90, 90, 90)
+_COLUMNS = "ABCDEFG"
+
+
+def _count_to(most: int) -> tuple[str, ...]:
+    return tuple(str(number) for number in range(1, most + 1))
+
+
+def _name_cells(side: int) -> tuple[str, ...]:
+    return tuple(f"{column}{row}" for column in _COLUMNS[:side] for row in _count_to(side))
 
 
 class SeeSide(Question):
@@ -57,7 +64,7 @@ class SeeCount(Question):
     Goal: say how many discs the picture shows.
     Observation: a picture, 224 x 224 pixels by default, with one to six discs of one colour that do not touch; places
         and colour vary. The text is the same for every episode.
-    Actions: `1` to `6`.
+    Actions: `1` to `6`; on other levels up to `16`.
     Reward: 1 for the right number, else 0.
     Endings: terminated by the answer; an unreadable reply is the one turn there is, and truncates.
     Success: the right number. Guessing is right in 1 of 6 episodes.
@@ -65,27 +72,44 @@ class SeeCount(Question):
     Splits: train, val and test differ by seed only.
     Oracle: exact.
     References: none; it is vlgym's own.
+
+    Options of `reset`: `level`, 0 to 4.
+
+    Attributes:
+        places: rows and columns in which discs stand.
+        shift: largest distance of a disc from the middle of its place, in shares of the shorter side.
+        radius: of a disc, in shares of it.
     """
 
     topic = "counting"
     answers = tuple("123456")
     skipped = 350
+    places: int = 4
+    shift: float = 0.03
+    radius: float = 0.08
+    level_arguments: ClassVar = (
+        {"answers": _count_to(3)},
+        {},
+        {"answers": _count_to(9)},
+        {"answers": _count_to(12), "places": 5, "radius": 0.06, "contrast": 0.5},
+        {"answers": _count_to(16), "places": 6, "shift": 0.02, "radius": 0.05, "contrast": 0.35},
+    )
 
     def task(self) -> str:
         return "It shows discs of one colour. How many discs are there?"
 
     def draw_looks(self, rng: np.random.Generator) -> dict[str, Any]:
-        order = rng.permutation(_PLACES**2)[: len(self.answers)]
-        shifts = rng.uniform(-0.03, 0.03, size=(len(self.answers), 2))
+        order = rng.permutation(self.places**2)[: len(self.answers)]
+        shifts = rng.uniform(-self.shift, self.shift, size=(len(self.answers), 2))
         return {"order": order.tolist(), "shifts": shifts.tolist(), "colour": choose(rng, _DARK)}
 
     def image(self) -> NDArray[np.uint8]:
         canvas = Canvas(self.image_size, _PAPER)
         for number in range(int(self.answer)):
-            row, column = divmod(self.looks["order"][number], _PLACES)
+            row, column = divmod(self.looks["order"][number], self.places)
             dx, dy = self.looks["shifts"][number]
-            x, y = (column + 0.5) / _PLACES + dx, (row + 0.5) / _PLACES + dy
-            canvas.disc(x, y, 0.08, COLOURS[self.looks["colour"]])
+            x, y = (column + 0.5) / self.places + dx, (row + 0.5) / self.places + dy
+            canvas.disc(x, y, self.radius, fade(COLOURS[self.looks["colour"]], _PAPER, self.contrast))
         return canvas.finish()
 
 
@@ -95,7 +119,7 @@ class SeeCell(Question):
     Goal: say in which cell the mark stands.
     Observation: a picture, 224 x 224 pixels by default, with a grid of 3 x 3 cells, letters A to C over its columns and
         digits 1 to 3 at its rows, and one mark; its shape and colour vary. The text is the same for every episode.
-    Actions: `A1` to `C3`, column first.
+    Actions: `A1` to `C3`, column first; on other levels up to `G7`.
     Reward: 1 for the right cell, else 0.
     Endings: terminated by the answer; an unreadable reply is the one turn there is, and truncates.
     Success: the right cell. Guessing is right in 1 of 9 episodes.
@@ -103,11 +127,28 @@ class SeeCell(Question):
     Splits: train, val and test differ by seed only.
     Oracle: exact.
     References: none; it is vlgym's own.
+
+    Options of `reset`: `level`, 0 to 4.
+
+    Attributes:
+        side: cells of a row and of a column.
+        mark: radius of the mark, in shares of the shorter side.
+        label: font size of letters and digits, in shares of it.
     """
 
     topic = "cells of a grid"
-    answers = tuple(f"{column}{row}" for column in COLUMNS for row in ROWS)
+    answers = _name_cells(3)
     skipped = 35
+    side: int = 3
+    mark: float = 0.09
+    label: float = 0.12
+    level_arguments: ClassVar = (
+        {"answers": _name_cells(2), "side": 2},
+        {},
+        {"answers": _name_cells(5), "side": 5, "mark": 0.055, "label": 0.08},
+        {"answers": _name_cells(6), "side": 6, "mark": 0.045, "label": 0.07},
+        {"answers": _name_cells(7), "side": 7, "mark": 0.04, "label": 0.065, "contrast": 0.35},
+    )
 
     def task(self) -> str:
         return (
@@ -120,16 +161,18 @@ class SeeCell(Question):
 
     def image(self) -> NDArray[np.uint8]:
         canvas = Canvas(self.image_size, _PAPER)
-        far = _GRID_LEFT + 3 * _CELL
-        for line in range(4):
-            at = line * _CELL
+        cell = _GRID / self.side
+        far = _GRID_LEFT + self.side * cell
+        for line in range(self.side + 1):
+            at = line * cell
             canvas.box(_GRID_LEFT - 0.006, _GRID_TOP + at - 0.006, far + 0.006, _GRID_TOP + at + 0.006, _LINE)
             canvas.box(_GRID_LEFT + at - 0.006, _GRID_TOP - 0.006, _GRID_LEFT + at + 0.006, far + 0.006, _LINE)
-            if line < 3:
-                middle = (line + 0.5) * _CELL
-                canvas.text(COLUMNS[line], _GRID_LEFT + middle, _GRID_TOP / 2, 0.12, COLOURS["black"])
-                canvas.text(ROWS[line], _GRID_LEFT / 2, _GRID_TOP + middle, 0.12, COLOURS["black"])
-        column, row = COLUMNS.index(self.answer[0]), ROWS.index(self.answer[1])
-        x, y = _GRID_LEFT + (column + 0.5) * _CELL, _GRID_TOP + (row + 0.5) * _CELL
-        canvas.shape(self.looks["shape"], x, y, 0.09, COLOURS[self.looks["colour"]])
+            if line < self.side:
+                middle = (line + 0.5) * cell
+                canvas.text(_COLUMNS[line], _GRID_LEFT + middle, _GRID_TOP / 2, self.label, COLOURS["black"])
+                canvas.text(str(line + 1), _GRID_LEFT / 2, _GRID_TOP + middle, self.label, COLOURS["black"])
+        column, row = _COLUMNS.index(self.answer[0]), int(self.answer[1]) - 1
+        x, y = _GRID_LEFT + (column + 0.5) * cell, _GRID_TOP + (row + 0.5) * cell
+        colour = fade(COLOURS[self.looks["colour"]], _PAPER, self.contrast)
+        canvas.shape(self.looks["shape"], x, y, self.mark, colour)
         return canvas.finish()

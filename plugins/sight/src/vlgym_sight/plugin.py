@@ -30,13 +30,49 @@ def _probe(title: str, place: str, summary: str, skills: tuple[str, ...], answer
     )
 
 
-SEE_DIGIT = _probe("SeeDigit", "letters", "Say which digit the picture shows.", ("reading",), 10)
+SEE_DIGIT = _probe(
+    "SeeDigit", "letters", "Say which digit the picture shows.", ("reading",), 10,
+    levels=(
+        "four digits, 123 pixels or more",
+        "ten digits, 123 pixels or more",
+        "ten digits, 34 pixels or more, anywhere",
+        "numbers of two digits, 34 pixels or more",
+        "numbers of two digits, 20 pixels or more, 0.35 of the contrast",
+    ),
+)  # fmt: skip
 SEE_COLOUR = _probe("SeeColour", "colours", "Say what colour the shape has.", ("colours",), 8)
 SEE_SIDE = _probe("SeeSide", "places", "Say in which half of the picture the shape is.", ("places",), 2)
-SEE_COUNT = _probe("SeeCount", "places", "Say how many discs there are, one to six.", ("counting",), 6)
-SEE_TEXT = _probe("SeeText", "letters", "Say which word there is, in letters of three sizes.", ("reading",), 12)
+SEE_COUNT = _probe(
+    "SeeCount", "places", "Say how many discs there are, one to six.", ("counting",), 6,
+    levels=(
+        "one to three discs of 36 pixels",
+        "one to six discs of 36 pixels",
+        "one to nine discs of 36 pixels",
+        "one to twelve discs of 27 pixels, half of the contrast",
+        "one to sixteen discs of 22 pixels, 0.35 of the contrast",
+    ),
+)  # fmt: skip
+SEE_TEXT = _probe(
+    "SeeText", "letters", "Say which word there is, in letters of three sizes.", ("reading",), 12,
+    levels=(
+        "four words, 45 pixels",
+        "eight words, 25 pixels",
+        "twelve words, 14 pixels",
+        "twelve words, 14 pixels, 0.35 of the contrast",
+        "sixteen words that look alike, 14 pixels, 0.35 of the contrast",
+    ),
+)  # fmt: skip
 SEE_CARD = _probe("SeeCard", "letters", "Say which playing card the picture shows.", ("reading",), 52)
-SEE_CELL = _probe("SeeCell", "places", "Say which cell of a labelled grid holds the mark.", ("places", "reading"), 9)
+SEE_CELL = _probe(
+    "SeeCell", "places", "Say which cell of a labelled grid holds the mark.", ("places", "reading"), 9,
+    levels=(
+        "2 x 2 cells",
+        "3 x 3 cells",
+        "5 x 5 cells",
+        "6 x 6 cells",
+        "7 x 7 cells, labels of 15 pixels, the mark with 0.35 of the contrast",
+    ),
+)  # fmt: skip
 SEE_HISTORY = _probe(
     "SeeHistory",
     "colours",

@@ -25,11 +25,13 @@ class Question(VLEnv):
         skipped: of the class: numbers that are drawn and thrown away at the start. Each probe has the first number at
             which its first 12 test questions, those of the suite, have balanced answers: a model that always says
             `right` must not look as if it saw.
+        contrast: share of the ink's difference from its ground that is drawn; levels lower it.
     """
 
     topic: ClassVar[str]
-    answers: ClassVar[tuple[str, ...]]
+    answers: tuple[str, ...]
     skipped: ClassVar[int] = 0
+    contrast: float = 1.0
     prompt = PromptTemplate(
         version=1,
         instructions="Look at the picture. {task}\n{format}",

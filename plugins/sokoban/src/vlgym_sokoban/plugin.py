@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from vlgym import EnvSpec, hookimpl
 from vlgym.env.probes import Probe
 from vlgym.registry.suites import SuitePart
@@ -66,9 +68,26 @@ SOKOBAN = EnvSpec(
 )
 
 
+SOKOBAN_DRAWN = replace(
+    SOKOBAN,
+    id="vlgym/SokobanDrawn-v0",
+    entry_point="vlgym_sokoban.drawn:SokobanDrawn",
+    summary="Push every box onto a target, in drawn rooms of six difficulty levels.",
+    probes=tuple(Probe("a level", ("@oracle...",), {"level": level}, index=level) for level in range(6)),
+    levels=(
+        "6 x 6 cells, one box, a solution of 1 to 6 steps",
+        "7 x 7 cells, one box, a solution of 6 to 16 steps",
+        "7 x 7 cells, two boxes, a solution of 8 to 20 steps",
+        "7 x 7 cells, two boxes, a solution of 18 to 35 steps",
+        "8 x 8 cells, three boxes, a solution of 25 to 45 steps",
+        "9 x 9 cells, three boxes, a solution of 30 to 50 steps",
+    ),
+)
+
+
 @hookimpl
 def vlgym_envs() -> list[EnvSpec]:
-    return [SOKOBAN]
+    return [SOKOBAN, SOKOBAN_DRAWN]
 
 
 @hookimpl
