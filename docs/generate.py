@@ -63,7 +63,9 @@ def write_environments() -> str:
         for env_id, entry in rows.items():
             spec = entry["spec"]
             measured = " | ".join(_show(entry.get(name)) for name in ("floor", "blind", "ceiling"))
-            lines.append(f"| `{env_id}` | {spec.summary} | {spec.max_turns} | {measured} | {_show_levels(entry.get('levels'))} |")
+            lines.append(
+                f"| `{env_id}` | {spec.summary} | {spec.max_turns} | {measured} | {_show_levels(entry.get('levels'))} |"
+            )
         lines.append("")
     return "\n".join(lines)
 

@@ -13,9 +13,14 @@ from .sokoban import Sokoban
 class SokobanDrawn(Sokoban):
     """Sokoban in rooms that are drawn for the level: more cells, more boxes, longer solutions.
 
-    Goal, Observation, Actions, Reward, Endings, Success, Score, Info, Splits, Oracle and References are those of
-    `Sokoban`, and so is an episode without a level. The smallest cell, in a
-    room of 9 x 9, has 24 pixels a side at 224 x 224.
+    Goal: all boxes on targets, in as few steps as possible. Rules, score and an episode without a level are `Sokoban`'s.
+    Observation: the room in gym-sokoban's sprites. The smallest cell, in a room of 9 x 9, has 24 pixels a side at
+        224 x 224.
+    Actions: `up`, `down`, `left`, `right`.
+    Reward: per step -0.1, +1 if more boxes are on targets than before, -1 if fewer, +10 if all are.
+    Endings: terminated when all boxes are on targets; truncated after 20 to 100 turns, by the level.
+    Splits: by a hash of the room's walls.
+    References: those of `Sokoban`.
 
     Args:
         level: difficulty level of every episode, 0 to 5. Shipped levels are played in `Sokoban`.
