@@ -84,9 +84,8 @@ def _sample(name: str, options: dict[str, Any], ids: list[str], split: str, epis
             lost = f", {each.unreadable} unreadable" if each.unreadable else ""
             console.print(
                 f"{each.env_id}: {each.verdict}; {each.right} of {each.episodes} right "
-                f"[{each.low:.2f} to {each.high:.2f}], chance {each.chance:.3f}{lost}",
-                soft_wrap=True, highlight=False, markup=False,
-            )  # fmt: skip
+                f"[{each.low:.2f} to {each.high:.2f}], chance {each.chance:.3f}{lost}"
+            )
     if any(each.verdict != SEES for each in results):
         raise typer.Exit(1)
 
@@ -98,15 +97,12 @@ def _listen(ids: list[str], port: int, split: str, episodes: int, requests: int 
 
     def say(number: int, problem: str) -> None:
         if problem:
-            console.print(f"request {number}: {problem}", soft_wrap=True, highlight=False, markup=False)
+            console.print(f"request {number}: {problem}")
         if requests is not None and number >= requests:
             enough.set()
 
     with CanaryServer(split, episodes, port, env_ids=ids, on_request=say) as server:
-        console.print(
-            f"{server.url}  knows episodes 0 to {episodes - 1} of {split} (Ctrl-C ends it)",
-            soft_wrap=True, highlight=False, markup=False,
-        )  # fmt: skip
+        console.print(f"{server.url}  knows episodes 0 to {episodes - 1} of {split} (Ctrl-C ends it)")
         try:
             while not enough.wait(0.2):
                 pass
@@ -126,8 +122,7 @@ def _listen(ids: list[str], port: int, split: str, episodes: int, requests: int 
         played = ", ".join(f"{env_id} {count}" for env_id, count in server.finished.items())
         open_console().print(
             f"{'passed' if server.passed else 'FAILED'}: {server.requests} requests, {len(server.problems)} with lost "
-            f"or changed pictures; {server.others} others; finished episodes: {played}",
-            soft_wrap=True, highlight=False, markup=False,
-        )  # fmt: skip
+            f"or changed pictures; {server.others} others; finished episodes: {played}"
+        )
     if not server.passed:
         raise typer.Exit(1)

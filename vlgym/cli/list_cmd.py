@@ -54,7 +54,6 @@ class Entry:
     Attributes:
         spec: its card; `None` where only the clash of two plugins is known.
         distribution: the distribution(s) that hold it.
-        installed: whether `make` can build it.
         external: a third party's, not this project's.
         remedy: what stands in the way, or the command that fixes it; empty when installed.
         recorded: its entry of registry.yaml; `None` where there is none.
@@ -63,10 +62,14 @@ class Entry:
     env_id: str
     spec: EnvSpec | None
     distribution: str
-    installed: bool
     external: bool
     remedy: str = ""
     recorded: Mapping[str, Any] | None = None
+
+    @property
+    def installed(self) -> bool:
+        """True if `make` can build it."""
+        return not self.remedy
 
     @property
     def difficulty(self) -> str:
@@ -97,27 +100,17 @@ def list_entries(registry: Registry) -> list[Entry]:
 
 def find_entry(registry: Registry, env_id: str) -> Entry:
     """Return what is known of one id."""
+    external, known = not env_id.startswith(f"{FIRST_PARTY}/"), registry.known.get(env_id)
     if env_id in registry.clashes:
         owners = registry.clashes[env_id]
-        external = not env_id.startswith(f"{FIRST_PARTY}/")
-        remedy = f"claimed by {' and '.join(owners)}: vlgym doctor"
-        return Entry(env_id, None, ", ".join(owners), installed=False, external=external, remedy=remedy)
-    if env_id in registry.known and env_id not in registry.specs:
-        entry = registry.known[env_id]
-        remedy = _find_remedy(registry, entry["distribution"])
-        return Entry(
-            env_id, entry["spec"], entry["distribution"], installed=False, external=False, remedy=remedy, recorded=entry
-        )
-    if env_id in registry.refused and env_id not in registry.specs:
+        return Entry(env_id, None, ", ".join(owners), external, f"claimed by {' and '.join(owners)}: vlgym doctor")
+    if env_id not in registry.specs and known is not None:
+        remedy = _find_remedy(registry, known["distribution"])
+        return Entry(env_id, known["spec"], known["distribution"], external, remedy, known)
+    if env_id not in registry.specs and env_id in registry.refused:
         claimed_by = ", ".join(registry.refused[env_id])
-        return Entry(
-            env_id, None, claimed_by, installed=False, external=True, remedy="refused, not its id: vlgym doctor"
-        )
-    spec = registry.get(env_id)
-    return Entry(
-        env_id, spec, registry.owner[env_id], installed=True, external=not env_id.startswith(f"{FIRST_PARTY}/"),
-        recorded=registry.known.get(env_id),
-    )  # fmt: skip
+        return Entry(env_id, None, claimed_by, True, "refused, not its id: vlgym doctor")
+    return Entry(env_id, registry.get(env_id), registry.owner[env_id], external, recorded=known)
 
 
 def _find_remedy(registry: Registry, distribution: str) -> str:
@@ -214,9 +207,7 @@ def _ask(entry: Entry) -> str:
 
 def _print_ids(entries: list[Entry]) -> None:
     console = open_console()
-    rows = [
-        [plain_line(entry.env_id), entry.difficulty, _write_wins(entry, "blind"), _say_last(entry)] for entry in entries
-    ]
+    rows = [[plain_line(entry.env_id), entry.difficulty, _write_blind(entry), _say_last(entry)] for entry in entries]
     print_wrapped(console, [["id", "difficulty", "blind", "summary"], *rows])
     line = "blind: share won without the picture; * above a third of the way from floor to ceiling"
     unknown = any(entry.recorded is not None and entry.recorded.get("blind") is None for entry in entries)
@@ -237,18 +228,16 @@ def _write_figures(figures: Mapping[str, Any] | None) -> str:
     )
 
 
-def _write_wins(entry: Entry, name: str) -> str:
-    """Return the share of successes that registry.yaml records; `?` for a blind floor that was not measured.
+def _write_blind(entry: Entry) -> str:
+    """Return the share won without the picture; `?` where it was not measured.
 
-    A mark stands at a blind floor that is more than a third of the way from floor to ceiling.
+    A mark stands at one that is more than a third of the way from floor to ceiling.
     """
     if entry.recorded is None:
         return "-"
-    figures = entry.recorded.get(name)
-    if figures is None:
-        return "?" if name == "blind" else "none"
-    marked = name == "blind" and (find_blind_share(entry.recorded) or 0.0) > WARN_ABOVE
-    return f"{figures['success']:.2f}{'*' if marked else ''}"
+    figures = entry.recorded.get("blind")
+    marked = (find_blind_share(entry.recorded) or 0.0) > WARN_ABOVE
+    return "?" if figures is None else f"{figures['success']:.2f}{'*' if marked else ''}"
 
 
 def _family(entry: Entry) -> str:

@@ -246,8 +246,6 @@ def new_plugin(
     out: Annotated[Path, typer.Option(help="Parent of the new folder vlgym-NAME.")] = Path("."),
 ) -> None:
     """Write a pip package with an environment, its card, oracle and tests that passes `vlgym check` as it is."""
-    from .new_plugin import write_plugin
-
     made = write_plugin(name, out, wrap, [word for word in actions.split(",") if actions], multi_agent=multi_agent)
     lines = (
         f"{made.folder} is written. Next:",

@@ -10,6 +10,7 @@ there, ours is stated below.
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -61,9 +62,7 @@ def measure_half_width(means: Sequence[float]) -> float | None:
     n = len(means)
     if n < 2:
         return None
-    mean = sum(means) / n
-    variance = sum((value - mean) ** 2 for value in means) / (n - 1)
-    return student_t(n - 1) * math.sqrt(variance / n)
+    return student_t(n - 1) * statistics.stdev(means) / math.sqrt(n)
 
 
 def expect_best(scores: Sequence[float], n: int) -> float:

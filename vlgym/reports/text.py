@@ -125,15 +125,10 @@ def write_markdown(report: Mapping[str, Any]) -> str:
     """Return report.md."""
     overall, spent = report["overall"], report["spent"]
     lines = [f"# {escape(report['policy']['name'])}", ""]
-    if overall.get("success"):
-        lines.append(f"- success: {write_interval(overall['success'])}, mean over {overall['parts']} environment(s)")
-    if overall.get("normalized"):
-        place = overall["normalized"]
-        lines.append(f"- normalized score: {write_interval(place)}, mean over {place['parts']} environment(s)")
-    if overall.get("sight_score"):
-        sight = overall["sight_score"]
-        share = f"{sight['parts']} of {overall['parts']}"
-        lines.append(f"- sight score: {write_interval(sight)}, mean over {share} environment(s)")
+    for name, words in (("success", "success"), ("normalized", "normalized score"), ("sight_score", "sight score")):
+        if found := overall.get(name):
+            count = f"{found['parts']} of {overall['parts']}" if name == "sight_score" else str(found["parts"])
+            lines.append(f"- {words}: {write_interval(found)}, mean over {count} environment(s)")
     lines.append(f"- episodes: {write_episodes(overall)}, split {report['split']}")
     if seen := report.get("can_it_see"):
         lines += [f"- can-it-see: {escape(line)}" for line in seen["warnings"] or ["the model sees its pictures"]]

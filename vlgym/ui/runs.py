@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +16,6 @@ from starlette.routing import Route
 
 from ..errors import VlgymError, plain_line
 from ..play.trajectory import HEADER, METADATA
-from ..reports.charts import Curve
 from ..reports.compute import describe_shares, report_run
 from ..reports.page import describe_results
 from ..reports.records import PICTURES, read_episodes, read_run
@@ -40,49 +38,34 @@ SANDBOX = (
 )
 
 
-@dataclass(frozen=True)
-class Card:
-    """A run in a few words.
+def describe_run(run: Run, episodes: Sequence[Episode]) -> dict[str, Any]:
+    """Return a run's card.
 
-    Attributes:
-        success: mean over its parts with their pictures, with its interval; `None` for a training run.
-        ended: number of episodes that this counts.
-        curve: success while it trained.
-        shown, turns: the newest episode, and the turns whose pictures are shown.
+    `success` is the mean over its parts with their pictures, with its interval. A training run has the `curve` of its
+    success instead. `shown` is an episode, and `turns` are those of its turns whose pictures stand for the run.
     """
-
-    run: Run
-    policy: str
-    model: str
-    date: str
-    split: str
-    envs: list[str]
-    success: dict[str, Any] | None
-    ended: int
-    curve: Curve | None
-    shown: Episode | None
-    turns: list[int]
-
-
-def describe_run(run: Run, episodes: Sequence[Episode]) -> Card:
-    """Return a run's card."""
     header = read_header(run.path)
     policy, config = (each if isinstance(each, dict) else {} for each in (header.get("policy"), header.get("config")))
-    main, _ = draw_curves(run.path)
-    curve = next((each for each in main if each.title == "success"), None)
+    curve = next((each for each in draw_curves(run.path)[0] if each.title == "success"), None)
     parts: dict[str, dict[int, list[float]]] = {}
     for each in episodes:
         if each.over and not each.part.endswith(PICTURES[1:]):
             groups = parts.setdefault(each.part or each.env_id, {})
             groups.setdefault(each.number - each.repeat, []).append(float(each.success))
-    newest = max(episodes, key=lambda each: (each.turns > 2, each.success, each.newest), default=None)
-    return Card(
-        run, _say(policy.get("name", header.get("title", ""))), _say(policy.get("model", config.get("model", ""))),
-        find_date(run.path, header), _say(header.get("split", "")), sorted({each.env_id for each in episodes}),
-        None if curve else describe_shares(list(parts.values())),
-        sum(len(group) for groups in parts.values() for group in groups.values()), curve, newest,
-        spread(range(newest.turns), FRAMES) if newest else [],
-    )  # fmt: skip
+    shown = max(episodes, key=lambda each: (each.turns > 2, each.success, each.newest), default=None)
+    return {
+        "run": run,
+        "policy": _say(policy.get("name", header.get("title", ""))),
+        "model": _say(policy.get("model", config.get("model", ""))),
+        "date": find_date(run.path, header),
+        "split": _say(header.get("split", "")),
+        "envs": sorted({each.env_id for each in episodes}),
+        "success": None if curve else describe_shares(list(parts.values())),
+        "ended": sum(len(group) for groups in parts.values() for group in groups.values()),
+        "curve": curve,
+        "shown": shown,
+        "turns": spread(range(shown.turns), FRAMES) if shown else [],
+    }
 
 
 def read_header(folder: Path) -> dict[str, Any]:
