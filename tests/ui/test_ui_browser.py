@@ -104,6 +104,61 @@ def press(driver, key: str) -> None:
     driver.find_element(By.TAG_NAME, "body").send_keys(key)
 
 
+def test_the_page_leads_from_the_runs_to_an_episode_its_turns_and_the_same_seed_of_another_run(
+    browser, server: str
+) -> None:
+    browser.get(server)
+    assert wait(browser, "h1").text == "Runs"
+    assert [each.text for each in browser.find_elements(By.CSS_SELECTOR, ".run h2")].count("one") == 1
+    assert "0.67" in wait(browser, ".run", "one").text  # two of three were won
+    wait(browser, ".run h2 a", "one").click()
+    wait(browser, "td a", "#0").click()
+    wait(browser, ".steps", "turn 1 of 3")
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".whole .turn")) == 3
+    assert browser.find_element(By.CSS_SELECTOR, "pre.reply mark").text == "right"
+    browser.find_elements(By.CSS_SELECTOR, ".film a")[1].click()
+    wait(browser, ".steps", "turn 2 of 3")
+    Wait(browser, SECONDS).until(lambda _: browser.execute_script(WIDTH) == 32)
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".plot polyline")) == 1  # the rewards
+    wait(browser, ".count a", "two").click()
+    wait(browser, ".steps", "turn 1 of 3")
+    press(browser, Keys.ARROW_RIGHT)
+    wait(browser, ".steps", "turn 2 of 3")
+    assert [each.text for each in browser.find_elements(By.CSS_SELECTOR, ".sides h2")] == ["one", "two"]
+    wait(browser, ".crumbs a", "compare").click()
+    assert "1 won by the first alone" in wait(browser, ".count", "shared").text
+
+
+def test_the_gallery_has_its_pictures_at_once_and_play_folds_the_fields_for_several_players(
+    browser, server: str
+) -> None:
+    browser.get(f"{server}/gallery")
+    picture = wait(browser, ".tile img")
+    Wait(browser, SECONDS).until(lambda _: picture.get_property("naturalWidth") == 224)
+    assert picture.get_property("src").startswith(f"{server}/static/first/")
+    browser.get(f"{server}/play")
+    assert wait(browser, "select[name=env]").get_property("value") == "vlgym/NumberLine-v1"
+    assert not browser.find_element(By.NAME, "opponents").is_displayed()
+    wait(browser, "summary", "several players").click()
+    assert browser.find_element(By.NAME, "opponents").is_displayed()
+
+
+@pytest.mark.parametrize(
+    "page", ["", "/episodes", "/compare", "/play", "/gallery", "/gallery/env/vlgym/NumberLine-v1", "a", "td a"]
+)
+def test_no_page_is_wider_than_a_telephone(browser, server: str, page: str) -> None:
+    size = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        browser.get(f"{server}{page}" if page.startswith("/") else server)
+        for css in {"a": [".run h2 a"], "td a": [".run h2 a", "td a"]}.get(page, []):
+            wait(browser, css).click()
+        wait(browser, "h1")
+        assert browser.execute_script("return document.documentElement.scrollWidth") == 390
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_filters_change_the_list_in_place_and_the_address_with_it(browser, server: str) -> None:
     browser.get(f"{server}/episodes")
     assert "of 7 episodes" in wait(browser, ".count").text
