@@ -51,9 +51,10 @@ def write_environments() -> str:
     lines = [
         "<!-- Written by docs/generate.py. -->\n\n# Environments\n",
         "Success on 100 or 400 episodes of the test split: floor of the random policy, blind floor of the best player "
-        "found without the picture ([sight.md](sight.md)), ceiling of the oracle. Levels: their number, and the oracle's "
-        "mean turns on the first and on the last ([how to play them](write-a-plugin.md#levels)). Returns, standard errors, card and "
-        "options: `vlgym show ID`. Published forms that a newer version replaces: `vlgym list --old`.\n",
+        "found without the picture ([sight.md](sight.md)), ceiling of the oracle. Levels: their number, and the "
+        "oracle's mean turns on the first and on the last ([how to play them](write-a-plugin.md#levels)). Returns, "
+        "standard errors, card and options: `vlgym show ID`. Published forms that a newer version replaces: "
+        "`vlgym list --old`.\n",
     ]
     for family in sorted({entry["spec"].family for entry in entries.values()}):
         rows = {env_id: entry for env_id, entry in entries.items() if entry["spec"].family == family}

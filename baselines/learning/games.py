@@ -20,8 +20,8 @@ from torch import Tensor
 
 from vlgym.env.seeding import episode_seed
 from vlgym.errors import UserError, check_number
+from vlgym.games.loop import Game, Player, play_games
 from vlgym.games.multi import MultiVLEnv
-from vlgym.games.playing import Game, Player, play_games
 from vlgym.games.ratings import rate
 from vlgym.games.several import open_table
 from vlgym.games.standings import is_cooperative, write_tables

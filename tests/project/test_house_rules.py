@@ -99,6 +99,18 @@ def test_a_module_runs_no_outside_text_and_draws_from_no_global_generator() -> N
     assert found == []
 
 
+def test_a_folder_is_one_subject_and_the_root_of_the_package_small() -> None:
+    folders = {path.parent for path in (*FILES, *(ROOT / "tests").rglob("*.py")) if "pettingzoo" not in path.parts}
+    assert [str(folder) for folder in folders if len(list(folder.glob("*.py"))) > 15] == []
+    assert len([path for path in (ROOT / "vlgym").iterdir() if path.is_file()]) <= 10
+
+
+def test_no_two_modules_of_the_core_or_of_the_learners_share_a_name() -> None:
+    for package in ("vlgym", "baselines"):
+        names = [path.name for path in list_files(package) if path.name not in ("__init__.py", "__main__.py")]
+        assert [name for name in set(names) if names.count(name) > 1] == []
+
+
 def test_no_module_is_named_utils() -> None:
     assert [show(path) for path in FILES if path.stem in ("utils", "util", "helpers", "misc", "common")] == []
 

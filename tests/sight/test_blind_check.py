@@ -12,7 +12,7 @@ from vlgym.cli.app import main
 from vlgym.env import VLEnv
 from vlgym.env.prompts import PromptTemplate
 from vlgym.testing import EnvConformance, Subject, certify
-from vlgym.testing.blind_checks import check_blind
+from vlgym.testing.sight_checks import check_blind
 from vlgym.types import Outcome
 
 COLOURS = ("red", "green", "blue", "white", "black", "grey", "pink", "brown")

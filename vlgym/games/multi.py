@@ -18,10 +18,10 @@ from ..env.reset_options import read_options
 from ..env.spaces import match_legal
 from ..errors import UserError, check_choice
 from ..types import Image, Outcome, Parsed
+from .loop import ask, read_moves
 from .multi_game import PLAYERS as PLAYERS
 from .multi_game import MultiGame
 from .multi_game import Round as Round
-from .playing import ask, read_moves
 from .table import WAIT, Reading, Table, check_seat, draw_seeds
 
 SELF = "self"

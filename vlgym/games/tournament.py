@@ -16,7 +16,7 @@ from ..env.seeding import episode_seed
 from ..errors import TrajectoryError, UserError
 from ..files import is_cut, seal, unseal, write_whole
 from ..play.trajectory import FORMAT, METADATA, TrajectoryWriter
-from .playing import Game, Player, play_games
+from .loop import Game, Player, play_games
 from .several import open_table
 from .table import Table
 

@@ -42,7 +42,7 @@ class Turn:
 
     @property
     def notes(self) -> LearnerNotes:
-        """What a learner computed; empty where none did."""
+        """The learner's notes on this turn, empty if there are none."""
         return (self.record and self.record.learner) or LearnerNotes()
 
 

@@ -19,7 +19,6 @@ from ..games.multi import MultiVLEnv
 from ..registry import get_registry
 from ..registry.making import load_class
 from . import (
-    blind_checks,
     conduct_checks,
     game_checks,
     interface_checks,
@@ -63,7 +62,7 @@ CHECKS: dict[str, Callable[[Subject], str]] = {
     "floor": play_checks.check_floor,
     "levels": level_checks.check_levels,
     "silence": play_checks.check_silence,
-    "blind": blind_checks.check_blind,
+    "blind": sight_checks.check_blind,
     "rewards": play_checks.check_rewards,
     "garbage": conduct_checks.check_garbage,
     "turn_limit": play_checks.check_turn_limit,

@@ -68,7 +68,7 @@ def check_levels(subject: Subject) -> str:
 
 def measure_levels(spec: EnvSpec) -> list[dict[str, Any]]:
     """Return what registry.yaml records of each level: `oracle` and `random` success, the oracle's mean `length` in
-    turns with its standard error `se` (that of random play where there is no oracle), and `episodes`."""
+    turns with its standard error `se` (of random play without an oracle), and `episodes`."""
     split = "test" if "test" in spec.splits else choosing_split(spec)
     played = play_levels(Subject(spec), split, RECORD_TURNS, *RECORD_EPISODES)
     return [{name: value for name, value in each.items() if name != "report"} for each in played]

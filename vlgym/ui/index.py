@@ -119,7 +119,7 @@ class Episode:
 
     @property
     def same(self) -> tuple[str, str, int, int] | None:
-        """What episodes of two runs share if they were played on one seed; `None` where the seed is unknown."""
+        """The key that episodes of two runs on one seed share; `None` if the seed is unknown."""
         return None if self.seed is None else (self.env_id, self.part, self.seed, self.repeat)
 
     def add(self, row: Mapping[str, Any], start: int, size: int) -> None:

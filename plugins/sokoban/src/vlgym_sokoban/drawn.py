@@ -13,7 +13,7 @@ from .sokoban import Sokoban
 class SokobanDrawn(Sokoban):
     """Sokoban in rooms that are drawn for the level: more cells, more boxes, longer solutions.
 
-    Goal: all boxes on targets, in as few steps as possible. Rules, score and an episode without a level are `Sokoban`'s.
+    Goal: all boxes on targets, in as few steps as possible. Rules and score are `Sokoban`'s.
     Observation: the room in gym-sokoban's sprites. The smallest cell, in a room of 9 x 9, has 24 pixels a side at
         224 x 224.
     Actions: `up`, `down`, `left`, `right`.
