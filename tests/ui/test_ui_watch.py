@@ -8,11 +8,11 @@ import re
 from pathlib import Path
 
 import pytest
-from evaluations import COIN, WALK, toys_installed, write_run
+from evaluations import COIN, WALK, Counting, toys_installed, write_run
 from ui_records import ask, draw, play, row, write, write_log, write_raw
 
 from vlgym.env.rendering import decode_png
-from vlgym.play.policies import RandomPolicy
+from vlgym.play.policies import RandomPolicy, ScriptedPolicy
 from vlgym.registry import get_registry
 from vlgym.reports.charts import draw_curve
 from vlgym.reports.compute import compute_report
@@ -209,11 +209,12 @@ def test_two_runs_are_compared_on_the_seeds_that_both_played(tmp_path: Path) -> 
 
 def test_the_page_opens_on_runs_with_policy_success_and_a_filmstrip(tmp_path: Path) -> None:
     with toys_installed():
-        folder = write_run(tmp_path / "runs" / "one", RandomPolicy(), [WALK, COIN], episodes=8)
+        policies = {"shown": Counting(RandomPolicy()), "grey": Counting(ScriptedPolicy(["eh"]))}
+        folder = write_run(tmp_path / "runs" / "one", policies, [WALK, COIN], episodes=8, pictures=["shown", "grey"])
         overall = compute_report(folder)["overall"]["success"]
         page = ask(tmp_path / "runs").get("/").text
     assert re.findall(r'<h2><a href="/run/\w+">(\w+)</a>', page) == ["one"]
-    assert "<p>random</p>" in page
+    assert "<p>counting</p>" in page
     assert f'<b class="num">{write_number(overall["mean"])}</b>' in page
     assert f"{write_ends(overall)}</span>" in page
     assert "success, 16 episode(s)" in page

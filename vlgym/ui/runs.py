@@ -71,10 +71,16 @@ def describe_run(run: Run, episodes: Sequence[Episode]) -> dict[str, Any]:
 def read_header(folder: Path) -> dict[str, Any]:
     """Return what a run.json says; nothing where it cannot be read."""
     try:
-        with open_inside(folder, HEADER) as file:
-            return read_row(file.read(LARGEST))
+        found = (folder / HEADER).lstat()
+        return _read_header(folder, found.st_mtime_ns, found.st_size)
     except (OSError, ValueError):
         return {}
+
+
+@lru_cache(1024)
+def _read_header(folder: Path, changed: int, size: int) -> dict[str, Any]:
+    with open_inside(folder, HEADER) as file:
+        return read_row(file.read(LARGEST))
 
 
 def find_date(folder: Path, header: Mapping[str, Any]) -> str:
@@ -83,7 +89,7 @@ def find_date(folder: Path, header: Mapping[str, Any]) -> str:
     first = sessions[0] if isinstance(sessions, list) and sessions else None
     said = first.get("started") if isinstance(first, dict) else None
     if isinstance(said, str):
-        return said[:16].replace("T", " ")
+        return _say(said[:16].replace("T", " "))
     try:
         return datetime.fromtimestamp((folder / HEADER).lstat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M")
     except (OSError, ValueError):
