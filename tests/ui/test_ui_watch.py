@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import os
 import re
 from pathlib import Path
@@ -255,7 +256,9 @@ def test_a_run_shows_its_results_and_episodes_and_its_report_without_any_right(t
 
 
 def test_an_episode_stands_in_one_scroll_with_a_filmstrip_and_what_each_turn_was_paid(tmp_path: Path) -> None:
-    notes = {turn: LearnerNotes(0.25 * turn, None, (), ()) for turn in range(3)}
+    notes = {
+        turn: LearnerNotes(0.25 * turn, None, ("a", "b"), (0.0, 2 * math.log(1 - 0.25 * turn))) for turn in range(3)
+    }
     write(tmp_path / "a", play(0, (0.0, -1.0, 1.0), codes=("ok", "no_action"), notes=notes))
     write(tmp_path / "b", play(0))
     client = ask(tmp_path)
@@ -265,7 +268,9 @@ def test_an_episode_stands_in_one_scroll_with_a_filmstrip_and_what_each_turn_was
     whole = page.partition("The whole episode")[2]
     assert re.findall(r'<a href="/turn/[^"]*">turn (\d)</a>', whole) == ["1", "2", "3"]
     assert re.findall(r"reward (\S+\d)", whole) == ["0.00", "−1.00", "+1.00"]
-    assert re.findall(r'aria-label="(\w+): from (\S+) to (\S+)"', page) == [("reward", "0", "1"), ("value", "0", "0.5")]
+    assert re.findall(r'aria-label="([\w ]+): from (\S+) to (\S+)"', page) == [
+        ("reward", "0", "1"), ("value", "0", "0.5"), ("probability of a token", "1", "0.5"),
+    ]  # fmt: skip
     (other,) = re.findall(r'same seed: <a href="(/side/[^"]*)">b</a>', page)
     assert client.get(other).status_code == 200
 

@@ -152,21 +152,7 @@ def evaluate(
     if not dry_run:
         check_folder(out, resume)
     made = find_policy(policy, given)
-    if dry_run:
-        if parser is not None:
-            arguments["parser"] = parser
-        parts, _ = _plan(env, suite, episodes, split, repeats, planner, arguments)
-        parts = parts if suite is None else leave_out(parts)[0]
-        layout = PromptBuilder.asked(history_turns, history_images)
-        probed = getattr(made.func, "sees", False) and not no_probe and history_images != 0 and suite != SUITE
-        _print_estimate(
-            blind(parts) if blind_too and suite != SUITE else parts,
-            lay_out(parts, layout, system=system, style=style, few_shot=few_shot),
-            plan_probe() if probed and SUITE in list_suites() else [],
-            prices,
-        )
-        return
-    player = made()
+    player: Any = None if dry_run else made()
     try:
         wishes = player.prefers() if hasattr(player, "prefers") else {}
         if parser is not None:
@@ -178,7 +164,7 @@ def evaluate(
         check_policy(player, pictures=images != 0)
         parts, missing = _plan(env, suite, episodes, split, repeats, planner, arguments)
         reasons = {env_id: f"it is not installed: {_remedy(env_id)}" for env_id in missing}
-        if suite is not None and envs == "local":
+        if suite is not None and (dry_run or envs == "local"):
             parts, broken = leave_out(parts)
             reasons |= broken
         for env_id, reason in reasons.items():
@@ -187,9 +173,11 @@ def evaluate(
             parts = blind(parts)
         asked = PromptBuilder.asked(turns, images)
         layouts = lay_out(parts, asked, system=system, style=style, few_shot=few_shot)
-        noted = {}
-        if getattr(player, "sees", False) and not no_probe and images != 0 and suite != SUITE:
-            noted["can_it_see"] = _look_first(player, num_envs)
+        probed = getattr(player or made.func, "sees", False) and not no_probe and images != 0 and suite != SUITE
+        if dry_run:
+            probe = plan_probe() if probed and SUITE in list_suites() else []
+            return _print_estimate(parts, layouts, probe, prices)
+        noted = {"can_it_see": _look_first(player, num_envs)} if probed else {}
         progress = EvaluationProgress()
         group = open_group(envs, envs=num_envs, tell=progress.say)
         try:

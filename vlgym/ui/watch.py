@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from starlette.exceptions import HTTPException
@@ -69,8 +70,14 @@ def draw_turns(turns: Iterable[Turn]) -> list[Curve]:
         "reward": [(at, record.reward) for at, record, _ in records],
         "value": [(at, notes.value) for at, _, notes in records if notes.value is not None],
         "advantage": [(at, notes.advantage) for at, _, notes in records if notes.advantage is not None],
+        "probability of a token": [(at, average(notes.log_probs)) for at, _, notes in records if notes.log_probs],
     }
     return [draw_curve(name, seen, "turn") for name, seen in lines.items() if len(seen) > 1]
+
+
+def average(log_probs: Sequence[float]) -> float:
+    """Return the geometric mean of probabilities."""
+    return math.exp(sum(min(0.0, each) for each in log_probs) / len(log_probs))
 
 
 def show_picture(request: Request) -> Response:
