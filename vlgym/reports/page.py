@@ -105,7 +105,7 @@ def _describe_bars(key: str, part: Mapping[str, Any], axis: Any) -> dict[str, An
         "blind": part.get("blind"),
         "ceiling": ceiling,
         "success_bar": make_bar(
-            part["success"], "rate", floor=floor and floor["success"], ceiling=ceiling and ceiling["success"]
+            part["success"], "rate", floor=(floor or {}).get("success"), ceiling=(ceiling or {}).get("success")
         ),
         "normalized_bar": make_bar(part.get("normalized"), axis=axis, floor=0.0, ceiling=1.0),
     }

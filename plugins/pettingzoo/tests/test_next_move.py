@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import vlgym
 from vlgym.evaluation.plan import plan_suite
 from vlgym.evaluation.run import run_evaluation
 from vlgym.play.policies import OraclePolicy, Policy, RandomPolicy
-from vlgym.reports.compute import compute_report
+from vlgym.reports.writing import REPORT, write_report
 
 
 @pytest.mark.parametrize("spec", VS_BENCH, ids=lambda spec: spec.title)
@@ -69,7 +70,8 @@ def test_a_model_that_holds_all_seats_is_placed_between_random_play_and_the_orac
 ):
     parts = [part for part in plan_suite("vs-bench")[0] if part.env_id == COINS.id]
     run_evaluation(parts, policy, tmp_path / "run")
-    (row,) = compute_report(tmp_path / "run")["parts"].values()
+    write_report(tmp_path / "run")
+    (row,) = json.loads((tmp_path / "run" / REPORT).read_text(encoding="utf-8"))["parts"].values()
     assert row["floor"] == {"return": TOGETHER[COINS.id][0]}
     assert row["normalized"]["mean"] == pytest.approx(place, abs=0.25)
 

@@ -107,6 +107,22 @@ class Grid:
             self.canvas.text(word, self.left - size * 0.8, self.middle(row, 0)[1], size)
 
 
+def draw_turn(canvas: Canvas, movers: Sequence[int], seat: int, top: float = 369, prefix: str = "") -> None:
+    """A bar across the picture that says whose turn it is: green where it is this seat's.
+
+    Args:
+        canvas: what is drawn on.
+        movers: the seats that move now; none when the game is over.
+        seat: the seat whose picture it is.
+        top: upper edge of the bar, which is 15 high, in units.
+        prefix: written before.
+    """
+    words = "your turn" if seat in movers else "not your turn"
+    words = "the game is over" if not movers else "all move at once" if len(movers) > 1 else words
+    canvas.box(0, top, UNITS, 15, GREEN if seat in movers else GREY)
+    canvas.text(prefix + words, UNITS / 2, top + 7.5, 12.5, WHITE, bold=0.3)
+
+
 def draw_card(canvas: Canvas, label: str | None, x: float, y: float, width: float) -> None:
     """A playing card with its top left corner at (x, y), units; `None` lies face down."""
     height = width * 1.4

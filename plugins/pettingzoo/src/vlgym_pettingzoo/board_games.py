@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from vlgym.types import Image
 
-from .art import BLUE, GOLD, GREY, INK, RED, WHITE, Canvas, Grid
+from .art import BLUE, GOLD, GREY, INK, RED, WHITE, Canvas, Grid, draw_turn
 from .prompts import game_prompt
 from .spiel import SearchedGame, SpielGame, replay
 
@@ -131,35 +132,41 @@ class Battleship(SpielGame):
 
     def draw(self, seat: int) -> Image:
         canvas = Canvas(self.image_size)
-        canvas.text("Other's sea: your shots", 150, 18, 17, INK, bold=0.4)
-        canvas.text("Your sea", 323, 48, 15, INK, bold=0.4)
+        canvas.text("Other's sea: your shots", 142, 16, 17, INK, bold=0.4)
+        canvas.text("Your sea", 330, 46, 15, INK, bold=0.4)
         own, its = self.ships_of(seat), self.ships_of(1 - seat)
         mine, others = self.shots_of(seat), self.shots_of(1 - seat)
-        big, small = Grid(canvas, SIDE, SIDE, (34, 36, 38)), Grid(canvas, SIDE, SIDE, (272, 62, 17))
-        self._draw_sea(big, mine, {cell for ship in its for cell in ship}, frozenset(), 1)
-        self._draw_sea(small, others, {cell for ship in own for cell in ship}, frozenset().union(*own), 0.45)
+        big, small = Grid(canvas, SIDE, SIDE, (30, 32, 38)), Grid(canvas, SIDE, SIDE, (278, 60, 17))
+        self._draw_sea(big, mine, {cell for ship in its for cell in ship}, (), 1)
+        self._draw_sea(small, others, {cell for ship in own for cell in ship}, own, 0.45)
         big.name("abcdef", "123456", 20)
-        small.name("abcdef", "123456", 11)
-        canvas.text(f"You: {len(mine)} of {SHOTS} shots", 12, 312, 16, BLUE, "lm")
-        canvas.text(f"Other: {len(others)} of {SHOTS} shots", 200, 312, 16, INK, "lm")
-        canvas.text("red cross: hit    white ring: water", 12, 340, 15, GREY, "lm")
-        canvas.text("Ships to find: 2, 3 and 4 squares", 12, 364, 15, GREY, "lm")
+        small.name("abcdef", "123456", 13)
+        canvas.text(f"You: {len(mine)} of {SHOTS} shots", 12, 304, 16, BLUE, "lm")
+        canvas.text(f"Other: {len(others)} of {SHOTS} shots", 200, 304, 16, INK, "lm")
+        canvas.text("red cross: hit    white ring: water", 12, 329, 15, GREY, "lm")
+        canvas.text("Ships to find: 2, 3 and 4 squares", 12, 353, 15, GREY, "lm")
+        draw_turn(canvas, self.movers(), seat)
         return canvas.finish()
 
-    def _draw_sea(self, grid: Grid, shots: list[Cell], hidden: set[Cell], shown: frozenset[Cell], scale: float) -> None:
+    def _draw_sea(
+        self, grid: Grid, shots: list[Cell], hidden: set[Cell], ships: Sequence[frozenset[Cell]], scale: float
+    ) -> None:
+        """Draw a sea with each of these ships in one piece, and the shots at it."""
         for row in range(SIDE):
             for column in range(SIDE):
-                cell = (row, column)
-                fill = GOLD if shots and cell == shots[-1] else _SHIP if cell in shown else _SEA
-                grid.fill(row, column, fill, WHITE, 1)
-                if cell not in shots:
-                    continue
-                x, y, reach = *grid.middle(row, column), 11 * scale
-                if cell in hidden:
-                    grid.canvas.line([(x - reach, y - reach), (x + reach, y + reach)], RED, 5 * scale)
-                    grid.canvas.line([(x - reach, y + reach), (x + reach, y - reach)], RED, 5 * scale)
-                else:
-                    grid.canvas.disc(x, y, 9 * scale, WHITE, INK, 2 * scale)
+                grid.fill(row, column, GOLD if [(row, column)] == shots[-1:] else _SEA, WHITE, 1)
+        for ship in ships:
+            (left, top), (right, bottom) = (grid.middle(*end(ship)) for end in (min, max))
+            half = 0.38 * grid.side
+            wide, high = right - left + 2 * half, bottom - top + 2 * half
+            grid.canvas.box(left - half, top - half, wide, high, _SHIP, INK, 1, half)
+        for cell in shots:
+            x, y, reach = *grid.middle(*cell), 11 * scale
+            if cell in hidden:
+                grid.canvas.line([(x - reach, y - reach), (x + reach, y + reach)], RED, 5 * scale)
+                grid.canvas.line([(x - reach, y + reach), (x + reach, y - reach)], RED, 5 * scale)
+            else:
+                grid.canvas.disc(x, y, 9 * scale, WHITE, INK, 2 * scale)
 
 
 def name(cell: Cell) -> str:
@@ -259,6 +266,7 @@ class TicTacToe(SpielGame):
                 canvas.disc(x, y, 32, None, RED, 10)
         grid.name(COLUMNS, ROWS, 24)
         canvas.text(f"You are {'XO'[self.player_of(seat)]}", 198, 20, 22, BLUE if self.player_of(seat) == 0 else RED)
+        draw_turn(canvas, self.movers(), seat)
         return canvas.finish()
 
     def advise(self, seat: int) -> str | None:
@@ -370,6 +378,7 @@ class ConnectFour(SearchedGame):
         player = self.player_of(seat)
         canvas.disc(110, 17, 11, (GOLD, RED)[player], INK, 2)
         canvas.text(f"You are {self.marks[player]}", 128, 17, 21, anchor="lm")
+        draw_turn(canvas, self.movers(), seat)
         return canvas.finish()
 
 
@@ -430,4 +439,5 @@ class Breakthrough(SearchedGame):
         grid.name("abcdef", "654321", 20)
         player = self.player_of(seat)
         canvas.text(f"You are {self.marks[player]}, moving {('down', 'up')[player]}", 198, 15, 19)
+        draw_turn(canvas, self.movers(), seat)
         return canvas.finish()

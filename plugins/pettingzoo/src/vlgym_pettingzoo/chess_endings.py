@@ -26,7 +26,7 @@ from vlgym.errors import UserError, check_choice
 from vlgym.games.multi import PLAYERS, MultiVLEnv, Round
 from vlgym.types import Image
 
-from .art import INK, WHITE, Canvas, Colour, Grid
+from .art import INK, WHITE, Canvas, Colour, Grid, draw_turn
 from .prompts import game_prompt
 
 LEVELS = {"stockfish-1": 300, "stockfish-2": 3_000, "stockfish-3": 20_000}
@@ -462,8 +462,8 @@ class ChessEndings(MultiVLEnv):
         canvas.box(36, 27, 328, 328, None, INK, 2)
         grid.name(COLUMNS, ROWS, 19)
         white = self.colour_of(seat) == chess.WHITE
-        canvas.disc(118, 13, 8, WHITE if white else INK, INK, 2)
-        canvas.text(f"You are {'white' if white else 'black'}", 134, 13, 18, anchor="lm")
+        draw_turn(canvas, self.movers(), seat, 5, f"You are {'white' if white else 'black'}: ")
+        canvas.disc(52, 12.5, 8, WHITE if white else INK, INK, 2)
         return canvas.finish()
 
     def tell(self, seat: int) -> str:

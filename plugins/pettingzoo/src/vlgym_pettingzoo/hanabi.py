@@ -13,7 +13,7 @@ import numpy as np
 from vlgym.errors import check_number
 from vlgym.types import Image
 
-from .art import BLUE, GREEN, INK, RED, WHITE, Canvas, Colour
+from .art import BLUE, GREEN, INK, RED, WHITE, Canvas, Colour, draw_turn
 from .prompts import game_prompt
 from .spiel import SpielGame, replay
 
@@ -357,7 +357,7 @@ class Hanabi(SpielGame):
         canvas.text(f"Lives {view.lives}", 10, 16, 18, WHITE, "lm")
         canvas.text(f"Hints {view.hints}", 140, 16, 18, WHITE, "lm")
         canvas.text(f"Deck {view.deck}", 270, 16, 18, WHITE, "lm")
-        top, tall, discards, bottom = (34, 44, 326, 364) if self.seats == 2 else (32, 30, 342, 369)
+        top, tall, discards, bottom = (34, 44, 322, 351) if self.seats == 2 else (32, 30, 334, 356)
         canvas.text("Fireworks", 10, top + tall / 2, 15, WHITE, "lm")
         for place, colour in enumerate(COLOURS):
             x = 92 + 56 * place
@@ -380,11 +380,12 @@ class Hanabi(SpielGame):
             number = self.player_of(self.last[0]) + 1
             who = "You" if self.last[0] == seat else "Other" if self.seats == 2 else f"Player {number}"
             canvas.text(f"Last: {who}: {self.last[1]}", 10, bottom, 17, WHITE, "lm")
+        draw_turn(canvas, self.movers(), seat)
         return canvas.finish()
 
     def _draw_hands(self, canvas: Canvas, view: View) -> None:
         """A row for each of several hands: the others as they take their turns, then the own one."""
-        high = 260 / self.seats
+        high = 254 / self.seats
         for row, hand in enumerate((*view.others, view.own)):
             y, tall = 68 + high * row, high - 19
             player = (view.player + row + 1) % self.seats + 1

@@ -13,7 +13,7 @@ from vlgym.errors import check_choice
 from vlgym.games.multi import MultiVLEnv, Round
 from vlgym.types import Image
 
-from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour
+from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour, draw_turn
 from .prompts import game_prompt
 
 Cell = tuple[int, int]
@@ -339,8 +339,8 @@ class KitchenPair(MultiVLEnv):
     def draw(self, seat: int) -> Image:
         kitchen, canvas = self.kitchen, Canvas(self.image_size)
         rows, columns = len(LAYOUTS[kitchen.layout]), len(LAYOUTS[kitchen.layout][0])
-        side = min(372 / columns, 330 / rows)
-        left, top = (384 - side * columns) / 2, 36 + (340 - side * rows) / 2
+        side = min(376 / columns, 326 / rows)
+        left, top = (384 - side * columns) / 2, 36 + (330 - side * rows) / 2
         canvas.text(f"Soups served: {kitchen.served}", 12, 18, 19, anchor="lm", bold=0.4)
         canvas.text("you: blue   other: red", 372, 18, 16, GREY, "rm")
         for row in range(rows):
@@ -350,6 +350,7 @@ class KitchenPair(MultiVLEnv):
             row, column = kitchen.places[cook]
             x, y = left + (column + 0.5) * side, top + (row + 0.5) * side
             self._draw_cook(canvas, cook, x, y, side, BLUE if cook == seat else RED)
+        draw_turn(canvas, self.movers(), seat)
         return canvas.finish()
 
     def _draw_cell(self, canvas: Canvas, cell: tuple[int, int], x: float, y: float, side: float) -> None:
@@ -358,25 +359,26 @@ class KitchenPair(MultiVLEnv):
             canvas.box(x, y, side, side, _FLOOR, (216, 204, 180), 1)
             return
         canvas.box(x, y, side, side, _COUNTER, (120, 90, 64), 1)
-        middle, size = (x + side / 2, y + side / 2), side / 4.4
+        middle, size = (x + side / 2, y + side / 2), max(14.0, side / 4)
         if kind == "O":
-            canvas.disc(*middle, side * 0.36, _ONION, INK, 1)
+            canvas.disc(*middle, side * 0.42, _ONION, INK, 1)
             canvas.text("onion", *middle, size, INK)
         elif kind == "D":
-            canvas.disc(*middle, side * 0.38, _DISH, INK, 1)
+            canvas.disc(*middle, side * 0.42, _DISH, INK, 1)
             canvas.text("dish", *middle, size, INK)
         elif kind == "S":
-            canvas.box(x + 2, y + 2, side - 4, side - 4, GREEN, WHITE, 2, 4)
-            canvas.text("SERVE", *middle, size * 0.95, WHITE, bold=0.3)
+            canvas.box(x + 1, y + 1, side - 2, side - 2, GREEN, WHITE, 2, 4)
+            canvas.text("SERVE", *middle, 0.9 * size, WHITE, bold=0.3)
         elif kind == "P":
             pot = kitchen.pots[cell]
             canvas.box(x + 3, y + 3, side - 6, side - 6, (70, 74, 84), INK, 2, 8)
-            told = "READY" if pot.ready else f"{pot.cooked}/{COOKING}" if pot.full else f"{pot.onions}/{ONIONS}"
-            canvas.text("pot", middle[0], middle[1] - side * 0.2, size * 0.9, WHITE)
+            told = "ready" if pot.ready else f"{pot.cooked}/{COOKING}" if pot.full else f"{pot.onions}/{ONIONS}"
+            word = "cooks" if pot.full and not pot.ready else "pot"
+            canvas.text(word, middle[0], middle[1] - side * 0.18, size, WHITE)
             tint = _SOUP if pot.full else _ONION
-            canvas.text(told, middle[0], middle[1] + side * 0.1, size, (120, 240, 140) if pot.ready else tint, bold=0.3)
-            word = "" if pot.ready else "cooking" if pot.full else "onions"
-            canvas.text(word, middle[0], middle[1] + side * 0.33, size * 0.72, WHITE)
+            canvas.text(
+                told, middle[0], middle[1] + side * 0.18, size, (120, 240, 140) if pot.ready else tint, bold=0.3
+            )
         elif cell in kitchen.counters:
             self._draw_thing(canvas, kitchen.counters[cell], *middle, side * 0.3)
 

@@ -14,7 +14,7 @@ import numpy as np
 from vlgym.games.multi import MultiVLEnv, Round
 from vlgym.types import Image
 
-from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour
+from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour, draw_turn
 from .prompts import game_prompt
 
 STEP, TURN, FALL = 25, 10, 5
@@ -325,6 +325,7 @@ class KnightsArchersZombies(MultiVLEnv):
         for other in (1 - seat, seat):
             self._draw_body(canvas, other, seat)
         self._draw_panel(canvas, seat)
+        draw_turn(canvas, self.movers(), seat)
         return canvas.finish()
 
     def _draw_body(self, canvas: Canvas, other: int, seat: int) -> None:
@@ -356,7 +357,7 @@ class KnightsArchersZombies(MultiVLEnv):
         canvas.text(words, min(max(x, _LEFT + 48), _LEFT + _WIDE - 48), below, 13, tint, bold=0.4)
 
     def _draw_panel(self, canvas: Canvas, seat: int) -> None:
-        body, middle = self.bodies[seat], (62.0, 322.0)
+        body, middle = self.bodies[seat], (62.0, 307.0)
         canvas.disc(*middle, 42, WHITE, GREY, 2)
         for degrees in range(0, 360, 30):
             along = (math.sin(math.radians(degrees)), -math.cos(math.radians(degrees)))
@@ -365,12 +366,12 @@ class KnightsArchersZombies(MultiVLEnv):
             canvas.line(points, GREY, 2)
         if body.is_alive:
             _draw_heading(canvas, middle, body.direction, 34, BLUE)
-        canvas.text("you look", middle[0], 374, 13)
+        canvas.text("you look", middle[0], 359, 13)
         for row, other in enumerate((seat, 1 - seat)):
-            y, who = 292 + 38 * row, "You" if other == seat else "Other"
+            y, who = 282 + 34 * row, "You" if other == seat else "Other"
             canvas.text(f"{who}: {NAMES[other]},", 124, y, 16, BLUE if other == seat else _TINT, "lm", bold=0.3)
             canvas.text(self._describe(other), 240, y, 16, INK, "lm")
-        canvas.text("Z: zombie     red line: keep them off it", 124, 368, 13, GREY, "lm")
+        canvas.text("Z: zombie     red line: keep them off it", 124, 354, 13, GREY, "lm")
 
     def _describe(self, seat: int) -> str:
         """Return a player's condition: dead, ready to attack, or not ready."""

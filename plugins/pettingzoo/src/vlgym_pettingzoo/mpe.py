@@ -14,7 +14,7 @@ from vlgym.errors import check_number
 from vlgym.games.multi import MultiVLEnv, Round
 from vlgym.types import Image
 
-from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour
+from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour, draw_turn
 from .prompts import game_prompt
 
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "hide")  # mpe2 imports pygame, which would print a greeting
@@ -29,7 +29,7 @@ DT, DAMPING = 0.1, 0.25
 """The engine's seconds of a frame, and the part of the speed that is lost in each."""
 
 TRIES = 1000
-_LEFT, _TOP, _SIDE = 20.0, 34.0, 344.0
+_LEFT, _TOP, _SIDE = 26.0, 32.0, 332.0
 
 Point = tuple[float, float]
 
@@ -100,12 +100,13 @@ class ParticleGame(MultiVLEnv):
         """A length of the field in layout units."""
         return length * _SIDE / (2 * self.reach)
 
-    def draw_field(self, headline: str, side: float) -> Canvas:
-        """An empty field with a square of this half side, the headline and a bar of the turns that are left."""
+    def draw_field(self, seat: int, headline: str, side: float) -> Canvas:
+        """An empty field with a square of this half side, the headline, the turns that are left and the turn bar."""
         canvas = Canvas(self.image_size, (226, 224, 216))
         canvas.box(_LEFT, _TOP, _SIDE, _SIDE, (238, 236, 228), GREY, 1)
         x, y = self.at((-side, side))
         canvas.box(x, y, self.long(2 * side), self.long(2 * side), WHITE, INK, 2)
+        draw_turn(canvas, self.movers(), seat)
         canvas.text(headline, _LEFT, 17, 16, anchor="lm", bold=0.3)
         left = max(0, self.max_turns - self.rounds)
         canvas.text(f"turns left: {left}", 264, 17, 14, anchor="rm")
@@ -145,8 +146,11 @@ class ParticleGame(MultiVLEnv):
                 canvas.line([tip, (tip[0] + wing[0], tip[1] + wing[1])], tint, 3)
         canvas.text(label, x, y, max(11, radius * 1.1), WHITE, bold=0.3)
         if name:
-            above = y - radius - 9 > _TOP + 8 and speed[1] <= 0.05
-            canvas.text(name, x, y - radius - 9 if above else y + radius + 9, 14, tint, bold=0.4)
+            above, below = y - radius - 9, y + radius + 9
+            others = [self.at(each.state.p_pos) for each in self.engine.world.agents if each is not body]
+            free = {line: all(math.dist((x, line), place) > radius + 12 for place in others) for line in (above, below)}
+            up = above > _TOP + 8 and (free[above] > free[below] or (free[above] == free[below] and speed[1] <= 0.05))
+            canvas.text(name, x, above if up else below, 14, tint, bold=0.4)
 
 
 def glide(place: Point, speed: Point, push: Point, frames: int, top: float | None = None) -> tuple[Point, Point]:
@@ -297,7 +301,7 @@ class MPESpread(ParticleGame):
 
     def draw(self, seat: int) -> Image:
         covered = self.covered()
-        canvas = self.draw_field(f"covered: {sum(covered)} of 3", 1.0)
+        canvas = self.draw_field(seat, f"covered: {sum(covered)} of 3", 1.0)
         self.draw_scale(canvas, PUSH * DT * DT / DAMPING, "how far one push takes you")
         marks = [
             (letter, *self.at(mark.state.p_pos), GREEN if done else INK)
@@ -353,7 +357,8 @@ class MPETag(ParticleGame):
         Default opponents: the oracle.
     References: Lowe et al., Multi-Agent Actor-Critic for Mixed Cooperative-Competitive Environments, 2017. The engine
         is MPE2's `simple_tag_v3` with two chasers. Ours: a turn lasts two frames (`frame_skip`); the game ends with a
-        touch or beyond the edge; chasers begin at least 0.8 away, nobody on a rock; drawing, texts and players.
+        touch or beyond the edge; chasers begin at least 0.8 away, nobody on a rock, and rocks lie apart; drawing, texts
+        and players.
 
     Args:
         frame_skip: frames of the engine that one decision holds for.
@@ -369,7 +374,7 @@ class MPETag(ParticleGame):
         return simple_tag_v3.raw_env(num_good=1, num_adversaries=2, num_obstacles=2, max_cycles=10**9)
 
     def fits(self) -> bool:
-        """True if no agent is on a rock and the runner is in the field, away from the chasers."""
+        """True if the rocks lie apart, no agent is on one, and the runner is in the field, away from the chasers."""
         self.caught = self.left = False
         world = self.engine.world
         runner = world.agents[RUNNER].state.p_pos
@@ -380,6 +385,9 @@ class MPETag(ParticleGame):
             for rock in world.landmarks
         ]
         chasers = math.dist(world.agents[0].state.p_pos, world.agents[1].state.p_pos)
+        one, other = world.landmarks
+        if math.dist(one.state.p_pos, other.state.p_pos) < one.size + other.size + 0.02:
+            return False
         return min(apart) >= START and min(rocks) > 0.02 and chasers > 0.2 and float(np.max(np.abs(runner))) < 0.85
 
     def movers(self) -> tuple[int, ...]:
@@ -508,7 +516,7 @@ class MPETag(ParticleGame):
 
     def draw(self, seat: int) -> Image:
         headline = "caught!" if self.caught else "out of the field!" if self.left else "chasers 1, 2 hunt R"
-        canvas = self.draw_field(headline, FIELD)
+        canvas = self.draw_field(seat, headline, FIELD)
         for rock in self.engine.world.landmarks:
             x, y = self.at(rock.state.p_pos)
             canvas.disc(x, y, self.long(rock.size), _ROCK, GREY, 2)

@@ -87,11 +87,25 @@ KITCHEN = _card(
     references=("Carroll et al., On the Utility of Learning about Humans for Human-AI Coordination, NeurIPS 2019",),
 )  # fmt: skip
 COINS = _card(
-    "CoinGame", "coins", "Collect coins of your colour, and leave the other player's alone.",
+    "CoinGame", "grid.coins", "Collect coins of your colour, and leave the other player's alone.",
     max_turns=24, reward_range=(-2.0, 1.0),
     success_rule="the two have earned at least 4 together, and neither has lost", skills=("reading", "cooperation"),
     kwargs={"opponents": "oracle"}, oracle="planner", oracle_success=0.9, random_success_below=0.5,
     references=("Lerer and Peysakhovich, Maintaining cooperation in complex social dilemmas, arXiv 1707.01068",),
+)  # fmt: skip
+
+XU = "Xu et al., VS-Bench: Evaluating VLMs for Strategic Abilities in Multi-Agent Environments, arXiv 2506.02387"
+HUNT = _card(
+    "MonsterHunt", "grid.monster", "Eat apples alone, or defeat a monster together.",
+    max_turns=50, reward_range=(-2.0, 7.0), success_rule="the two have earned at least 60 together",
+    skills=("reading", "navigation", "cooperation"), kwargs={"opponents": "oracle"}, oracle="planner",
+    oracle_success=0.9, random_success_below=0.2, figure_episodes=100, references=(XU,),
+)  # fmt: skip
+BATTLE = _card(
+    "BattleOfTheColors", "grid.colours", "Meet on a block; the one of your colour pays you more.",
+    max_turns=50, reward_range=(0.0, 2.0), success_rule="the two have earned at least 30 together",
+    skills=("reading", "navigation", "cooperation"), kwargs={"opponents": "oracle"}, oracle="planner",
+    oracle_success=0.9, random_success_below=0.2, figure_episodes=100, references=(XU,),
 )  # fmt: skip
 
 MPE = "Lowe et al., Multi-Agent Actor-Critic for Mixed Cooperative-Competitive Environments, NeurIPS 2017"
@@ -125,10 +139,17 @@ NEXT_MOVE = EnvSpec(
     references=("Xu et al., VS-Bench, arXiv 2506.02387", OPEN_SPIEL),
 )  # fmt: skip
 
-VS_BENCH = (HANABI, KITCHEN, KNIGHTS, BREAKTHROUGH, KUHN_POKER, COINS, MPE_TAG)
+VS_BENCH = (HANABI, KITCHEN, KNIGHTS, BREAKTHROUGH, KUHN_POKER, COINS, HUNT, BATTLE, MPE_TAG)
 """Games of VS-Bench (Xu et al., arXiv 2506.02387), each with rules, drawing and players of our own."""
 
-TOGETHER = {HANABI.id: (0.0, 17.42), KITCHEN.id: (0.0, 2.62), KNIGHTS.id: (1.51, 12.85), COINS.id: (0.03, 4.445)}
+TOGETHER = {
+    HANABI.id: (0.0, 17.42),
+    KITCHEN.id: (0.0, 2.62),
+    KNIGHTS.id: (1.51, 12.85),
+    COINS.id: (0.03, 4.445),
+    HUNT.id: (-10.98, 144.68),
+    BATTLE.id: (0.225, 28.935),
+}
 """Cooperative games and games of mixed motives: one model holds all seats.
 
 With each the mean returns of random play and of the oracle in all seats, over 100 episodes (`opponents="self"`).
@@ -152,5 +173,5 @@ def vlgym_suites() -> list[SuitePart]:
 def vlgym_envs() -> list[EnvSpec]:
     return [
         TIC_TAC_TOE, CONNECT_FOUR, BREAKTHROUGH, CHESS, KUHN_POKER, LEDUC_HOLDEM, HANABI, BATTLESHIP, KITCHEN, COINS,
-        MPE_SPREAD, MPE_TAG, KNIGHTS, NEXT_MOVE,
+        HUNT, BATTLE, MPE_SPREAD, MPE_TAG, KNIGHTS, NEXT_MOVE,
     ]  # fmt: skip

@@ -19,7 +19,7 @@ from vlgym.errors import check_number
 from vlgym.games.multi import Round
 from vlgym.types import Image
 
-from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, draw_card
+from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, draw_card, draw_turn
 from .prompts import game_prompt
 from .spiel import SpielGame, load_game, replay
 
@@ -206,6 +206,7 @@ class PokerMatch(SpielGame):
             canvas.text(f"{who}: {word}", 270, line, 16, BLUE if player == seat else INK, "lm")
             line += 22
         self._draw_before(canvas, seat)
+        draw_turn(canvas, self.movers(), seat)
         return canvas.finish()
 
     def _draw_before(self, canvas: Canvas, seat: int) -> None:

@@ -1,0 +1,107 @@
+"""Two players who walk on a square board: the part that the games of this folder share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import ClassVar
+
+from vlgym.games.multi import MultiVLEnv
+
+from ..art import BLUE, GREY, INK, RED, WHITE, Canvas, Grid, draw_turn
+
+Cell = tuple[int, int]
+
+STEPS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1), "stay": (0, 0)}
+NAMES, TINTS = ("red", "blue"), (RED, BLUE)
+
+
+def distance(one: Cell, other: Cell) -> int:
+    """Return the steps between two squares."""
+    return abs(one[0] - other[0]) + abs(one[1] - other[1])
+
+
+class Walkers(MultiVLEnv):
+    """A red and a blue player on a board of `side` x `side` squares; both move at once, and may share a square.
+
+    Attributes:
+        side: squares in a row.
+        places: each player's square.
+        earned: each player's return.
+        flipped: 1 where seat 0 is blue.
+    """
+
+    symmetric: ClassVar[bool] = True
+    side: ClassVar[int] = 5
+    places: list[Cell]
+    earned: list[float]
+    flipped: int
+
+    def colour_of(self, seat: int) -> int:
+        """0 for red, 1 for blue."""
+        return seat ^ self.flipped
+
+    def movers(self) -> tuple[int, ...]:
+        return (0, 1)
+
+    def moves(self, seat: int) -> list[str]:
+        return list(STEPS)
+
+    def idle(self, seat: int) -> str:
+        return "stay"
+
+    def tell(self, seat: int) -> str:
+        return f"You are {NAMES[self.colour_of(seat)]}. "
+
+    def points(self, seat: int) -> float | None:
+        return sum(self.earned)
+
+    def mirror(self) -> None:
+        self.flipped = 1
+        self.places.reverse()
+
+    def reach(self, cell: Cell, word: str) -> Cell:
+        """Return the square to which a move leads; a wall stops it."""
+        down, right = STEPS[word]
+        last = self.side - 1
+        return min(max(cell[0] + down, 0), last), min(max(cell[1] + right, 0), last)
+
+    def walk(self, moves: Mapping[int, str]) -> None:
+        """Execute both moves."""
+        self.places = [self.reach(self.places[seat], moves[seat]) for seat in (0, 1)]
+
+    def cells(self, taken: Collection[Cell] = ()) -> list[Cell]:
+        """Return the squares that are not taken."""
+        every = [(row, column) for row in range(self.side) for column in range(self.side)]
+        return [cell for cell in every if cell not in taken]
+
+    def nearer(self, seat: int, goal: Cell) -> list[str]:
+        """Return the first moves of the shortest ways to a square: `stay` on it."""
+        here = self.places[seat]
+        if here == goal:
+            return ["stay"]
+        return [word for word in STEPS if distance(self.reach(here, word), goal) < distance(here, goal)]
+
+    def draw_board(self, seat: int, box: tuple[float, float, float]) -> tuple[Canvas, Grid]:
+        """Draw the board, what both have earned, and whose turn it is."""
+        canvas = Canvas(self.image_size)
+        grid = Grid(canvas, self.side, self.side, box)
+        for cell in self.cells():
+            grid.fill(*cell, WHITE, GREY, 1)
+        canvas.text(f"You ({NAMES[self.colour_of(seat)]}): {self.earned[seat]:+.0f}", 16, 22, 19, anchor="lm")
+        other = f"Other ({NAMES[1 - self.colour_of(seat)]}): {self.earned[1 - seat]:+.0f}"
+        canvas.text(other, 368, 22, 19, anchor="rm")
+        canvas.text("up / down / left / right as you see the board", 192, 350, 14, GREY)
+        draw_turn(canvas, self.movers(), seat)
+        return canvas, grid
+
+    def draw_players(self, seat: int, canvas: Canvas, grid: Grid, size: float = 24) -> None:
+        """Draw both players; on one square they stand side by side, red at the left."""
+        together = self.places[0] == self.places[1]
+        for player in (0, 1):
+            left = self.colour_of(player) == 0
+            x, y = grid.middle(*self.places[player])
+            shift = 0 if not together else -0.7 * size if left else 0.7 * size
+            half = 0.67 * size if together else size
+            canvas.box(x + shift - half, y - half, 2 * half, 2 * half, TINTS[self.colour_of(player)], INK, 3, 6)
+            word = "you" if player == seat else "other"
+            canvas.text(word, x + shift, y, size * (0.46 if together else 0.63), WHITE, bold=0.3)
