@@ -196,7 +196,9 @@ def test_two_runs_are_compared_on_the_seeds_that_both_played(tmp_path: Path) -> 
     keys = dict(re.findall(r'<option value="(\w{10})">(\w)<', client.get("/episodes").text)[:2])
     (a,), (b,) = ([key for key, name in keys.items() if name == each] for each in "ab")
     page = client.get(f"/compare?a={a}&b={b}").text
-    assert "3 shared episode(s) · 1 won by the first alone · 1 won by the second alone" in page
+    assert (
+        "3 shared episode(s) · 1 won by the first alone · 1 won by the second alone · McNemar's test: p 1.000" in page
+    )
     assert len(re.findall(r'<td><a href="/side/', page)) == 3
     assert len(re.findall(r'<td><a href="/side/', client.get(f"/compare?a={a}&b={b}&only=1").text)) == 2
     address = re.findall(r'<td><a href="(/side/[^"]*)">.*?#(\d)', page, re.DOTALL)[1][0]

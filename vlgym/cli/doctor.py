@@ -116,8 +116,7 @@ def _print_findings(findings: dict[str, Any]) -> None:
     for name, version in findings["versions"].items():
         console.print(f"  {name:<13} {version or 'not installed'}")
     if None in (findings["versions"]["torch"], findings["versions"]["transformers"]):
-        line = f"  the learners need both: {how_to_install('vlgym[train]')}"
-        console.print(line)
+        console.print(f"  the learners need both: {how_to_install('vlgym[train]')}")
     console.print("Plugins", style="bold")
     for plugin in findings["plugins"]:
         line = f"  {plugin['name']} ({plugin['distribution']} {plugin['version']}): {plugin['state']}"
@@ -144,8 +143,7 @@ def _print_findings(findings: dict[str, Any]) -> None:
         more = f" and {len(needed_by) - 1} more" if len(needed_by) > 1 else ""
         words = {False: f"not installed by dpkg: apt-get install {package}", None: "unknown (no dpkg here)"}
         if not item["installed"]:
-            line = f"  {package}: {words[item['installed']]} (needed by {needed_by[0]}{more})"
-            console.print(line)
+            console.print(f"  {package}: {words[item['installed']]} (needed by {needed_by[0]}{more})")
     console.print()
     for problem in findings["problems"]:
         console.print(f"broken: {problem}", style="red")

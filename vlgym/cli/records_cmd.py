@@ -147,44 +147,39 @@ def export(
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     console = open_console(stderr=True)
-    count = Count()
+    seen = kept = 0
     try:
         with open_progress(console) as progress:
             task = progress.add_task("episodes", total=None)
 
             def episodes() -> Iterator[Episode]:
+                nonlocal seen, kept
                 for place in reversed(places):
                     for episode in read_episodes(place):
-                        count.seen += 1
+                        seen += 1
                         if episode[-1].success or not success:
-                            count.kept += 1
+                            kept += 1
                             progress.advance(task)
                             yield place, episode
 
             rows = WRITERS[to](episodes(), part)
         if not rows:
-            raise TrajectoryError(_say_why_nothing(folder, count, success))
+            raise TrajectoryError(_say_why_nothing(folder, seen, kept, success))
         if out.exists():
             out.rmdir()
         part.rename(out)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    typer.echo(f"{rows} turns of {count.kept} episodes: {out}")
+    typer.echo(f"{rows} turns of {kept} episodes: {out}")
     typer.echo(_say_how_to_load(to, out))
 
 
-class Count:
-    """Numbers of episodes read and kept."""
-
-    seen = kept = 0
-
-
-def _say_why_nothing(folder: Path, count: Count, success: bool) -> str:
-    if not count.seen:
+def _say_why_nothing(folder: Path, seen: int, kept: int, success: bool) -> str:
+    if not seen:
         return f"{folder} holds no finished episode."
-    if success and not count.kept:
-        return f"None of the {count.seen} episodes in {folder} succeeded; leave --success out to export them."
-    return f"No reply in the {count.kept} episodes of {folder} could be read as a legal action."
+    if success and not kept:
+        return f"None of the {seen} episodes in {folder} succeeded; leave --success out to export them."
+    return f"No reply in the {kept} episodes of {folder} could be read as a legal action."
 
 
 def _say_how_to_load(to: str, out: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
@@ -50,10 +50,6 @@ class Choice:
         plain = asdict(Choice())
         text = urlencode({name: value for name, value in asdict(self).items() if value != plain[name]})
         return f"?{text}" if text else ""
-
-    def but(self, **changes: Any) -> str:
-        """Return the end of an address that differs in something."""
-        return replace(self, **changes).query
 
 
 def read_choice(params: Mapping[str, str]) -> Choice:

@@ -16,6 +16,7 @@ from ..errors import plain_line
 from ..files import FIELD, unseal
 from ..play.trajectory import MALFORMED, METADATA, NO_PICTURE, read_record
 from ..reports.charts import Curve, draw_curve
+from ..reports.compare import find_mcnemar_p
 from ..reports.turns import Turn, show_turn
 from .choosing import LONGEST, ORDERS, RESULTS, choose, cut_page, read_choice, read_page
 from .guarding import open_inside, render
@@ -37,8 +38,8 @@ def show_list(request: Request) -> Response:
     shown, page, pages = cut_page(found, choice.page)
     return render(
         request, "episodes.html", choice=replace(choice, page=page), shown=shown, found=len(found), page=page,
-        pages=pages, total=len(episodes), index=index, orders=ORDERS, results=RESULTS,
-        envs=sorted({episode.env_id for episode in episodes}),
+        pages=pages, first=replace(choice, page=1).query, total=len(episodes), index=index,
+        orders=ORDERS, results=RESULTS, envs=sorted({episode.env_id for episode in episodes}),
         codes=sorted({code for episode in episodes for code in episode.failures}),
         won=sum(episode.success for episode in found), ended=sum(episode.over for episode in found),
     )  # fmt: skip
@@ -108,7 +109,7 @@ def show_compare(request: Request) -> Response:
     rows, page, pages = cut_page(shown, read_page(request.query_params))
     return render(
         request, "compare.html", runs=index.runs, said=said, pairs=pairs, rows=rows, page=page, pages=pages,
-        first_only=first_only, second_only=second_only,
+        first_only=first_only, second_only=second_only, p=find_mcnemar_p(first_only, second_only),
     )  # fmt: skip
 
 
