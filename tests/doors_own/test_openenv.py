@@ -13,7 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from vlgym.env_groups.tcp import TOKEN
 
 pytest.importorskip("openenv", reason="needs an environment of its own: make doors")
 from openenv.core.generic_client import GenericEnvClient
+from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 pytestmark = pytest.mark.filterwarnings("ignore:connect")
@@ -113,29 +114,38 @@ def test_clients_that_leave_in_the_middle_of_an_episode_leave_no_session(server)
             client.send(json.dumps({"type": "step", "data": {"reply": "<action>+</action>"}}))
         client.socket.close()  # as a process that is killed
         if number % SESSIONS == SESSIONS - 1:
-            wait_for_room(url)
-    clients = [connect(url) for _ in range(SESSIONS)]
-    for client in clients:
-        client.send(RESET)
-        assert json.loads(client.recv())["type"] == "observation"
-    with connect(url) as late:
-        told = json.loads(late.recv())
-    assert told["data"]["code"] == "CAPACITY_REACHED"
-    for client in clients:
-        client.close()
+            with all_sessions(url):
+                pass
+    with all_sessions(url) as clients:
+        for client in clients:
+            client.send(RESET)
+            assert json.loads(client.recv())["type"] == "observation"
+        with connect(url) as late:
+            assert json.loads(late.recv())["data"]["code"] == "CAPACITY_REACHED"
     assert 0 < len(list_workers(server[1])) <= SESSIONS
 
 
-def wait_for_room(url: str) -> None:
-    """Wait until a session can be had."""
+@contextmanager
+def all_sessions(url: str) -> Iterator[list[Any]]:
+    """Hold every session of the server, as soon as those that were left are closed."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
-        with connect(url) as client:
-            client.send(json.dumps({"type": "state"}))
-            if json.loads(client.recv())["type"] == "state":
+        with ExitStack() as stack:
+            clients = [stack.enter_context(connect(url)) for _ in range(SESSIONS)]
+            if all(has_session(client) for client in clients):
+                yield clients
                 return
         time.sleep(0.05)
-    pytest.fail("all sessions stay taken")
+    pytest.fail("a session stays taken")
+
+
+def has_session(client: Any) -> bool:
+    """True if the server gave the client a session."""
+    try:
+        client.send(json.dumps({"type": "state"}))
+        return json.loads(client.recv())["type"] == "state"
+    except ConnectionClosed:
+        return False
 
 
 def test_an_idle_session_is_closed_and_says_so(server):
