@@ -99,11 +99,12 @@ def find_verdict(header: Mapping[str, Any]) -> dict[str, Any] | None:
 def find_bounds(part: Part) -> dict[str, dict[str, float]]:
     """Return `floor`, `ceiling` and, where it was recorded, `blind` of registry.yaml.
 
-    A part with other arguments has the bounds of the suite that plays its items, if any.
+    A part with other arguments has the bounds of the suite that plays the same, if any.
     """
     if part.changed:
-        others = changes_bounds(part.env_id, part.entry.get("given") or {})
-        shares = [] if others else find_suite_parts(part.env_id, part.planner, part.items)
+        given = part.entry.get("given") or {}
+        given = {name: value for name, value in given.items() if changes_bounds(part.env_id, {name: value})}
+        shares = find_suite_parts(part.env_id, part.planner, [{**given, **item} for item in part.items])
         bounds = next((share["bounds"] for share in shares if "bounds" in share), None)
         return {"floor": {"return": bounds[0]}, "ceiling": {"return": bounds[1]}} if bounds else {}
     known = get_registry().known.get(part.env_id)

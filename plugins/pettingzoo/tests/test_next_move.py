@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from vlgym_pettingzoo.plugin import BREAKTHROUGH, COINS, NEXT_MOVE, TOGETHER, VS_BENCH
 
 import vlgym
-from vlgym.evaluation.plan import plan_suite
+from vlgym.evaluation.plan import plan_ids, plan_suite
 from vlgym.evaluation.run import run_evaluation
 from vlgym.play.policies import OraclePolicy, Policy, RandomPolicy
+from vlgym.reports.compute import compute_report
 from vlgym.reports.writing import REPORT, write_report
 
 
@@ -74,6 +76,16 @@ def test_a_model_that_holds_all_seats_is_placed_between_random_play_and_the_orac
     (row,) = json.loads((tmp_path / "run" / REPORT).read_text(encoding="utf-8"))["parts"].values()
     assert row["floor"] == {"return": TOGETHER[COINS.id][0]}
     assert row["normalized"]["mean"] == pytest.approx(place, abs=0.25)
+
+
+@pytest.mark.parametrize(("arguments", "placed"), [({}, True), ({"max_turns": 3}, False)])
+def test_the_same_setting_outside_the_suite_has_the_suites_bounds_and_another_has_none(
+    arguments: dict[str, Any], placed: bool, tmp_path: Path
+):
+    parts = plan_ids([COINS.id], episodes=2, arguments={"opponents": "self", **arguments})
+    run_evaluation(parts, RandomPolicy(), tmp_path / "run")
+    (row,) = compute_report(tmp_path / "run")["parts"].values()
+    assert ("normalized" in row, "floor" in row) == (placed, placed)
 
 
 def test_every_move_of_a_player_who_chooses_among_equals_is_right():
