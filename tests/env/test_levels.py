@@ -55,6 +55,10 @@ def test_the_constructor_and_reset_choose_the_same_episode_and_none_is_the_envir
     assert begin(env, 0)[:2] == (1, 2)
     assert begin(env, 0) == begin(Steps(reach=3, level=0)) == begin(Steps(reach=3, level=1), 0)
     assert begin(env) == plain  # no level stays behind
+    env.reach = 2
+    assert begin(env)[0] == 2  # what is set between episodes stays
+    assert begin(env, 0)[0] == 1
+    assert begin(env)[0] == 2
     assert Steps(level=1).arguments["level"] == 1
     assert "level" not in env.arguments
 

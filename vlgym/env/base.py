@@ -111,7 +111,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         if self.level_arguments:
             level = self._given.get(LEVEL)  # a base that has a `level` of another kind does not pass it on
         self._level = None if level is None else read_level(self, level)
-        self._usual: dict[str, Any] = {}  # values without a level of the attributes that levels change
+        self._usual: dict[str, Any] = {}  # in an episode with a level: values without one of what levels change
         self.vlgym_spec = vlgym_spec
         self.planner = planner
         style = vlgym_spec.reply_styles[0] if vlgym_spec else "tag"
@@ -306,14 +306,16 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         if not self.level_arguments:
             return read_options(self, given)
         running = {name: getattr(self, name) for arguments in self.level_arguments for name in arguments}
-        self._usual = self._usual or running
+        usual = self._usual or running
         try:
             level = read_level(self, given[LEVEL]) if LEVEL in given else self._level
-            self._set({**self._usual, **({} if level is None else self.level_arguments[level])})
-            return {**read_options(self, given), LEVEL: level}
+            self._set({**usual, **({} if level is None else self.level_arguments[level])})
+            checked = {**read_options(self, given), LEVEL: level}
         except Exception:
             self._set(running)
             raise
+        self._usual = {} if level is None else usual
+        return checked
 
     def _set(self, arguments: dict[str, Any]) -> None:
         for name, value in arguments.items():

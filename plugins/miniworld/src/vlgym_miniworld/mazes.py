@@ -4,7 +4,7 @@ to touch.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -46,6 +46,16 @@ class MazeS3(Maze):
 
 class MazeS3Fast(Maze):
     world_name = "MazeS3Fast"
+    level_arguments: ClassVar = tuple(
+        {
+            "layout": {"num_rows": side, "num_cols": side}, "min_bearing": bearing, "min_distance": distance,
+            "max_turns": turns,
+        }
+        for side, bearing, distance, turns in (
+            (2, 0.0, 1.8, 30), (2, 45.0, 4.0, 40), (3, 45.0, 5.0, 60),
+            (4, 45.0, 6.5, 100), (5, 45.0, 8.0, 150), (6, 45.0, 9.75, 200),
+        )
+    )  # fmt: skip
 
 
 class TMaze(MiniWorldTask):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 from .oracles import Goal, reach
 from .starts import BoxTask
 from .tasks import MiniWorldTask
@@ -43,6 +46,16 @@ class OneRoom(BoxTask):
     """
 
     world_name = "OneRoom"
+    level_arguments: ClassVar[tuple[Mapping[str, Any], ...]] = tuple(
+        {
+            "layout": {"size": size}, "distractors": others, "min_bearing": bearing, "min_distance": distance,
+            "max_turns": turns,
+        }
+        for size, others, bearing, distance, turns in (
+            (4, 0, 0.0, 2.0, 40), (6, 0, 45.0, 3.0, 60), (10, 0, 45.0, 4.5, 120),
+            (10, 3, 45.0, 4.5, 120), (12, 5, 45.0, 6.5, 160), (14, 8, 45.0, 8.5, 200),
+        )
+    )  # fmt: skip
 
 
 class OneRoomS6(OneRoom):
@@ -51,6 +64,10 @@ class OneRoomS6(OneRoom):
 
 class OneRoomS6Fast(OneRoom):
     world_name = "OneRoomS6Fast"
+    level_arguments = tuple(
+        {**arguments, "max_turns": turns}
+        for arguments, turns in zip(OneRoom.level_arguments, (12, 14, 22, 26, 34, 42), strict=True)
+    )
 
 
 class FourRooms(MiniWorldTask):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ WORLDS = 100
 """Worlds that are tried before the rule is given up as impossible."""
 
 
+OTHER_COLOURS = ("blue", "green", "yellow", "purple", "grey")
+
+
 class BoxTask(MiniWorldTask):
     """Base of the tasks in which the robot may start anywhere and looks for one red box.
 
@@ -28,22 +32,53 @@ class BoxTask(MiniWorldTask):
         min_distance: at the start the centres of robot and box are at least so far apart, in metres.
         **kwargs: see `MiniWorldTask`.
 
+    Options of `reset`, of a class with levels: `level`, the difficulty level.
+
+    Attributes:
+        layout: attributes of MiniWorld's world and their values, such as its `size`; the world's own where it is empty.
+        distractors: boxes of other colours in the world.
+
     Raises:
         UserError: an argument is out of its range; at `reset`, no room has such a start.
     """
+
+    layout: Mapping[str, int] = {}
+    distractors: int = 0
 
     def __init__(self, *, min_bearing: float = 0.0, min_distance: float = 0.0, **kwargs: Any) -> None:
         check_number("min_bearing", min_bearing, 0, 170, hint="It is an angle in degrees.")
         check_number("min_distance", min_distance, 0, hint="It is a distance in metres.")
         super().__init__(**kwargs)
         self.min_bearing, self.min_distance = float(min_bearing), float(min_distance)
+        self._own_layout: dict[str, int] = {}
+
+    def make_inner(self) -> Any:
+        world = super().make_inner()
+        names = {name for arguments in self.level_arguments for name in arguments["layout"]}
+        self._own_layout = {name: getattr(world, name) for name in names}
+        return world
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         """Reset the world, then draw the robot's place until it is as far from the box and as much aside as asked."""
+        if self.inner is None:
+            self.inner = self.make_inner()
+        self.world.max_episode_steps = self.max_turns
+        for name, value in {**self._own_layout, **self.layout}.items():
+            setattr(self.world, name, value)
         super().start(rng, options)
         if self.min_bearing or self.min_distance:
             self._draw_start()
+        if self.distractors:
+            self._place_distractors()
+        if self.min_bearing or self.min_distance or self.distractors:
             self._see(self.world.render_obs(), self.inner_info)
+
+    def _place_distractors(self) -> None:
+        world = self.world
+        for number in range(self.distractors):
+            thing = type(world.box)(color=OTHER_COLOURS[number % len(OTHER_COLOURS)])
+            world.place_entity(thing)
+            thing.randomize(world.params, world.np_random if self.domain_rand else None)
 
     def _draw_start(self) -> None:
         world = self.world
