@@ -1,0 +1,68 @@
+"""Drawings: the bar that says whose turn it is, ships and rocks that are told apart."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from vlgym_pettingzoo.art import GREEN, GREY
+from vlgym_pettingzoo.board_games import _SHIP, place
+from vlgym_pettingzoo.plugin import NEXT_MOVE, vlgym_envs
+
+import vlgym
+from vlgym.games.table import Table
+
+GAMES = [spec.id for spec in vlgym_envs() if spec.id != NEXT_MOVE.id]
+BAR = 10
+"""Units from the left edge, where no bar has words or marks."""
+
+
+def bar_of(table: Table, seat: int) -> tuple[int, ...]:
+    """Return the colour of the turn bar in a seat's picture."""
+    picture = table.game.draw(seat)
+    row = 12 if table.game.title == "vlgym/ChessEndings-v0" else 376
+    return tuple(int(level) for level in picture[row * picture.shape[0] // 384, BAR])
+
+
+@pytest.mark.parametrize("env_id", GAMES)
+def test_the_bar_is_green_in_the_pictures_of_those_who_move_and_grey_in_the_others(env_id: str) -> None:
+    table = vlgym.open_table(env_id)
+    table.reset(seed=0)
+    for seat, space in enumerate(table.spaces):
+        space.seed(seat)
+    for _ in range(3):
+        for seat in range(table.game.seats):
+            assert bar_of(table, seat) == (GREEN if seat in table.movers else GREY)
+        table.step({seat: table.spaces[seat].sample() for seat in table.movers})
+
+
+def test_the_bar_is_grey_when_the_game_is_over() -> None:
+    table = vlgym.open_table("vlgym/TicTacToe-v0")
+    table.reset(seed=0)
+    while not table.over:
+        table.step({seat: table.spaces[seat].sample() for seat in table.movers})
+    assert [bar_of(table, seat) for seat in (0, 1)] == [GREY, GREY]
+
+
+def test_ships_that_touch_are_told_apart() -> None:
+    table = vlgym.open_table("vlgym/Battleship-v0", image_size=(768, 768))
+    table.reset(seed=0)
+    layouts = (
+        [place("horizontally", 0, 0, 2), place("horizontally", 0, 2, 4)],
+        [place("horizontally", 0, 0, 4), place("horizontally", 0, 4, 2)],
+    )
+    pictures = []
+    for ships in layouts:
+        table.game.ships_of = lambda seat, own=ships: own if seat == 0 else []
+        pictures.append(table.game.draw(0))
+    assert all((picture == _SHIP).all(axis=2).any() for picture in pictures)
+    assert not np.array_equal(*pictures)
+
+
+def test_the_rocks_of_tag_lie_apart() -> None:
+    table = vlgym.open_table("vlgym/MPETag-v0")
+    for seed in range(100):
+        table.reset(seed=seed)
+        one, other = table.game.engine.world.landmarks
+        assert math.dist(one.state.p_pos, other.state.p_pos) > one.size + other.size
