@@ -311,7 +311,8 @@ def test_the_gallery_shows_an_environment_with_its_first_pictures_and_prompt(tmp
     client = ask(tmp_path)
     page = client.get("/gallery").text
     assert 'href="/gallery/env/vlgym/NumberLine-v1"' in page
-    assert re.findall(r'src="(/gallery/frame/[^"]*)"', page) == []  # all first pictures come with the package
+    missing = re.findall(r'src="/gallery/frame/0/([^"]*)"', page)
+    assert missing == [], "draw them: python docs/animate.py --first vlgym/templates/static/first"
     packaged = re.findall(r'src="(/static/first/[^"]*)"', page)
     assert len(packaged) == len(get_registry().current())
     assert client.get(packaged[0]).headers["content-type"] == "image/webp"
