@@ -135,6 +135,29 @@ ASIDE = 45.0
 sees 30 to each side in a square picture, so the box is not in the first one."""
 
 
+_ROOM_LEVELS = (
+    "4 x 4 m, box at least 2 m away, anywhere",
+    "6 x 6 m, box at least 3 m away, not faced",
+    "10 x 10 m, box at least 4.5 m away, not faced",
+    "10 x 10 m, three boxes of other colours",
+    "12 x 12 m, five boxes of other colours, box at least 6.5 m away",
+    "14 x 14 m, eight boxes of other colours, box at least 8.5 m away",
+)
+_LEVELS = {
+    "OneRoom": _ROOM_LEVELS,
+    "OneRoomS6Fast": _ROOM_LEVELS,
+    "MazeS3Fast": (
+        "2 x 2 cells, box at least 1.8 m away, anywhere",
+        "2 x 2 cells, box at least 4 m away, not faced",
+        "3 x 3 cells, box at least 5 m away, not faced",
+        "4 x 4 cells, box at least 6.5 m away, not faced",
+        "5 x 5 cells, box at least 8 m away, not faced",
+        "6 x 6 cells, box at least 9.75 m away, not faced",
+    ),
+}
+"""Title -> a line for each level, of the newer versions."""
+
+
 def _looked_for(spec: EnvSpec) -> EnvSpec:
     distance, turns = _FAR_STARTS[spec.title]
     return replace(
@@ -145,6 +168,7 @@ def _looked_for(spec: EnvSpec) -> EnvSpec:
         kwargs={"min_bearing": ASIDE, "min_distance": distance},
         random_success_below=0.2,
         probes=_PROBES,
+        levels=_LEVELS.get(spec.title, ()),
     )
 
 
