@@ -56,10 +56,12 @@ test-all: test servers  ## the sweeps too: every environment with every property
 servers: $(SERVERS)/.done system  ## test against real model servers on loopback, from an environment of their own
 	OMP_NUM_THREADS=1 $(SERVERS)/bin/python -m pytest tests/servers
 
-doors: $(DOORS)/openenv/.done $(DOORS)/verifiers/.done system  ## test against other libraries' own clients, from environments kept in the user's cache
+doors: $(DOORS)/openenv/.done $(DOORS)/skyrl/.done $(DOORS)/verifiers/.done system  ## test against other libraries' own clients, from environments kept in the user's cache
 	$(call lend,$(DOORS)/openenv)
+	$(call lend,$(DOORS)/skyrl)
 	$(call lend,$(DOORS)/verifiers)
 	$(DOORS)/openenv/bin/python -m pytest tests/doors_own/test_openenv.py
+	$(DOORS)/skyrl/bin/python -m pytest tests/doors_own/test_skyrl.py
 	$(DOORS)/verifiers/bin/python -m pytest tests/doors_own/test_verifiers.py
 
 gpu: install  ## run the learner's tests on a GPU, and measure its speed there
