@@ -22,12 +22,17 @@ EPISODES, TURNS = 3, 4
 BIN = Path(sys.executable).parent
 
 
-@pytest.mark.parametrize("env_id", ["vlgym/NumberLine-v1", "vlgym/CanaryMemory-v0"])
-def test_vf_eval_plays_the_episodes_of_a_replay_and_shows_every_picture(env_id, tmp_path, record_property):
+@pytest.mark.parametrize(
+    ("env_id", "further"),
+    [("vlgym/NumberLine-v1", {}), ("vlgym/CanaryMemory-v0", {}), ("vlgym/Sokoban-v0", {"system_turn": True})],
+)
+def test_vf_eval_plays_the_episodes_of_a_replay_and_shows_every_picture(env_id, further, tmp_path, record_property):
+    arguments = {"max_turns": TURNS, **further}
     (tmp_path / "my_games.py").write_text(MODULE)
     (tmp_path / "eval.toml").write_text(
         f'model = "any"\n[client]\nbase_url = "URL"\n[env.taskset]\nid = "my_games"\nenv = "{env_id}"\n'
-        f"episodes = {EPISODES}\n[env.taskset.arguments]\nmax_turns = {TURNS}\n"
+        f"episodes = {EPISODES}\n[env.taskset.arguments]\n"
+        + "".join(f"{name} = {json.dumps(value)}\n" for name, value in arguments.items())
     )
     with FaultServer() as server:
         config = (tmp_path / "eval.toml").read_text().replace("URL", server.url)
@@ -51,7 +56,7 @@ def test_vf_eval_plays_the_episodes_of_a_replay_and_shows_every_picture(env_id, 
     turns = 0
     for seed, trace in traces.items():
         assert trace["errors"] == []
-        env, total, pictures, texts = make(env_id, max_turns=TURNS), 0.0, [], []
+        env, total, pictures, texts = make(env_id, **arguments), 0.0, [], []
         observation, info = env.reset(seed=seed)
         texts.append(observation["text"])
         for reply in trace["info"]["replies"]:

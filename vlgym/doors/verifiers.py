@@ -79,7 +79,7 @@ class Play(vf.Env[PlayConfig]):
         replies: list[str] = []
         try:
             observation, _ = env.reset(seed=task.data.seed)
-            text = "\n\n".join(part for part in (env.system_text, observation["text"]) if part)
+            text = observation["text"]
             async with agents.player.interaction(task) as talk:
                 while not over:
                     content = [{"type": "image", "image": observation["image"]}, {"type": "text", "text": text}]
