@@ -416,10 +416,28 @@ class ArCHer:
             part = unseen[i : i + self.config.micro_batch]
             for prompt, feature in zip(part, self.reference.last_hidden(part), strict=True):
                 states[prompt.key] = State(prompt, feature.clone())
-        self.replay.add(
+        rows = [
             Transition(states[prompt.key], action.clone(), reward, None if after is None else states[after.key])
             for prompt, action, (reward, after) in zip(prompts, actions, outcomes, strict=True)
-        )
+        ]
+        self.replay.add(rows)
+        if self.collector.course is not None:
+            with torch.no_grad():
+                before, taken, targets = self.lay_out_td(rows)
+                self.collector.note_errors((targets - self.critics.q(before, taken)).mean(0))
+
+    def lay_out_td(self, rows: Sequence[Transition]) -> tuple[Tensor, Tensor, Tensor]:
+        """Return features of the states [B, H] and of the replies [B, 2 H] of transitions, and the targets of Q
+        [2, B]."""
+        before = torch.stack([row.state.feature for row in rows])
+        taken = torch.stack([row.action for row in rows])
+        none = torch.zeros_like(before[0])
+        after = torch.stack([none if row.following is None else row.following.feature for row in rows])
+        rewards = torch.tensor([row.reward for row in rows], device=before.device)
+        terminated = torch.tensor([row.following is None for row in rows], device=before.device)
+        with torch.no_grad():
+            targets = losses.td_targets(rewards, self.targets.v(after), terminated, gamma=self.config.gamma)
+        return before, taken, targets
 
     @torch.no_grad()
     def answer(self, states: Sequence[State]) -> Batch:
@@ -441,14 +459,8 @@ class ArCHer:
         c = self.config
         for _ in range(c.critic_steps):
             seen = self.replay.draw(c.critic_batch, self.run.order)
-            before = torch.stack([row.state.feature for row in seen])
-            taken = torch.stack([row.action for row in seen])
-            none = torch.zeros_like(before[0])
-            after = torch.stack([none if row.following is None else row.following.feature for row in seen])
-            rewards = torch.tensor([row.reward for row in seen], device=before.device)
-            terminated = torch.tensor([row.following is None for row in seen], device=before.device)
+            before, taken, q_targets = self.lay_out_td(seen)
             with torch.no_grad():
-                q_targets = losses.td_targets(rewards, self.targets.v(after), terminated, gamma=c.gamma)
                 v_targets = self.targets.q(states, actions)
             q = losses.twin_loss(self.critics.q(before, taken), q_targets)
             v = losses.twin_loss(self.critics.v(states), v_targets)

@@ -133,6 +133,7 @@ class LOOP:
         batch, returns, metrics = self.collector.play(self.config.gamma)
         lengths = torch.tensor([len(unit) for unit in batch.units], device=batch.old.device)
         batch.advantages = self.advantage(returns).flatten().repeat_interleave(lengths)
+        self.collector.note_errors(batch.advantages)
         batch.returns = returns.flatten().repeat_interleave(lengths)
         return batch, metrics
 

@@ -44,6 +44,8 @@ class Config(vldac.Config):
         config.pool.validate()
         if config.envs != "local":
             raise UserError("Self-play opens its tables in this process; it does not go with --envs.")
+        if config.curriculum is not None:
+            raise UserError("Self-play's pool sets the strength of the opponents; it does not go with --curriculum.")
         return config
 
 

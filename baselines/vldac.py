@@ -158,6 +158,7 @@ class VLDAC:
             flags(rows, "terminated", device), flags(rows, "truncated", device), final_values,
             gamma=c.gamma, lam=c.gae_lambda,
         )  # fmt: skip
+        self.collector.note_errors(advantages)
         at = len(batch.samples) * world.rank
         everywhere = losses.normalise_advantages(distributed.gather(advantages.flatten(), world))
         batch.advantages = everywhere[at : at + len(batch.samples)]

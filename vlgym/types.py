@@ -266,6 +266,7 @@ class StepRecord:
         refused: the policy declined to answer, as it says.
         repeat: which playing of this seed it is, from 0.
         part: part of the evaluation that the episode belongs to; elsewhere empty.
+        level: the difficulty level that a curriculum chose; `None` without one.
         after: what the policy went on to write after its reply was over (see `Parser.end`); it is not read.
         usage: what the reply took, where the policy says so.
         extra: what the policy attached to its reply; not written to disk.
@@ -296,6 +297,7 @@ class StepRecord:
     refused: bool = False
     repeat: int = 0
     part: str = ""
+    level: int | None = None
     after: str = ""
     usage: Usage | None = None
     extra: Any = field(default=None, repr=False)

@@ -19,12 +19,14 @@ import torch
 from torch import Tensor
 
 from vlgym.errors import check_number
-from vlgym.play.env_failures import EnvFailures, close_env
+from vlgym.play.curriculum import Course, Place
+from vlgym.play.env_failures import ENV_ERROR, EnvFailures, close_env
 from vlgym.play.rollout import Runner
 from vlgym.types import StepRecord
 
 from ..engine.engine import ModelPolicy
 from ..models.family import Prompt
+from ..runs.curve import LEVEL_MEAN, PLAYED
 from .batch import Batch, pack
 from .environments import Environments
 from .recording import EpisodeRecorder
@@ -108,7 +110,48 @@ def episode_metrics(ended: Sequence[tuple[bool, float]]) -> dict[str, float]:
     return {"episode/success": means[0], "episode/return": means[1], "episode/count": float(len(ended))}
 
 
-class Collector:
+class Followed:
+    """Rollouts that a curriculum learns from.
+
+    Attributes:
+        course: the curriculum at work; None without one.
+        places: of the turns of the last rollout, in the order of its batch.
+    """
+
+    course: Course | None = None
+    places: Sequence[Place] = ()
+
+    def follow(self, records: Sequence[StepRecord]) -> dict[str, float]:
+        """Tell the curriculum which episodes of a rollout ended; return its metrics: turns by place, mean level."""
+        if self.course is None:
+            return {}
+        self.places = [Place(record.env_id, record.level) for record in records]
+        for record, place in zip(records, self.places, strict=True):
+            if (record.terminated or record.truncated) and record.parse != ENV_ERROR:
+                self.course.note(place, record.success)
+        levels = [place.level for place in self.places if place.level is not None]
+        metrics = {LEVEL_MEAN: float(np.mean(levels)) if levels else math.nan}
+        for place in self.course.places:
+            where = place.env_id.split("/")[-1] + ("" if place.level is None else f"/{place.level}")
+            metrics[f"{PLAYED}{where}"] = float(self.places.count(place))
+        return metrics
+
+    def note_errors(self, errors: Tensor) -> None:
+        """Tell the curriculum the advantages, or errors of the critic, of the last rollout: as many as turns."""
+        if self.course is not None:
+            self.course.note_errors(list(zip(self.places, errors.flatten().tolist(), strict=True)))
+
+    def recall(self) -> dict[str, Any]:
+        """The curriculum's part of a state."""
+        return {} if self.course is None else {"curriculum": self.course.sampler.memory}
+
+    def remember(self, state: dict[str, Any]) -> None:
+        """Restore `recall`."""
+        if self.course is not None:
+            self.course.sampler.memory = state["curriculum"]
+
+
+class Collector(Followed):
     """Plays steps of every environment; environments go on where they stood.
 
     Args:
@@ -126,6 +169,7 @@ class Collector:
         self.runner, self.policy, self.shaping = runner, policy, shaping
         self.env_seconds = 0.0  # of the last rollout
         self.open_returns = [0.0] * len(runner.slots)
+        self.course = runner.course
 
     def play(self, steps: int) -> Rows:
         """Take `steps` time steps; one row of records per time step, environments in order."""
@@ -143,7 +187,7 @@ class Collector:
         records = [record for row in rows for record in row]
         batch = pack(records, self.policy.engine.family.pad_id)
         metrics = self._episodes(rows) | rollout_metrics(records, batch) | {"seconds/env": self.env_seconds}
-        return batch, metrics
+        return batch, metrics | self.follow(records)
 
     def rewards(self, rows: Rows) -> list[list[float]]:
         """Rewards as training sees them, [T][N]."""
@@ -205,12 +249,14 @@ class Collector:
         return {
             "runner": self.runner.get_state(),
             "open_returns": self.open_returns,
+            **self.recall(),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore `get_state`."""
         self.runner.set_state(state["runner"])
         self.open_returns = list(state["open_returns"])
+        self.remember(state)
 
     def close(self) -> None:
         """Close every environment."""
@@ -222,7 +268,7 @@ def flags(rows: Rows, name: str, device: torch.device) -> Tensor:
     return torch.tensor([[bool(getattr(record, name)) for record in row] for row in rows], device=device)
 
 
-class GroupCollector:
+class GroupCollector(Followed):
     """Plays one whole episode in every environment per call, `group` environments from each start.
 
     Args:
@@ -241,13 +287,14 @@ class GroupCollector:
         self, envs: Environments, policy: ModelPolicy, group: int, shaping: RewardOptions | None = None
     ) -> None:
         self.run_envs, self.policy, self.group, self.shaping = envs, policy, group, shaping
+        self.course = envs.course
         self.envs = [self._make(index) for index in range(envs.count)]
         self.next = 0  # number of the first episode of the next rollout, over all processes
         self.failures = EnvFailures(envs.failures.append)  # of all rollouts: one has an episode of each environment
 
-    def _make(self, index: int) -> Any:
+    def _make(self, index: int, env_id: str | None = None) -> Any:
         first = self.run_envs.first
-        return self.run_envs.make((first + index) // self.group - first)
+        return self.run_envs.make((first + index) // self.group - first, env_id)
 
     def play(self, gamma: float) -> tuple[Batch, Tensor, dict[str, float]]:
         """Play one episode in every environment.
@@ -263,6 +310,7 @@ class GroupCollector:
         runner = Runner(
             self.envs, split="train", first_episode=self.next + self.run_envs.first, episodes=n,
             builder=self.run_envs.builder, repeats=self.group, remake=self._make, failures=self.failures,
+            course=self.course, exchange=self.run_envs.exchange,
         )  # fmt: skip
         self.next += self.run_envs.total
         episodes: list[list[StepRecord]] = [[] for _ in range(n)]
@@ -285,15 +333,17 @@ class GroupCollector:
         batch.units = [list(range(end - len(e), end)) for end, e in zip(ends, episodes, strict=True)]
         ended = [(episode[-1].success, sum(r.reward for r in episode)) for episode in episodes]
         metrics = episode_metrics(ended) | rollout_metrics(records, batch) | {"seconds/env": runner.seconds}
+        metrics |= self.follow(records)
         return batch, torch.tensor(returns, device=batch.old.device).view(-1, self.group), metrics
 
     def get_state(self) -> dict[str, Any]:
         """JSON-able state; between rollouts no episode is open."""
-        return {"next": self.next}
+        return {"next": self.next, **self.recall()}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore `get_state`."""
         self.next = state["next"]
+        self.remember(state)
 
     def close(self) -> None:
         """Close every environment."""

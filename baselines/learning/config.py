@@ -154,6 +154,12 @@ class RunConfig:
     env_timeout: float = 120.0
     """Seconds after which a worker of --envs that does not answer is given up and replaced; 300 at least for its first
     answer, because it has to start."""
+    curriculum: str | None = None
+    """Sampler of the level of each training episode: fixed (the highest), fixed:LEVEL, uniform, success,
+    learning-progress, prioritized, or a plugin's.
+
+    Held-out episodes then play the highest level. Default: the environment as its id makes it.
+    """
     rollout_steps: int = 8
     """Steps of each environment per update."""
     epochs: int = 2
@@ -265,7 +271,7 @@ class RunConfig:
         return Environments(
             environment_ids(self.env or DEFAULT_ENV), self.environment_arguments(), self.num_envs,
             builder=prompt_builder(self.history_turns, self.history_images), group=getattr(self, "group", 1),
-            where=self.envs, timeout=self.env_timeout, world=world,
+            where=self.envs, timeout=self.env_timeout, world=world, curriculum=self.curriculum, seed=self.seed,
         )  # fmt: skip
 
     def in_words(self) -> str:

@@ -6,10 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vlgym.env.prompts import PromptBuilder
+from vlgym.env.reset_options import LEVEL
 from vlgym.env_groups import LOCAL, EnvGroup, open_group
+from vlgym.errors import UserError
 from vlgym.parsers import Parser
-from vlgym.play.env_failures import EnvFailures, Failure
+from vlgym.play.curriculum import Course
+from vlgym.play.env_failures import EnvFailures, Failure, close_env
 from vlgym.play.rollout import Runner
+from vlgym.registry.making import unwrap
 
 from ..runs.distributed import ALONE, World, share_of
 
@@ -25,11 +29,13 @@ class Environments:
         group: size of the groups into which a process's environments are split evenly.
         where: `--envs`; timeout: seconds that a worker has for an answer.
         world: the processes of the run.
+        curriculum: `--curriculum`, None for none; seed: of its choices.
 
     Attributes:
         count: environments of this process; total: of all; first: number of this process's first one.
         failures: of environments in this process that the run has not written down yet; whatever plays adds to it.
         group: where the environments live.
+        course: the curriculum at work, which learns from this process's episodes; None without one.
 
     Raises:
         UserError: an option is wrong, or the environments cannot be split evenly.
@@ -46,9 +52,15 @@ class Environments:
         where: str = "local",
         timeout: float = 120.0,
         world: World = ALONE,
+        curriculum: str | None = None,
+        seed: int = 0,
     ) -> None:
         self.ids, self.kwargs, self.builder, self.world = list(ids), dict(kwargs), builder, world
         self.failures: list[Failure] = []
+        if curriculum is not None and LEVEL in kwargs:
+            raise UserError("--curriculum chooses the level, and so does --env-kwargs level=...; leave one out.")
+        self.course = None if curriculum is None else Course(curriculum, self.ids, seed=seed)
+        self._aside: dict[tuple[int, str], Any] = {}  # environments of a slot that plays another id now
         self.total, self.count = total, share_of(total, world.size)
         self.first = world.rank * self.count
         share_of(self.count, group, "--num-envs of a process:", "groups of --group")
@@ -56,9 +68,21 @@ class Environments:
             where, envs=self.count, limit=timeout, tell=lambda line: print(line, flush=True)
         )
 
-    def make(self, index: int) -> Any:
-        """Environment `index` of this process; ids take turns."""
-        return self.group.make(self.ids[(self.first + index) % len(self.ids)], **self.kwargs)
+    def make(self, index: int, env_id: str | None = None) -> Any:
+        """Environment `index` of this process; without an id, ids take turns."""
+        return self.group.make(env_id or self.ids[(self.first + index) % len(self.ids)], **self.kwargs)
+
+    def exchange(self, index: int, env: Any, env_id: str) -> Any:
+        """Put environment `index` aside, and return the one of another id that stands in its place."""
+        spec = unwrap(env).vlgym_spec
+        assert spec is not None
+        self._aside[index, spec.id] = env
+        return self._aside.pop((index, env_id), None) or self.make(index, env_id)
+
+    def held_out(self, env_id: str) -> dict[str, Any]:
+        """Arguments of the environment in held-out episodes: under a curriculum they are on the highest level."""
+        top = None if self.course is None else self.course.top(env_id)
+        return self.kwargs if top is None else {**self.kwargs, LEVEL: top}
 
     def parsers(self) -> tuple[Parser, ...]:
         """The parsers of the replies, each once; where one of them has what it asked for, a reply is over."""
@@ -69,10 +93,13 @@ class Environments:
         return Runner(
             [self.make(i) for i in range(self.count)], split="train", builder=self.builder, remake=self.make,
             failures=EnvFailures(self.failures.append), first_episode=self.first, stride=self.total,
+            course=self.course, exchange=self.exchange,
         )  # fmt: skip
 
     def close(self) -> None:
-        """End the workers, where there are any."""
+        """Close what a curriculum put aside, and end the workers, where there are any."""
+        while self._aside:
+            close_env(self._aside.popitem()[1])
         self.group.close()
 
 

@@ -146,8 +146,8 @@ def held_out(
         with log.counting(title, episodes) as advance:
             report = evaluate(
                 env_id, policy, episodes=episodes, split=split, num_envs=envs.total,
-                env_kwargs=envs.kwargs, builder=envs.builder, on_episode=advance, on_failure=envs.failures.append,
-                group=envs.group,
+                env_kwargs=envs.held_out(env_id), builder=envs.builder, on_episode=advance,
+                on_failure=envs.failures.append, group=envs.group,
             )  # fmt: skip
         yield report
 
@@ -213,7 +213,7 @@ def _bounds(env_id: str, envs: Environments, log: RunLog) -> tuple[Bound, Bound 
     """Success and return of random play and of the oracle (None without one): from registry.yaml, or measured where
     that does not know them."""
     entry = get_registry().known.get(env_id) or {}
-    if not envs.kwargs and entry.get("floor") and entry.get("ceiling"):
+    if not envs.held_out(env_id) and entry.get("floor") and entry.get("ceiling"):
         return entry["floor"], entry["ceiling"]
     policies: list[Policy] = [RandomPolicy()]
     if get_registry().get(env_id).oracle != "none":
@@ -222,8 +222,8 @@ def _bounds(env_id: str, envs: Environments, log: RunLog) -> tuple[Bound, Bound 
     for policy in policies:
         with log.counting(f"{policy.name} {env_id.split('/')[-1]}", FLOOR_EPISODES) as advance:
             report = evaluate(
-                env_id, policy, episodes=FLOOR_EPISODES, split="val", num_envs=envs.count, env_kwargs=envs.kwargs,
-                on_episode=advance, on_failure=envs.failures.append, group=envs.group,
+                env_id, policy, episodes=FLOOR_EPISODES, split="val", num_envs=envs.count,
+                env_kwargs=envs.held_out(env_id), on_episode=advance, on_failure=envs.failures.append, group=envs.group,
             )  # fmt: skip
         measured.append({"success": report.success, "return": report.mean_return, "se": report.return_se})
     return measured[0], measured[1] if len(measured) == 2 else None
@@ -234,7 +234,7 @@ def _find_blind(env_id: str, envs: Environments) -> Bound | None:
     with these arguments.
     """
     entry = get_registry().known.get(env_id) or {}
-    return None if envs.kwargs else entry.get("blind")
+    return None if envs.held_out(env_id) else entry.get("blind")
 
 
 def _pool(rows: list[dict[str, Any]]) -> dict[str, Any]:

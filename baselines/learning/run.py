@@ -44,6 +44,7 @@ from ..models.folders import EVALUATION, NEW_TOKENS, Limits, read_limits
 from ..models.load import load_family
 from ..runs import distributed, folder
 from ..runs.checkpoint import checkpoints, load_checkpoint, load_module, load_tensors, module_tensors, save_tensors
+from ..runs.curve import LEVEL_MEAN, PLAYED
 from ..runs.distributed import World
 from ..runs.logs import FAILURES_FILE, RunLog, note_failures, start_tracker
 from ..runs.signals import interruptible
@@ -134,6 +135,11 @@ def peak_memory(device: torch.device) -> int:
 SUMS = ("episode/count", "env/failures")
 
 
+def is_sum(name: str) -> bool:
+    """True for a metric that counts."""
+    return name in SUMS or (name.startswith(PLAYED) and name != LEVEL_MEAN)
+
+
 def merge_metrics(metrics: Mapping[str, float], batch: Batch, world: World) -> tuple[dict[str, float], int, int]:
     """Metrics, environment steps and reply tokens of an update over all processes: sums of counts, the largest maximum,
     else the mean of the processes that have a number.
@@ -154,7 +160,7 @@ def merge_metrics(metrics: Mapping[str, float], batch: Batch, world: World) -> t
         for name, value in each["metrics"].items():
             found[name] += [value] if math.isfinite(value) else []
     merged = {
-        name: math.nan if not values else sum(values) if name in SUMS else max(values) if name.endswith("_max")
+        name: math.nan if not values else sum(values) if is_sum(name) else max(values) if name.endswith("_max")
         else sum(values) / len(values)
         for name, values in found.items()
     }  # fmt: skip
@@ -343,6 +349,11 @@ class Run(Generic[C]):
         c, state = self.config, self.state
         self.log.say(f"run folder: {self.out}")
         self.log.say(c.in_words())
+        if self.envs.course is not None:
+            self.log.say(
+                f"curriculum {c.curriculum} over {len(self.envs.course.places)} levels; held-out episodes play the "
+                "highest"
+            )
         if state.update == 0:
             self.save()  # the warm start is safe before anything else takes time
             if c.eval_before:

@@ -1,8 +1,8 @@
 """The learning curve of a run as a PNG.
 
-Warm start and reinforcement learning apart; success, return, the shares of replies that are unreadable or cut, and the
-critic's explained variance; random play, what is won without the picture, and the oracle as lines; held-out evaluations
-with intervals, and the trained model's success in grey as a line.
+Warm start and reinforcement learning apart; success, return, the shares of replies that are unreadable or cut, the
+critic's explained variance, and the levels that a curriculum played; random play, what is won without the picture, and
+the oracle as lines; held-out evaluations with intervals, and the trained model's success in grey as a line.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Any
 from vlgym.files import write_whole
 
 SMOOTH = 5  # updates in the running mean
+PLAYED, LEVEL_MEAN = "curriculum/", "curriculum/level_mean"
+"""Metrics of a curriculum: the turns at each place, by the beginning of their names, and the mean level."""
 
 
 def draw_curve(
@@ -47,10 +49,11 @@ def draw_curve(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(14.5, 4.2))
+    played = [name for name in rows[-1] if name.startswith(PLAYED) and name != LEVEL_MEAN] if rows else []
+    figure = Figure(figsize=(14.5, 6.2 if played else 4.2))
     FigureCanvasAgg(figure)
     panels = figure.subplot_mosaic(
-        [["warm", "success", "return", "replies"], ["warm", "success", "return", "critic"]],
+        [["warm", "success", "return", name] for name in ("replies", "critic", *["levels"] * bool(played))],
         width_ratios=(1, 2.2, 2.2, 1.5),
     )  # fmt: skip
     left, middle, right, replies, critic = (panels[n] for n in ("warm", "success", "return", "replies", "critic"))
@@ -92,11 +95,29 @@ def draw_curve(
     _draw_training(critic, _metric(rows, "value/explained_variance"))
     for axis in (middle, right, replies):
         axis.legend(loc="best", fontsize=8)
+    if played:
+        _draw_levels(panels["levels"], rows, played)
     figure.suptitle(title)
     figure.tight_layout()
     picture = io.BytesIO()
     figure.savefig(picture, dpi=110, format="png")
     write_whole(path, picture.getvalue())
+
+
+def _draw_levels(axis: Any, rows: Sequence[Mapping[str, Any]], played: Sequence[str]) -> None:
+    """Shares of the turns at each place of a curriculum, the easiest level of each environment below."""
+    from matplotlib import colormaps
+
+    steps = [row["env_steps"] for row in rows]
+    totals = [sum(row[name] for name in played) for row in rows]
+    shares = [[row[name] / total for row, total in zip(rows, totals, strict=True)] for name in played]
+    shades = [colormaps["viridis"](at / max(1, len(played) - 1)) for at in range(len(played))]
+    names = [name.removeprefix(PLAYED) for name in played]
+    if len({name.partition("/")[0] for name in names}) == 1:
+        names = [name.partition("/")[2] for name in names]
+    axis.stackplot(steps, shares, colors=shades, labels=names, step="mid")
+    axis.set(title="levels played, share of turns", xlabel="environment steps", ylim=(0, 1))
+    axis.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=7, reverse=True)
 
 
 def _metric(rows: Sequence[Mapping[str, Any]], name: str) -> tuple[list[int], list[float]]:

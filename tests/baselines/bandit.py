@@ -119,6 +119,12 @@ class Bandit(VLEnv):
         return "+" if self.plain else right_arm(self.number + self.turn)
 
 
+class Ladder(Bandit):
+    """A bandit with levels: how many turns an episode has."""
+
+    level_arguments: ClassVar = ({"last": 1}, {"last": 2}, {"last": 3})
+
+
 def spec(name: str, **changes: Any) -> EnvSpec:
     """A card of the bandit; `kwargs` and the turn limit say how its episodes end."""
     return EnvSpec(
@@ -130,11 +136,11 @@ def spec(name: str, **changes: Any) -> EnvSpec:
     )  # fmt: skip
 
 
-PLAIN, ONE, GIFT, SEEN, ENDS, CUT, LONG = (
-    f"test/{name}-v0" for name in ("Plain", "One", "Gift", "Seen", "Ends", "Cut", "Long")
+PLAIN, ONE, GIFT, SEEN, ENDS, CUT, LONG, LADDER = (
+    f"test/{name}-v0" for name in ("Plain", "One", "Gift", "Seen", "Ends", "Cut", "Long", "Ladder")
 )
 """Episodes of one turn, the first of the plain bandit, the third of gifts and the fourth of pictures; that terminate
-after two; that are cut after three; that go on beyond every rollout."""
+after two; that are cut after three; that go on beyond every rollout; of three levels."""
 
 
 @contextmanager
@@ -145,6 +151,7 @@ def bandits() -> Iterator[None]:
         spec("Seen", kwargs={"seen": True}),
         spec("Ends", kwargs={"last": 2}),
         spec("Cut", kwargs={"last": 99}, max_turns=3), spec("Long", kwargs={"last": 99}),
+        spec("Ladder", entry_point="bandit:Ladder", kwargs={"plain": True}, levels=("one", "two", "three")),
     ]  # fmt: skip
     with installed(*specs, distribution="test-bandit"):
         Bandit.begun.clear()

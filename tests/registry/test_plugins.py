@@ -143,7 +143,7 @@ def test_a_misspelled_hook_is_named_with_the_nearest_one() -> None:
         return []
 
     error = load_beside_good(plugin("bad", vlgym_env=vlgym_env)).error or ""
-    assert error.startswith("unknown hook 'vlgym_env'; the hooks are vlgym_envs, vlgym_policies, vlgym_suites.")
+    assert error.startswith("unknown hook 'vlgym_env'; the hooks are vlgym_curricula, vlgym_envs, vlgym_policies,")
     assert "Nearest: vlgym_envs" in error
 
 

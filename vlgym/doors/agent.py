@@ -18,9 +18,11 @@ from typing import Any
 
 from ..endpoint.messages import NO_KEY, check_url, open_client, read_answer, write_messages
 from ..env.prompts import PromptBuilder
+from ..env.reset_options import LEVEL
 from ..env.seeding import SPLITS, episode_seed
 from ..errors import UserError, check_choice, check_number
 from ..evaluation.episodes import end_reply
+from ..play.curriculum import Course, Place
 from ..play.rollout import Runner
 from ..registry.making import make
 from ..types import Reply, StepRecord, Usage
@@ -48,6 +50,11 @@ class Task:
     def seed(self) -> int:
         """The episode's seed, as in `vlgym eval`."""
         return episode_seed(self.env_id, self.split, self.number)
+
+    @property
+    def place(self) -> Place:
+        """Its environment and its level, as a curriculum names them."""
+        return Place(self.env_id, self.arguments.get(LEVEL))
 
     def to_row(self) -> dict[str, Any]:
         """Return a row of a data set, which `play` takes, too."""
@@ -78,8 +85,13 @@ class Episode:
     info: dict[str, Any]
 
 
-def tasks(env_id: str, split: str = "train", n: int = 1, *, first: int = 0, **arguments: Any) -> list[Task]:
+def tasks(
+    env_id: str, split: str = "train", n: int = 1, *, first: int = 0, curriculum: Course | None = None, **arguments: Any
+) -> list[Task]:
     """Return the tasks `first` to `first + n - 1` of a split; it is made once to see that it can be.
+
+    With a curriculum each task is of the environment and the level that it chooses now. Once they have been played, say
+    `curriculum.note(task.place, episode.success)` of each, and ask for the next.
 
     >>> tasks("vlgym/NumberLine-v1", "train", 2)[1].number
     1
@@ -88,7 +100,13 @@ def tasks(env_id: str, split: str = "train", n: int = 1, *, first: int = 0, **ar
     check_number("n", n, 1)
     check_number("first", first, 0)
     make(env_id, **arguments).close()
-    return [Task(env_id, split, first + index, arguments) for index in range(n)]
+    if curriculum is None:
+        return [Task(env_id, split, first + index, arguments) for index in range(n)]
+    places = {number: curriculum.choose(number) for number in range(first, first + n)}
+    return [
+        Task(place.env_id, split, number, {**arguments, **({} if place.level is None else {LEVEL: place.level})})
+        for number, place in places.items()
+    ]
 
 
 async def play(

@@ -14,11 +14,13 @@ from typing import Any
 import gymnasium
 
 from ..env.prompts import PastTurn, PromptBuilder
+from ..env.reset_options import LEVEL
 from ..env.seeding import episode_seed
 from ..env.spaces import MAX_REPLY
 from ..errors import UserError
 from ..registry.making import unwrap
 from ..types import Reply, StepRecord, Turn
+from .curriculum import Course, Place
 from .env_failures import ENV_ERROR, EnvFailures, close_env
 from .policies import Policy
 from .remote import RemoteEnv
@@ -33,6 +35,7 @@ class _Slot:
     env_id: str
     builder: PromptBuilder
     episode: int = -1
+    level: int | None = None
     seed: int = 0
     turn: int = 0
     observation: dict[str, Any] = field(default_factory=dict)
@@ -66,13 +69,16 @@ class Runner:
             do not count.
         failures: notes and counts them (see `vlgym.play.env_failures`); by default a new one.
         part: part of the evaluation that the episodes belong to, for the records.
+        course: chooses the environment and the level of each start; by default environments keep their own.
+        exchange: with a course of several ids: takes environment `i`, which it keeps, and the id of another one, which
+            it returns; `remake` then gets that id, too.
 
     Attributes:
         failures, first_episode: see above.
         seconds: wall time spent in the environments' steps and resets so far.
 
     Raises:
-        UserError: no environments, or one that is not a `VLEnv`.
+        UserError: no environments, or one that is not a `VLEnv`; no `exchange` for a course of several.
         FailedError: an environment failed three times in a row; `step`, `advance` and `set_state` raise it,
             too.
     """
@@ -87,15 +93,20 @@ class Runner:
         builder: PromptBuilder | None = None,
         repeats: int = 1,
         stride: int | None = None,
-        remake: Callable[[int], gymnasium.Env[Any, Any]] | None = None,
+        remake: Callable[..., gymnasium.Env[Any, Any]] | None = None,
         again: bool = False,
         failures: EnvFailures | None = None,
         part: str = "",
+        course: Course | None = None,
+        exchange: Callable[[int, gymnasium.Env[Any, Any], str], gymnasium.Env[Any, Any]] | None = None,
     ) -> None:
         if not envs:
             raise UserError("A Runner needs at least one environment.")
+        if course is not None and exchange is None and len({place.env_id for place in course.places}) > 1:
+            raise UserError("A Runner with a course of several environments needs exchange.")
         self.split, self.repeats, self.remake, self.again, self.part = split, repeats, remake, again, part
         self.stride = len(envs) if stride is None else stride
+        self.builder, self.course, self.exchange = builder, course, exchange
         self.failures = failures or EnvFailures()
         self.first_episode = self._next = first_episode
         self._end = None if episodes is None else first_episode + episodes
@@ -172,6 +183,7 @@ class Runner:
             refused=reply.refused,
             repeat=turn.repeat,
             part=turn.part,
+            level=slot.level,
             usage=reply.usage,
             extra=reply.extra,
             final_messages=turn.messages,  # an episode that broke off is worth what its last state was worth
@@ -197,6 +209,7 @@ class Runner:
             "slots": [
                 {
                     "episode": slot.episode,
+                    "place": [slot.env_id, slot.level],
                     "active": slot.active,
                     "replies": list(slot.replies),
                     "samples": slot.env.action_space.np_random.bit_generator.state,
@@ -217,6 +230,8 @@ class Runner:
         for slot, saved in zip(self.slots, state["slots"], strict=True):
             slot.active = saved["active"]
             if slot.active:
+                if self.course is not None:
+                    self._move(slot, Place(*saved["place"]))
                 self._start(slot, saved["episode"], saved["replies"])
                 slot.env.action_space.np_random.bit_generator.state = saved["samples"]
         self._next = state["next"]
@@ -236,11 +251,25 @@ class Runner:
             self._next += slot.active
         if slot.active:
             skip = self.stride if self._end is None and not self.again else 0
+            if self.course is not None:
+                self._move(slot, self.course.choose(episode // self.repeats))
             if isinstance(slot.env, RemoteEnv):
-                slot.env.send_reset(episode_seed(slot.env_id, self.split, episode // self.repeats))
+                seed = episode_seed(slot.env_id, self.split, episode // self.repeats)
+                slot.env.send_reset(seed, _options(slot))
                 self._begun.append((slot, episode, skip))
             else:
                 self._start(slot, episode, skip=skip)
+
+    def _move(self, slot: _Slot, place: Place) -> None:
+        """Give the slot the environment and the level of its next episode."""
+        slot.level = place.level
+        if place.env_id != slot.env_id and self.exchange is not None:
+            env, slot.env, slot.env_id = slot.env, None, place.env_id  # type: ignore[assignment]
+            try:
+                slot.env = self.exchange(slot.index, env, place.env_id)
+            except Exception as error:
+                self._replace(slot, error, None)
+            slot.builder = self.builder or PromptBuilder.for_spec(unwrap(slot.env).vlgym_spec)
 
     def _finish(self) -> None:
         """Wait for the episodes that begin in other processes."""
@@ -274,7 +303,7 @@ class Runner:
                 reply=reply, part=self.part,
             )  # fmt: skip
             try:
-                slot.env = self.remake(slot.index)
+                slot.env = self.remake(slot.index, *[slot.env_id] * (self.exchange is not None))
                 return
             except Exception as failure:
                 error = failure
@@ -283,7 +312,7 @@ class Runner:
         slot.episode, slot.turn, slot.history, slot.replies = episode, 0, {}, []
         slot.seed = episode_seed(slot.env_id, self.split, episode // self.repeats)
         slot.env.action_space.seed((slot.seed + episode % self.repeats) % 2**32)
-        slot.observation, slot.info = slot.env.reset(seed=slot.seed)
+        slot.observation, slot.info = slot.env.reset(seed=slot.seed, options=_options(slot))
 
     def _act(self, slot: _Slot, text: str) -> tuple[bool, bool, float]:
         """Step the slot's environment; return terminated, truncated and reward."""
@@ -347,6 +376,10 @@ def run_episodes(runner: Runner, policy: Policy) -> Iterator[list[StepRecord]]:
             open_episodes.setdefault(key, []).append(record)
             if record.terminated or record.truncated:
                 yield open_episodes.pop(key)
+
+
+def _options(slot: _Slot) -> dict[str, Any] | None:
+    return None if slot.level is None else {LEVEL: slot.level}
 
 
 def _name(env: gymnasium.Env[Any, Any]) -> str:

@@ -50,6 +50,7 @@ NO_PICTURE = np.zeros((0, 0, 3), np.uint8)
 MALFORMED = (ValueError, KeyError, TypeError, RecursionError)
 """Errors of `read_record` on a line that is not as it was written."""
 _SINCE_FORMAT_3 = ("part", "repeat", "cut", "refused", "after")
+_IF_ANY = ("level",)
 
 
 def describe_run(
@@ -139,6 +140,7 @@ class TrajectoryWriter:
         for record in episode:
             row: dict[str, Any] = {"file_name": self._store(record.image)}
             row.update({field: getattr(record, field) for field in (*_FIELDS, *_SINCE_FORMAT_3)})
+            row.update({field: value for field in _IF_ANY if (value := getattr(record, field)) is not None})
             row["actions"] = list(record.actions)
             row["span"] = None if record.span is None else list(record.span)
             row["usage"] = None if record.usage is None else asdict(record.usage)
@@ -308,7 +310,7 @@ def read_record(row: Mapping[str, Any], known: Mapping[str, Any], images: bool =
     messages = [_with_images(message, known, images) for message in json.loads(row["prompt"])]
     values = {name: row[name] for name in _FIELDS}
     values["actions"] = tuple(values["actions"])
-    values.update({name: row[name] for name in _SINCE_FORMAT_3 if name in row})
+    values.update({name: row[name] for name in (*_SINCE_FORMAT_3, *_IF_ANY) if name in row})
     if row.get("span") is not None:
         start, end = row["span"]
         values["span"] = (int(start), int(end))

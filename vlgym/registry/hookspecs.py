@@ -5,7 +5,7 @@ Another hook is added only together with a plugin that needs it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pluggy
 
@@ -41,5 +41,13 @@ def vlgym_policies() -> Mapping[str, Callable[..., Policy]]:
     `max_tokens`, `base_url`, ..., and any `--policy-arg NAME=VALUE`. An option that it does not take is refused before
     it is called. It raises `vlgym.errors.UserError` for whatever a user can fix. What it returns is a
     `vlgym.play.policies.Policy`. Must not import a learner's libraries before a factory is called.
+    """
+    return {}
+
+
+@hookspec
+def vlgym_curricula() -> Mapping[str, Callable[..., Any]]:
+    """Return the plugin's samplers of training levels: name to subclass of `vlgym.play.curriculum.Curriculum`, for the
+    learners' option `--curriculum NAME:ARGUMENT`.
     """
     return {}

@@ -36,6 +36,7 @@ class PluginRecord:
         specs: its environments; empty after a failure.
         suites: its parts of named benchmarks.
         policies: its policies, name to factory.
+        curricula: its samplers of curricula, name to factory.
         error: `None`, or one line that says what failed.
         enabled: `False` when `VLGYM_PLUGINS` leaves it out.
         unfinished: the module is being imported right now (someone imported the plugin before vlgym); look again later.
@@ -47,6 +48,7 @@ class PluginRecord:
     specs: tuple[EnvSpec, ...] = ()
     suites: tuple[SuitePart, ...] = ()
     policies: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    curricula: dict[str, Callable[..., Any]] = field(default_factory=dict)
     error: str | None = None
     enabled: bool = True
     unfinished: bool = False
@@ -84,7 +86,7 @@ def load_plugins(
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # a plugin may fail in any way; it must not take the others with it
-                record.specs, record.suites, record.policies = (), (), {}
+                record.specs, record.suites, record.policies, record.curricula = (), (), {}, {}
                 said = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
                 record.error = plain_line(said).rstrip(": ")
         records.append(record)
@@ -135,6 +137,8 @@ def _load(record: PluginRecord, point: Any) -> None:
     record.suites = tuple(sorted(suites, key=lambda part: (part.suite, part.env_id)))
     for found in manager.hook.vlgym_policies():
         record.policies.update(found)
+    for found in manager.hook.vlgym_curricula():
+        record.curricula.update(found)
 
 
 def _refuse_unknown_hooks(module: Any) -> None:

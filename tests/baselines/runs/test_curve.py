@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from baselines.learning.environments import Environments
 from baselines.learning.evaluation import _find_blind
 from baselines.runs.curve import draw_curve
 from vlgym.registry.registry_file import read_registry
@@ -63,7 +63,7 @@ def test_what_is_won_in_grey_is_a_line_on_the_panel_of_success(tmp_path, monkeyp
 def test_the_blind_line_is_the_registrys_and_missing_where_arguments_differ():
     entry = read_registry()["vlgym/NumberLine-v0"]["blind"]
     found = [
-        _find_blind(env_id, SimpleNamespace(kwargs=kwargs))
+        _find_blind(env_id, Environments(["vlgym/NumberLine-v0"], kwargs, 1))
         for env_id, kwargs in (("vlgym/NumberLine-v0", {}), ("vlgym/NumberLine-v0", {"targets": 3}), ("x/Gone-v0", {}))
     ]
     assert found == [entry, None, None]
@@ -74,3 +74,16 @@ def test_the_blind_line_is_the_registrys_and_missing_where_arguments_differ():
 def test_a_run_that_has_hardly_begun_has_a_curve(tmp_path, monkeypatch, rows, evaluations):
     draw(tmp_path / "curve.png", monkeypatch, rows, evaluations)
     assert (tmp_path / "curve.png").is_file()
+
+
+def test_the_levels_that_a_curriculum_played_are_drawn_as_shares_of_the_turns(tmp_path, monkeypatch):
+    played = [
+        {**row, "curriculum/level_mean": 0.5, "curriculum/A-v0/0": low, "curriculum/A-v0/1": 4 - low}
+        for row, low in zip(ROWS, (4.0, 1.0), strict=True)
+    ]
+    axis = draw(tmp_path / "curve.png", monkeypatch, played, []).axes[5]
+    assert axis.get_title() == "levels played, share of turns"
+    easy, hard = axis.collections
+    assert [easy.get_label(), hard.get_label()] == ["0", "1"]
+    assert {round(float(y), 3) for _, y in easy.get_paths()[0].vertices} == {0.0, 0.25, 1.0}
+    assert {round(float(y), 3) for _, y in hard.get_paths()[0].vertices} == {0.25, 1.0}

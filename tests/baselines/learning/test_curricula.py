@@ -1,0 +1,123 @@
+"""`--curriculum`: exact resuming in its middle, the levels in log and curve, held-out episodes on the highest."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from unittest.mock import patch
+
+import pytest
+from bandit import LADDER, ONE, SETTINGS, Bandit, Ladder, bandits, on_stage, small_family
+from stage import assert_same_end
+
+from baselines import archer, loop, rl4vlm, self_play, vldac
+from baselines.learning.environments import Environments
+from baselines.runs.checkpoint import checkpoints
+from baselines.runs.logs import RunLog, read_rows
+from vlgym.errors import UserError
+from vlgym.play.curriculum import Course, Place
+
+PLAY = {
+    **SETTINGS, "env": f"{LADDER},{ONE}", "num_envs": 8, "updates": 6, "lr": 1e-2, "max_grad_norm": 1.0,
+    "max_new_tokens": 1,
+}  # fmt: skip
+RUNS = {
+    "vldac": (vldac, "success", {"value_warmup": 1}),
+    "rl4vlm": (rl4vlm, "learning-progress", {}),
+    "loop": (loop, "prioritized", {"group": 4, "num_envs": 16}),
+    "archer": (archer, "prioritized", {"critic_warmup": 1, "critic_steps": 4, "critic_batch": 16}),
+}
+
+
+@pytest.fixture(autouse=True)
+def _bandits():
+    with bandits(), patch("baselines.learning.run.load_family", lambda *args, **options: small_family()):
+        yield
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_stopped_in_mid_curriculum_resumes_bit_for_bit(name, tmp_path, monkeypatch):
+    module, curriculum, changes = RUNS[name]
+    config = {**PLAY, **changes, "curriculum": curriculum}
+    module.train(module.Config(**config, out=tmp_path / "whole"))
+    write = RunLog.write
+
+    def write_and_interrupt(self, row):
+        write(self, row)
+        if row["update"] == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as changed:
+        changed.setattr(RunLog, "write", write_and_interrupt)
+        module.train(module.Config(**config, out=tmp_path / "stopped"))
+    state = json.loads((checkpoints(tmp_path / "stopped" / "checkpoints")[-1] / "state.json").read_text())
+    assert state["update"] == 3
+    held = state["processes"][0]["collector"]["curriculum"]
+    assert held != Course(curriculum, [LADDER, ONE]).sampler.memory
+    module.train(module.Config(out=tmp_path / "stopped", resume=True))
+    assert_same_end(tmp_path / "whole", tmp_path / "stopped")
+    for row in read_rows(tmp_path / "whole" / "log.jsonl"):
+        turns = [row[f"curriculum/Ladder-v0/{level}"] for level in range(3)]
+        assert sum(turns) + row["curriculum/One-v0"] >= 16
+        if sum(turns):
+            assert row["curriculum/level_mean"] == pytest.approx((turns[1] + 2 * turns[2]) / sum(turns))
+
+
+def test_success_climbs_and_held_out_episodes_play_the_highest_level(tmp_path):
+    lengths = []
+    start = Ladder.start
+
+    def note(self, rng, options):
+        lengths.append((self.seed_split, self.last))
+        start(self, rng, options)
+
+    config = {**PLAY, "env": LADDER, "updates": 40, "num_envs": 16, "curriculum": "success", "eval_episodes": 5}
+    with patch.object(Ladder, "start", note):
+        vldac.train(vldac.Config(**config, out=tmp_path / "run"))
+    assert {last for split, last in lengths if split in ("test", "val")} == {3}
+    assert {last for split, last in lengths if split == "train"} == {1, 2, 3}
+    means = [row["curriculum/level_mean"] for row in read_rows(tmp_path / "run" / "log.jsonl")]
+    assert means[0] == 0
+    assert means[-1] == 2
+
+
+def test_without_a_curriculum_no_level_is_chosen(tmp_path):
+    Bandit.begun.clear()
+    run = vldac.train(vldac.Config(**{**PLAY, "env": LADDER, "updates": 1}, out=tmp_path / "run"))
+    assert run.envs.course is None
+    (row,) = read_rows(tmp_path / "run" / "log.jsonl")
+    assert not [name for name in row if name.startswith("curriculum")]
+
+
+def test_advantages_reach_the_sampler_by_place():
+    learner = on_stage(vldac, env=LADDER, num_envs=6, curriculum="prioritized")
+    batch, _ = learner.collect()
+    errors = learner.collector.course.sampler.memory["error"]
+    raw = (batch.returns - batch.values).abs().tolist()
+    for level, error in enumerate(errors):
+        own = [size for size, place in zip(raw, learner.collector.places, strict=True) if place.level == level]
+        assert (error is None) == (not own)
+        if own:
+            assert error == pytest.approx(sum(own) / len(own), rel=1e-4)
+
+
+def test_environments_put_aside_are_taken_again_and_closed():
+    envs = Environments([LADDER, ONE], {}, 2, curriculum="uniform")
+    one = envs.make(0)
+    other = envs.exchange(0, one, ONE)
+    assert envs.exchange(0, other, LADDER) is one
+    assert envs.exchange(0, one, ONE) is other
+    closed = []
+    one.unwrapped.close = lambda: closed.append(LADDER)
+    envs.close()
+    assert closed == [LADDER]
+    assert envs.course.top(LADDER) == 2
+    assert envs.course.places[-1] == Place(ONE, None)
+
+
+def test_options_that_do_not_go_together_are_refused():
+    with pytest.raises(UserError, match="leave one out"):
+        vldac.Config(env=LADDER, curriculum="uniform", env_kwargs=("level=1",)).make_environments()
+    with pytest.raises(UserError, match="--curriculum"):
+        self_play.Config(env="vlgym/TicTacToe-v0", curriculum="uniform").resolve()

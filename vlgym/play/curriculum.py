@@ -1,0 +1,228 @@
+"""Curricula: the environment and the level of each training episode.
+
+    course = Course("success", ["vlgym/NumberLine-v1"])
+    place = course.choose(0)              # of episode 0
+    course.note(place, success=True)      # once it has ended
+
+A sampler is a subclass of `Curriculum`. Plugins bring more by the hook `vlgym_curricula`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import PluginError, UserError, check_choice
+from ..registry import get_registry
+
+
+class Place(NamedTuple):
+    """An environment on one of its levels, 0 the easiest; `None` where it has no levels."""
+
+    env_id: str
+    level: int | None
+
+
+class Curriculum:
+    """A sampler: weighs the places at which the next episodes may begin.
+
+    Args:
+        places: those of one environment after those of another, the easiest of each first.
+        argument: the text behind the colon of `--curriculum NAME:ARGUMENT`; a sampler without one refuses it.
+
+    Attributes:
+        memory: all that it has learnt, JSON-able; checkpoints hold it.
+    """
+
+    def __init__(self, places: Sequence[Place], argument: str = "") -> None:
+        if argument:
+            raise UserError(f"--curriculum: this sampler takes nothing after the colon, but has {argument!r}.")
+        self.places = tuple(places)
+        self.memory: dict[str, Any] = {}
+
+    def weights(self) -> Sequence[float]:
+        """Return a weight of each place, in proportion to its probability; they are at least 0, and not all 0."""
+        raise NotImplementedError
+
+    def note(self, place: int, success: bool) -> None:
+        """Learn that an episode at `places[place]` ended."""
+
+    def note_error(self, place: int, error: float) -> None:
+        """Learn the mean absolute advantage of an update's turns at `places[place]` (ArCHer: TD error)."""
+
+
+WINDOW, UP, DOWN = 30, 0.8, 0.3
+"""Episodes of a level that decide, and the shares of them that must succeed to go up, and at most to go down."""
+EXPLORED = 0.2
+"""Share of the episodes that `learning-progress` spreads evenly."""
+FAST, SLOW = 0.1, 0.02
+"""Rates of the two running means of success whose difference is the learning progress."""
+SHARPNESS, STALE, FORGETS = 10.0, 0.1, 0.3
+"""Of `prioritized`: the exponent of 1 / rank and the share for places long unseen, the source's 1 / beta and rho, and
+the rate at which a place's error follows."""
+
+
+class Fixed(Curriculum):
+    """`fixed` plays the highest level of each environment, `fixed:K` level K."""
+
+    def __init__(self, places: Sequence[Place], argument: str = "") -> None:
+        super().__init__(places)
+        tops = {env_id: level for env_id, level in places if level is not None}
+        if argument and not (argument.isascii() and argument.isdigit() and int(argument) <= min(tops.values())):
+            raise UserError(f"--curriculum fixed:{argument} must name a level from 0 to {min(tops.values())}.")
+        self.chosen = [level in (None, int(argument) if argument else tops.get(env_id)) for env_id, level in places]
+
+    def weights(self) -> Sequence[float]:
+        return [float(chosen) for chosen in self.chosen]
+
+
+class Uniform(Curriculum):
+    """All levels of an environment alike, and all environments."""
+
+    def weights(self) -> Sequence[float]:
+        ids = [place.env_id for place in self.places]
+        return [1 / ids.count(env_id) for env_id in ids]
+
+
+class Success(Curriculum):
+    """Each environment on one level: one up at `UP` success in the last `WINDOW` episodes there, one down at `DOWN`."""
+
+    def __init__(self, places: Sequence[Place], argument: str = "") -> None:
+        super().__init__(places, argument)
+        first = {place.env_id: at for at, place in reversed(list(enumerate(self.places)))}
+        self.memory = {env_id: {"at": at, "seen": []} for env_id, at in first.items()}
+
+    def weights(self) -> Sequence[float]:
+        return [float(self.memory[place.env_id]["at"] == at) for at, place in enumerate(self.places)]
+
+    def note(self, place: int, success: bool) -> None:
+        here = self.memory[self.places[place].env_id]
+        if place != here["at"]:
+            return  # it began before the last move
+        here["seen"] = [*here["seen"], bool(success)][-WINDOW:]
+        share = sum(here["seen"]) / WINDOW
+        move = 0 if len(here["seen"]) < WINDOW else 1 if share >= UP else -1 if share <= DOWN else 0
+        own = [at for at, other in enumerate(self.places) if other.env_id == self.places[place].env_id]
+        if move and place + move in own:
+            here.update(at=place + move, seen=[])
+
+
+class LearningProgress(Curriculum):
+    """In proportion to how fast success changes, up or down: the difference of a fast and a slow running mean.
+
+    Source: Kanitscheider et al. 2021, arXiv 2106.14876, without its reweighting.
+    """
+
+    def __init__(self, places: Sequence[Place], argument: str = "") -> None:
+        super().__init__(places, argument)
+        self.memory = {"fast": [0.0] * len(places), "slow": [0.0] * len(places)}
+
+    def weights(self) -> Sequence[float]:
+        progress = [abs(fast - slow) for fast, slow in zip(*self.memory.values(), strict=True)]
+        total, count = sum(progress), len(progress)
+        return [EXPLORED / count + (1 - EXPLORED) * (each / total if total else 1 / count) for each in progress]
+
+    def note(self, place: int, success: bool) -> None:
+        for name, rate in (("fast", FAST), ("slow", SLOW)):
+            self.memory[name][place] += rate * (success - self.memory[name][place])
+
+
+class Prioritized(Curriculum):
+    """Prioritized level replay: by the rank of the critic's error, and places long unseen now and then.
+
+    Source: Jiang et al. 2021, arXiv 2010.03934. Its levels are seeds; here they are places, so an error is a running
+    mean over seeds. A place without an error comes first.
+    """
+
+    def __init__(self, places: Sequence[Place], argument: str = "") -> None:
+        super().__init__(places, argument)
+        self.memory = {"error": [None] * len(places), "seen": [0] * len(places), "updates": 0}
+
+    def weights(self) -> Sequence[float]:
+        errors, count = self.memory["error"], len(self.places)
+        if None in errors:
+            return [float(error is None) for error in errors]
+        order = sorted(range(count), key=lambda place: -errors[place])
+        ranked = [(order.index(place) + 1) ** -SHARPNESS for place in range(count)]
+        stale = [max(self.memory["seen"]) - seen for seen in self.memory["seen"]]
+        return [
+            (1 - STALE) * each / sum(ranked) + STALE * (age / sum(stale) if sum(stale) else 1 / count)
+            for each, age in zip(ranked, stale, strict=True)
+        ]
+
+    def note_error(self, place: int, error: float) -> None:
+        old = self.memory["error"][place]
+        self.memory["error"][place] = error if old is None else old + FORGETS * (error - old)
+        self.memory["updates"] += 1
+        self.memory["seen"][place] = self.memory["updates"]
+
+
+Factory = Callable[[Sequence[Place], str], Curriculum]
+OWN: dict[str, Factory] = {
+    "fixed": Fixed, "uniform": Uniform, "success": Success, "learning-progress": LearningProgress,
+    "prioritized": Prioritized,
+}  # fmt: skip
+
+
+def list_curricula() -> dict[str, Factory]:
+    """Return every sampler by its name: those of the core, then those of the plugins."""
+    found = dict(OWN)
+    for record in get_registry().plugins:
+        for name, factory in record.curricula.items():
+            if name in found:
+                raise PluginError(f"The curriculum {name!r} of {record.distribution} has the name of another one.")
+            found[name] = factory
+    return found
+
+
+class Course:
+    """A sampler at work on some environments.
+
+    A choice is a function of the seed, the episode's number and the sampler's memory.
+
+    Args:
+        name: `NAME` or `NAME:ARGUMENT` of a sampler.
+        env_ids: the environments.
+        seed: of the choices.
+
+    Raises:
+        UserError: there is no such sampler, or no environment has levels.
+    """
+
+    def __init__(self, name: str, env_ids: Sequence[str], *, seed: int = 0) -> None:
+        kind, _, argument = name.partition(":")
+        counts = {env_id: len(get_registry().get(env_id).levels) for env_id in env_ids}
+        if not any(counts.values()):
+            raise UserError(
+                f"--curriculum {name}: {', '.join(counts)} has no levels; `vlgym list` names those that do."
+            )
+        self.places = [Place(env_id, level) for env_id in counts for level in range(counts[env_id]) or (None,)]
+        factories, self.name, self.seed = list_curricula(), name, seed
+        check_choice("--curriculum", kind, factories)
+        self.sampler = factories[kind](self.places, argument)
+
+    def choose(self, number: int) -> Place:
+        """Return the place of an episode."""
+        weights = [float(weight) for weight in self.sampler.weights()]
+        total = sum(weights)
+        if len(weights) != len(self.places) or not (math.isfinite(total) and total > 0 and min(weights) >= 0):
+            raise UserError(f"--curriculum {self.name} gave {weights}, no weights of {len(self.places)} places.")
+        draw = np.random.default_rng([self.seed, number])
+        return self.places[int(draw.choice(len(weights), p=[weight / total for weight in weights]))]
+
+    def top(self, env_id: str) -> int | None:
+        """Return the highest level of an environment."""
+        return [place.level for place in self.places if place.env_id == env_id][-1]
+
+    def note(self, place: Place, success: bool) -> None:
+        """Tell the sampler that an episode ended."""
+        self.sampler.note(self.places.index(place), success)
+
+    def note_errors(self, errors: Sequence[tuple[Place, float]]) -> None:
+        """Tell the sampler the absolute advantages of an update's turns."""
+        for at, place in enumerate(self.places):
+            if own := [abs(error) for where, error in errors if where == place]:
+                self.sampler.note_error(at, sum(own) / len(own))
