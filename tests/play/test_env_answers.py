@@ -165,13 +165,18 @@ sys.argv = ["worker", str(other.detach())]
 runpy.run_module("vlgym.env_groups.worker", run_name="__main__", alter_sys=True)
 """
 GAME = """
+import os, socket, sys
+from vlgym.env_groups import wire
 from vlgym.ui import game_process
 
-def play(pipe, plan):
-    pipe.say("begun")
+def play(page, plan):
+    os.write(1, b"begun\\n")
     while True:
         pass
 
+one, other = socket.socketpair()
+one.sendall(wire.pack({}))
+sys.argv = ["game", str(other.detach())]
 game_process.play = play
 game_process.main()
 """

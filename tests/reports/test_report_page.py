@@ -21,8 +21,8 @@ from vlgym.errors import TrajectoryError
 from vlgym.play.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
 from vlgym.reports.compute import compute_report
 from vlgym.reports.records import read_episodes, read_run
-from vlgym.reports.showing import choose_episodes, show_episodes
 from vlgym.reports.text import explain_sight, list_rows
+from vlgym.reports.turns import choose_episodes, show_episodes
 from vlgym.reports.words import split_reply, write_money, write_number, write_share
 from vlgym.reports.writing import write_report
 from vlgym.types import Reply, Turn
@@ -152,57 +152,49 @@ def test_the_part_of_a_reply_that_was_read_as_the_action_is_marked(tmp_path: Pat
 def test_a_span_splits_a_reply_and_a_wrong_one_does_not(
     span: tuple[int, int] | None, pieces: list[tuple[str, bool]]
 ) -> None:
-    assert split_reply("abcdef", span, 99) == pieces
+    assert split_reply("abcdef", span) == pieces
 
 
 def test_the_pictures_on_the_page_are_those_that_the_model_saw(folder: Path) -> None:
     run = read_run(folder)
-    (episode,) = show_episodes(run, [(WALK, 3)])
+    (turns,) = show_episodes(run, [(WALK, 3)])
     rows = [row for row in read_rows(folder) if (row["part"], row["episode"]) == (WALK, 3)]
-    assert (episode.part, episode.number, episode.length) == (WALK, 3, len(rows))
-    for turn, row in zip(episode.turns, rows, strict=True):
-        assert turn is not None
-        (url,) = turn.pictures
-        shown = PILImage.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))).convert("RGB")
+    for turn, row in zip(turns, rows, strict=True):
+        assert turn.record is not None
+        (name,) = [part["file_name"] for part in turn.record.messages[-1]["content"] if part["type"] == "image"]
+        shown = PILImage.open(io.BytesIO(base64.b64decode(turn.find(name).partition(",")[2]))).convert("RGB")
         with PILImage.open(folder / row["file_name"]) as drawn:
             assert np.array_equal(np.asarray(shown), np.asarray(drawn.convert("RGB")))
-        assert "".join(text for text, _ in turn.reply) == row["reply"]
-        assert any("Legal actions: left, right" in part.get("text", "") for part in turn.messages[-1][1])
+        assert (turn.number, turn.record.reply) == (row["turn"], row["reply"])
+        assert f'src="{turn.find(name)}"' in (folder / "report.html").read_text()
 
 
 def test_a_large_picture_is_made_smaller(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "a", OraclePolicy(), episodes=1, arguments={"image_size": (300, 900)}, changed=True)
-    (episode,) = show_episodes(read_run(folder), [(WALK, 0)])
-    assert episode.turns[0] is not None
-    url = episode.turns[0].pictures[0]
-    assert PILImage.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))).size == (384, 128)
+    write_report(folder)
+    urls = [
+        attributes["src"] or "" for tag, attributes in Tags((folder / "report.html").read_text()).tags if tag == "img"
+    ]
+    assert PILImage.open(io.BytesIO(base64.b64decode(urls[0].partition(",")[2]))).size == (384, 128)
 
 
 def test_of_a_long_episode_the_first_and_the_last_turns_are_shown(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "a", ScriptedPolicy(["no"]), episodes=1, arguments={"max_turns": 20}, changed=True)
-    (episode,) = show_episodes(read_run(folder), [(WALK, 0)])
-    assert [turn and turn.number for turn in episode.turns] == [0, 1, 2, 3, 4, None, 17, 18, 19]
-    assert (episode.length, episode.left_out) == (20, 12)
+    write_report(folder)
+    page = (folder / "report.html").read_text()
+    assert re.findall(r'class="what">turn (\d+)', page) == ["1", "2", "3", "4", "5", "18", "19", "20"]
+    assert "12 turns are not shown" in page
 
 
-def test_ten_episodes_are_chosen_over_the_parts_by_a_fixed_rule(folder: Path) -> None:
+def test_five_won_and_five_lost_episodes_are_chosen_at_even_distances(folder: Path) -> None:
     run = read_run(folder)
     played = read_episodes(run)
     chosen = choose_episodes(run, played)
-    outcome = {
-        (key, episode[0].episode): episode[-1].success for key, episodes in played.items() for episode in episodes
-    }
-    assert [outcome[place] for place in chosen] == [True] * 5 + [False] * 5
     for won, places in ((True, chosen[:5]), (False, chosen[5:])):
-        numbers = {
-            key: [n for (part, n), flag in outcome.items() if part == key and flag == won] for key in (COIN, WALK)
-        }
-        turns = [
-            place
-            for pair in zip(*([(key, n) for n in numbers[key]] for key in (COIN, WALK)), strict=False)
-            for place in pair
-        ]
-        assert places == turns[:5]
+        ended = [(key, each[0].episode) for key in (COIN, WALK) for each in played[key] if each[-1].success == won]
+        assert len(places) == 5
+        assert (places[0], places[-1]) == (ended[0], ended[-1])
+        assert places == sorted(places, key=ended.index)
     assert not [key for key, _ in chosen if key.endswith("grey")]
 
 
@@ -228,8 +220,8 @@ def test_the_markdown_holds_a_row_for_each_part(folder: Path) -> None:
     text = (folder / "report.md").read_text()
     for line in (r"vlgym/Coin-v0 grey", "over all", "## How much needs sight", "## Invalid replies"):
         assert line in text
-    assert text.count("\n| vlgym/Walk-v0 |") == 1
-    assert len({line.count(" | ") for line in text.splitlines() if line.startswith("| vlgym/Walk-v0 |")}) == 1
+    assert text.count("\n| vlgym/Walk-v0 |") == 2  # results and returns
+    assert all(line.endswith(" |") for line in text.splitlines() if line.startswith("|"))
 
 
 def test_a_column_without_values_is_left_out(tmp_path: Path, folder: Path) -> None:

@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 from ui_records import BASE, ask
 
 from vlgym.env.arguments import to_plain
+from vlgym.env_groups.wire import pack
 from vlgym.play.trajectory import read_trajectories
 from vlgym.reports.compute import compute_report
 from vlgym.ui.game_process import Guest
@@ -214,8 +215,10 @@ def test_a_game_whose_process_is_killed_says_so_and_keeps_what_was_finished(tmp_
     games: Games = client.app.state.games  # type: ignore[attr-defined]
     (game,) = games.open.values()
     page = send(client, address, page, next="1")
-    os.killpg(game.process.pid, signal.SIGKILL)
-    assert "The game has stopped: The game&#39;s process has ended." in send(client, address, page, action="0")
+    os.killpg(game.link.pid, signal.SIGKILL)
+    assert "The game has stopped: The game&#39;s process is lost: it was ended by signal 9." in send(
+        client, address, page, action="0"
+    )
     assert len(list(read_trajectories(tmp_path / "human" / "NumberLine-v1-001"))) == 1
 
 
@@ -224,19 +227,23 @@ def test_ending_a_game_ends_its_process(tmp_path: Path) -> None:
     address = begin(client)
     (game,) = client.app.state.games.open.values()  # type: ignore[attr-defined]
     client.post(f"{address}/end", headers=OWN)
-    assert game.process.poll() is not None
+    assert not is_running(game.link.pid)
     assert client.get(address).status_code == 404
+
+
+ANSWER = "import socket, sys; page = socket.socket(fileno=int(sys.argv[-1])); page.sendall({!r}); page.recv(9)"
 
 
 @pytest.mark.parametrize(
     ("script", "told"),
     [
-        ("print('no json', flush=True)", "no answer"),
-        ("print('[' * 100000, flush=True)", "no answer"),
-        ("pass", "has ended"),
+        (ANSWER.format(b"[" * 100_000), "longer than"),
+        (ANSWER.format(pack([7])), "is lost"),
+        ("pass", "it ended with status 0"),
         ("import time; time.sleep(60)", "did not answer within 0.5 s"),
-        ("""print('{"kind": "error", "line": "no\\\\n engine"}', flush=True)""", "no engine"),
+        (ANSWER.format(pack({"kind": "error", "line": "no\n engine"})), "no engine"),
     ],
+    ids=range(5),
 )
 def test_a_process_that_answers_nonsense_or_nothing_ends_its_game_with_a_line(
     tmp_path: Path, script: str, told: str
@@ -245,7 +252,12 @@ def test_a_process_that_answers_nonsense_or_nothing_ends_its_game_with_a_line(
     game = games.begin(env_id=LINE)
     assert told in game.error
     assert "\n" not in game.error
-    assert game.process.poll() is not None
+    assert not is_running(game.link.pid)
+
+
+def is_running(process: int) -> bool:
+    """True if a process has not ended."""
+    return Path(f"/proc/{process}").exists()
 
 
 @pytest.mark.parametrize(

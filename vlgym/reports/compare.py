@@ -15,18 +15,25 @@ from typing import Any
 
 from ..errors import UserError
 from ..play.trajectory import find_differences, without_none
-from .compute import describe_difference, find_bounds, returns_of, won
+from .compute import (
+    Pair,
+    describe_mean,
+    describe_pairs,
+    group_pairs,
+    index_pairs,
+    normalize,
+    returns_of,
+    subtract,
+    won,
+)
 from .records import PICTURES, Episode, Part, Run, read_episodes, read_run
-from .sampling import Groups, average_intervals, mean_interval, pooled_mean
+from .sampling import Groups, average_intervals
 
 CONDITIONS = (
     "class", "arguments", "spec_hash", "prompt_hash", "prompt_version", "parser", "parser_version", "parser_settings",
     "reply_ends", "history", "changed",
 )  # fmt: skip
 """Fields of run.json that are equal if two parts are the same task."""
-
-Pair = tuple[str, int | None, int]
-"""Item (as JSON), seed and repeat."""
 
 Played = dict[str, list[Episode]]
 
@@ -82,38 +89,39 @@ def check_comparable(first: Run, second: Run) -> None:
 
 
 def _compare(first: Run, second: Run, ours: Played, theirs: Played) -> dict[str, Any]:
-    parts, success, places, discordant = {}, [], [], [0, 0]
+    parts: dict[str, dict[str, Any]] = {}
+    places = []
     for key in [key for key in first.parts if key in second.parts]:
         part = first.parts[key]
-        sides = [_by_pair(run.parts[key], played[key]) for run, played in ((first, ours), (second, theirs))]
+        sides = [index_pairs(run.parts[key], played[key]) for run, played in ((first, ours), (second, theirs))]
         both = [pair for pair in sides[0] if pair in sides[1]]
-        row: dict[str, Any] = {
+        row = parts[key] = {
             "env_id": part.env_id,
             "pairs": len(both),
             "only_first": len(sides[0]) - len(both),
             "only_second": len(sides[1]) - len(both),
         }
-        if both:
-            wins, returns = ([_group(side, both, value) for side in sides] for value in (won, returns_of))
-            row["success"] = _describe(wins, shares=True)
-            row["return"] = _describe(returns, shares=False)
-            row["won_by_first"] = _list_won(part, sides[0], sides[1], both)
-            row["won_by_second"] = _list_won(second.parts[key], sides[1], sides[0], both)
-            lists = (row["won_by_first"], row["won_by_second"])
-            row["mcnemar_p"] = find_mcnemar_p(*map(len, lists))
-            row["success"] = agree(row["success"], row["mcnemar_p"])
-            row["repeated"] = len(both) > len(wins[0])
-            if part.pictures == PICTURES[0]:
-                success.append(row["success"])
-                discordant = [total + len(found) for total, found in zip(discordant, lists, strict=True)]
-                if (width := _find_width(part)) is not None:
-                    places.append(_scale(returns, width))
-        parts[key] = row
+        if not both:
+            continue
+        wins, returns = ([group_pairs(side, both, value) for side in sides] for value in (won, returns_of))
+        lists = [_list_won(second.parts[key] if i else part, sides[i], sides[1 - i], both) for i in (0, 1)]
+        row["mcnemar_p"] = find_mcnemar_p(*map(len, lists))
+        row["success"] = agree(describe_pairs(wins, ("first", "second"), shares=True), row["mcnemar_p"])
+        row["return"] = describe_pairs(returns, ("first", "second"), shares=False)
+        row["won_by_first"], row["won_by_second"] = lists
+        row["repeated"] = len(both) > len(wins[0])
+        if (
+            part.pictures == PICTURES[0]
+            and (one := normalize(part, returns[0]))
+            and (two := normalize(part, returns[1]))
+        ):
+            places.append(subtract(one, two))
     others = {
         "first": [key for key in first.parts if key not in second.parts],
         "second": [key for key in second.parts if key not in first.parts],
     }
-    return {"parts": parts, "only_parts": others, "overall": _sum_up(success, places, discordant)}
+    counted = [row for key, row in parts.items() if row["pairs"] and first.parts[key].pictures == PICTURES[0]]
+    return {"parts": parts, "only_parts": others, "overall": _sum_up(counted, places)}
 
 
 def find_mcnemar_p(first: int, second: int) -> float:
@@ -124,11 +132,7 @@ def find_mcnemar_p(first: int, second: int) -> float:
         second: pairs that the second won and the first lost.
     """
     trials = first + second
-    logs = [
-        math.lgamma(trials + 1) - math.lgamma(k + 1) - math.lgamma(trials - k + 1) - trials * math.log(2)
-        for k in range(max(first, second), trials + 1)
-    ]
-    return min(1.0, 2 * math.fsum(map(math.exp, logs)))
+    return min(1.0, 2 * sum(math.comb(trials, k) for k in range(max(first, second), trials + 1)) / 2**trials)
 
 
 def agree(success: Mapping[str, Any], p: float) -> dict[str, Any]:
@@ -146,32 +150,6 @@ def write_play_command(part: Mapping[str, Any]) -> str:
     for name, value in part["arguments"].items():
         words += ["--arg", f"{name}={json.dumps(value)}"]
     return shlex.join(words)
-
-
-def _by_pair(part: Part, episodes: Sequence[Episode]) -> dict[Pair, Episode]:
-    items = [json.dumps(item, sort_keys=True) for item in part.items]
-    return {
-        (items[episode[0].episode // part.repeats // part.seeds], episode[0].seed, episode[0].repeat): episode
-        for episode in episodes
-    }
-
-
-def _group(side: Mapping[Pair, Episode], pairs: Sequence[Pair], value: Any) -> dict[int, list[float]]:
-    """Values by seed, numbered in the order of the pairs, which is the same on both sides."""
-    numbers: dict[tuple[str, int | None], int] = {}
-    groups: dict[int, list[float]] = {}
-    for item, seed, repeat in pairs:
-        groups.setdefault(numbers.setdefault((item, seed), len(numbers)), []).append(value(side[item, seed, repeat]))
-    return groups
-
-
-def _describe(sides: Sequence[Groups], *, shares: bool) -> dict[str, Any]:
-    first, second = sides
-    return {
-        "first": pooled_mean(first),
-        "second": pooled_mean(second),
-        **describe_difference(first, second, shares=shares),
-    }
 
 
 def _list_won(
@@ -192,43 +170,20 @@ def _list_won(
     ]
 
 
-def _find_width(part: Part) -> float | None:
-    bounds = find_bounds(part)
-    if not {"floor", "ceiling"} <= bounds.keys():
-        return None
-    width = bounds["ceiling"]["return"] - bounds["floor"]["return"]
-    return width if width > 0 else None
-
-
-def _scale(sides: Sequence[Groups], width: float) -> dict[int, list[float]]:
-    """Return the differences of returns in units of the way from floor to ceiling."""
-    first, second = sides
-    return {seed: [(a - b) / width for a, b in zip(first[seed], second[seed], strict=True)] for seed in first}
-
-
-def _sum_up(
-    success: Sequence[Mapping[str, Any]], places: Sequence[Groups], discordant: Sequence[int]
-) -> dict[str, Any]:
+def _sum_up(rows: Sequence[Mapping[str, Any]], places: Sequence[Groups]) -> dict[str, Any]:
     """Return the results over the parts with their pictures, each counting once."""
-    if not success:
+    if not rows:
         return {"parts": 0}
+    success = [row["success"] for row in rows]
     low, high = average_intervals([(row["difference"], row["low"], row["high"]) for row in success])
-    overall: dict[str, Any] = {
-        "parts": len(success),
-        "success": {
-            "first": sum(row["first"] for row in success) / len(success),
-            "second": sum(row["second"] for row in success) / len(success),
-            "difference": sum(row["difference"] for row in success) / len(success),
-            "low": low,
-            "high": high,
-        },
+    discordant = [sum(len(row[side]) for row in rows) for side in ("won_by_first", "won_by_second")]
+    p = find_mcnemar_p(*discordant)
+    means = {name: sum(row[name] for row in success) / len(rows) for name in ("first", "second", "difference")}
+    return {
+        "parts": len(rows),
+        "success": agree({**means, "low": low, "high": high}, p),
         "won_by_first": discordant[0],
         "won_by_second": discordant[1],
-        "mcnemar_p": find_mcnemar_p(*discordant),
+        "mcnemar_p": p,
+        "normalized": describe_mean(places, "difference"),
     }
-    overall["success"] = agree(overall["success"], overall["mcnemar_p"])
-    if places:
-        ends = mean_interval(*places) or (None, None)
-        difference = sum(map(pooled_mean, places)) / len(places)
-        overall["normalized"] = {"difference": difference, "low": ends[0], "high": ends[1], "parts": len(places)}
-    return overall

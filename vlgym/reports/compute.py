@@ -40,6 +40,9 @@ FORMAT = 1
 ITEM_EPISODES = 10
 """Planned episodes of an item from which its success is reported."""
 
+Pair = tuple[str, int | None, int]
+"""Item (as JSON), seed and repeat."""
+
 LEAST = ("floor", "blind")
 """Zero of a normalized score, and zero of a sight score."""
 
@@ -75,13 +78,7 @@ def report_run(run: Run, played: Mapping[str, Sequence[Episode]]) -> dict[str, A
             "overall": _describe_all(run, played, prices),
             "sight": list(_compare_sight(run, played)),
             "spent": {"replies": len(every), **_count_tokens(every, prices)},
-            "timing": {
-                "all": _measure_time(every),
-                "parts": {
-                    key: _measure_time([record for episode in episodes for record in episode])
-                    for key, episodes in played.items()
-                },
-            },
+            "timing": _measure_time(every),
         }
     )
 
@@ -150,8 +147,8 @@ def _describe_part(part: Part, episodes: Sequence[Episode], prices: Mapping[str,
         "success": _describe_success(group_by_seed(part, episodes, won)),
         "return": {"mean": pooled_mean(returns), "se": standard_error(returns)},
         "score": _describe_score(part, episodes),
-        "normalized": _describe_normalized(normalize(part, returns)),
-        "sight_score": _bounded(_describe_normalized(normalize(part, returns, "blind"))),
+        "normalized": describe_mean([normalize(part, returns)]),
+        "sight_score": _bounded(describe_mean([normalize(part, returns, "blind")])),
         "benchmark": _describe_benchmark(part, episodes),
         "items": _describe_items(part, episodes),
         "invalid": {
@@ -201,13 +198,6 @@ def score_of(episode: Episode) -> float:
     """Return the benchmark's own score of an episode; its return where there is none."""
     score = episode[-1].score
     return returns_of(episode) if score is None else score
-
-
-def _describe_normalized(groups: Groups | None) -> dict[str, Any] | None:
-    if groups is None:
-        return None
-    low, high = mean_interval(groups) or (None, None)
-    return {"mean": pooled_mean(groups), "low": low, "high": high}
 
 
 def _bounded(described: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -269,8 +259,8 @@ def _describe_all(
         "episodes": sum(len(played[key]) for key in ended),
         "planned": sum(part.planned for part in sighted.values()),
         "success": describe_shares(success),
-        "normalized": _describe_mean([groups for groups in places if groups is not None], mean_interval),
-        "sight_score": _bounded(_describe_mean([groups for groups in sights if groups is not None], mean_interval)),
+        "normalized": describe_mean(places),
+        "sight_score": _bounded(describe_mean(sights)),
         "replies": len(records),
         **_count_tokens(records, prices),
     }
@@ -282,16 +272,20 @@ def describe_shares(strata: Sequence[Groups]) -> dict[str, Any] | None:
     def find_interval(*strata: Groups) -> tuple[float, float]:
         return average_intervals([(pooled_mean(groups), *success_interval(groups)[:2]) for groups in strata])
 
-    return _describe_mean(strata, find_interval)
+    return describe_mean(strata, find_interval=find_interval)
 
 
-def _describe_mean(
-    strata: Sequence[Groups], find_interval: Callable[..., tuple[float, float] | None]
+def describe_mean(
+    strata: Sequence[Groups | None],
+    name: str = "mean",
+    find_interval: Callable[..., tuple[float, float] | None] = mean_interval,
 ) -> dict[str, Any] | None:
-    if not strata:
+    """Return the mean of the means of strata by a name, with its interval; strata that are `None` are left out."""
+    found = [groups for groups in strata if groups is not None]
+    if not found:
         return None
-    low, high = find_interval(*strata) or (None, None)
-    return {"mean": sum(map(pooled_mean, strata)) / len(strata), "low": low, "high": high, "parts": len(strata)}
+    low, high = find_interval(*found) or (None, None)
+    return {name: sum(map(pooled_mean, found)) / len(found), "low": low, "high": high, "parts": len(found)}
 
 
 def _compare_sight(run: Run, played: Mapping[str, Sequence[Episode]]) -> list[dict[str, Any]]:
@@ -301,45 +295,50 @@ def _compare_sight(run: Run, played: Mapping[str, Sequence[Episode]]) -> list[di
         sighted = run.parts.get(name_part(part.env_id, part.planner, PICTURES[0]))
         if part.pictures == PICTURES[0] or sighted is None:
             continue
-        row: dict[str, Any] = {"part": sighted.key, "control": key, "pictures": part.pictures}
-        for name, value in (("success", won), ("return", returns_of)):
-            seen, unseen = (_by_item(each, played[each.key], value) for each in (sighted, part))
-            both = sorted(seen.keys() & unseen.keys())
-            row["pairs"] = len(both)
-            if both:
-                row[name] = {
-                    "shown": sum(seen[pair] for pair in both) / len(both),
-                    "control": sum(unseen[pair] for pair in both) / len(both),
-                    **describe_difference(
-                        *({i: [side[pair]] for i, pair in enumerate(both)} for side in (seen, unseen)),
-                        shares=value is won,
-                    ),
-                }
+        sides = [index_pairs(each, played[each.key]) for each in (sighted, part)]
+        both = [pair for pair in sides[0] if pair in sides[1]]
+        row: dict[str, Any] = {"part": sighted.key, "control": key, "pictures": part.pictures, "pairs": len(both)}
+        for name, value in (("success", won), ("return", returns_of)) if both else ():
+            groups = [group_pairs(side, both, value) for side in sides]
+            row[name] = describe_pairs(groups, ("shown", "control"), shares=value is won)
         rows.append(row)
     return rows
 
 
-def describe_difference(first: Groups, second: Groups, *, shares: bool) -> dict[str, Any]:
-    """Return the difference of two means on the same seeds, with its 95 % interval.
+def index_pairs(part: Part, episodes: Sequence[Episode]) -> dict[Pair, Episode]:
+    """Return a part's episodes by what makes them equal to those of another part."""
+    items = [json.dumps(item, sort_keys=True) for item in part.items]
+    return {
+        (items[episode[0].episode // part.repeats // part.seeds], episode[0].seed, episode[0].repeat): episode
+        for episode in episodes
+    }
+
+
+def group_pairs(
+    side: Mapping[Pair, Episode], pairs: Sequence[Pair], value: Callable[[Episode], float]
+) -> dict[int, list[float]]:
+    """Return values by seed, numbered in the order of the pairs, which is the same on both sides."""
+    numbers: dict[tuple[str, int | None], int] = {}
+    groups: dict[int, list[float]] = {}
+    for item, seed, repeat in pairs:
+        groups.setdefault(numbers.setdefault((item, seed), len(numbers)), []).append(value(side[item, seed, repeat]))
+    return groups
+
+
+def subtract(first: Groups, second: Groups) -> dict[int, list[float]]:
+    """Return the differences of values on the same seeds."""
+    return {seed: [a - b for a, b in zip(first[seed], second[seed], strict=True)] for seed in first}
+
+
+def describe_pairs(sides: Sequence[Groups], names: tuple[str, str], *, shares: bool) -> dict[str, Any]:
+    """Return the means of two sides on the same seeds, their difference and its 95 % interval.
 
     Shares get Newcombe's interval; other values the bootstrap's, in which seeds are drawn with both their values.
     """
-    differences = {seed: [a - b for a, b in zip(first[seed], second[seed], strict=True)] for seed in sorted(first)}
-    ends = share_difference_interval(first, second) if shares else mean_interval(differences)
-    low, high = ends or (None, None)
-    return {"difference": pooled_mean(differences), "low": low, "high": high}
-
-
-def _by_item(
-    part: Part, episodes: Sequence[Episode], value: Callable[[Episode], float]
-) -> dict[tuple[str, int | None], float]:
-    """Mean over repeats by item and seed, which are the same in another part only where both are equal."""
-    seeds = {episode[0].episode // part.repeats: episode[0].seed for episode in episodes}
-    groups = group_by_seed(part, episodes, value)
-    return {
-        (json.dumps(part.items[index // part.seeds], sort_keys=True), seeds[index]): sum(values) / len(values)
-        for index, values in groups.items()
-    }
+    differences = subtract(*sides)
+    low, high = (share_difference_interval(*sides) if shares else mean_interval(differences)) or (None, None)
+    means = dict(zip(names, map(pooled_mean, sides), strict=True))
+    return {**means, "difference": pooled_mean(differences), "low": low, "high": high}
 
 
 def _share(records: Sequence[StepRecord], is_so: Callable[[StepRecord], bool]) -> float:

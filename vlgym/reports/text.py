@@ -1,13 +1,13 @@
-"""A report as lines of text: the table that `vlgym report` prints, and report.md."""
+"""The tables of a report as text, for the terminal, report.md and the pages."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .words import (
+    NONE,
     write_count,
     write_episodes,
     write_interval,
@@ -18,9 +18,19 @@ from .words import (
 )
 
 Row = list[str]
-HEADERS = (
-    "part", "episodes", "success", "return", "score", "normalized", "sight score", "invalid", "turns", "tokens", "cost",
-)  # fmt: skip
+COLUMNS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "episodes": write_episodes,
+    "success": lambda row: write_interval(row.get("success"), "rate" if "invalid" in row else "mean"),
+    "return": lambda row: write_mean(row.get("return")),
+    "score": lambda row: write_mean(row.get("score")),
+    "normalized": lambda row: write_interval(row.get("normalized")),
+    "sight score": lambda row: write_interval(row.get("sight_score")),
+    "invalid": lambda row: write_share(row.get("invalid", {}).get("rate")),
+    "turns": lambda row: write_number(row.get("turns", {}).get("mean"), 1),
+    "tokens": lambda row: write_count(row.get("reply_tokens", {}).get("mean")),
+    "cost": lambda row: write_money(row.get("cost")),
+}
+"""What a row of the results says of a part, or of all parts."""
 
 OTHERS = {"refused": "refused", "empty": "empty reply", "cut": "cut off"}
 """Kinds of replies that are counted in addition to the failure codes."""
@@ -50,9 +60,7 @@ class Table:
 
 def list_rows(report: Mapping[str, Any]) -> tuple[Row, list[Row]]:
     """Return headers and cells of the table of parts; a column in which nothing has a value is left out."""
-    rows = [_cells(key, part) for key, part in report["parts"].items()]
-    rows.append(["over all", *_overall_cells(report["overall"])])
-    return _leave_out(HEADERS, rows)
+    return _fill(["part"], [([key], part) for key, part in [*report["parts"].items(), ("over all", report["overall"])]])
 
 
 def list_results(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[Row, list[Row]]:
@@ -61,49 +69,24 @@ def list_results(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[Row,
     Over all, who played more parts is first, then who has the higher success.
     """
 
-    def rank(report: Mapping[str, Any]) -> tuple[int, float]:
-        success = report["overall"].get("success")
-        return -report["overall"]["parts"], -success["mean"] if success else 0.0
+    def rank(named: tuple[str, Mapping[str, Any]]) -> tuple[int, float]:
+        overall = named[1]["overall"]
+        return -overall["parts"], -overall.get("success", {"mean": 0.0})["mean"]
 
-    reports = sorted(reports, key=lambda row: rank(row[1]))
-    rows = [["over all", name, *_overall_cells(report["overall"])] for name, report in reports]
+    reports = sorted(reports, key=rank)
+    rows = [(["over all", name], report["overall"]) for name, report in reports]
     for key in dict.fromkeys(key for _, report in reports for key in report["parts"]):
-        found = [(name, report["parts"][key]) for name, report in reports if key in report["parts"]]
-        found.sort(key=lambda row: -row[1]["return"]["mean"])
-        rows += [[key, name, *_cells(key, part)[1:]] for name, part in found]
-    return _leave_out((HEADERS[0], "run", *HEADERS[1:]), rows)
+        found = [([key, name], report["parts"][key]) for name, report in reports if key in report["parts"]]
+        rows += sorted(found, key=lambda row: -row[1]["return"]["mean"])
+    return _fill(["part", "run"], rows)
 
 
-def _leave_out(headers: Sequence[str], rows: Sequence[Row]) -> tuple[Row, list[Row]]:
-    kept = [column for column in range(len(headers)) if any(row[column] not in ("", "–") for row in rows)]
-    return [headers[column] for column in kept], [[row[column] for column in kept] for row in rows]
-
-
-def _cells(key: str, part: Mapping[str, Any]) -> Row:
-    invalid = part.get("invalid")
-    return [
-        key,
-        write_episodes(part),
-        write_interval(part.get("success"), "rate"),
-        write_mean(part.get("return")),
-        write_mean(part.get("score")),
-        write_interval(part.get("normalized")),
-        write_interval(part.get("sight_score")),
-        write_share(invalid["rate"] if invalid else None),
-        write_number(part["turns"]["mean"] if "turns" in part else None, 1),
-        write_count(part["reply_tokens"]["mean"] if "reply_tokens" in part else None),
-        write_money(part.get("cost")),
-    ]
-
-
-def _overall_cells(overall: Mapping[str, Any]) -> Row:
-    success, place, sight = (overall.get(name) for name in ("success", "normalized", "sight_score"))
-    return [
-        write_episodes(overall), write_interval(success), "", "", write_interval(place) if place else "",
-        write_interval(sight) if sight else "", "", "",
-        write_count(overall["reply_tokens"]["mean"]) if "reply_tokens" in overall else "",
-        write_money(overall["cost"]) if "cost" in overall else "",
-    ]  # fmt: skip
+def _fill(names: Row, rows: Sequence[tuple[Row, Mapping[str, Any]]]) -> tuple[Row, list[Row]]:
+    """Return headers and cells of a table; a column in which nothing has a value is left out."""
+    columns = {name: [write(row) for _, row in rows] for name, write in COLUMNS.items()}
+    columns = {name: cells for name, cells in columns.items() if {*cells} != {NONE}}
+    cells = zip(*columns.values(), strict=True)
+    return [*names, *columns], [[*head, *row] for (head, _), row in zip(rows, cells, strict=True)]
 
 
 def explain_sight(row: Mapping[str, Any]) -> str:
@@ -115,42 +98,22 @@ def explain_sight(row: Mapping[str, Any]) -> str:
         return "This policy wins more with the pictures than without."
     if success["high"] < 0:
         return "This policy wins less with the pictures than without."
-    returned = row["return"]
-    if returned.get("low", 0) > 0:
+    if row["return"].get("low", 0) > 0:
         return "This policy earns more with the pictures; whether it wins more is not certain."
     return "As far as these episodes tell, this policy does no better with the pictures than without."
-
-
-def write_markdown(report: Mapping[str, Any]) -> str:
-    """Return report.md."""
-    overall, spent = report["overall"], report["spent"]
-    lines = [f"# {escape(report['policy']['name'])}", ""]
-    for name, words in (("success", "success"), ("normalized", "normalized score"), ("sight_score", "sight score")):
-        if found := overall.get(name):
-            count = f"{found['parts']} of {overall['parts']}" if name == "sight_score" else str(found["parts"])
-            lines.append(f"- {words}: {write_interval(found)}, mean over {count} environment(s)")
-    lines.append(f"- episodes: {write_episodes(overall)}, split {report['split']}")
-    if seen := report.get("can_it_see"):
-        lines += [f"- can-it-see: {escape(line)}" for line in seen["warnings"] or ["the model sees its pictures"]]
-    if "prompt_tokens" in spent:
-        tokens = f"{write_count(spent['prompt_tokens']['total'])} in, {write_count(spent['reply_tokens']['total'])} out"
-        lines.append(f"- tokens: {tokens}" + (f", {write_money(spent['cost'])}" if "cost" in spent else ""))
-    lines += ["", *_table(*list_rows(report)), ""]
-    for table in list_tables(report):
-        lines += [f"## {table.title}", "", *([table.note, ""] if table.note else [])]
-        lines += [*_table(table.headers, table.rows), ""]
-    lines += [
-        "Success and normalized score come with 95 % intervals, the return with its standard error. The normalized "
-        "score is (return - floor) / (ceiling - floor) with the floor and the ceiling of registry.yaml; the sight "
-        "score is (return - blind) / (ceiling - blind) in [-1, 1]: 0 is what needs no sight. A part has none where the "
-        "blind floor was not measured, or leaves less than a fifth of the way from floor to ceiling.",
-    ]
-    return "\n".join(lines) + "\n"
 
 
 def list_tables(report: Mapping[str, Any]) -> list[Table]:
     """Return the tables that follow the results; those without rows are left out."""
     parts = {key: part for key, part in report["parts"].items() if "invalid" in part}
+    bounds = [
+        [
+            key, *(write_number(part[name]["return"] if name in part else None) for name in ("floor", "blind")),
+            write_mean(part["return"]), write_number(part["ceiling"]["return"] if "ceiling" in part else None),
+        ]
+        for key, part in parts.items()
+        if "floor" in part or "ceiling" in part
+    ]  # fmt: skip
     protocol = [
         [
             key, f"{found['items']} x {found['repeats']}",
@@ -183,6 +146,7 @@ def list_tables(report: Mapping[str, Any]) -> list[Table]:
         for code, count in {**part["invalid"]["codes"], **_count_others(part)}.items()
     ]
     tables = [
+        Table("Returns", ("part", "floor (random)", "blind", "this run", "ceiling (oracle)"), bounds),
         Table("Repeats", ("part", "items x repeats", "score", "best of 1, 2, ...", "instructions"), protocol, PROTOCOL),
         Table("Items", ("part", "item", "episodes", "success"), items),
         Table(
@@ -199,13 +163,3 @@ def _count_others(part: Mapping[str, Any]) -> dict[str, int]:
     counts = {words: round(part[name] * part["replies"]) for name, words in OTHERS.items()}
     counts["environment failed"] = part["env_errors"]
     return {words: count for words, count in counts.items() if count}
-
-
-def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    lines = [list(headers), ["---"] * len(headers), *([escape(cell) for cell in row] for row in rows)]
-    return [f"| {' | '.join(line)} |" for line in lines]
-
-
-def escape(text: str) -> str:
-    """Return text that Markdown shows as it is, whatever is in it, on one line."""
-    return re.sub(r"([\\`*_{}\[\]<>#|!&~])", r"\\\1", " ".join(text.split()))

@@ -1,17 +1,28 @@
-"""One turn as every page shows it: prompt, pictures, and the reply with the part that was read as the action."""
+"""One turn as every page shows it (`turns.html`), and the ten episodes that a report shows."""
 
 from __future__ import annotations
 
+import base64
+import functools
+import io
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from PIL import Image as PILImage
+
+from ..play.trajectory import read_picture
 from ..types import LearnerNotes, StepRecord
-from .words import shorten, split_reply
+from .records import PICTURES, Episode, Run, iterate_episodes
 
 SHADES = 6
-MOST = 5_000  # tokens that are shown
+MOST = 5_000  # tokens of a turn that are shown
+EACH = 5  # episodes won, and lost
+LARGEST = 384  # pixels of a picture's longer side
+MOST_TURNS = 8  # of an episode in a report
+
+RULE = "Five won and five lost episodes are shown, at even distances in the order of their parts and numbers."
 
 
 @dataclass(frozen=True)
@@ -20,24 +31,14 @@ class Turn:
 
     Attributes:
         number: its place in the episode, from 0.
-        record: what was read; `None` where nothing could be.
-        pictures: of the turn, by the addresses or names that the page needs.
-        messages: role and parts of each message of the prompt: a `text`, or the number of a `picture`.
-        earlier: number of further messages before these, and of the pictures in them.
-        reply: pieces of the reply; the marked one is what was read as the action.
-        after: text behind the reply, which nobody read.
-        tokens: text, probability in words and shade of each token, where a learner wrote them.
+        record: what was read; `None` where nothing could be. Its prompt holds the names of pictures.
+        find: from a picture's name to its address on the page.
         damage: what is wrong with the record.
     """
 
     number: int
     record: StepRecord | None = None
-    pictures: list[str] = field(default_factory=list)
-    messages: list[tuple[str, list[dict[str, Any]]]] = field(default_factory=list)
-    earlier: tuple[int, int] = (0, 0)
-    reply: list[tuple[str, bool]] = field(default_factory=list)
-    after: str = ""
-    tokens: list[tuple[str, str, int]] = field(default_factory=list)
+    find: Callable[[str], str] = str
     damage: str = ""
 
     @property
@@ -45,51 +46,47 @@ class Turn:
         """The learner's notes on this turn, empty if there are none."""
         return (self.record and self.record.learner) or LearnerNotes()
 
-
-def show_turn(
-    record: StepRecord,
-    longest: int,
-    *,
-    own: str | None = None,
-    only_last: bool = False,
-    find: Callable[[str], str] = str,
-    damage: str = "",
-) -> Turn:
-    """Return a turn whose prompt holds the names of its pictures.
-
-    Args:
-        record: of the turn.
-        longest: characters of a text in one piece.
-        own: name of the turn's own picture, which is the first one then.
-        only_last: show the last message of the prompt only.
-        find: from a picture's name to what stands for it on the page.
-        damage: what is wrong with the record.
-
-    Raises:
-        TypeError: the name of a picture is no text.
-    """
-    left_out = record.messages[:-1] if only_last else []
-    places: dict[str, int] = {} if own is None else {own: 0}
-    messages = []
-    for message in record.messages[len(left_out) :]:
-        parts: list[dict[str, Any]] = []
-        for part in message["content"]:
-            if part["type"] == "image":
-                parts.append({"picture": places.setdefault(part["file_name"], len(places))})
-            else:
-                parts.append({"text": shorten(part["text"], longest)})
-        messages.append((message["role"], parts))
-    if not all(isinstance(name, str) for name in places):
-        raise TypeError("the name of a picture is no text")
-    images = sum(part["type"] == "image" for message in left_out for part in message["content"])
-    reply, notes = split_reply(record.reply, record.span, longest), record.learner or LearnerNotes()
-    pairs = zip(notes.tokens[:MOST], notes.log_probs, strict=False)
-    tokens = [(text, f"{100 * math.exp(min(0.0, log_prob)):.3g} %", shade(log_prob)) for text, log_prob in pairs]
-    pictures = [find(name) for name in places]
-    after = shorten(record.after, longest)
-    return Turn(record.turn, record, pictures, messages, (len(left_out), images), reply, after, tokens, damage)
+    @property
+    def tokens(self) -> list[tuple[str, str, int]]:
+        """Text, probability in words and shade of each token, where a learner wrote them."""
+        pairs = zip(self.notes.tokens[:MOST], self.notes.log_probs, strict=False)
+        return [(text, f"{100 * math.exp(min(0.0, log_prob)):.3g} %", shade(log_prob)) for text, log_prob in pairs]
 
 
 def shade(log_prob: float) -> int:
     """Return how dark a token is: in even steps of its logarithm, from probability 1 to 1 in 20."""
     return round(max(0.0, min(1.0, -log_prob / math.log(20))) * SHADES)
+
+
+def spread(items: Sequence[Any], count: int) -> list[Any]:
+    """Return `count` items at even distances, the first and the last among them; all where there are fewer."""
+    if len(items) <= count:
+        return list(items)
+    return [items[round(index * (len(items) - 1) / (count - 1))] for index in range(count)]
+
+
+def choose_episodes(run: Run, played: Mapping[str, Sequence[Episode]]) -> list[tuple[str, int]]:
+    """Return part and number of the episodes to look at, the won ones first (see `RULE`)."""
+    shown = [episode for key, part in run.parts.items() if part.pictures == PICTURES[0] for episode in played[key]]
+    chosen = [spread([each for each in shown if each[-1].success == won], EACH) for won in (True, False)]
+    return [(episode[0].part, episode[0].episode) for side in chosen for episode in side]
+
+
+def show_episodes(run: Run, chosen: Iterable[tuple[str, int]]) -> list[list[Turn]]:
+    """Read the chosen episodes again, with their prompts and pictures, and return their turns in the given order."""
+    find = functools.cache(functools.partial(_read_picture, run))
+    found: dict[tuple[str, int], list[Turn]] = {place: [] for place in chosen}
+    for episode in iterate_episodes(run) if found else ():
+        place = (episode[0].part, episode[0].episode)
+        if place in found:
+            found[place] = [Turn(record.turn, record, find) for record in episode]
+    return list(found.values())
+
+
+def _read_picture(run: Run, name: str) -> str:
+    """Return a picture of the folder as a data URL, made small enough for a page."""
+    picture = PILImage.fromarray(read_picture(run.folder, name)[1])
+    picture.thumbnail((LARGEST, LARGEST), PILImage.Resampling.LANCZOS)
+    buffer = io.BytesIO()
+    picture.save(buffer, "WEBP", lossless=True)
+    return f"data:image/webp;base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"

@@ -8,6 +8,8 @@ from typing import Any
 NONE = "–"
 """Stands for a missing value."""
 
+LONGEST = 60_000  # characters of a text in one piece
+
 
 def write_number(value: float | None, digits: int = 2, *, signed: bool = False) -> str:
     """Return a number with `digits` digits after the point; `NONE` for none. There is no minus zero."""
@@ -79,14 +81,14 @@ def write_episodes(row: Mapping[str, Any]) -> str:
     return write_count(ended) if ended == planned else f"{write_count(ended)} of {write_count(planned)}"
 
 
-def split_reply(reply: str, span: Sequence[int] | None, longest: int) -> list[tuple[str, bool]]:
-    """Return the pieces of a reply and whether each is what was read as the action; long pieces are shortened."""
+def split_reply(reply: str, span: Sequence[int] | None) -> list[tuple[str, bool]]:
+    """Return the pieces of a reply and whether each is what was read as the action."""
     start, end = span if span is not None and 0 <= span[0] <= span[1] <= len(reply) else (len(reply), len(reply))
     pieces = [(reply[:start], False), (reply[start:end], True), (reply[end:], False)]
-    return [(shorten(text, longest), marked) for text, marked in pieces if text]
+    return [(text, marked) for text, marked in pieces if text]
 
 
-def shorten(text: str, longest: int) -> str:
+def shorten(text: str, longest: int = LONGEST) -> str:
     """Return the text, or its beginning and its end where it has more characters than a page shows."""
     if len(text) <= longest:
         return text

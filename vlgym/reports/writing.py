@@ -9,10 +9,9 @@ from typing import Any
 from ..errors import check_writable
 from ..files import write_whole
 from .compute import report_run
-from .page import write_page
+from .page import describe_results, render
 from .records import read_episodes, read_run
-from .showing import choose_episodes, show_episodes
-from .text import write_markdown
+from .turns import RULE, choose_episodes, show_episodes
 
 REPORT, MARKDOWN, PAGE = "report.json", "report.md", "report.html"
 
@@ -27,12 +26,15 @@ def write_report(folder: Path | str) -> dict[str, Any]:
     check_writable("the run's folder", run.folder)
     played = read_episodes(run)
     report = report_run(run, played)
-    episodes = show_episodes(run, choose_episodes(run, played))
+    results = describe_results(run, report)
     texts = {
         REPORT: json.dumps(report, indent=2) + "\n",
-        MARKDOWN: write_markdown(report),
-        PAGE: write_page(run, report, episodes),
-    }
+        MARKDOWN: render("report.md", **results),
+        PAGE: render(
+            "report.html", **results, episodes=show_episodes(run, choose_episodes(run, played)), rule=RULE,
+            record=json.dumps(run.header, indent=2),
+        ),
+    }  # fmt: skip
     for name, text in texts.items():
         write_whole(run.folder / name, text)
     return report

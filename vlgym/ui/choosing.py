@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
@@ -13,59 +12,33 @@ PAGE = 50  # episodes on a page
 T = TypeVar("T")
 LONGEST = 200  # characters of a word in an address
 RESULTS = {"won": "won", "lost": "lost", "open": "not ended"}
-ORDERS: dict[str, tuple[str, Callable[[Episode], Any]]] = {
-    "newest": ("newest", lambda episode: episode.newest),
-    "env": ("environment", lambda episode: (episode.env_id, episode.part, episode.number, episode.repeat)),
-    "success": ("success", lambda episode: episode.success),
-    "return": ("return", lambda episode: episode.total),
-    "turns": ("turns", lambda episode: episode.turns),
-    "failures": ("failures", lambda episode: sum(code != "ok" for code in episode.codes)),
+NEWEST = "-newest"
+ORDERS: dict[str, Callable[[Episode], Any]] = {
+    "newest": lambda episode: episode.newest,
+    "return": lambda episode: episode.total,
+    "turns": lambda episode: episode.turns,
+    "failures": lambda episode: sum(code != "ok" for code in episode.codes),
 }
-"""Name in an address: what it is called, and what is compared."""
+"""Name in an address: what is compared."""
 
-
-@dataclass(frozen=True)
-class Choice:
-    """Filters and order of the list.
-
-    Attributes:
-        run: key of a run; empty for all, as everywhere.
-        result: a key of `RESULTS`.
-        code: failure code that occurred.
-        q: words; replies hold them next to each other, whatever the case.
-        sort: a key of `ORDERS`; with `-` before it, the largest comes first.
-    """
-
-    run: str = ""
-    env: str = ""
-    result: str = ""
-    code: str = ""
-    q: str = ""
-    sort: str = "-newest"
-    page: int = 1
-
-    @property
-    def query(self) -> str:
-        """The end of an address that says the same, with its question mark; empty where nothing was chosen."""
-        plain = asdict(Choice())
-        text = urlencode({name: value for name, value in asdict(self).items() if value != plain[name]})
-        return f"?{text}" if text else ""
+Choice = Mapping[str, str]
+"""`run` (its key), `env`, `result` (of `RESULTS`), `code` (a failure that occurred) and `q` (words that replies hold
+next to each other, whatever the case), each empty for all; and `sort`: a key of `ORDERS`, with `-` before it the
+largest first."""
 
 
 def read_choice(params: Mapping[str, str]) -> Choice:
     """Return what an address says; what makes no sense is left out."""
-    said = {name: params.get(name, "")[:LONGEST] for name in ("run", "env", "result", "code", "q")}
-    sort = params.get("sort", "")
-    return Choice(
-        **{**said, "result": said["result"] if said["result"] in RESULTS else ""},
-        sort=sort if sort.removeprefix("-") in ORDERS else Choice.sort,
-        page=read_page(params),
-    )
+    said = {name: params.get(name, "")[:LONGEST] for name in ("run", "env", "result", "code", "q", "sort")}
+    said["result"] = said["result"] if said["result"] in RESULTS else ""
+    said["sort"] = said["sort"] if said["sort"].removeprefix("-") in ORDERS else NEWEST
+    return said
 
 
-def read_page(params: Mapping[str, str]) -> int:
-    """Return the number of the page that an address says, from 1."""
-    return max(1, read_count(params.get("page", "")))
+def write_query(choice: Choice) -> str:
+    """Return the end of an address that says a choice, with its question mark; empty where nothing was chosen."""
+    text = urlencode({name: value for name, value in choice.items() if value not in ("", NEWEST)})
+    return f"?{text}" if text else ""
 
 
 def read_count(text: str) -> int:
@@ -75,22 +48,23 @@ def read_count(text: str) -> int:
 
 def choose(episodes: Iterable[Episode], choice: Choice) -> list[Episode]:
     """Return the episodes that a choice shows, on all its pages, in its order."""
-    words = choice.q.casefold()
+    run, env, result, code, words, sort = choice.values()
+    words = words.casefold()
     found = [
         episode
         for episode in episodes
-        if (not choice.run or episode.run == choice.run)
-        and (not choice.env or episode.env_id == choice.env)
-        and (not choice.result or episode.result == choice.result)
-        and (not choice.code or choice.code in episode.codes)
-        and (not words or words in episode.searched)
+        if run in ("", episode.run)
+        and env in ("", episode.env_id)
+        and result in ("", episode.result)
+        and (not code or code in episode.codes)
+        and words in episode.searched
     ]
-    _, compared = ORDERS[choice.sort.removeprefix("-")]
-    return sorted(found, key=compared, reverse=choice.sort.startswith("-"))
+    return sorted(found, key=ORDERS[sort.removeprefix("-")], reverse=sort.startswith("-"))
 
 
-def cut_page(found: Sequence[T], page: int) -> tuple[Sequence[T], int, int]:
-    """Return what stands on a page, its number (the last one where there are fewer) and how many pages there are."""
+def cut_page(found: Sequence[T], params: Mapping[str, str]) -> dict[str, Any]:
+    """Return the `rows` of the page that an address says, its number (`page`, from 1; the last one where there are
+    fewer) and the number of all `pages`."""
     pages = max(1, -(-len(found) // PAGE))
-    page = min(page, pages)
-    return found[(page - 1) * PAGE : page * PAGE], page, pages
+    page = min(max(1, read_count(params.get("page", ""))), pages)
+    return {"rows": found[(page - 1) * PAGE : page * PAGE], "page": page, "pages": pages}

@@ -35,7 +35,20 @@ def draw_curves(folder: Path) -> tuple[list[Curve], list[Curve]]:
 
 @lru_cache(64)
 def _draw_all(folder: Path, size: int) -> tuple[list[Curve], list[Curve]]:
-    rows = _read_log(folder)
+    rows = []
+    with open_inside(folder, LOG) as file:
+        for start, _, text in split_lines(file, 0):
+            if start > LARGEST:
+                break
+            try:
+                row = read_row(text or b"")
+            except ValueError:
+                continue
+            rows.append({
+                name: float(value)
+                for name, value in row.items()
+                if re.fullmatch(r"[\w/.-]{1,200}", name) and fits(value, float) and abs(value) <= MOST
+            })  # fmt: skip
     across = _ACROSS if all(_ACROSS in row for row in rows) else "update"
     unit = "environment steps" if across == _ACROSS else "updates"
     drawn: tuple[list[Curve], list[Curve]] = ([], [])
@@ -46,19 +59,3 @@ def _draw_all(folder: Path, size: int) -> tuple[list[Curve], list[Curve]]:
             rate = name in _RATES and all(0 <= value <= 1 for _, value in seen)
             drawn[name not in MAIN].append(draw_curve(MAIN.get(name, name), seen, unit, (0.0, 1.0) if rate else None))
     return drawn
-
-
-def _read_log(folder: Path) -> list[dict[str, float]]:
-    """The numbers of each line; lines that cannot be read are left out."""
-    rows = []
-    with open_inside(folder, LOG) as file:
-        for start, _, text in split_lines(file, 0):
-            if start > LARGEST:
-                break
-            try:
-                row = read_row(text or b"")
-            except ValueError:
-                continue
-            named = {name: value for name, value in row.items() if re.fullmatch(r"[\w/.-]{1,200}", name)}
-            rows.append({name: float(n) for name, n in named.items() if fits(n, float) and abs(n) <= MOST})
-    return rows

@@ -14,7 +14,6 @@ import hmac
 import os
 import re
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -27,7 +26,6 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.types import ASGIApp
 
 from ..errors import UserError, plain_line
-from ..play.trajectory import HEADER, METADATA
 from ..reports import page as pages
 
 STATIC = pages.TEMPLATES / "static"
@@ -60,8 +58,6 @@ async def show_error(request: Request, error: Exception) -> Response:
 
 
 LOG = "log.jsonl"
-_PASSED = {"images", "tensorboard", "checkpoints", "model", "best", "adapter", "__pycache__"}
-"""Folders that hold no records, and many files."""
 
 
 def open_inside(root: Path, name: str) -> BinaryIO:
@@ -81,31 +77,6 @@ def open_inside(root: Path, name: str) -> BinaryIO:
         os.close(number)
         raise OSError(f"{name!r} is no plain file")
     return os.fdopen(number, "rb")
-
-
-def find_records(roots: tuple[Path, ...]) -> Iterator[tuple[Path, Path, str]]:
-    """Yield the folders with records in and below some folders, and those of runs that only have a log so far.
-
-    Each comes with the folder of the run which it belongs to (itself, or the training run that recorded it), and the
-    run's name.
-    """
-    for root in roots:
-        for at, folders, files in os.walk(root):
-            folders[:] = sorted(name for name in folders if name not in _PASSED and not name.startswith("."))
-            if METADATA in files or (LOG in files and HEADER in files):
-                run = _find_run(Path(at), root)
-                inside = run.relative_to(root).as_posix()
-                name = inside if len(roots) == 1 else f"{root.name}/{inside}"
-                yield Path(at), run, root.name if inside == "." else name
-
-
-def _find_run(folder: Path, root: Path) -> Path:
-    for place in (folder, *folder.parents):
-        if (place / LOG).is_file():
-            return place
-        if place == root:
-            break
-    return folder
 
 
 HOST = re.compile(r"(localhost|127\.0\.0\.1)(:\d{1,5})?", re.ASCII)

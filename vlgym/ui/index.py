@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import threading
 import time
 import zlib
@@ -18,8 +19,8 @@ from typing import Any, BinaryIO
 from starlette.requests import Request
 
 from ..errors import plain_line
-from ..play.trajectory import METADATA, check_values
-from .guarding import find_records, open_inside
+from ..play.trajectory import HEADER, METADATA, check_values
+from .guarding import LOG, open_inside
 
 LONGEST_LINE = 32_000_000  # bytes; a longer one is not read
 
@@ -55,6 +56,9 @@ def read_row(text: bytes) -> dict[str, Any]:
     return row
 
 
+PASSED = {"images", "tensorboard", "checkpoints", "model", "best", "adapter", "__pycache__"}
+"""Folders that hold no records, and many files."""
+
 LOOK_EVERY = 2.0  # seconds between looks for new folders
 SEARCHED = 20_000  # characters of a reply that are searched
 LISTED = (
@@ -64,6 +68,7 @@ LISTED = (
 """Fields of a turn in the list."""
 USUAL = {"part": "", "repeat": 0}
 """Fields that records of format 3 may lack."""
+NOTHING = (0, 0, zlib.crc32(b""))
 
 
 @dataclass(slots=True)
@@ -76,6 +81,7 @@ class Episode:
         env_id, part, number, repeat, seed: as its records say.
         newest: larger for what was read later.
         offsets: first byte and size of each turn's line.
+        pictures: file of what was seen at each turn; empty where the record names none.
         codes: how each reply was read: `ok` or the failure code.
         searched: all replies in lower case.
     """
@@ -90,6 +96,7 @@ class Episode:
     seed: int | None
     newest: int = 0
     offsets: list[tuple[int, int]] = field(default_factory=list)
+    pictures: list[str] = field(default_factory=list)
     rewards: list[float] = field(default_factory=list)
     codes: list[str] = field(default_factory=list)
     over: bool = False
@@ -125,6 +132,7 @@ class Episode:
     def add(self, row: Mapping[str, Any], start: int, size: int) -> None:
         """Append a turn, whose line begins at a byte of the file."""
         self.offsets.append((start, size))
+        self.pictures.append(name if isinstance(name := row.get("file_name"), str) else "")
         self.rewards.append(row["reward"])
         self.codes.append(row["parse"])
         self.truncated = row["truncated"]
@@ -154,7 +162,7 @@ class Folder:
     read: int = 0
     size: int = 0
     broken: int = 0
-    tail: tuple[int, int, int] | None = None
+    tail: tuple[int, int, int] = NOTHING
     open: tuple[object, ...] | None = None
     problem: str = ""
 
@@ -197,19 +205,17 @@ class Index:
         """Return all episodes that were read."""
         return [episode for folder in self.folders.values() for episode in folder.episodes]
 
-    def count_broken(self) -> int:
-        """Return how many lines could not be read."""
-        return sum(folder.broken for folder in self.folders.values())
-
     def problems(self) -> list[str]:
-        """Return a line for each file that cannot be read."""
-        return [f"{folder.path}: {folder.problem}" for folder in self.folders.values() if folder.problem]
+        """Return in lines what could not be read."""
+        broken = sum(folder.broken for folder in self.folders.values())
+        lines = [f"{folder.path}: {folder.problem}" for folder in self.folders.values() if folder.problem]
+        return [f"{broken} line(s) cannot be read.", *lines] if broken else lines
 
     def _look(self) -> None:
         """Find new folders, and forget those that are gone."""
         found: dict[str, Folder] = {}
         runs: dict[str, Run] = {}
-        for folder, run, name in find_records(self.roots):
+        for folder, run, name in _find_records(self.roots):
             key, run_key = make_key(folder), make_key(run)
             found[key] = self.folders.get(key) or Folder(key, folder, run_key)
             runs[run_key] = Run(run_key, name, run)
@@ -226,8 +232,12 @@ class Index:
         folder.size, folder.problem = size, ""
         try:
             with open_inside(folder.path, METADATA) as file:
-                if size < folder.read or not _is_same(file, folder):
-                    folder.episodes, folder.read, folder.broken, folder.tail, folder.open = [], 0, 0, None, None
+                start, count, checksum = folder.tail
+                file.seek(start)
+                if (
+                    size < folder.read or zlib.crc32(file.read(count)) != checksum
+                ):  # a resumed run drops half an episode
+                    folder.episodes, folder.read, folder.broken, folder.tail, folder.open = [], 0, 0, NOTHING, None
                 for start, count, text in split_lines(file, folder.read):
                     self._add(folder, start, count, text)
         except OSError as error:
@@ -264,10 +274,18 @@ def make_key(folder: Path) -> str:
     return hashlib.sha256(str(folder).encode("utf-8", "surrogateescape")).hexdigest()[:10]
 
 
-def _is_same(file: BinaryIO, folder: Folder) -> bool:
-    """True if the last line that was read is still there: a resumed run drops half of an episode."""
-    if folder.tail is None:
-        return True
-    start, size, checksum = folder.tail
-    file.seek(start)
-    return zlib.crc32(file.read(size)) == checksum
+def _find_records(roots: tuple[Path, ...]) -> Iterator[tuple[Path, Path, str]]:
+    """Yield the folders with records in and below some folders, and those of runs that only have a log so far.
+
+    Each comes with the folder of the run which it belongs to (itself, or the training run that recorded it), and the
+    run's name.
+    """
+    for root in roots:
+        for at, folders, files in os.walk(root):
+            folders[:] = sorted(name for name in folders if name not in PASSED and not name.startswith("."))
+            if METADATA in files or (LOG in files and HEADER in files):
+                folder = Path(at)
+                inside = [place for place in (folder, *folder.parents) if place == root or root in place.parents]
+                run = next((place for place in inside if (place / LOG).is_file()), folder)
+                name = run.relative_to(root).as_posix()
+                yield folder, run, root.name if name == "." else name if len(roots) == 1 else f"{root.name}/{name}"

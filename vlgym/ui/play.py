@@ -25,12 +25,10 @@ from ..games.multi_game import PLAYERS
 from ..games.several import SKILL
 from ..parsers import check_named
 from ..registry import get_registry
-from ..reports.words import split_reply
 from .choosing import read_count
 from .games import HOT_SEAT, Game, Games
 from .guarding import render
 from .index import make_key
-from .watch import LONGEST_TEXT
 
 FIELDS = ("env", "split", "episodes", "arguments", "opponents")
 FIRST = ("vlgym/NumberLine-v1", "vlgym/Sokoban-v0")
@@ -98,7 +96,7 @@ def show_game(request: Request) -> Response:
     return render(
         request, "game.html", covered=covered, game=game, now=game.now, before=before, switches=switches,
         choices=name_keys(game.now.get("actions") or ()),
-        pieces=split_reply(str(before.get("reply", "")), before.get("span"), LONGEST_TEXT),
+        find=lambda name: f"/play/{game.key}/picture/{game.count}/{name}",
         run=make_key(game.folder.resolve()),
         won=sum(each.get("success") is True for each in game.results),
     )  # fmt: skip

@@ -19,14 +19,12 @@ from ..play.trajectory import HEADER, METADATA
 from ..reports.compute import describe_shares, report_run
 from ..reports.page import describe_results
 from ..reports.records import PICTURES, read_episodes, read_run
-from ..reports.showing import spread
-from ..reports.words import shorten
+from ..reports.turns import spread
 from ..reports.writing import PAGE
-from .choosing import Choice, choose, cut_page, read_page
+from .choosing import choose, cut_page, read_choice
 from .curves import draw_curves
 from .guarding import open_inside, render
 from .index import Episode, Index, Run, get_index, make_key, read_row
-from .watch import LONGEST_TEXT
 
 LARGEST = 16_000_000  # bytes of a run.json, and of a report.html
 LARGEST_RECORDS = 300_000_000  # bytes of records whose numbers are computed when a page asks
@@ -107,27 +105,22 @@ def show_runs(request: Request) -> Response:
     for episode in index.episodes():
         of_run[episode.run].append(episode)
     dates = {key: find_date(run.path, read_header(run.path)) for key, run in index.runs.items()}
-    order = sorted(index.runs, key=lambda key: dates[key], reverse=True)
-    keys, page, pages = cut_page(order, read_page(request.query_params))
-    return render(
-        request, "runs.html", cards=[describe_run(index.runs[key], of_run[key]) for key in keys], page=page,
-        pages=pages, total=len(order), index=index,
-    )  # fmt: skip
+    cut = cut_page(sorted(index.runs, key=lambda key: dates[key], reverse=True), request.query_params)
+    cards = [describe_run(index.runs[key], of_run[key]) for key in cut["rows"]]
+    return render(request, "runs.html", cards=cards, index=index, **cut)
 
 
 def show_run(request: Request) -> Response:
     """Answer with a run: results, curves, episodes and run.json."""
     index = get_index(request)
     run = _find_run(request, index)
-    episodes = choose(index.episodes(), Choice(run=run.key))
+    episodes = choose(index.episodes(), read_choice({"run": run.key}))
     results, why_not = find_results(index, run)
     logged, others = draw_curves(run.path)
-    header = read_header(run.path)
     return render(
         request, "run.html", card=describe_run(run, episodes), runs=index.runs, why_not=why_not,
         **(results or {"report": None}), logged=logged, others=others, found=len(episodes), shown=episodes[:SHOWN],
-        has_page=_read_page(run.path) is not None,
-        record=shorten(json.dumps(header, indent=2), LONGEST_TEXT) if header else "",
+        has_page=_read_page(run.path) is not None, record=json.dumps(read_header(run.path), indent=2),
     )  # fmt: skip
 
 

@@ -17,7 +17,6 @@ from starlette.staticfiles import StaticFiles
 
 from ..errors import UserError
 from . import gallery, play, runs, watch
-from .frames import Looks
 from .games import Configured, Games
 from .guarding import STATIC, Guard, show_error
 from .index import Index
@@ -26,11 +25,11 @@ LOOPBACK = "127.0.0.1"
 
 
 class Server(uvicorn.Server):
-    """Ends games and pictures that are waited for before it waits for the answers to be sent."""
+    """Ends games before it waits for the answers to be sent."""
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End what is open, then as uvicorn."""
-        close(cast(Starlette, self.config.app))
+        cast(Starlette, self.config.app).state.games.close_all()
         await super().shutdown(sockets)
 
 
@@ -56,17 +55,11 @@ def serve(
             say(f"http://{LOOPBACK}:{listening.getsockname()[1]}/?token={token}")
             Server(config).run(sockets=[listening])
     finally:
-        close(app)  # what began while the server ended, too
-
-
-def close(app: Starlette) -> None:
-    """End the games, and the pictures that are made."""
-    app.state.looks.close()
-    app.state.games.close_all()
+        app.state.games.close_all()  # what began while the server ended, too
 
 
 def create_app(paths: Iterable[Path], out: Path, token: str, policies: Configured | None = None) -> Starlette:
-    """Return the application; its `state` holds the index of records, the first pictures and the open games.
+    """Return the application; its `state` holds the index of records and the open games.
 
     Args:
         paths: records below these folders are shown; nothing else is.
@@ -82,5 +75,5 @@ def create_app(paths: Iterable[Path], out: Path, token: str, policies: Configure
         middleware=[Middleware(Guard, token=token)],
         exception_handlers={HTTPException: show_error, UserError: show_error, 500: show_error},
     )  # fmt: skip
-    app.state.index, app.state.looks, app.state.games = Index((*paths, out)), Looks(), Games(out, policies)
+    app.state.index, app.state.games = Index((*paths, out)), Games(out, policies)
     return app
