@@ -32,6 +32,7 @@ from torch import nn
 from vlgym.errors import UserError
 from vlgym.evaluation import Report
 from vlgym.files import put_back
+from vlgym.play.curriculum import Course
 from vlgym.play.env_failures import Failure
 from vlgym.play.trajectory import SEED_RULE
 from vlgym.terminal import explain_system_error
@@ -288,6 +289,7 @@ class Run(Generic[C]):
                 engine, self.envs.ids, c.warm, seed=c.seed, env_kwargs=self.envs.kwargs,
                 max_new_tokens=c.max_new_tokens, on_check=show_check, builder=self.envs.builder,
                 on_failure=self.envs.failures.append, group=self.envs.group,
+                course=None if c.curriculum is None else Course("uniform", self.envs.ids, seed=c.seed),
             )  # fmt: skip
         except KeyboardInterrupt:
             print("\nstopped in the warm start, which is saved when it is done; the same command begins it again")

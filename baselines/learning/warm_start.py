@@ -20,7 +20,8 @@ from vlgym.env.prompts import PromptBuilder
 from vlgym.env_groups import LOCAL, EnvGroup
 from vlgym.errors import UserError, check_number
 from vlgym.evaluation import evaluate
-from vlgym.play.env_failures import ENV_ERROR, EnvFailures, Failure, warn
+from vlgym.play.curriculum import Course
+from vlgym.play.env_failures import ENV_ERROR, EnvFailures, Failure, close_env, warn
 from vlgym.play.rollout import Runner
 from vlgym.registry import get_registry
 from vlgym.registry.making import unwrap
@@ -140,15 +141,21 @@ def collect(
     builder: PromptBuilder | None = None,
     on_failure: Callable[[Failure], object] = warn,
     group: EnvGroup = LOCAL,
+    course: Course | None = None,
 ) -> tuple[list[tuple[Prompt, torch.Tensor]], float]:
     """Play the noisy oracle; return (prompt, reply ids) pairs and the share of labels that differ from the oracle's."""
     ids = [env_id for env_id in env_ids for _ in range(max(1, 16 // len(env_ids)))]
 
-    def make_env(index: int) -> Any:
-        return group.make(ids[index], **env_kwargs)
+    def make_env(index: int, env_id: str | None = None) -> Any:
+        return group.make(env_id or ids[index], **env_kwargs)
+
+    def exchange(index: int, env: Any, env_id: str) -> Any:
+        close_env(env)
+        return make_env(index, env_id)
 
     runner = Runner(
-        [make_env(i) for i in range(len(ids))], split="train", builder=builder, remake=make_env,
+        [make_env(i) for i in range(len(ids))], split="train", builder=builder, remake=make_env, course=course,
+        exchange=exchange,
         first_episode=1_000_000 + seed * 100_000,  # apart from RL's own training episodes
         failures=EnvFailures(on_failure),
     )  # fmt: skip
@@ -176,6 +183,7 @@ def warm_start(
     builder: PromptBuilder | None = None,
     on_failure: Callable[[Failure], object] = warn,
     group: EnvGroup = LOCAL,
+    course: Course | None = None,
 ) -> WarmReport:
     """Train the whole model, vision tower included, on noisy oracle turns until the validation target or the last step.
 
@@ -190,6 +198,7 @@ def warm_start(
         builder: prompt layout; by default each environment's own.
         on_failure: called with each failure of an environment, which is replaced.
         group: where the environments live.
+        course: chooses the levels of the oracle's episodes.
 
     Raises:
         UserError: an environment has no oracle, or a configured value is out of its range.
@@ -202,7 +211,9 @@ def warm_start(
     check_oracles(env_ids)
     start = time.perf_counter()
     family = engine.family
-    data, report.labels_replaced = collect(env_ids, config, seed, env_kwargs or {}, family, builder, on_failure, group)
+    data, report.labels_replaced = collect(
+        env_ids, config, seed, env_kwargs or {}, family, builder, on_failure, group, course
+    )
     report.samples = len(data)
     report.longest_reply = max(len(ids) for _, ids in data)
     if max_new_tokens is None:

@@ -13,6 +13,7 @@ from stage import assert_same_end
 
 from baselines import archer, loop, rl4vlm, self_play, vldac
 from baselines.learning.environments import Environments
+from baselines.learning.warm_start import WarmConfig
 from baselines.runs.checkpoint import checkpoints
 from baselines.runs.logs import RunLog, read_rows
 from vlgym.errors import UserError
@@ -80,6 +81,25 @@ def test_success_climbs_and_held_out_episodes_play_the_highest_level(tmp_path):
     means = [row["curriculum/level_mean"] for row in read_rows(tmp_path / "run" / "log.jsonl")]
     assert means[0] == 0
     assert means[-1] == 2
+
+
+def test_the_warm_start_imitates_the_oracle_on_all_levels(tmp_path):
+    played = []
+    start = Ladder.start
+
+    def note(self, rng, options):
+        played.append((self.seed_split, self.last))
+        start(self, rng, options)
+
+    warm = WarmConfig(steps=1, samples=64, batch=8, val_episodes=2)
+    with patch.object(Ladder, "start", note):
+        vldac.train(
+            vldac.Config(
+                **{**PLAY, "updates": 1, "max_new_tokens": None, "warm": warm, "curriculum": "fixed"},
+                out=tmp_path / "run",
+            )
+        )
+    assert {last for split, last in played if split == "train"} == {1, 2, 3}
 
 
 def test_without_a_curriculum_no_level_is_chosen(tmp_path):
