@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import re
+import signal
 import socket
 import subprocess
 import sys
@@ -20,9 +21,9 @@ def test_a_seeing_policy_ends_with_status_0_and_any_other_with_1(capsys: pytest.
     assert main(["canary", "oracle", "--episodes", "12"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("vlgym/CanaryColour-v0: sees; 12 of 12 right [0.64 to 1.00], chance 0.125")
-    assert main(["canary", "random", "--env", CANARIES[2], "--json"]) == 1
-    (found,) = json.loads(capsys.readouterr().out)
-    assert (found["verdict"], found["episodes"], found["chance"]) == ("blind", 20, 1 / 12)
+    assert main(["canary", "random", "--env", CANARIES[2]]) == 1
+    found = capsys.readouterr().out
+    assert re.fullmatch(rf"{CANARIES[2]}: blind; \d of 20 right \[.*\], chance 0.083\n", found)
     assert main(["canary", "idle", "--env", CANARIES[0]]) == 1
     assert "cannot tell; 0 of 20 right [0.00 to 0.23], chance 0.125, 20 unreadable" in capsys.readouterr().out
 
@@ -32,15 +33,15 @@ def test_a_server_that_drops_the_third_picture_is_caught(capsys: pytest.CaptureF
         (lambda place: False, ["sees", "sees", "sees"]), (lambda place: place == 3, ["sees", "sees", "blind"]),
     ):  # fmt: skip
         with SeerServer(drop) as server:
-            assert main(["canary", f"openai:m@{server.url}", "--json"]) == ("blind" in verdicts)
-        found = json.loads(capsys.readouterr().out)
-        assert [(each["env_id"], each["verdict"]) for each in found] == list(zip(CANARIES, verdicts, strict=True))
-        assert found[0]["right"] == 20
+            assert main(["canary", f"openai:m@{server.url}"]) == ("blind" in verdicts)
+        found = capsys.readouterr().out
+        assert re.findall(r"(\S+): (\w+);", found) == list(zip(CANARIES, verdicts, strict=True))
+        assert "sees; 20 of 20 right" in found
 
 
 @pytest.mark.parametrize(("history", "status"), [(None, 0), (1, 1)], ids=["all pictures", "two pictures at most"])
 def test_an_endpoint_says_whether_every_picture_of_a_door_arrived(history: int | None, status: int) -> None:
-    command = [sys.executable, "-m", "vlgym", "canary", "--listen", "0", "--requests", "8", "--episodes", "1", "--json"]
+    command = [sys.executable, "-m", "vlgym", "canary", "--listen", "0", "--episodes", "1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         url = process.stderr.readline().split()[0]
@@ -50,10 +51,12 @@ def test_an_endpoint_says_whether_every_picture_of_a_door_arrived(history: int |
                 await play(tasks(env_id, "train", 1)[0], base_url=url, model="m", history=history)
 
         asyncio.run(play_all())
+        process.send_signal(signal.SIGINT)
         out, said = process.communicate(timeout=60)
-    found = json.loads(out)
-    assert (process.returncode, found["passed"], found["requests"]) == (status, status == 0, 8)
-    assert found["finished"] == {CANARIES[0]: 1, CANARIES[1]: 1, CANARIES[2]: 1 - status}
+    assert process.returncode == status
+    assert out.startswith(f"{'FAILED' if status else 'passed'}: 8 requests, {2 * status} with lost")
+    counts = zip(CANARIES, (1, 1, 1 - status), strict=True)
+    assert out.endswith(f"finished episodes: {', '.join(f'{env_id} {count}' for env_id, count in counts)}\n")
     assert ("request 7: vlgym/CanaryMemory-v0, turn 3: pictures due 1, 2, 3; arrived 2, 3" in said) == (status == 1)
 
 

@@ -1,7 +1,5 @@
 """`vlgym doctor`: what is installed, what is broken, what fixes it."""
 
-import json
-
 import pytest
 from toys import make_entry, make_spec, make_walk
 
@@ -51,10 +49,11 @@ def test_versions_are_named_and_a_missing_package_is_no_error(
     use(build_registry([GOOD], extras=OURS), monkeypatch)
     monkeypatch.setattr(doctor, "find_version", lambda package: None if package == "torch" else "1.2.3")
     assert main(["doctor"]) == 0
-    assert f"the learners need both: {how_to_install('vlgym[train]')}" in capsys.readouterr().out
-    assert main(["doctor", "--json"]) == 0
-    versions = json.loads(capsys.readouterr().out)["versions"]
-    assert (versions["torch"], versions["gymnasium"]) == (None, "1.2.3")
+    out = capsys.readouterr().out
+    assert f"the learners need both: {how_to_install('vlgym[train]')}" in out
+    lines = out.partition("Plugins")[0].splitlines()[1:-1]
+    versions = dict(line.split(maxsplit=1) for line in lines)
+    assert (versions["torch"], versions["gymnasium"]) == ("not installed", "1.2.3")
     assert set(versions) == {"python", "vlgym", "gymnasium", "numpy", "pillow", "pluggy", "torch", "transformers"}
 
 
@@ -63,18 +62,16 @@ def test_a_failed_plugin_a_clash_and_a_malformed_file_are_broken(
 ) -> None:
     twin = PluginRecord("twin", "vlgym-twin", "1.0", specs=(make_spec(),))
     use(build_registry([GOOD, FAILED, twin], {}, "registry.yaml is not valid YAML.", OURS), monkeypatch)
-    assert main(["doctor", "--json"]) == 1
-    problems = json.loads(capsys.readouterr().out)["problems"]
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "bad (vlgym-bad 2.0): failed, ImportError: no engine" in out
+    problems = [line.removeprefix("broken: ") for line in out.splitlines() if line.startswith("broken: ")]
     assert problems == [
         "plugin bad (vlgym-bad) failed to load: ImportError: no engine",
         "vlgym/Walk-v0 is claimed by vlgym-toys and vlgym-twin; "
         "uninstall one, or load one only: VLGYM_PLUGINS=vlgym-toys",
         "registry.yaml is not valid YAML.",
     ]
-    assert main(["doctor"]) == 1
-    out = capsys.readouterr().out
-    assert "bad (vlgym-bad 2.0): failed, ImportError: no engine" in out
-    assert out.count("broken: ") == 3
 
 
 @pytest.mark.parametrize(

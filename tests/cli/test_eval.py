@@ -119,6 +119,23 @@ def test_a_model_that_refuses_pictures_is_asked_without_them_and_resume_begins_w
     assert not any(asked.pictures for asked in server.asked[1:])
 
 
+def test_a_model_holds_the_other_seat_by_its_address(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with FaultServer(lambda asked: None) as server, installed(NIM):
+        command = ["eval", "--policy", "oracle", "--env", NIM.id, "--episodes", "2", "--out", str(tmp_path / "run")]
+        told = ["--opponents", f"openai:m@{server.url}", "--policy-arg", "opponents.temperature=0"]
+        assert main([*command, *told]) == 0
+        assert main([*command, *told, "--envs", "processes:1", "--resume"]) == 2
+    assert "--opponents openai:m" in capsys.readouterr().err.splitlines()[-1]
+    (part,) = json.loads((tmp_path / "run" / "run.json").read_text())["parts"].values()
+    assert "openai:m" in part["arguments"]["opponents"]
+    assert (
+        server.url not in (tmp_path / "run" / "run.json").read_text().replace('"command"', "", 1).split("sessions")[0]
+    )
+    played = [asked for asked in server.asked if asked.pictures]
+    assert len(played) >= 2
+    assert {asked.body["temperature"] for asked in played} == {0}
+
+
 def test_a_run_says_how_its_prompts_were_dressed(tmp_path: Path) -> None:
     command = ["eval", "--policy", "oracle", "--env", WALK.id, "--episodes", "1"]
     dressed = ["--system", "Be brief.", "--style", "cot", "--few-shot", "2"]

@@ -177,25 +177,24 @@ def test_a_policy_plays_without_input(
 def test_the_parser_can_be_chosen(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    play(f"{AWAY}\n", "--parser", "json", monkeypatch=monkeypatch)
+    play(f"{AWAY}\n", "--arg", "parser=json", monkeypatch=monkeypatch)
     out = capsys.readouterr().out
     assert f'written as: {{"thoughts": "", "action": "{AWAY}"}}' in out
     assert "reply style json" in out
 
 
-def test_an_episode_of_a_split_has_that_splits_seed(
+def test_without_a_seed_the_first_training_episode_is_played(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert play("", "vlgym/Walk-v0", "--split", "test", "--index", "4", monkeypatch=monkeypatch) == 0
-    assert f"seed {episode_seed('vlgym/Walk-v0', 'test', 4)}," in capsys.readouterr().out
+    assert play("", "vlgym/Walk-v0", monkeypatch=monkeypatch) == 0
+    assert f"seed {episode_seed('vlgym/Walk-v0', 'train', 0)}," in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--split", "test"], "Give --seed or --split, not both"),
         (["--policy", "humann"], "Nearest: human"),
-        (["--parser", "tagg"], "Unknown parser 'tagg'"),
+        (["--arg", "parser=tagg"], "Unknown parser 'tagg'"),
         (["--arg", "speed=3"], "has no argument 'speed'"),
         (["--out", "thesis.txt"], "cannot be made"),
     ],

@@ -10,7 +10,7 @@ from toys import installed, make_spec
 
 from vlgym.cli.app import main
 from vlgym.registry import get_registry
-from vlgym.registry.registry_file import read_registry, write_registry
+from vlgym.registry.registry_file import PACKAGED, read_registry, write_registry
 from vlgym.types import Outcome
 
 WALK, JUMP = make_spec("vlgym/Walk-v0"), make_spec("vlgym/Jump-v0", max_turns=6)
@@ -102,7 +102,7 @@ def test_figures_are_checked_with_full_only(path: Path, capsys: pytest.CaptureFi
     assert "vlgym/Walk-v0: floor is " in capsys.readouterr().out
 
 
-def test_kept_figures_keep_the_blind_floor_too_unless_that_is_asked_for(path: Path) -> None:
+def test_kept_figures_are_kept_and_those_that_are_missing_are_measured(path: Path) -> None:
     entries = read_registry(path)
     made_up = {**entries["vlgym/Walk-v0"]["blind"], "return": 0.123}
     entries["vlgym/Walk-v0"]["blind"] = made_up
@@ -111,10 +111,7 @@ def test_kept_figures_keep_the_blind_floor_too_unless_that_is_asked_for(path: Pa
     assert main(["registry", "write", "--path", str(path), "--keep-figures"]) == 0
     kept = read_registry(path)
     assert kept["vlgym/Walk-v0"]["blind"] == made_up
-    assert "blind" not in kept["vlgym/Jump-v0"]
-    assert main(["registry", "write", "--path", str(path), "--keep-figures", "--blind"]) == 0
-    assert read_registry(path)["vlgym/Jump-v0"]["blind"] == measured
-    assert read_registry(path)["vlgym/Walk-v0"]["blind"] != made_up
+    assert kept["vlgym/Jump-v0"]["blind"] == measured
 
 
 def test_levels_are_recorded_and_kept_like_the_other_figures(tmp_path: Path, toys_importable: None) -> None:
@@ -125,12 +122,14 @@ def test_levels_are_recorded_and_kept_like_the_other_figures(tmp_path: Path, toy
         entries = read_registry(path)
         assert [each["length"] for each in entries[spec.id]["levels"]] == [2.0, 5.0]
         assert [each["oracle"] for each in entries[spec.id]["levels"]] == [1.0, 1.0]
-        entries[spec.id]["levels"][0]["length"] = 9.0
-        write_registry(entries, path)
-        assert main(["registry", "write", "--path", str(path), "--keep-figures"]) == 0
-        assert read_registry(path)[spec.id]["levels"][0]["length"] == 9.0
-        assert main(["registry", "write", "--path", str(path), "--keep-figures", "--levels"]) == 0
-        assert read_registry(path)[spec.id]["levels"][0]["length"] == 2.0
+        for shown, held in ((9.0, 9.0), (None, 2.0)):
+            if shown is None:
+                del entries[spec.id]["levels"]
+            else:
+                entries[spec.id]["levels"][0]["length"] = shown
+            write_registry(entries, path)
+            assert main(["registry", "write", "--path", str(path), "--keep-figures"]) == 0
+            assert read_registry(path)[spec.id]["levels"][0]["length"] == held
 
 
 def test_changed_behaviour_without_a_new_version_is_refused(
@@ -217,18 +216,9 @@ def test_a_malformed_file_is_refused_by_check_and_written_anew_by_write(
     assert path.read_bytes() == good
 
 
-def test_without_a_path_the_repositorys_own_file_is_meant(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_without_a_path_the_packages_own_file_is_meant(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    for text in (None, "[project]\nname = 'another'\n", "]"):
-        if text is not None:
-            (tmp_path / "pyproject.toml").write_text(text)
-        assert main(["registry", "write"]) == 2
-        assert "is not the root of the vlgym repository" in capsys.readouterr().err
-    assert not (tmp_path / "registry.yaml").exists()
-    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'vlgym'\n")
-    (tmp_path / "vlgym").mkdir()
-    assert main(["registry", "write"]) == 0
-    assert sorted(read_registry(tmp_path / "vlgym" / "registry.yaml")) == ["vlgym/Jump-v0", "vlgym/Walk-v0"]
-    assert main(["registry", "check"]) == 0
+    monkeypatch.setattr("vlgym.testing.measure_hashes", lambda spec, owner: {"spec": spec, "distribution": owner})
+    assert main(["registry", "check", "--id", "vlgym/Walk-v0"]) == 1
+    assert f"{PACKAGED}: 1 difference(s). Fix it: vlgym registry write --id vlgym/Walk-v0\n" in capsys.readouterr().out

@@ -17,7 +17,7 @@ from PIL import UnidentifiedImageError
 from toys import Walk, make_spec
 
 from vlgym.cli.app import main
-from vlgym.cli.play_cmd import mark_span
+from vlgym.cli.play_cmd import name_span
 from vlgym.env.rendering import decode_png
 from vlgym.play.rollout import Runner, run_episodes
 from vlgym.play.trajectory import TrajectoryWriter, describe_run, read_trajectories
@@ -85,26 +85,11 @@ def test_each_turn_is_drawn_and_what_was_read_is_named(records: Path, monkeypatc
     assert re.search(rf"executed: {found[1]};", second)
 
 
-@pytest.mark.parametrize(("term", "marked"), [("xterm", True), ("dumb", False)])
-def test_the_span_is_marked_within_the_reply_where_the_terminal_has_colours(
-    term: str, marked: bool, records: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TERM", term)
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    reply = re.findall(r"\[reply\]\n(.*)\n\[read", show(records, monkeypatch, "--picture", "none"))[0]
-    assert reply.replace("\x1b[7m", "<<").replace("\x1b[27m", ">>") == (
-        "So <action><<right>></action>" if marked else "So <action>right</action>"
-    )
-
-
-def test_what_is_marked_is_safe_too() -> None:
-    reply = "\x1b[2Ja\x07b\u202e"
-    assert mark_span(reply, (4, 6), colours=True) == (
-        "\\x1b[2J\x1b[7ma\\x07\x1b[27mb\\u202e\n[read as the action: 'a\\x07', characters 4 to 6]"
-    )
+def test_what_was_read_is_named_by_its_characters() -> None:
+    assert name_span("\x1b[2Ja\x07b", (4, 6)) == "[read as the action: 'a\\x07', characters 4 to 6]"
     for span in ((-5, 2), (3, 2), (0, 99)):
-        assert mark_span("abc", span, colours=True) == (
-            f"abc\n[the record names characters {span[0]} to {span[1]}, which the reply lacks]"
+        assert name_span("abc", span) == (
+            f"[the record names characters {span[0]} to {span[1]}, which the reply lacks]"
         )
 
 

@@ -10,7 +10,6 @@ import pytest
 from typer.main import get_command
 
 from vlgym.cli.app import app, main
-from vlgym.registry.registry_file import PACKAGED
 
 ENV = "vlgym/NumberLine-v0"
 NOWHERE = "/dev/null/x"  # cannot be made, by root either
@@ -19,7 +18,7 @@ CALLS = {
     "play": ["play", ENV, "--policy=random"],
     "canary": ["canary", "random"],
     "doctor": ["doctor"], "new-plugin": ["new-plugin", "tea-room"], "registry write": ["registry", "write"],
-    "registry check": ["registry", "check", "--path", str(PACKAGED)],
+    "registry check": ["registry", "check"],
     "eval": ["eval", "--policy=random", f"--env={ENV}", "--out=run"], "report": ["report", NOWHERE],
     "compare": ["compare", NOWHERE, NOWHERE],
     "ui": ["ui", "--port=0"], "serve": ["serve", "--workers=1", "--port=0"],
@@ -40,7 +39,7 @@ KINDS = {
     "--difficulty": "text", "--envs": "text", "--host": "text", "--port": "integer", "--to": "text",
     "--planner": "text", "--policy": "text", "--split": "text", "--suite": "text", "--env-kwargs": "text",
     "--policy-arg": "text", "--base-url": "text", "--api-key-env": "text", "--episodes": "integer",
-    "--games": "integer", "--listen": "integer", "--requests": "integer", "--workers": "integer",
+    "--opponents": "text", "--games": "integer", "--listen": "integer", "--workers": "integer",
     "--token": "text", "--sessions": "integer", "--idle": "number",
     "--history-turns": "integer", "--history-images": "integer", "--num-envs": "integer", "--concurrency": "integer",
     "--max-tokens": "integer", "--max-retries": "integer", "--temperature": "number", "--timeout": "number",
@@ -85,11 +84,10 @@ def test_a_wrong_value_is_one_line_and_nothing_is_begun(
     tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'vlgym'\n")  # `registry` looks for its repository
     monkeypatch.setattr("vlgym.testing.measure_hashes", lambda *args: pytest.fail("work was begun"))
     assert main([*CALLS[name], option, value]) == 2
     told = capsys.readouterr()
     assert told.out == ""
     assert option in told.err or value in told.err  # it says what was wrong
     assert "Traceback" not in told.err
-    assert os.listdir(tmp_path) == ["pyproject.toml"]
+    assert os.listdir(tmp_path) == []

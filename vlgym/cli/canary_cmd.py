@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import threading
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from ..errors import UserError
 from ..evaluation.policy_names import make_policy
-from .console import open_console, print_json, read_arguments
-from .eval_cmd import check_policy
-from .list_cmd import AsJson
+from .console import PolicyArgs, check_policy, open_console, read_arguments, split_names
 
 
 def canary(
@@ -37,92 +35,58 @@ def canary(
         typer.Option(min=1, max=10_000, help="Episodes of each canary [default: 20; --listen knows the first 64]."),
     ] = None,
     split: Annotated[str | None, typer.Option(help="train, val or test [default: test; --listen: train].")] = None,
-    requests: Annotated[
-        int | None,
-        typer.Option(min=1, max=10_000_000, help="With --listen: end after so many requests, not at Ctrl-C."),
-    ] = None,
-    policy_arg: Annotated[
-        list[str] | None,
-        typer.Option("--policy-arg", metavar="NAME=VALUE", help="Option of the policy; may be repeated."),
-    ] = None,
-    as_json: AsJson = False,
+    policy_arg: PolicyArgs = None,
 ) -> None:
     """Test with canaries whether pictures reach a model: exit status 0 where all are seen, or all pictures arrive.
 
     A canary's answer stands in one picture and nowhere else (docs/doors.md).
     """
-    from ..doors.canary import CANARIES
+    from ..doors.canary import CANARIES, SEES, sample_canaries
 
     if (policy is None) == (listen is None):
         raise UserError("Name a policy, such as openai:MODEL@URL, or give --listen PORT.")
-    named = ",".join(CANARIES) if env is None else env
-    ids = list(dict.fromkeys(each.strip() for each in named.split(",") if each.strip()))
+    ids = split_names(",".join(CANARIES) if env is None else env)
     if not ids:
         raise UserError(f"--env names no canary; canaries are {', '.join(CANARIES)}.")
     if listen is not None:
-        _listen(ids, listen, split or "train", episodes or 64, requests, as_json)
-    else:
-        options = read_arguments(policy_arg or [], "--policy-arg")
-        _sample(str(policy), options, ids, split or "test", episodes or 20, as_json)
-
-
-def _sample(name: str, options: dict[str, Any], ids: list[str], split: str, episodes: int, as_json: bool) -> None:
-    from ..doors.canary import SEES, sample_canaries
-
-    player = make_policy(name, options)
+        _listen(ids, listen, split or "train", episodes or 64)
+        return
+    player = make_policy(str(policy), read_arguments(policy_arg or [], "--policy-arg"))
     try:
         check_policy(player)
-        results = sample_canaries(player, episodes, ids, split)
+        results = sample_canaries(player, episodes or 20, ids, split or "test")
     finally:
         if hasattr(player, "close"):
             player.close()
-    if as_json:
-        print_json([each.to_dict() for each in results])
-    else:
-        console = open_console()
-        for each in results:
-            lost = f", {each.unreadable} unreadable" if each.unreadable else ""
-            console.print(
-                f"{each.env_id}: {each.verdict}; {each.right} of {each.episodes} right "
-                f"[{each.low:.2f} to {each.high:.2f}], chance {each.chance:.3f}{lost}"
-            )
+    for each in results:
+        lost = f", {each.unreadable} unreadable" if each.unreadable else ""
+        open_console().print(
+            f"{each.env_id}: {each.verdict}; {each.right} of {each.episodes} right "
+            f"[{each.low:.2f} to {each.high:.2f}], chance {each.chance:.3f}{lost}"
+        )
     if any(each.verdict != SEES for each in results):
         raise typer.Exit(1)
 
 
-def _listen(ids: list[str], port: int, split: str, episodes: int, requests: int | None, as_json: bool) -> None:
+def _listen(ids: list[str], port: int, split: str, episodes: int) -> None:
     from ..doors.canary_server import CanaryServer
 
-    console, enough = open_console(stderr=True), threading.Event()
+    console = open_console(stderr=True)
 
     def say(number: int, problem: str) -> None:
         if problem:
             console.print(f"request {number}: {problem}")
-        if requests is not None and number >= requests:
-            enough.set()
 
     with CanaryServer(split, episodes, port, env_ids=ids, on_request=say) as server:
         console.print(f"{server.url}  knows episodes 0 to {episodes - 1} of {split} (Ctrl-C ends it)")
         try:
-            while not enough.wait(0.2):
-                pass
+            threading.Event().wait()
         except KeyboardInterrupt:
             console.print("")
-    if as_json:
-        print_json(
-            {
-                "passed": server.passed,
-                "requests": server.requests,
-                "others": server.others,
-                "finished": server.finished,
-                "problems": server.problems,
-            }
-        )
-    else:
-        played = ", ".join(f"{env_id} {count}" for env_id, count in server.finished.items())
-        open_console().print(
-            f"{'passed' if server.passed else 'FAILED'}: {server.requests} requests, {len(server.problems)} with lost "
-            f"or changed pictures; {server.others} others; finished episodes: {played}"
-        )
+    played = ", ".join(f"{env_id} {count}" for env_id, count in server.finished.items())
+    open_console().print(
+        f"{'passed' if server.passed else 'FAILED'}: {server.requests} requests, {len(server.problems)} with lost "
+        f"or changed pictures; {server.others} others; finished episodes: {played}"
+    )
     if not server.passed:
         raise typer.Exit(1)

@@ -15,8 +15,7 @@ from ..files import write_whole
 from ..registry import get_registry
 from ..registry.installing import how_to_install_all
 from ..terminal import is_live, print_wrapped
-from .console import open_console, print_json, read_arguments
-from .list_cmd import Arguments, AsJson
+from .console import Arguments, AsJson, open_console, print_json, read_arguments
 
 if TYPE_CHECKING:
     from ..testing import Certificate, CheckResult

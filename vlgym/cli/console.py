@@ -1,4 +1,4 @@
-"""Shared parts of the commands: JSON output, constructor arguments, and `--config FILE`, whose TOML gives defaults."""
+"""Shared parts of the commands: options, names of policies, and `--config FILE`, whose TOML gives defaults."""
 
 from __future__ import annotations
 
@@ -14,8 +14,21 @@ import typer
 from ..env.arguments import read_arguments as read_arguments
 from ..env.prompts import write_messages as write_messages
 from ..errors import UserError, nearest, plain_line
+from ..play.policies import Policy
 from ..terminal import open_console as open_console  # the commands find it here
-from ..types import Message
+
+AsJson = Annotated[bool, typer.Option("--json", help="Write JSON on standard output.")]
+Arguments = Annotated[
+    list[str] | None, typer.Option("--arg", metavar="NAME=VALUE", help="Constructor argument; may be repeated.")
+]
+EnvKwargs = Annotated[
+    list[str] | None, typer.Option("--env-kwargs", metavar="NAME=VALUE", help="Constructor argument; may be repeated.")
+]
+PolicyArgs = Annotated[
+    list[str] | None,
+    typer.Option("--policy-arg", metavar="NAME=VALUE", help="Further option of the policy; may be repeated."),
+]
+Split = Annotated[str, typer.Option(help="train, val or test.")]
 
 
 def print_json(data: Any) -> None:
@@ -23,18 +36,34 @@ def print_json(data: Any) -> None:
     sys.stdout.write(json.dumps(data, indent=2) + "\n")
 
 
-def plain_messages(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """Return chat messages as JSON-able data; an image becomes its `[height, width]` in pixels."""
-    return [
-        {
-            "role": message["role"],
-            "content": [
-                {"type": "image", "size": list(part["image"].shape[:2])} if part["type"] == "image" else dict(part)
-                for part in message["content"]
-            ],
-        }
-        for message in messages
-    ]
+def split_names(text: str | None) -> list[str]:
+    """Return the different names of a list with commas."""
+    return list(dict.fromkeys(each.strip() for each in (text or "").split(",") if each.strip()))
+
+
+def share_out(pairs: Iterable[str], names: Iterable[str], *, common: bool = False) -> dict[str, dict[str, Any]]:
+    """Return name of a policy -> its options, from `NAME.OPTION=VALUE`; with `common`, `OPTION=VALUE` is everybody's.
+
+    Raises:
+        UserError: an option of nobody.
+    """
+    options: dict[str, dict[str, Any]] = {name: {} for name in names}
+    for key, value in read_arguments(pairs, "--policy-arg").items():
+        name, _, option = key.partition(".")
+        if name not in options and not common:
+            raise UserError(f"--policy-arg {key}: write NAME.OPTION=VALUE with the NAME of a --policy.")
+        for each in [name] if name in options else options:
+            options[each][option if name in options else key] = value
+    return options
+
+
+def check_policy(player: Policy, *, pictures: bool = True) -> None:
+    """Let a policy that answers from elsewhere say what is wrong, and say first who is asked."""
+    if hasattr(player, "check"):
+        if hasattr(player, "describe_session"):
+            address = player.describe_session().get("base_url")
+            open_console(stderr=True).print(f"asking {address} ...")
+        player.check(pictures=pictures)
 
 
 def read_config(context: typer.Context, path: Path | None) -> None:
@@ -49,7 +78,7 @@ def read_config(context: typer.Context, path: Path | None) -> None:
         held = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"--config {path} cannot be read: {plain_line(str(error))}.") from None
-    options = {
+    options: dict[str, Any] = {
         word.removeprefix("--"): option
         for option in context.command.params
         for word in option.opts
@@ -60,15 +89,15 @@ def read_config(context: typer.Context, path: Path | None) -> None:
         option = options.get(name.replace("_", "-"))
         if option is None:
             raise UserError(f"--config {path}: {name} is no option of {context.command.name}.{nearest(name, options)}")
-        if option.multiple and isinstance(value, dict):  # type: ignore[attr-defined]
+        if option.multiple and isinstance(value, dict):
             value = [f"{key}={json.dumps(item)}" for key, item in value.items()]
         elif isinstance(value, dict):
             raise UserError(f"--config {path}: {name} is a table; write {name} = VALUE.")
-        elif isinstance(value, list) and not option.multiple:  # type: ignore[attr-defined]
+        elif isinstance(value, list) and not option.multiple:
             value = ",".join(map(str, value))
-        elif not isinstance(value, list) and not option.is_flag:  # type: ignore[attr-defined]
+        elif not isinstance(value, list) and not option.is_flag:
             value = str(value)  # is read as on the command line
-        defaults[str(option.name)] = value
+        defaults[option.name] = value
     context.default_map = {**(context.default_map or {}), **defaults}
 
 

@@ -22,7 +22,7 @@ from ..evaluation import run_evaluation
 from ..evaluation.folder import check_folder, count_finished
 from ..evaluation.meter import Meter, Prices
 from ..evaluation.plan import EPISODES, Part, blind, leave_out, list_suites, plan_ids, plan_suite
-from ..evaluation.policy_names import find_policy
+from ..evaluation.policy_names import find_policy, make_policy
 from ..evaluation.probe import judge_folder, look_first, plan_probe
 from ..evaluation.prompting import LETTERS, PATCH, Builders, estimate, lay_out
 from ..evaluation.run import Watcher
@@ -33,10 +33,21 @@ from ..registry.installing import how_to_install
 from ..sight.score import SUITE, SightReport
 from ..terminal import open_progress, show_safe
 from ..types import Reply, StepRecord, Usage
-from .console import Config, open_console, read_arguments, write_messages
+from .console import (
+    Config,
+    EnvKwargs,
+    PolicyArgs,
+    Split,
+    check_policy,
+    open_console,
+    read_arguments,
+    split_names,
+    write_messages,
+)  # fmt: skip
 from .records_cmd import print_report
 
 HIGHEST = 10_000_000
+THEIRS = "opponents."
 
 
 def evaluate(
@@ -59,7 +70,7 @@ def evaluate(
         int | None,
         typer.Option(min=1, max=HIGHEST, help="Seeds of each environment [default: 100; suite quick: 10]."),
     ] = None,
-    split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
+    split: Split = "test",
     repeats: Annotated[
         int | None, typer.Option(min=1, max=10_000, help="How often each seed is played [default: 1, or the suite's].")
     ] = None,
@@ -80,9 +91,14 @@ def evaluate(
         int, typer.Option(min=0, max=100, help="Oracle episodes of the train split that the prompt shows.")
     ] = 0,
     parser: Annotated[str | None, typer.Option(help="Reply style: tag, json, plan or an import string.")] = None,
-    env_kwargs: Annotated[
-        list[str] | None,
-        typer.Option("--env-kwargs", metavar="NAME=VALUE", help="Constructor argument; may be repeated."),
+    env_kwargs: EnvKwargs = None,
+    opponents: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME[:ARGUMENT]",
+            help="Who holds a game's other seats: random, oracle, search, self, or openai:MODEL@URL and all with a "
+            "colon that --policy takes; its options: --policy-arg opponents.NAME=VALUE.",
+        ),
     ] = None,
     num_envs: Annotated[
         int | None, typer.Option(min=1, max=4096, help="Episodes at once [default: the policy's concurrency, or 8].")
@@ -117,10 +133,7 @@ def evaluate(
         int | None, typer.Option(min=0, max=1000, help="openai: how often a request that failed is tried again.")
     ] = None,
     requests_per_minute: Annotated[float | None, typer.Option(min=0.01, help="openai: the server's limit.")] = None,
-    policy_arg: Annotated[
-        list[str] | None,
-        typer.Option("--policy-arg", metavar="NAME=VALUE", help="Further option of the policy; may be repeated."),
-    ] = None,
+    policy_arg: PolicyArgs = None,
     price_in: Annotated[float | None, typer.Option(min=0, help="Dollars for a million prompt tokens.")] = None,
     price_out: Annotated[float | None, typer.Option(min=0, help="Dollars for a million reply tokens.")] = None,
     max_cost: Annotated[float | None, typer.Option(min=0, help="Stop after spending this many dollars.")] = None,
@@ -140,19 +153,24 @@ def evaluate(
     }  # fmt: skip
     given = {name: value for name, value in options.items() if value is not None}
     given |= read_arguments(policy_arg or [], "--policy-arg")
+    theirs = {key.removeprefix(THEIRS): given.pop(key) for key in list(given) if key.startswith(THEIRS)}
     if env is None and suite is None:
         raise UserError(f"Give --env ID[,ID...] or --suite NAME (suites: {', '.join(list_suites())}).")
     arguments = read_arguments(env_kwargs or [], "--env-kwargs")
+    if opponents is not None:
+        arguments["opponents"] = opponents if ":" not in opponents else make_policy(opponents, theirs)
     check_choice("--planner", planner, (None, *PLANNERS))
     check_choice("--style", style or None, (None, *STYLES))
     _plan(env, suite, episodes, split, repeats, planner, arguments)  # a typo is told before a model is loaded
     read_options(envs, "--envs")
-    if envs != "local" and policy == "human":
-        raise UserError("--policy human plays in this process; leave out --envs.")
+    for name, who in (("policy", policy), ("opponents", opponents or "")):
+        if envs != "local" and (who == "human" or (name == "opponents" and ":" in who)):
+            raise UserError(f"--{name} {plain_address(who)} plays in this process; leave out --envs.")
     if not dry_run:
         check_folder(out, resume)
     made = find_policy(policy, given)
     player: Any = None if dry_run else made()
+    both: tuple[Any, Any] = (player, arguments.get("opponents"))
     try:
         wishes = player.prefers() if hasattr(player, "prefers") else {}
         if parser is not None:
@@ -161,7 +179,8 @@ def evaluate(
             arguments["parser"] = check_named(wishes["parser"], plain_address(policy))  # a model's folder may say it
         turns = wishes.get("history_turns") if history_turns is None else history_turns
         images = wishes.get("history_images") if history_images is None else history_images
-        check_policy(player, pictures=images != 0)
+        for each in both:
+            check_policy(each, pictures=images != 0)
         parts, missing = _plan(env, suite, episodes, split, repeats, planner, arguments)
         reasons = {env_id: f"it is not installed: {_remedy(env_id)}" for env_id in missing}
         if suite is not None and (dry_run or envs == "local"):
@@ -192,24 +211,16 @@ def evaluate(
                 if suite == SUITE:
                     _print_sight(judge_folder(out))
     finally:
-        if hasattr(player, "close"):
-            player.close()
-
-
-def check_policy(player: Policy, *, pictures: bool = True) -> None:
-    """Let a policy that answers from elsewhere say what is wrong, and say first who is asked."""
-    if hasattr(player, "check"):
-        if hasattr(player, "describe_session"):
-            address = player.describe_session().get("base_url")
-            open_console(stderr=True).print(f"asking {address} ...")
-        player.check(pictures=pictures)
+        for each in both:
+            if hasattr(each, "close"):
+                each.close()
 
 
 def _plan(
     env: str | None, suite: str | None, episodes: int | None, split: str, repeats: int | None, planner: str | None,
     arguments: dict[str, Any],
 ) -> tuple[list[Part], list[str]]:  # fmt: skip
-    ids = [each.strip() for each in (env or "").split(",") if each.strip()]
+    ids = split_names(env)
     if env is not None and not ids:
         raise UserError("--env names no environment; write --env vlgym/NumberLine-v0.")
     options: dict[str, Any] = {"split": split, "planner": planner, "arguments": arguments}
@@ -233,11 +244,10 @@ def _print_estimate(parts: Sequence[Part], builders: Builders, probe: Sequence[P
     for each in asked:
         console.print(f"{each.part}: at most {each.requests:,} requests of {each.tokens:,} tokens")
     if probe:
-        requests = sum(each.requests for each in found[: len(probe)])
-        console.print(f"{SUITE}, once for each model: at most {requests:,} requests")
-    requests, tokens = (
-        sum(numbers) for numbers in zip(*((each.requests, each.requests * each.tokens) for each in found), strict=True)
-    )
+        looks = sum(each.requests for each in found[: len(probe)])
+        console.print(f"{SUITE}, once for each model: at most {looks:,} requests")
+    requests = sum(each.requests for each in found)
+    tokens = sum(each.requests * each.tokens for each in found)
     cost = f", ${prices.cost(Usage(tokens, 0)):,.2f} without the replies" if prices else ""
     console.print(f"in all: at most {requests:,} requests, {tokens:,} prompt tokens{cost}")
     counted = f"A token is counted as {LETTERS} letters or {PATCH} x {PATCH} pixels; replies come on top."

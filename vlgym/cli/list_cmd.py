@@ -19,15 +19,14 @@ import typer
 
 from ..env.prompts import PromptBuilder
 from ..env.spec import EnvSpec
-from ..errors import UserError, check_choice, plain_line
+from ..errors import UnknownEnvError, UserError, check_choice, plain_line
 from ..registry import FIRST_PARTY, Registry, get_registry
-from ..registry.installing import how_to_install, how_to_install_all
+from ..registry.installing import how_to_install_all
 from ..registry.making import load_class, make
-from ..registry.plugins import SWITCH
 from ..registry.recorded import Comparison, compare_recorded
 from ..sight.blind_gap import LABELS, NOT_MEASURED, WARN_ABOVE, find_blind_share, rate_difficulty
 from ..terminal import print_wrapped, show_safe
-from .console import open_console, plain_messages, print_json, read_arguments, write_messages
+from .console import Arguments, AsJson, open_console, print_json, read_arguments, write_messages
 
 WINS = ("floor", "blind", "ceiling")
 """Figures of registry.yaml: random or idle play, play without the picture, the oracle."""
@@ -41,10 +40,6 @@ MOST_LINES = 3
 ABSENT = "not installed:"
 
 EnvId = Annotated[str, typer.Argument(metavar="ID", help="Environment id, for example vlgym/NumberLine-v0.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Write JSON on standard output.")]
-Arguments = Annotated[
-    list[str] | None, typer.Option("--arg", metavar="NAME=VALUE", help="Constructor argument; may be repeated.")
-]
 
 
 @dataclass(frozen=True)
@@ -52,10 +47,10 @@ class Entry:
     """One id of the catalogue.
 
     Attributes:
-        spec: its card; `None` where only the clash of two plugins is known.
+        spec: its card; `None` where only claims of plugins are known.
         distribution: the distribution(s) that hold it.
         external: a third party's, not this project's.
-        remedy: what stands in the way, or the command that fixes it; empty when installed.
+        remedy: what stands in the way, or the command that fixes it; empty when `make` can build it.
         recorded: its entry of registry.yaml; `None` where there is none.
     """
 
@@ -63,13 +58,13 @@ class Entry:
     spec: EnvSpec | None
     distribution: str
     external: bool
-    remedy: str = ""
-    recorded: Mapping[str, Any] | None = None
+    remedy: str
+    recorded: Mapping[str, Any] | None
 
     @property
-    def installed(self) -> bool:
-        """True if `make` can build it."""
-        return not self.remedy
+    def family(self) -> str:
+        """The family, in one line; empty where no card is known."""
+        return plain_line(self.spec.family) if self.spec is not None else ""
 
     @property
     def difficulty(self) -> str:
@@ -80,16 +75,11 @@ class Entry:
         """Return the columns of `vlgym list` as plain data."""
         card = {**self.spec.to_dict(), "difficulty": self.difficulty} if self.spec is not None else {}
         columns = ("family", "difficulty", "oracle", "max_turns", "summary", "skills")
-        figures = self.recorded or {}
         return {
-            "id": self.env_id,
-            "distribution": self.distribution,
-            "installed": self.installed,
-            "external": self.external,
-            "remedy": self.remedy,
-            **{name: card.get(name) for name in columns},
-            **{name: figures.get(name) for name in ("floor", "blind", "ceiling")},
-        }
+            "id": self.env_id, "distribution": self.distribution, "installed": not self.remedy,
+            "external": self.external, "remedy": self.remedy, **{name: card.get(name) for name in columns},
+            **{name: (self.recorded or {}).get(name) for name in WINS},
+        }  # fmt: skip
 
 
 def list_entries(registry: Registry) -> list[Entry]:
@@ -99,27 +89,25 @@ def list_entries(registry: Registry) -> list[Entry]:
 
 
 def find_entry(registry: Registry, env_id: str) -> Entry:
-    """Return what is known of one id."""
-    external, known = not env_id.startswith(f"{FIRST_PARTY}/"), registry.known.get(env_id)
-    if env_id in registry.clashes:
-        owners = registry.clashes[env_id]
-        return Entry(env_id, None, ", ".join(owners), external, f"claimed by {' and '.join(owners)}: vlgym doctor")
-    if env_id not in registry.specs and known is not None:
-        remedy = _find_remedy(registry, known["distribution"])
-        return Entry(env_id, known["spec"], known["distribution"], external, remedy, known)
-    if env_id not in registry.specs and env_id in registry.refused:
-        claimed_by = ", ".join(registry.refused[env_id])
-        return Entry(env_id, None, claimed_by, True, "refused, not its id: vlgym doctor")
-    return Entry(env_id, registry.get(env_id), registry.owner[env_id], external, recorded=known)
+    """Return what is known of one id.
 
-
-def _find_remedy(registry: Registry, distribution: str) -> str:
-    records = [record for record in registry.plugins if record.distribution == distribution]
-    if any(record.error for record in records):
-        return f"{distribution} failed to load: vlgym doctor"
-    if any(not record.enabled for record in records):
-        return f"left out by {SWITCH}"
-    return how_to_install(distribution)
+    Raises:
+        UnknownEnvError: nothing is.
+    """
+    known, remedy = registry.known.get(env_id), ""
+    spec: EnvSpec | None
+    try:
+        spec, distribution = registry.get(env_id), registry.owner[env_id]
+    except UnknownEnvError:
+        raise
+    except UserError as error:
+        remedy = re.sub(rf"^{re.escape(env_id)} (is |lives in \S+, which (is )?)?", "", str(error))
+        claims = registry.clashes.get(env_id, ())
+        spec, distribution = None, ", ".join(claims or registry.refused.get(env_id, ()))
+        if known and not claims:
+            spec, distribution = known["spec"], known["distribution"]
+    external = not env_id.startswith(f"{FIRST_PARTY}/") or (spec is None and env_id in registry.refused)
+    return Entry(env_id, spec, distribution, external, remedy, known)
 
 
 def list_environments(
@@ -132,12 +120,11 @@ def list_environments(
     as_json: AsJson = False,
 ) -> None:
     """List the families of environments, or the ids of one; installed, known but not installed, and third parties'."""
-    everything = [
-        entry for entry in list_entries(get_registry()) if old or entry.spec is None or not entry.spec.replaced_by
-    ]
-    entries = sorted(everything, key=lambda entry: (entry.spec is None, _family(entry)))
+    entries = list_entries(get_registry())
+    everything = [entry for entry in entries if old or entry.spec is None or not entry.spec.replaced_by]
+    entries = sorted(everything, key=lambda entry: (entry.spec is None, entry.family))
     for option, wanted, read in (
-        ("family", family, lambda entry: [_family(entry)]),
+        ("family", family, lambda entry: [entry.family]),
         ("--skill", skill, lambda entry: list(entry.spec.skills) if entry.spec is not None else []),
         ("--difficulty", difficulty, lambda entry: [entry.difficulty]),
     ):
@@ -170,26 +157,26 @@ def show(
     entry = find_entry(registry, env_id)
     if arg and not prompt:
         raise UserError("--arg goes with --prompt: the card does not depend on constructor arguments.")
-    if prompt and not entry.installed:
+    if prompt:
         registry.get(env_id)
-    messages = _first_prompt(env_id, seed, read_arguments(arg or [])) if prompt else None
+    first = _first_prompt(env_id, seed, read_arguments(arg or [])) if prompt else ""
     card = _describe(registry, entry)
     if as_json:
-        print_json(card if messages is None else {**card, "prompt": plain_messages(messages)})
+        print_json({**card, "prompt": first})
         return
     _print_card(card, full)
-    if messages is not None:
-        open_console().print(f"\nFirst prompt, seed {seed}:\n{show_safe(write_messages(messages))}")
+    if first:
+        open_console().print(f"\nFirst prompt, seed {seed}:\n{show_safe(first)}")
 
 
 def _print_families(entries: list[Entry]) -> None:
     console = open_console()
     rows = []
-    for family, group in groupby((entry for entry in entries if entry.spec is not None), _family):
+    for family, group in groupby((entry for entry in entries if entry.spec is not None), lambda entry: entry.family):
         held = list(group)
-        there = [entry for entry in held if entry.installed]
-        rows.append([family, str(len(held)), _ask(there[0]) if there else _say_last(held[0])])
-    rows += [[plain_line(entry.env_id), "", _say_last(entry)] for entry in entries if entry.spec is None]
+        first = next((entry for entry in held if not entry.remedy), held[0])
+        rows.append([family, str(len(held)), plain_line(first.remedy) or _ask(first)])
+    rows += [[plain_line(entry.env_id), "", plain_line(entry.remedy)] for entry in entries if entry.spec is None]
     rows.sort(key=lambda row: row[-1].startswith(ABSENT))
     print_wrapped(console, [["family", "ids", "what it asks"], *rows])
     console.print("\nThe ids of one: vlgym list FAMILY. A card: vlgym show ID.")
@@ -213,7 +200,7 @@ def _print_ids(entries: list[Entry]) -> None:
     unknown = any(entry.recorded is not None and entry.recorded.get("blind") is None for entry in entries)
     console.print()
     print_wrapped(console, [[line + (f"; ? is {NOT_MEASURED}" if unknown else "")]])
-    absent = sum(not entry.installed for entry in entries)
+    absent = sum(bool(entry.remedy) for entry in entries)
     console.print(f"{len(entries) - absent} installed" + (f", {absent} known but not usable here" if absent else ""))
 
 
@@ -240,39 +227,30 @@ def _write_blind(entry: Entry) -> str:
     return "?" if figures is None else f"{figures['success']:.2f}{'*' if marked else ''}"
 
 
-def _family(entry: Entry) -> str:
-    return plain_line(entry.spec.family) if entry.spec is not None else ""
-
-
 def _say_last(entry: Entry) -> str:
-    if not entry.installed or entry.spec is None:
-        return plain_line(f"{ABSENT} {entry.remedy}")
-    newer, summary = entry.spec.replaced_by, plain_line(entry.spec.summary)
-    return f"(kept for comparison, see {newer}) {summary}" if newer else summary
+    if entry.remedy or entry.spec is None:
+        return plain_line(entry.remedy)
+    newer = entry.spec.replaced_by
+    return plain_line((f"(kept for comparison, see {newer}) " if newer else "") + entry.spec.summary)
 
 
 def _describe(registry: Registry, entry: Entry) -> dict[str, Any]:
-    spec = entry.spec or registry.get(entry.env_id)  # a clash has no card: get() says who claims it
-    recorded = registry.known.get(entry.env_id)
-    measured = (
-        {key: value for key, value in recorded.items() if key not in ("spec", "distribution")} if recorded else None
-    )
-    share = find_blind_share(recorded)
-    found = compare_recorded(registry, entry.env_id) if entry.installed else Comparison()
+    spec, recorded = entry.spec or registry.get(entry.env_id), entry.recorded or {}  # a clash says who claims the id
+    found = Comparison() if entry.remedy else compare_recorded(registry, entry.env_id)
     return {
         **spec.to_dict(),
-        "blind_share": share,
-        "rated_difficulty": rate_difficulty(spec.difficulty, share),
+        "blind_share": find_blind_share(entry.recorded),
+        "rated_difficulty": entry.difficulty,
         "reset_options": found.options,
         "distribution": entry.distribution,
-        "installed": entry.installed,
+        "installed": not entry.remedy,
         "external": entry.external,
         "remedy": entry.remedy,
         "live": found.live or None,
         "not_made": found.error,
-        "registry": measured,
+        "registry": {key: value for key, value in recorded.items() if key not in ("spec", "distribution")} or None,
         "differences": list(found.differences),
-        "docstring": _read_docstring(spec) if entry.installed else "",
+        "docstring": "" if entry.remedy else _read_docstring(spec),
     }
 
 
@@ -306,7 +284,7 @@ def _print_card(card: dict[str, Any], full: bool) -> None:
     rows: dict[str, Any] = {name: sections[name] for name in FIRST if name in sections and not full}
     rows |= {
         "success": card["success_rule"], "turns": f"at most {card['max_turns']}",
-        "status": "" if card["installed"] else f"not installed: {card['remedy']}",
+        "status": card["remedy"],
         "picture": f"{height} x {width}; in the prompt: {card['history_images']}",
         "reply": f"{', '.join(card['reply_styles'])}; planner {', '.join(card['planners'])}",
         "skills": card["skills"], "arguments": card["kwargs"], "reset options": card["reset_options"],
@@ -340,23 +318,20 @@ def _read_sections(docstring: str) -> dict[str, str]:
 
 
 def _write_value(value: Any) -> str:
-    if isinstance(value, dict) and all(isinstance(item, str) for item in value.values()):
-        return "; ".join(f"{name}: {item}" for name, item in value.items()) or "-"
     if isinstance(value, dict):
-        return ", ".join(f"{name} {item}" for name, item in value.items()) or "-"
-    if isinstance(value, list):
-        return ", ".join(str(item) for item in value) or "-"
-    return "-" if value is None else str(value)
+        return "; ".join(f"{name}: {item}" for name, item in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _first_prompt(env_id: str, seed: int, arguments: dict[str, Any]) -> list[dict[str, Any]]:
+def _first_prompt(env_id: str, seed: int, arguments: dict[str, Any]) -> str:
     env = make(env_id, **arguments)
     try:
         observation, info = env.reset(seed=seed)
         details = info["vlgym"]
         builder = PromptBuilder.for_spec(env.vlgym_spec)
-        return builder.build(
+        messages = builder.build(
             details["instructions"], details["turn_text"], observation["image"], system=env.system_text
         )
+        return write_messages(messages)
     finally:
         env.close()

@@ -10,7 +10,6 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib import metadata, resources
 from importlib.metadata import PackageNotFoundError, packages_distributions
 from pathlib import Path
@@ -30,6 +29,18 @@ WINDOWS = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]")
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 MOST_LETTERS, MOST_ACTIONS, MOST_TURNS, SEEN_STEPS = 40, 50, 200, 1000
 
+OWN_VALUES: dict[str, Any] = {
+    "summary": "Walk to the red square on a board.", "max_turns": 10, "reward_range": "(0.0, 1.0)",
+    "success_rule": "The player stands on the flag's square.", "skills": '"navigation", "perception"',
+    "image_size": "(140, 140)", "oracle": "exact", "random_success_below": "0.5",
+}  # fmt: skip
+GAME_VALUES: dict[str, Any] = {
+    **OWN_VALUES, "summary": "Take one, two or three stones in turn; who takes the last one wins.", "max_turns": 8,
+    "reward_range": "(-1.0, 1.0)", "success_rule": "This seat has taken the last stone.",
+    "skills": '"several agents",', "image_size": "(112, 224)", "random_success_below": "0.8",
+    "kit": "GameConformance", "promise": "\n    oracle_success=0.85,  # who begins at a multiple of four may lose",
+}  # fmt: skip
+
 WRAPPED_EXTRAS = {"classic_control": "classic-control", "toy_text": "toy-text", "box2d": "box2d", "mujoco": "mujoco"}
 """Folders of Gymnasium's own environments, and the extra that brings what they draw with."""
 
@@ -44,19 +55,10 @@ GAME = {"game.py.in": "src/$package/environment.py", "test_game.py.in": "tests/t
 WRAPPED = {"wrapped.py.in": "src/$package/environment.py", "test_wrapped.py.in": "tests/test_environment.py"}
 
 
-@dataclass(frozen=True)
-class NewPlugin:
-    """Folder and names of a plugin that was written."""
-
-    folder: Path
-    distribution: str
-    env_id: str
-
-
 def write_plugin(
     name: str, parent: Path, wrap: str | None = None, actions: Sequence[str] = (), *, multi_agent: bool = False
-) -> NewPlugin:
-    """Write a plugin's folder, `vlgym-NAME`.
+) -> tuple[Path, str]:
+    """Write a plugin's folder, `vlgym-NAME`; return it, and the id of its environment.
 
     Args:
         name: words of small letters and digits, joined by `-`.
@@ -77,13 +79,14 @@ def write_plugin(
     title = "".join(word.capitalize() for word in name.split("-"))
     values: dict[str, Any] = {
         "name": name, "namespace": name, "distribution": f"vlgym-{name}", "package": f"vlgym_{name.replace('-', '_')}",
-        "promise": "", "kit": "GameConformance" if multi_agent else "EnvConformance",
+        "promise": "", "kit": "EnvConformance", "reward_comment": "",
+        "dependencies": f'"vlgym>={_version()}", "numpy>=2.0", "pillow>=10.3"',
         "cls": title, "env_id": f"{name}/{title}-v0", "year": datetime.date.today().year,
     }  # fmt: skip
     if wrap is not None:
         files, settings = WRAPPED, describe_wrapped(wrap, actions)
     else:
-        files, settings = (GAME, describe_game()) if multi_agent else (OWN, describe_own())
+        files, settings = (GAME, GAME_VALUES) if multi_agent else (OWN, OWN_VALUES)
     values |= settings
     folder = parent / values["distribution"]
     if folder.exists():
@@ -95,7 +98,7 @@ def write_plugin(
             shutil.move(Path(made) / "plugin", folder)
     except OSError as error:
         raise UserError(f"{folder} cannot be made ({error.strerror}); choose another place with --out.") from None
-    return NewPlugin(folder, values["distribution"], values["env_id"])
+    return folder, values["env_id"]
 
 
 def check_name(name: str) -> None:
@@ -122,28 +125,6 @@ def check_name(name: str) -> None:
         with suppress(PackageNotFoundError):
             version = metadata.version(distribution)
             raise UserError(f"{distribution} {version} is installed here; choose another name.")
-
-
-def describe_own() -> dict[str, Any]:
-    """Return the template values for a plugin with its own rules."""
-    return {
-        "summary": "Walk to the red square on a board.", "max_turns": 10, "reward_range": "(0.0, 1.0)",
-        "reward_comment": "", "success_rule": "The player stands on the flag's square.",
-        "skills": '"navigation", "perception"', "image_size": "(140, 140)", "oracle": "exact",
-        "random_success_below": "0.5",
-        "dependencies": f'"vlgym>={_version()}", "numpy>=2.0", "pillow>=10.3"',
-    }  # fmt: skip
-
-
-def describe_game() -> dict[str, Any]:
-    """Return the template values for a game of two agents."""
-    return {
-        **describe_own(), "summary": "Take one, two or three stones in turn; who takes the last one wins.",
-        "max_turns": 8,
-        "reward_range": "(-1.0, 1.0)", "success_rule": "This seat has taken the last stone.",
-        "skills": '"several agents",', "image_size": "(112, 224)", "random_success_below": "0.8",
-        "promise": "\n    oracle_success=0.85,  # who begins at a multiple of four may lose",
-    }  # fmt: skip
 
 
 def describe_wrapped(env_id: str, words: Sequence[str]) -> dict[str, Any]:
@@ -246,15 +227,12 @@ def new_plugin(
     out: Annotated[Path, typer.Option(help="Parent of the new folder vlgym-NAME.")] = Path("."),
 ) -> None:
     """Write a pip package with an environment, its card, oracle and tests that passes `vlgym check` as it is."""
-    made = write_plugin(name, out, wrap, [word for word in actions.split(",") if actions], multi_agent=multi_agent)
+    words = [word for word in actions.split(",") if actions]
+    folder, env_id = write_plugin(name, out, wrap, words, multi_agent=multi_agent)
     lines = (
-        f"{made.folder} is written. Next:",
-        f"  pip install -e {made.folder}",
-        f"  vlgym play {made.env_id}",
-        f"  vlgym check {made.env_id}",
-        f"  (cd {made.folder} && pytest)",
-        f"  python -m baselines.vldac --env {made.env_id}",
-        f"The rules are in {made.folder / 'src'}; docs/write-a-plugin.md explains them.",
-    )
-    console = open_console()
-    console.print("\n".join(lines), soft_wrap=True)
+        f"{folder} is written. Next:", f"  pip install -e {folder}", f"  vlgym play {env_id}",
+        f"  vlgym check {env_id}",
+        f"  (cd {folder} && pytest)", f"  python -m baselines.vldac --env {env_id}",
+        f"The rules are in {folder / 'src'}; docs/write-a-plugin.md explains them.",
+    )  # fmt: skip
+    open_console().print("\n".join(lines), soft_wrap=True)

@@ -6,10 +6,8 @@ type are an error of one line, and text is never sent to the terminal as it is.
 
 from __future__ import annotations
 
-import os
 import sys
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -31,8 +29,7 @@ from ..registry import get_registry
 from ..registry.making import make
 from ..terminal import fit_words, show_safe
 from ..types import Message, StepRecord, Turn
-from .console import read_arguments, write_messages
-from .list_cmd import Arguments
+from .console import Arguments, read_arguments, write_messages
 
 POLICIES = ("human", "random", "oracle")
 HELP = """\
@@ -105,13 +102,10 @@ def play(
     env_id: Annotated[
         str | None, typer.Argument(metavar="ID", help="Environment id, for example vlgym/NumberLine-v0.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the episode.")] = None,
-    split: Annotated[str | None, typer.Option(help="Take the seed from this split: train, val or test.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed [default: of the first training episode].")] = None,
     index: Annotated[
-        int | None,
-        typer.Option(min=0, help="Number of the episode within the split (default 0); with --replay, 0 is the newest."),
+        int | None, typer.Option(min=0, help="With --replay: 0 is the newest episode, 1 the one before.")
     ] = None,
-    parser: Annotated[str | None, typer.Option(help="Reply style: tag, json, plan or an import string.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the images; default ./play/<id>.")] = None,
     policy: Annotated[str, typer.Option(help=f"Who answers: {', '.join(POLICIES)}.")] = "human",
     arg: Arguments = None,
@@ -138,24 +132,20 @@ def play(
     if env_id is None:
         raise UserError("Name an environment (all ids: vlgym list), or a folder to show: --replay FOLDER.")
     check_choice("--policy", policy, POLICIES)
-    if seed is not None and split is not None:
-        raise UserError("Give --seed or --split, not both: a split sets the seeds of its episodes.")
     get_registry().get(env_id)
-    chosen = seed if seed is not None else episode_seed(env_id, split or "train", index or 0)
-    arguments = read_arguments(arg or [])
-    if parser is not None:
-        arguments["parser"] = parser
-    env = make(env_id, **arguments)
+    seed = episode_seed(env_id, "train", 0) if seed is None else seed
+    env = make(env_id, **read_arguments(arg or []))
     try:
         builder = PromptBuilder.for_spec(env.vlgym_spec)
-        game = Game(env, env_id, chosen, new_folder(out or Path("play") / env_id, "game"), builder, protocol)
+        game = Game(env, env_id, seed, new_folder(out or Path("play") / env_id, "game"), builder, protocol)
         game.begin()
-        _say(f"{env_id}, seed {chosen}, reply style {env.parser.name}. Images: {game.folder}")
+        _say(f"{env_id}, seed {seed}, reply style {env.parser.name}. Images: {game.folder}")
         if policy == "human":
             _say(f"{HELP}\n{HINT}" if takes_lines(game.env) else HELP)
         asked = {"random": RandomPolicy, "oracle": OraclePolicy}.get(policy)
         _play_on(game, partial(_ask_policy, asked()) if asked else _ask_human)
-        _say_end(game)
+        _say_end(game.ended or "not finished", game.turn, game.info["success"], env.episode_return)
+        _say(f"Last image: {game.files[id(game.observation['image'])]}")
     finally:
         env.close()
 
@@ -170,12 +160,10 @@ def _play_on(game: Game, ask: Callable[[Game], str | None]) -> None:
             return
         reward = game.answer(reply)
         details = game.info["vlgym"]
-        executed = ", ".join(details["actions"]) or "nothing"
-        _say(
-            f"parse: {details['parse']}; executed: {executed}; reward: {reward:g}; return: {game.env.episode_return:g}"
-        )
+        _say_result(details["parse"], details["actions"], reward, game.env.episode_return)
         if details["feedback"]:
             _say(f"feedback: {details['feedback']}")
+    show_picture(game.observation["image"], game.picture, sys.stdout)
 
 
 def _ask_human(game: Game) -> str | None:
@@ -183,8 +171,7 @@ def _ask_human(game: Game) -> str | None:
     if not takes_lines(game.env):
         _say(number_choices(game.env))
     while True:
-        sys.stdout.write("> ")
-        sys.stdout.flush()
+        print("> ", end="", flush=True)
         line = sys.stdin.readline()
         if not line:
             _say("\nEnd of the input.")
@@ -219,18 +206,6 @@ def _ask_policy(policy: Policy, game: Game) -> str:
     reply = policy.reply([Turn(game.messages(), game.env, game.env_id, game.seed, game.turn)])[0].text
     _say(f"{policy.name} writes: {reply}")
     return reply
-
-
-def _say_end(game: Game) -> None:
-    state = game.ended or "not finished"
-    success = "yes" if game.info["success"] else "no"
-    last = game.files[id(game.observation["image"])]
-    if game.ended:
-        show_picture(game.observation["image"], game.picture, sys.stdout)
-    _say(
-        f"\nEpisode {state} after {game.turn} turn(s): success {success}, return {game.env.episode_return:g}. "
-        f"Last image: {last}"
-    )
 
 
 def show_recorded(folder: Path, back: int | None, picture: str) -> None:
@@ -268,13 +243,10 @@ def find_episode(folder: Path, back: int) -> tuple[list[StepRecord], Path]:
     """
     count = 0
     for place in find_recordings(folder):
-        held, newest = 0, deque[list[StepRecord]](maxlen=back - count + 1)
-        for episode in read_episodes(place):
-            newest.append(episode)
-            held += 1
-        if back < count + held:
-            return newest[0], place
-        count += held
+        episodes = list(read_episodes(place))
+        if back < count + len(episodes):
+            return episodes[count - back - 1], place
+        count += len(episodes)
     raise UserError(
         f"--index {back}: {folder} holds {count} whole episode(s){f', 0 to {count - 1}' if count else ' yet'}. "
         "0 is the newest."
@@ -298,57 +270,46 @@ def find_recordings(folder: Path, name: str = "--replay") -> list[Path]:
 def _print_episode(episode: list[StepRecord], place: Path, picture: str) -> None:
     first, last, total = episode[0], episode[-1], 0.0
     _say(f"{first.part or first.env_id}, episode {first.episode}, seed {first.seed}. Recorded in {place}")
-    colours = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"  # NO_COLOR makes it dumb
     for turn, record in enumerate(episode, 1):
         total += record.reward
         _say(f"\n--- turn {turn} of {len(episode)} ---")
+        names: list[str] = []
         for message in record.messages:
             _say(f"[{message['role']}]")
             for part in message["content"]:
-                _say(f"<image: {place / part['file_name']}>" if part["type"] == "image" else part["text"])
-        if picture != "none":
-            _draw_last(record.messages, place, picture)
-        _say("[reply]")
-        _say_safe(mark_span(record.reply, record.span, colours))
-        executed, cut = ", ".join(record.actions) or "nothing", "; cut by a limit" if record.cut else ""
-        _say(f"parse: {record.parse}{cut}; executed: {executed}; reward: {record.reward:g}; return: {total:g}")
-    state, success = "terminated" if last.terminated else "truncated", "yes" if last.success else "no"
-    _say(f"\nEpisode {state} after {len(episode)} turn(s): success {success}, return {total:g}.")
+                if part["type"] == "image":
+                    names.append(part["file_name"])
+                _say(f"<image: {place / names[-1]}>" if part["type"] == "image" else part["text"])
+        try:
+            for name in names[-1:] if picture != "none" else ():
+                show_picture(read_picture(place, name)[1], picture, sys.stdout)
+        except TrajectoryError as error:
+            _say(f"[the image cannot be read: {error}]")
+        _say(f"[reply]\n{record.reply}\n{name_span(record.reply, record.span)}")
+        _say_result(record.parse, record.actions, record.reward, total, record.cut)
+    _say_end("terminated" if last.terminated else "truncated", len(episode), last.success, total)
 
 
-def _draw_last(messages: list[Message], place: Path, picture: str) -> None:
-    """Draw the newest image of a prompt, which is the turn's own."""
-    names = [part["file_name"] for message in messages for part in message["content"] if part["type"] == "image"]
-    try:
-        for name in names[-1:]:
-            show_picture(read_picture(place, name)[1], picture, sys.stdout)
-    except TrajectoryError as error:
-        _say(f"[the image cannot be read: {error}]")
-
-
-def mark_span(reply: str, span: tuple[int, int] | None, colours: bool) -> str:
-    """Return the reply, safe to print, and below it the lines of what was read as the action.
-
-    Args:
-        reply: what the model wrote.
-        span: character range of the action in it; `None` where none was read.
-        colours: show that range in reverse colours, too.
-    """
+def name_span(reply: str, span: tuple[int, int] | None) -> str:
+    """Return a line on what was read as the action of a reply; `span` is its range of characters."""
     if span is None:
-        return f"{show_safe(reply)}\n[nothing was read as an action]"
+        return "[nothing was read as an action]"
     start, end = span
     if not 0 <= start <= end <= len(reply):
-        return f"{show_safe(reply)}\n[the record names characters {start} to {end}, which the reply lacks]"
-    before, action, after = (show_safe(part) for part in (reply[:start], reply[start:end], reply[end:]))
-    shown = f"{before}\x1b[7m{action}\x1b[27m{after}" if colours else before + action + after
-    return f"{shown}\n[read as the action: {show_safe(repr(reply[start:end]))}, characters {start} to {end}]"
+        return f"[the record names characters {start} to {end}, which the reply lacks]"
+    return f"[read as the action: {reply[start:end]!r}, characters {start} to {end}]"
+
+
+def _say_result(parse: str, actions: Sequence[str], reward: float, total: float, cut: bool = False) -> None:
+    executed = f"executed: {', '.join(actions) or 'nothing'}; reward: {reward:g}; return: {total:g}"
+    _say(f"parse: {parse}{'; cut by a limit' if cut else ''}; {executed}")
+
+
+def _say_end(state: str, turns: int, success: bool, total: float) -> None:
+    _say(f"\nEpisode {state} after {turns} turn(s): success {'yes' if success else 'no'}, return {total:g}.")
 
 
 def _say(text: str) -> None:
     """Print with terminal control characters made visible: a model or an environment wrote some of the text."""
-    _say_safe(fit_words(show_safe(text), sys.stdout))
-
-
-def _say_safe(safe: str) -> None:
-    sys.stdout.write(safe + "\n")
+    sys.stdout.write(fit_words(show_safe(text), sys.stdout) + "\n")
     sys.stdout.flush()

@@ -18,8 +18,7 @@ from ..reports.text import explain_sight, list_rows
 from ..reports.words import NONE, write_interval, write_number, write_p
 from ..reports.writing import PAGE, write_report
 from ..terminal import open_progress, print_rows
-from .console import open_console, print_json
-from .list_cmd import AsJson
+from .console import AsJson, open_console, print_json
 from .play_cmd import find_recordings, read_episodes
 
 if TYPE_CHECKING:
@@ -30,13 +29,9 @@ WRITERS = {"hf": write_turns, "sft": write_chats, "minari": write_minari}
 
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a `vlgym eval` run.")],
-    as_json: AsJson = False,
 ) -> None:
     """Compute the report of a finished or unfinished run from its records; write report.json, .md and .html there."""
-    if as_json:
-        print_json(write_report(folder))
-    else:
-        print_report(folder)
+    print_report(folder)
 
 
 def print_report(folder: Path) -> None:
@@ -91,17 +86,21 @@ def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
         note = f"{write_interval(place, 'difference', signed=True)} normalized" if place else ""
         rows.append(["over all", "", *_success(overall), note])
     print_rows(console, headers, rows)
-    for key, part in pair["parts"].items():
-        for side, name in (("first", pair["first"]), ("second", pair["second"])):
-            if part[f"only_{side}"]:
-                console.print(f"{key}: {part[f'only_{side}']} episode(s) in {name} only")
-        if part.get("repeated"):
-            console.print(f"{key}: McNemar's test counts each repeat of a seed as a separate pair")
-    for side, name in (("first", pair["first"]), ("second", pair["second"])):
+    for key in [key for key, part in pair["parts"].items() if part.get("repeated")]:
+        console.print(f"{key}: McNemar's test counts each repeat of a seed as a separate pair")
+    for side, other in (("first", "second"), ("second", "first")):
+        for key, part in pair["parts"].items():
+            if alone := part[f"only_{side}"]:
+                console.print(f"{key}: {alone} episode(s) in {pair[side]} only")
         if others := pair["only_parts"][side]:
-            console.print(f"in {name} only: {', '.join(others)}")
-    for side, winner, loser in (("first", pair["first"], pair["second"]), ("second", pair["second"], pair["first"])):
-        _print_won(console, pair, side, f"won by {winner} and lost by {loser}")
+            console.print(f"in {pair[side]} only: {', '.join(others)}")
+        won = [episode for part in pair["parts"].values() for episode in part.get(f"won_by_{side}", [])]
+        if won:
+            console.print(f"\n{len(won)} won by {pair[side]} and lost by {pair[other]}:")
+        for episode in won[:LISTED]:
+            console.print(f"  {write_play_command(episode)}", soft_wrap=True)
+        if len(won) > LISTED:
+            console.print(f"  ... all {len(won)}: --json")
 
 
 def _cells(key: str, part: Mapping[str, Any]) -> list[str]:
@@ -114,19 +113,8 @@ def _success(row: Mapping[str, Any]) -> list[str]:
     success = row["success"]
     return [
         f"{write_number(success['first'])} and {write_number(success['second'])}",
-        write_interval(success, "difference", signed=True),
-        write_p(row["mcnemar_p"]),
-    ]
-
-
-def _print_won(console: Console, pair: Mapping[str, Any], side: str, title: str) -> None:
-    episodes = [episode for part in pair["parts"].values() for episode in part.get(f"won_by_{side}", [])]
-    if episodes:
-        console.print(f"\n{len(episodes)} {title}:")
-    for episode in episodes[:LISTED]:
-        console.print(f"  {write_play_command(episode)}", soft_wrap=True)
-    if len(episodes) > LISTED:
-        console.print(f"  ... all {len(episodes)}: --json")
+        write_interval(success, "difference", signed=True), write_p(row["mcnemar_p"]),
+    ]  # fmt: skip
 
 
 def export(
@@ -164,25 +152,17 @@ def export(
 
             rows = WRITERS[to](episodes(), part)
         if not rows:
-            raise TrajectoryError(_say_why_nothing(folder, seen, kept, success))
+            why = "holds no finished episode" if not seen else "has no reply that could be read as a legal action"
+            if seen and not kept:
+                why = f"has {seen} episodes, and none succeeded; leave out --success"
+            raise TrajectoryError(f"{folder} {why}.")
         if out.exists():
             out.rmdir()
         part.rename(out)
     finally:
         shutil.rmtree(part, ignore_errors=True)
     typer.echo(f"{rows} turns of {kept} episodes: {out}")
-    typer.echo(_say_how_to_load(to, out))
-
-
-def _say_why_nothing(folder: Path, seen: int, kept: int, success: bool) -> str:
-    if not seen:
-        return f"{folder} holds no finished episode."
-    if success and not kept:
-        return f"None of the {seen} episodes in {folder} succeeded; leave --success out to export them."
-    return f"No reply in the {kept} episodes of {folder} could be read as a legal action."
-
-
-def _say_how_to_load(to: str, out: Path) -> str:
+    load = f'datasets.load_dataset("{out}", split="train")'
     if to == "minari":
-        return f"load it: MINARI_DATASETS_PATH={out} python -c 'import minari; minari.load_dataset(\"{NAME}\")'"
-    return f'load it: datasets.load_dataset("{out}", split="train")'
+        load = f"MINARI_DATASETS_PATH={out} python -c 'import minari; minari.load_dataset(\"{NAME}\")'"
+    typer.echo(f"load it: {load}")

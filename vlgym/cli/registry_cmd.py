@@ -5,7 +5,6 @@ Measure the first-party environments and compare them with registry.yaml, a lock
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +15,7 @@ from ..env.spec import EnvSpec
 from ..errors import RegistryFileError, UserError, check_writable, nearest
 from ..registry import FIRST_PARTY, Registry, get_registry, normal_name
 from ..registry.registry_file import (
+    PACKAGED,
     compare_registries,
     find_behaviour_changes,
     read_registry,
@@ -25,24 +25,20 @@ from ..registry.registry_file import (
 from ..terminal import counting, open_progress
 from .console import open_console
 
-FILE_NAME = "registry.yaml"
-
 registry_app = typer.Typer(
     help="Write registry.yaml, the catalogue of first-party environments, or check that it is fresh.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
-FilePath = Annotated[
-    Path | None, typer.Option("--path", help="The file; default: registry.yaml of the repository that you stand in.")
-]
+FilePath = Annotated[Path, typer.Option("--path", show_default="the one in vlgym's package", help="The file.")]
 Old = Annotated[bool, typer.Option("--old", help="Also published forms that a newer version replaces.")]
 Ids = Annotated[list[str] | None, typer.Option("--id", metavar="ID", help="Only this environment; may be repeated.")]
 
 
 @registry_app.command()
 def write(
-    path: FilePath = None,
+    path: FilePath = PACKAGED,
     ids: Ids = None,
     old: Old = False,
     accept_behaviour_change: Annotated[
@@ -50,78 +46,59 @@ def write(
     ] = False,
     keep_figures: Annotated[
         bool,
-        typer.Option("--keep-figures", help="Keep the recorded floors and ceilings; they take long to play."),
-    ] = False,
-    blind: Annotated[
-        bool, typer.Option("--blind", help="With --keep-figures: measure the blind floors all the same.")
-    ] = False,
-    levels: Annotated[
-        bool, typer.Option("--levels", help="With --keep-figures: measure the difficulty levels all the same.")
+        typer.Option("--keep-figures", help="Play only for floors, ceilings and levels that the file lacks."),
     ] = False,
 ) -> None:
     """Measure every first-party environment (or those of --id), keep the rest, and write the file."""
-    target = path or _find_file()
-    check_writable("--path", target.resolve())
+    check_writable("--path", path.resolve())
     registry = get_registry()
-    recorded = _read_previous(target, keep_rest=bool(ids))
+    recorded = _read_previous(path, keep_rest=bool(ids))
     chosen = _choose(registry, ids, old or not recorded)
-    live = _measure(registry, chosen, "hashes")
+    live = _measure_hashes(registry, chosen)
     changes = find_behaviour_changes({env_id: recorded[env_id] for env_id in live if env_id in recorded}, live)
     if changes and not accept_behaviour_change:
         _print_lines(changes)
         raise UserError(
-            f"{target} was not written: {len(changes)} environment(s) behave differently under the same id. "
+            f"{path} was not written: {len(changes)} environment(s) behave differently under the same id. "
             "Give each a new version, or state that it is meant: vlgym registry write --accept-behaviour-change"
         )
-    played = {env_id: spec for env_id, spec in chosen.items() if not (keep_figures and env_id in recorded)}
-    figures = _measure(registry, played, "figures")
-    for env_id in chosen.keys() - played.keys():
-        entry = recorded[env_id]
-        figures[env_id] = {name: entry[name] for name in ("floor", "blind", "ceiling", "levels") if name in entry}
-    _add_blind_floors(chosen if blind else played, figures)
-    _add_levels(chosen if levels else played, figures)
+    figures = _measure_figures(chosen, recorded if keep_figures else {})
     entries = {env_id: entry for env_id, entry in recorded.items() if ids or (not old and entry["spec"].replaced_by)}
-    for env_id, measured in live.items():
-        entries[env_id] = {**measured, **figures[env_id]}
-    differences = compare_registries(recorded, entries)
-    write_registry(entries, target, list_suites(registry))
-    _print_lines([f"changed: {line}" for line in differences] if recorded else [])
-    open_console().print(f"{target}: {len(entries)} environment(s) written, {len(chosen)} measured.")
+    entries |= {env_id: {**measured, **figures[env_id]} for env_id, measured in live.items()}
+    write_registry(entries, path, list_suites(registry))
+    _print_lines(f"changed: {line}" for line in (compare_registries(recorded, entries) if recorded else ()))
+    _print_lines([f"{path}: {len(entries)} environment(s) written, {len(chosen)} measured."])
 
 
 @registry_app.command(name="check")
 def check_file(
-    path: FilePath = None,
+    path: FilePath = PACKAGED,
     ids: Ids = None,
     old: Old = False,
     full: Annotated[bool, typer.Option("--full", help="Also play floors and ceilings again.")] = False,
 ) -> None:
     """Compare the file with the installed environments; exit status 1 and one line per difference when it is stale."""
-    target = path or _find_file()
     registry = get_registry()
-    recorded = read_registry(target)
+    recorded = read_registry(path)
     chosen = _choose(registry, ids, old, also=recorded)
-    live = _measure(registry, chosen, "hashes")
-    if full:
-        figures = _measure(registry, chosen, "figures")
-        _add_blind_floors(chosen, figures)
-        _add_levels(chosen, figures)
-        live = {env_id: {**live[env_id], **figures[env_id]} for env_id in live}
+    live = _measure_hashes(registry, chosen)
+    for env_id, figures in _measure_figures(chosen, {}).items() if full else ():
+        live[env_id] |= figures
     recorded = {
         env_id: entry
         for env_id, entry in recorded.items()
         if (env_id in ids if ids else old or not entry["spec"].replaced_by)
     }
     problems = compare_registries(recorded, live)
-    if not ids and read_suites(target) != list_suites(registry):
+    if not ids and read_suites(path) != list_suites(registry):
         problems.append("suites: the parts that the plugins contribute differ from the recorded ones.")
     if problems:
-        _print_lines(problems)
         names = "".join(f" --id {env_id}" for env_id in ids or [])
-        place = f" --path {path}" if path else ""
-        open_console().print(f"{target}: {len(problems)} difference(s). Fix it: vlgym registry write{place}{names}")
+        place = "" if path == PACKAGED else f" --path {path}"
+        fix = f"{path}: {len(problems)} difference(s). Fix it: vlgym registry write{place}{names}"
+        _print_lines([*problems, fix])
         raise typer.Exit(1)
-    open_console().print(f"{target}: {len(live)} environment(s) agree.")
+    _print_lines([f"{path}: {len(live)} environment(s) agree."])
 
 
 def first_party_specs(registry: Registry) -> dict[str, EnvSpec]:
@@ -139,24 +116,6 @@ def list_suites(registry: Registry) -> dict[str, dict[str, Any]]:
     return suites
 
 
-def _find_file() -> Path:
-    """Return the package's registry.yaml, if the current directory is the repository's root.
-
-    The link to it in the root is not used: a clone without symbolic links (Windows) has a text file there.
-    """
-    here = Path.cwd()
-    try:
-        project = tomllib.loads((here / "pyproject.toml").read_text(encoding="utf-8")).get("project", {})
-    except (OSError, ValueError):
-        project = {}
-    if project.get("name") != "vlgym":
-        raise UserError(
-            f"{here} is not the root of the vlgym repository, so it is unclear which {FILE_NAME} is meant. "
-            f"Go there, or name the file: vlgym registry check --path {FILE_NAME}"
-        )
-    return Path("vlgym", FILE_NAME)
-
-
 def _choose(registry: Registry, ids: list[str] | None, old: bool, also: Iterable[str] = ()) -> dict[str, EnvSpec]:
     specs = first_party_specs(registry)
     for env_id in ids or []:
@@ -164,7 +123,7 @@ def _choose(registry: Registry, ids: list[str] | None, old: bool, also: Iterable
             continue
         if registry.get(env_id) and env_id not in specs:
             raise UserError(
-                f"{env_id} is not first-party (namespace {FIRST_PARTY}/), so it does not belong in {FILE_NAME}."
+                f"{env_id} is not first-party (namespace {FIRST_PARTY}/), so it does not belong in registry.yaml."
                 f"{nearest(env_id, specs)}"
             )
     if ids:
@@ -185,43 +144,36 @@ def _read_previous(target: Path, *, keep_rest: bool) -> dict[str, dict[str, Any]
         return {}
 
 
-def _measure(registry: Registry, specs: dict[str, EnvSpec], what: str) -> dict[str, dict[str, Any]]:
-    from ..testing import count_episodes, measure_figures, measure_hashes
+def _measure_hashes(registry: Registry, specs: dict[str, EnvSpec]) -> dict[str, dict[str, Any]]:
+    from ..testing import measure_hashes
 
-    measured = {}
     with open_progress(open_console(stderr=True)) as progress:
-        task = progress.add_task(what, total=len(specs))
-        for env_id, spec in specs.items():
-            if what == "hashes":
-                measured[env_id] = measure_hashes(spec, registry.owner[env_id])
-            else:
+        each = progress.track(specs.items(), description="hashes")
+        return {env_id: measure_hashes(spec, registry.owner[env_id]) for env_id, spec in each}
+
+
+def _measure_figures(specs: dict[str, EnvSpec], recorded: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the floors, ceilings and levels of environments; what is recorded is not played."""
+    from ..testing import count_episodes, measure_blind_floor, measure_figures, measure_levels
+
+    found = {}
+    with open_progress(open_console(stderr=True)) as progress:
+        for env_id, spec in progress.track(specs.items(), description="figures"):
+            wanted = ("floor", "blind", "ceiling", *(["levels"] if spec.levels else []))
+            figures = {name: value for name, value in recorded.get(env_id, {}).items() if name in wanted}
+            if "floor" not in figures:
                 episodes = count_episodes(spec) * (1 if spec.oracle == "none" else 2)
                 with counting(progress, f"{spec.title}, episodes", episodes) as advance:
-                    measured[env_id] = measure_figures(spec, advance)
-            progress.advance(task)
-    return measured
+                    figures |= measure_figures(spec, advance)
+            if "blind" not in figures:
+                figures["blind"] = measure_blind_floor(spec, figures["floor"])
+            if spec.levels and "levels" not in figures:
+                figures["levels"] = measure_levels(spec)
+            found[env_id] = figures
+    return found
 
 
-def _add_blind_floors(specs: dict[str, EnvSpec], figures: dict[str, dict[str, Any]]) -> None:
-    from ..testing import measure_blind_floor
-
-    with open_progress(open_console(stderr=True)) as progress:
-        task = progress.add_task("blind floors", total=len(specs))
-        for env_id, spec in specs.items():
-            figures[env_id]["blind"] = measure_blind_floor(spec, figures[env_id]["floor"])
-            progress.advance(task)
-
-
-def _add_levels(specs: dict[str, EnvSpec], figures: dict[str, dict[str, Any]]) -> None:
-    from ..testing import measure_levels
-
-    for env_id, spec in specs.items():
-        figures[env_id].pop("levels", None)
-        if spec.levels:
-            figures[env_id]["levels"] = measure_levels(spec)
-
-
-def _print_lines(lines: list[str]) -> None:
+def _print_lines(lines: Iterable[str]) -> None:
     console = open_console()
     for line in lines:
         console.print(line)

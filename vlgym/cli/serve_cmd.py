@@ -13,7 +13,7 @@ from ..env_groups.tcp_server import WorkerServer, is_loopback, listen
 from ..errors import UserError, check_number
 from ..registry import get_registry
 from ..registry.installing import import_extra
-from .console import open_console
+from .console import open_console, split_names
 
 SHORTEST = 16
 MOST = 9999
@@ -68,7 +68,7 @@ def serve(
         finally:
             server.close()
         return
-    ids = list(dict.fromkeys(each.strip() for each in (env or "").split(",") if each.strip()))
+    ids = split_names(env)
     if not ids:
         raise UserError("No environment is named; write vlgym serve vlgym/NumberLine-v1.")
     for env_id in ids:

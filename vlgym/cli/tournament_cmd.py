@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from ..endpoint.messages import plain_address
-from ..env.arguments import read_arguments
 from ..env.seeding import SPLITS
 from ..errors import UserError, check_choice, check_writable, plain_line
 from ..evaluation.policy_names import list_policies, make_policy
@@ -18,8 +17,7 @@ from ..games.several import open_table
 from ..games.standings import write_markdown, write_tables
 from ..games.tournament import Result, Tournament
 from ..terminal import open_progress
-from .console import open_console
-from .eval_cmd import check_policy
+from .console import EnvKwargs, Split, check_policy, open_console, read_arguments, share_out
 
 PLAIN = ("idle", "random", "oracle", "human")
 """Policies that take no options."""
@@ -41,11 +39,8 @@ def tournament(
         int,
         typer.Option(min=1, max=1_000_000, help="Seeds of each pair; each is played in every seating."),
     ] = 20,
-    split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
-    env_kwargs: Annotated[
-        list[str] | None,
-        typer.Option("--env-kwargs", metavar="NAME=VALUE", help="Constructor argument; may be repeated."),
-    ] = None,
+    split: Split = "test",
+    env_kwargs: EnvKwargs = None,
     policy_arg: Annotated[
         list[str] | None,
         typer.Option(
@@ -65,11 +60,7 @@ def tournament(
         raise UserError(f"{twice[0]} is named twice; call each by a name: one={twice[0]} other={twice[0]}.")
     check_writable("--out", out)
     arguments = read_arguments(env_kwargs or [], "--env-kwargs")
-    options: dict[str, dict[str, Any]] = {label: {} for label in labels}
-    for key, value in read_arguments(policy_arg or [], "--policy-arg").items():
-        name, _, option = key.partition(".")
-        for label in [name] if name in options else labels:
-            options[label][option if name in options else key] = value
+    options = share_out(policy_arg or [], labels, common=True)
     players: dict[str, Any] = {}
     console = open_console(stderr=True)
     try:

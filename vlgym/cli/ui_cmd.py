@@ -14,7 +14,7 @@ from ..errors import UserError, check_choice, check_number, check_writable
 from ..evaluation.policy_names import ALONE, list_policies
 from ..games.multi_game import PLAYERS
 from ..registry.installing import import_extra
-from .console import open_console, read_arguments
+from .console import open_console, share_out
 
 NEEDED = ("starlette", "uvicorn")
 DEFAULT = Path("runs")
@@ -51,29 +51,21 @@ def ui(
         import_extra(module, "ui", "The web page")
     from ..ui.site import serve
 
-    console = open_console()
-
     def say(address: str) -> None:
-        console.print(f"{address}  (Ctrl-C ends it)", soft_wrap=True)
+        open_console().print(f"{address}  (Ctrl-C ends it)", soft_wrap=True)
 
     serve([path.resolve() for path in folders], out, port, say, policies)
 
 
 def _read_policies(pairs: Iterable[str], options: Iterable[str]) -> dict[str, tuple[str, dict[str, Any]]]:
     """Return name -> policy and its options."""
-    policies: dict[str, tuple[str, dict[str, Any]]] = {}
+    policies: dict[str, str] = {}
     for pair in pairs:
         name, equals, spec = pair.partition("=")
         if not equals or not NAME.fullmatch(name) or name in (*policies, "me", *PLAYERS, *ALONE):
             raise UserError(
                 f"--policy {plain_address(pair)!r} must be NAME=SPEC with a new NAME, such as model=openai:MODEL."
             )
-        policies[name] = (spec, {})
-    for key, value in read_arguments(options, "--policy-arg").items():
-        name, _, option = key.partition(".")
-        if name not in policies:
-            raise UserError(f"--policy-arg {key}: write NAME.OPTION=VALUE with the NAME of a --policy.")
-        policies[name][1][option] = value
-    for spec, _ in policies.values():
         check_choice("--policy", spec.partition(":")[0], list_policies())
-    return policies
+        policies[name] = spec
+    return {name: (policies[name], given) for name, given in share_out(options, policies).items()}
