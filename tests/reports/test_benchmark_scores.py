@@ -38,10 +38,10 @@ def test_half_width_of_three_repeats_uses_students_t() -> None:
 
 def test_a_summary_averages_over_items_and_repeats() -> None:
     result = summarize_items([[0.0, 10.0], [20.0, 30.0]], [[record(("up",)), record(("down",))]])
-    assert result.mean == 15.0
-    assert result.best_of == [15.0, 20.0]
-    assert result.half_width == pytest.approx(12.706205 * statistics.stdev([10.0, 20.0]) / 2**0.5)
-    assert result.instruction_error is None
+    assert result["mean"] == 15.0
+    assert result["best_of"] == [15.0, 20.0]
+    assert result["half_width"] == pytest.approx(12.706205 * statistics.stdev([10.0, 20.0]) / 2**0.5)
+    assert result["instruction_error"] is None
 
 
 def test_items_with_different_repeats_are_refused() -> None:

@@ -226,7 +226,7 @@ def test_ending_a_game_ends_its_process(tmp_path: Path) -> None:
     client = ask(tmp_path)
     address = begin(client)
     (game,) = client.app.state.games.open.values()  # type: ignore[attr-defined]
-    client.post(f"{address}/end", headers=OWN)
+    client.post(address, data={"end": "1"}, headers=OWN)
     assert not is_running(game.link.pid)
     assert client.get(address).status_code == 404
 

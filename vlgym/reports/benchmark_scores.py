@@ -13,7 +13,6 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ..errors import UserError
 from ..intervals import student_t
@@ -23,34 +22,26 @@ UNPARSABLE_ABOVE = 0.9
 SAME_ACTION_FROM = 0.9
 
 
-@dataclass(frozen=True)
-class BenchmarkScores:
-    """Metrics of one policy on one list of items, each played several times.
+def summarize_items(
+    scores: Sequence[Sequence[float]], episodes: Sequence[Sequence[StepRecord]]
+) -> dict[str, float | str | list[float] | None]:
+    """Summarise `scores[item][repeat]` of one policy, and the episodes that they came from.
 
-    Attributes:
-        half_width: half-width of a 95 % interval of that mean; `None` with one repeat.
-        instruction_error: the policy did not follow the instructions (see `find_instruction_error`).
-        best_of: expected best score of `n` repeats, averaged over items, for `n = 1 .. repeats`.
+    Returns:
+        `mean`, `half_width` (of its 95 % interval; `None` with one repeat), `repeats`, `instruction_error` (see
+        `find_instruction_error`) and `best_of` (expected best score of 1, 2, ... repeats, averaged over items).
     """
-
-    mean: float
-    half_width: float | None
-    repeats: int
-    instruction_error: str | None
-    best_of: list[float]
-
-
-def summarize_items(scores: Sequence[Sequence[float]], episodes: Sequence[Sequence[StepRecord]]) -> BenchmarkScores:
-    """Summarise `scores[item][repeat]`, and the episodes that they came from."""
-    counts = {len(row) for row in scores}
-    if len(counts) != 1 or 0 in counts:
+    repeats = len(scores[0]) if scores else 0
+    if not repeats or any(len(row) != repeats for row in scores):
         raise UserError("Every item needs the same number of repeats, at least one.")
-    repeats = counts.pop()
-    columns = [sum(row[k] for row in scores) / len(scores) for k in range(repeats)]
-    best = [sum(expect_best(row, n) for row in scores) / len(scores) for n in range(1, repeats + 1)]
-    return BenchmarkScores(
-        sum(columns) / repeats, measure_half_width(columns), repeats, find_instruction_error(episodes), best
-    )
+    columns = [statistics.fmean(column) for column in zip(*scores, strict=True)]
+    return {
+        "mean": statistics.fmean(columns),
+        "half_width": measure_half_width(columns),
+        "repeats": repeats,
+        "instruction_error": find_instruction_error(episodes),
+        "best_of": [statistics.fmean(expect_best(row, n) for row in scores) for n in range(1, repeats + 1)],
+    }
 
 
 def measure_half_width(means: Sequence[float]) -> float | None:

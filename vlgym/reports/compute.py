@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from ..play.trajectory import without_none
 from ..registry import get_registry
 from ..registry.registry_file import find_suite_parts
 from ..sight.blind_gap import leaves_room
-from ..types import StepRecord, Usage
+from ..types import StepRecord
 from .benchmark_scores import summarize_items
 from .records import Episode, Part, Run, read_episodes, read_run
 from .sampling import (
@@ -152,12 +152,12 @@ def _describe_part(part: Part, episodes: Sequence[Episode], prices: Mapping[str,
         "benchmark": _describe_benchmark(part, episodes),
         "items": _describe_items(part, episodes),
         "invalid": {
-            "rate": _share(records, lambda record: record.invalid),
+            "rate": _share(record.invalid for record in records),
             "codes": dict(sorted(Counter(record.parse for record in records if record.invalid).items())),
         },
-        "refused": _share(records, lambda record: record.refused),
-        "empty": _share(records, lambda record: not record.reply.strip()),
-        "cut": _share(records, lambda record: record.cut),
+        "refused": _share(record.refused for record in records),
+        "empty": _share(not record.reply.strip() for record in records),
+        "cut": _share(record.cut for record in records),
         "env_errors": sum(record.parse == "env_error" for record in records),
         "turns": {"mean": len(records) / len(episodes), "most": max(map(len, episodes))},
         "won_within": _won_within(episodes),
@@ -217,7 +217,7 @@ def _describe_benchmark(part: Part, episodes: Sequence[Episode]) -> dict[str, An
     if not whole:
         return None
     counted = [episode for episode in episodes if episode[0].episode // part.repeats in whole]
-    return {"items": len(whole), **asdict(summarize_items(list(whole.values()), counted))}
+    return {"items": len(whole), **summarize_items(list(whole.values()), counted)}
 
 
 def _describe_items(part: Part, episodes: Sequence[Episode]) -> list[dict[str, Any]] | None:
@@ -237,11 +237,8 @@ def _describe_items(part: Part, episodes: Sequence[Episode]) -> list[dict[str, A
 def _won_within(episodes: Sequence[Episode]) -> list[float]:
     """Share of episodes won within 1, 2, ... turns, up to the longest episode."""
     ends = Counter(len(episode) for episode in episodes if episode[-1].success)
-    total, shares = 0, []
-    for turn in range(1, max(map(len, episodes)) + 1):
-        total += ends[turn]
-        shares.append(total / len(episodes))
-    return shares
+    turns = range(1, max(map(len, episodes)) + 1)
+    return [total / len(episodes) for total in accumulate(ends[turn] for turn in turns)]
 
 
 def _describe_all(
@@ -341,13 +338,13 @@ def describe_pairs(sides: Sequence[Groups], names: tuple[str, str], *, shares: b
     return {**means, "difference": pooled_mean(differences), "low": low, "high": high}
 
 
-def _share(records: Sequence[StepRecord], is_so: Callable[[StepRecord], bool]) -> float:
-    return sum(map(is_so, records)) / len(records)
+def _share(marks: Iterable[bool]) -> float:
+    return float(np.mean(list(marks)))
 
 
 def _count_tokens(records: Sequence[StepRecord], prices: Mapping[str, float] | None) -> dict[str, Any]:
     """Tokens and money of the replies that say what they took; nothing where none does."""
-    usages = _usages(records)
+    usages = [record.usage for record in records if record.usage is not None]
     if not usages:
         return {}
     prompt, reply = sum(usage.prompt_tokens for usage in usages), sum(usage.completion_tokens for usage in usages)
@@ -362,7 +359,7 @@ def _count_tokens(records: Sequence[StepRecord], prices: Mapping[str, float] | N
 
 
 def _measure_time(records: Sequence[StepRecord]) -> dict[str, Any]:
-    usages = _usages(records)
+    usages = [record.usage for record in records if record.usage is not None]
     if not usages:
         return {}
     seconds = np.array([usage.seconds for usage in usages])
@@ -372,7 +369,3 @@ def _measure_time(records: Sequence[StepRecord]) -> dict[str, Any]:
         "p95_s": float(np.percentile(seconds, 95)),
         "attempts": sum(usage.attempts for usage in usages),
     }
-
-
-def _usages(records: Sequence[StepRecord]) -> list[Usage]:
-    return [record.usage for record in records if record.usage is not None]

@@ -6,7 +6,7 @@ Reads only. What a kill left at the end of the records (a line cut short, an epi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,15 @@ from ..play.trajectory import HEADER, METADATA, READABLE, read_header, read_traj
 from ..types import StepRecord
 
 Episode = list[StepRecord]
+FIELDS: dict[str, Callable[[Any], Any]] = {
+    "env_id": lambda value: isinstance(value, str) and ID_PATTERN.match(value),
+    "planner": lambda value: value in PLANNERS,
+    "pictures": lambda value: value in PICTURES,
+    "items": lambda value: isinstance(value, list) and value and all(isinstance(item, dict) for item in value),
+    "episodes": lambda value: type(value) is int and value > 0,
+    "repeats": lambda value: type(value) is int and value > 0,
+}
+"""What run.json says of a part, and whether a value can be meant."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +96,8 @@ def read_run(folder: Path | str) -> Run:
         _require(split in SPLITS, "split", split)
         _require(isinstance(header["parts"], dict) and bool(header["parts"]), "parts", header["parts"])
         parts = {key: _read_part(key, header["parts"][key]) for key in sorted(header["parts"])}
-        _check_prices(header.get("prices"))
+        prices = header.get("prices")
+        _require(prices is None or all(fits(prices[side], float) for side in ("in", "out")), "prices", prices)
     except (KeyError, TypeError, ValueError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise TrajectoryError(f"{folder / HEADER} is malformed: {reason}.") from None
@@ -141,28 +151,13 @@ def _check_episode(run: Run, episode: Episode) -> None:
 
 def _read_part(key: str, entry: Any) -> Part:
     _require(isinstance(entry, dict), key, entry)
-    env_id, planner, pictures = entry["env_id"], entry["planner"], entry["pictures"]
-    _require(isinstance(env_id, str) and ID_PATTERN.match(env_id) is not None, f"{key}: env_id", env_id)
-    _require(planner in PLANNERS, f"{key}: planner", planner)
-    _require(pictures in PICTURES, f"{key}: pictures", pictures)
+    for name, fits_in in FIELDS.items():
+        _require(bool(fits_in(entry[name])), f"{key}: {name}", entry[name])
+    env_id, planner, pictures, items, seeds, repeats = (entry[name] for name in FIELDS)
     _require(key == name_part(env_id, planner, pictures), "the name of a part", key)
-    items, seeds, repeats = entry["items"], entry["episodes"], entry["repeats"]
-    valid = isinstance(items, list) and items and all(isinstance(item, dict) for item in items)
-    _require(bool(valid), f"{key}: items", items)
-    _require(_is_count(seeds) and seeds > 0, f"{key}: episodes", seeds)
-    _require(_is_count(repeats) and repeats > 0, f"{key}: repeats", repeats)
     return Part(key, env_id, planner, pictures, tuple(items), seeds, repeats, bool(entry.get("changed")), entry)
-
-
-def _check_prices(prices: Any) -> None:
-    if prices is not None:
-        _require(all(fits(prices[side], float) for side in ("in", "out")), "prices", prices)
 
 
 def _require(condition: bool, name: str, value: Any) -> None:
     if not condition:
         raise ValueError(f"{name} is {value!r}"[:200])
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

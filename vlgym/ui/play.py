@@ -30,7 +30,6 @@ from .games import HOT_SEAT, Game, Games
 from .guarding import render
 from .index import make_key
 
-FIELDS = ("env", "split", "episodes", "arguments", "opponents")
 FIRST = ("vlgym/NumberLine-v1", "vlgym/Sokoban-v0")
 """Environments that a new player begins with."""
 
@@ -43,29 +42,24 @@ KEYS = (
 """Arrow keys, and the words of the actions that they stand for."""
 
 
-def show_start(request: Request) -> Response:
+def show_start(request: Request, said: Mapping[str, str] | None = None, error: str = "") -> Response:
     """Answer with the form that begins a game, and the games that are open."""
-    return _render_start(request, request.query_params)
-
-
-def _render_start(request: Request, said: Mapping[str, str], error: str = "") -> Response:
+    said, games, registry = said or request.query_params, _games(request), get_registry()
     families: dict[str, list[str]] = {}
-    for env_id, spec in sorted(get_registry().current().items()):
+    for env_id, spec in sorted(registry.current().items()):
         families.setdefault(spec.family, []).append(env_id)
     return render(
-        request, "play.html", 400 if error else 200, families=families,
-        first=[env_id for env_id in FIRST if env_id in get_registry().specs], splits=SPLITS, error=error,
-        said={name: said.get(name, "") for name in FIELDS},
-        others=[HOT_SEAT, *dict.fromkeys((*PLAYERS, *ALONE)), *_games(request).policies],
-        games=list(_games(request).open.values()), out=_games(request).out,
+        request, "play.html", 400 if error else 200, families=families, splits=SPLITS, error=error, out=games.out,
+        first=[env_id for env_id in FIRST if env_id in registry.specs], games=list(games.open.values()),
+        said={name: said.get(name, "") for name in ("env", "split", "episodes", "arguments", "opponents")},
+        others=[HOT_SEAT, *dict.fromkeys((*PLAYERS, *ALONE)), *games.policies],
     )  # fmt: skip
 
 
 def begin(request: Request, said: dict[str, str]) -> Response:
     """Begin a game and lead to it."""
     try:
-        env_id = said.get("env", "")
-        get_registry().get(env_id)
+        spec = get_registry().get(said.get("env", ""))
         episodes = read_count(said.get("episodes") or "1")
         if not 1 <= episodes <= MOST_EPISODES:
             raise UserError(f"Episodes: {said['episodes'][:40]!r} must be a whole number from 1 to {MOST_EPISODES}.")
@@ -74,14 +68,14 @@ def begin(request: Request, said: dict[str, str]) -> Response:
         if "parser" in arguments:
             check_named(arguments["parser"], "The form")
         others = said.get("opponents", "").strip()
-        if others and SKILL not in get_registry().get(env_id).skills:
-            raise UserError(f"{env_id} is for one agent and has no other seats; leave 'Other seats' empty.")
+        if others and SKILL not in spec.skills:
+            raise UserError(f"{spec.id} is for one agent and has no other seats; leave 'Other seats' empty.")
         game = _games(request).begin(
-            env_id=env_id, split=said.get("split") or "train", episodes=episodes, arguments=arguments,
+            env_id=spec.id, split=said.get("split") or "train", episodes=episodes, arguments=arguments,
             opponents=others, policy=_games(request).policies.get(others),
         )  # fmt: skip
     except UserError as error:
-        return _render_start(request, said, str(error))
+        return show_start(request, said, str(error))
     return RedirectResponse(f"/play/{game.key}", 303)
 
 
@@ -97,14 +91,16 @@ def show_game(request: Request) -> Response:
         request, "game.html", covered=covered, game=game, now=game.now, before=before, switches=switches,
         choices=name_keys(game.now.get("actions") or ()),
         find=lambda name: f"/play/{game.key}/picture/{game.count}/{name}",
-        run=make_key(game.folder.resolve()),
-        won=sum(each.get("success") is True for each in game.results),
+        run=make_key(game.folder.resolve()), won=sum(each.get("success") is True for each in game.results),
     )  # fmt: skip
 
 
 def answer(request: Request, said: dict[str, str]) -> Response:
-    """Pass on what the person wrote or clicked, and lead to the next turn."""
+    """Pass on what the person wrote or clicked, and lead to the next turn; or end the game."""
     game, games = _find_game(request), _games(request)
+    if said.get("end"):
+        games.close(game)
+        return RedirectResponse("/play", 303)
     count, action = read_count(said.get("count", "")), read_count(said.get("action", ""))
     if said.get("next"):
         games.answer(game, count, {"next": True})
@@ -114,12 +110,6 @@ def answer(request: Request, said: dict[str, str]) -> Response:
         games.answer(game, count, {"reply": said.get("reply", "").replace("\r\n", "\n")})
     kept = "&".join(f"{name}=1" for name in ("oracle", "view") if said.get(name) == "1")
     return RedirectResponse(f"/play/{game.key}{'?' + kept if kept else ''}", 303)
-
-
-def end(request: Request) -> Response:
-    """End a game; what was finished is kept."""
-    _games(request).close(_find_game(request))
-    return RedirectResponse("/play", 303)
 
 
 def show_picture(request: Request) -> Response:
@@ -174,6 +164,5 @@ ROUTES = [
     Route("/play", _with_form(begin), methods=["POST"]),
     Route("/play/{game}", show_game, methods=["GET"]),
     Route("/play/{game}", _with_form(answer), methods=["POST"]),
-    Route("/play/{game}/end", end, methods=["POST"]),
     Route("/play/{game}/picture/{count:count}/{number:count}", show_picture, methods=["GET"]),
 ]

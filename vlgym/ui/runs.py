@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -44,22 +45,22 @@ def describe_run(run: Run, episodes: Sequence[Episode]) -> dict[str, Any]:
     """
     header = read_header(run.path)
     policy, config = (each if isinstance(each, dict) else {} for each in (header.get("policy"), header.get("config")))
+    said = {
+        "policy": policy.get("name", header.get("title", "")), "model": policy.get("model", config.get("model", "")),
+        "date": find_date(run, header), "split": header.get("split", ""),
+    }  # fmt: skip
     curve = next((each for each in draw_curves(run.path)[0] if each.title == "success"), None)
-    parts: dict[str, dict[int, list[float]]] = {}
-    for each in episodes:
-        if each.over and not each.part.endswith(PICTURES[1:]):
-            groups = parts.setdefault(each.part or each.env_id, {})
-            groups.setdefault(each.number - each.repeat, []).append(float(each.success))
+    ended = [each for each in episodes if each.over and not each.part.endswith(PICTURES[1:])]
+    parts: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for each in ended:
+        parts[each.part or each.env_id][each.number - each.repeat].append(float(each.success))
     shown = max(episodes, key=lambda each: (each.turns > 2, each.success, each.newest), default=None)
     return {
+        **{name: plain_line(str(value), 200) for name, value in said.items()},
         "run": run,
-        "policy": _say(policy.get("name", header.get("title", ""))),
-        "model": _say(policy.get("model", config.get("model", ""))),
-        "date": find_date(run.path, header),
-        "split": _say(header.get("split", "")),
         "envs": sorted({each.env_id for each in episodes}),
         "success": None if curve else describe_shares(list(parts.values())),
-        "ended": sum(len(group) for groups in parts.values() for group in groups.values()),
+        "ended": len(ended),
         "curve": curve,
         "shown": shown,
         "turns": spread(range(shown.turns), FRAMES) if shown else [],
@@ -81,21 +82,14 @@ def _read_header(folder: Path, changed: int, size: int) -> dict[str, Any]:
         return read_row(file.read(LARGEST))
 
 
-def find_date(folder: Path, header: Mapping[str, Any]) -> str:
+def find_date(run: Run, header: Mapping[str, Any]) -> str:
     """Return when a run was begun, or else when its run.json was written."""
     sessions = header.get("sessions")
     first = sessions[0] if isinstance(sessions, list) and sessions else None
-    said = first.get("started") if isinstance(first, dict) else None
-    if isinstance(said, str):
-        return _say(said[:16].replace("T", " "))
-    try:
-        return datetime.fromtimestamp((folder / HEADER).lstat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M")
-    except (OSError, ValueError):
-        return ""
-
-
-def _say(value: Any) -> str:
-    return plain_line(str(value), 200)
+    if isinstance(first, dict) and isinstance(said := first.get("started"), str):
+        return said[:16].replace("T", " ")
+    at = (run.path / HEADER).lstat().st_mtime if header else 0
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M") if at else ""
 
 
 def show_runs(request: Request) -> Response:
@@ -104,7 +98,7 @@ def show_runs(request: Request) -> Response:
     of_run: dict[str, list[Episode]] = {key: [] for key in index.runs}
     for episode in index.episodes():
         of_run[episode.run].append(episode)
-    dates = {key: find_date(run.path, read_header(run.path)) for key, run in index.runs.items()}
+    dates = {key: find_date(run, read_header(run.path)) for key, run in index.runs.items()}
     cut = cut_page(sorted(index.runs, key=lambda key: dates[key], reverse=True), request.query_params)
     cards = [describe_run(index.runs[key], of_run[key]) for key in cut["rows"]]
     return render(request, "runs.html", cards=cards, index=index, **cut)
@@ -120,15 +114,17 @@ def show_run(request: Request) -> Response:
     return render(
         request, "run.html", card=describe_run(run, episodes), runs=index.runs, why_not=why_not,
         **(results or {"report": None}), logged=logged, others=others, found=len(episodes), shown=episodes[:SHOWN],
-        has_page=_read_page(run.path) is not None, record=json.dumps(read_header(run.path), indent=2),
+        has_page=(run.path / PAGE).is_file(), record=json.dumps(read_header(run.path), indent=2),
     )  # fmt: skip
 
 
 def show_report(request: Request) -> Response:
     """Answer with a run's report.html as it was written; the browser runs nothing of it and loads nothing for it."""
-    page = _read_page(_find_run(request, get_index(request)).path)
-    if page is None:
-        raise HTTPException(404, "This run has no report.html; `vlgym report DIR` writes it.")
+    try:
+        with open_inside(_find_run(request, get_index(request)).path, PAGE) as file:
+            page = file.read(LARGEST)
+    except OSError:
+        raise HTTPException(404, "This run has no report.html; `vlgym report DIR` writes it.") from None
     return Response(page, media_type="text/html; charset=utf-8", headers={"content-security-policy": SANDBOX})
 
 
@@ -156,14 +152,6 @@ def _find_run(request: Request, index: Index) -> Run:
     if run is None:
         raise HTTPException(404, "There is no such run in the folders that `vlgym ui` was given.")
     return run
-
-
-def _read_page(folder: Path) -> bytes | None:
-    try:
-        with open_inside(folder, PAGE) as file:
-            return file.read(LARGEST)
-    except OSError:
-        return None
 
 
 ROUTES = [Route("/", show_runs), Route("/run/{run}", show_run), Route("/report/{run}", show_report)]

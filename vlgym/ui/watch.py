@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
@@ -62,23 +62,20 @@ def show_episode(request: Request) -> Response:
 
 
 def draw_turns(turns: Iterable[Turn]) -> list[Curve]:
-    """Return the curves of what each turn was paid and what a learner thought of it."""
+    """Return the curves of what each turn was paid and what a learner thought of it; of the probabilities of a turn's
+    tokens, the geometric mean."""
     lines: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for turn in turns:
-        notes, at = turn.notes, turn.number + 1.0
+        notes = turn.notes
+        likely = [min(0.0, each) for each in notes.log_probs]
         values: dict[str, Any] = {
             "reward": turn.record and turn.record.reward, "value": notes.value, "advantage": notes.advantage,
-            "probability of a token": average(notes.log_probs) if notes.log_probs else None,
+            "probability of a token": math.exp(sum(likely) / len(likely)) if likely else None,
         }  # fmt: skip
         for name, value in values.items():
             if value is not None:
-                lines[name].append((at, value))
+                lines[name].append((turn.number + 1.0, value))
     return [draw_curve(name, seen, "turn") for name, seen in lines.items() if len(seen) > 1]
-
-
-def average(log_probs: Sequence[float]) -> float:
-    """Return the geometric mean of probabilities."""
-    return math.exp(sum(min(0.0, each) for each in log_probs) / len(log_probs))
 
 
 def show_picture(request: Request) -> Response:
