@@ -204,8 +204,11 @@ def test_a_card_begins_with_goal_actions_and_reward_and_fits_a_screen(
     (tmp_path / "tale.py").write_text(f'from toys import Walk\nclass Tale(Walk):\n    """T.\n\n{sections}"""\n')
     monkeypatch.syspath_prepend(str(tmp_path))
     long = {"system_requirements": ("libsomething-dev",) * 30, "references": ("A paper",) * 90, "skills": ("a",) * 90}
-    spec = make_spec("vlgym/Tale-v0", "tale:Tale", summary="word " * 40, success_rule="rule " * 90, **long)
-    with installed(spec, known={spec.id: make_entry(spec, blind=BLIND)}):
+    spec = make_spec(
+        "vlgym/Tale-v0", "tale:Tale", summary="word " * 40, success_rule="rule " * 90, levels=("far " * 30,) * 6, **long
+    )
+    levels = [{"oracle": 1.0, "length": 2.0, "se": 0.5, "random": 0.25, "episodes": 30}] * 6
+    with installed(spec, known={spec.id: make_entry(spec, blind=BLIND, levels=levels)}):
         assert main(["show", spec.id]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 40
@@ -368,6 +371,6 @@ def test_a_card_prints_one_line_for_each_level_with_its_figures(capsys: pytest.C
         assert main(["show", spec.id]) == 0
     lines = [line.split(maxsplit=2)[1:] for line in capsys.readouterr().out.splitlines() if line.startswith("level ")]
     assert lines == [
-        ["0", "near; oracle 1.0 in 2.0 ± 0.5 turns, random 0.25, 30 episodes"],
-        ["1", "far; oracle 1.0 in 4.0 ± 0.5 turns, random 0.25, 30 episodes"],
+        ["0", "oracle 1.0, random 0.25: near"],
+        ["1", "oracle 1.0, random 0.25: far"],
     ]

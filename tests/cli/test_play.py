@@ -77,12 +77,13 @@ def test_an_episode_can_be_won_and_says_so(
     assert out.count("--- turn") == steps
 
 
-def test_each_turn_shows_the_models_own_prompt_history_included(
+def test_a_turn_shows_its_message_and_asked_for_the_models_whole_prompt(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    play(f"{AWAY}\n", monkeypatch=monkeypatch)
-    second = capsys.readouterr().out.split("--- turn 2 ---\n")[1]
+    play(f"{AWAY}\n:prompt\n", monkeypatch=monkeypatch)
+    shown, second = capsys.readouterr().out.split("--- turn 2 ---\n")[1].split(":prompt\n")
     folder = "play/vlgym/Walk-v0/game-001"
+    assert shown.startswith(f"[user]\n<image 22x22: {folder}/turn-001.png>\nYou are in cell ")
     place = 1 if AWAY == "right" else -1
     assert second.startswith(
         f"[user]\n<image 22x22: {folder}/turn-000.png>\nWalk. Go to cell {target_of(3)}. "
@@ -146,7 +147,7 @@ def test_commands_help_prompt_oracle_and_a_mistyped_one(
     out = capsys.readouterr().out
     assert "Unknown command ':orakle'. Nearest: :oracle" in out
     assert out.count("Type a whole reply") == 3
-    assert out.count("You are in cell 0.") == 3  # turn 1, :prompt, and the history of turn 2
+    assert out.count("You are in cell 0.") == 2  # turn 1 and :prompt
     assert f"the oracle writes: the target lies {THERE} <action>{THERE}</action>" in out
     assert out.count("parse:") == 1
 

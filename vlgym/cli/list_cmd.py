@@ -35,7 +35,7 @@ FIRST = ("goal", "actions", "reward", "observation", "endings")
 """Sections of a class's docstring that a card begins with."""
 
 MOST_LINES = 3
-"""Lines of a section that a card shows without --full; of any other value one less."""
+"""Lines of a section that a card without levels shows without --full; of any other value one less, of a level one."""
 
 ABSENT = "not installed:"
 
@@ -254,14 +254,11 @@ def _describe(registry: Registry, entry: Entry) -> dict[str, Any]:
     }
 
 
-def _write_levels(levels: list[str], measured: list[dict[str, Any]] | None) -> dict[str, str]:
-    """Return a row for each difficulty level: what it changes, and its figures of registry.yaml."""
+def _write_levels(levels: list[str], measured: list[dict[str, Any]]) -> dict[str, str]:
+    """Return a row for each difficulty level: success of the oracle and of random play, and what it changes."""
     rows = {f"level {number}": line for number, line in enumerate(levels)}
-    if measured and len(measured) == len(levels):
-        for name, figures in zip(rows, measured, strict=True):
-            turns = f"{figures['length']} ± {figures['se']} turns"
-            rows[name] += f"; oracle {figures['oracle']} in {turns}, random {figures['random']}"
-            rows[name] += f", {figures['episodes']} episodes"
+    for name, figures in zip(rows, measured, strict=False):
+        rows[name] = f"oracle {figures['oracle']}, random {figures['random']}: {rows[name]}"
     return rows
 
 
@@ -292,18 +289,19 @@ def _print_card(card: dict[str, Any], full: bool) -> None:
         "blind share": NOT_MEASURED if share is None else f"{share:.2f} of the way from floor to ceiling",
     }  # fmt: skip
     rows = {name: value for name, value in rows.items() if value}
-    rows |= _write_levels(card["levels"], figures.get("levels"))
+    rows |= _write_levels(card["levels"], figures.get("levels", []))
     rows |= {name: _write_figures(figures[name]) for name in WINS if name in figures}
     if figures:
         rows["compared"] = " ".join(card["differences"]) or compared
     title = f"{card['id']}  {plain_line(card['family'])}, {card['rated_difficulty']}, {plain_line(owner)}"
     console.print(title, style="bold")
-    print_wrapped(console, [[show_safe(card["summary"])]], MOST_LINES)
+    room = MOST_LINES - bool(card["levels"])
+    print_wrapped(console, [[show_safe(card["summary"])]], room)
     if full and card["docstring"]:
         console.print(f"{show_safe(card['docstring'])}\n")
     longest = max(map(len, rows))
     for name, value in rows.items():
-        most = 0 if full else MOST_LINES if name in FIRST else MOST_LINES - 1
+        most = 0 if full else 1 if name.startswith("level ") else room if name in FIRST else MOST_LINES - 1
         print_wrapped(console, [[name.ljust(longest), show_safe(_write_value(value))]], most)
     console.print(
         "\nHashes and records: --json. What a model reads first: --prompt" + ("" if full else ". Uncut: --full")

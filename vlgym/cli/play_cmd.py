@@ -36,7 +36,7 @@ HELP = """\
 Type a whole reply, as a model would write it, or just one of the legal actions or its number: it is then put into the
 reply format.
   :oracle   let the oracle answer this turn
-  :prompt   show the whole prompt of this turn again
+  :prompt   show the whole prompt of this turn, earlier turns included
   :help     this text
   :quit     end the game (so does the end of the input)"""
 
@@ -79,9 +79,9 @@ class Game:
             system=self.env.system_text,
         )  # fmt: skip
 
-    def prompt(self) -> str:
-        """Return that prompt as text, each image by the name of its file."""
-        return write_messages(self.messages(), self.files)
+    def prompt(self, last: int = 0) -> str:
+        """Return that prompt, or its `last` messages, as text, each image by the name of its file."""
+        return write_messages(self.messages()[-last:], self.files)
 
     def answer(self, reply: str) -> float:
         """Step with the reply and return the reward."""
@@ -153,7 +153,7 @@ def play(
 def _play_on(game: Game, ask: Callable[[Game], str | None]) -> None:
     """Ask for replies until the episode ends or there is none."""
     while not game.ended:
-        _say(f"\n--- turn {game.turn + 1} ---\n{game.prompt()}")
+        _say(f"\n--- turn {game.turn + 1} ---\n{game.prompt(int(game.turn > 0))}")
         show_picture(game.observation["image"], game.picture, sys.stdout)
         reply = ask(game)
         if reply is None:
