@@ -56,13 +56,16 @@ test-all: test servers  ## the sweeps too: every environment with every property
 servers: $(SERVERS)/.done system  ## test against real model servers on loopback, from an environment of their own
 	OMP_NUM_THREADS=1 $(SERVERS)/bin/python -m pytest tests/servers
 
-doors: $(DOORS)/openenv/.done $(DOORS)/skyrl/.done $(DOORS)/verifiers/.done system  ## test against other libraries' own clients, from environments kept in the user's cache
+doors: $(DOORS)/openenv/.done $(DOORS)/skyrl/.done $(DOORS)/verifiers/.done $(DOORS)/verl/.done $(SERVERS)/.done system  ## test against other libraries' own clients, from environments kept in the user's cache
 	$(call lend,$(DOORS)/openenv)
 	$(call lend,$(DOORS)/skyrl)
 	$(call lend,$(DOORS)/verifiers)
+	$(call lend,$(DOORS)/verl)
 	$(DOORS)/openenv/bin/python -m pytest tests/doors_own/test_openenv.py
 	$(DOORS)/skyrl/bin/python -m pytest tests/doors_own/test_skyrl.py
 	$(DOORS)/verifiers/bin/python -m pytest tests/doors_own/test_verifiers.py
+	OMP_NUM_THREADS=1 $(DOORS)/verl/bin/python -m pytest tests/doors_own/test_verl.py
+	$(SERVERS)/bin/python tests/doors_own/train_trl.py
 
 gpu: install  ## run the learner's tests on a GPU, and measure its speed there
 	VLGYM_TEST_DEVICE=cuda $(BIN)/python -m pytest -q -m on_device tests/baselines
@@ -144,6 +147,15 @@ $(DOORS)/%/.done: tests/doors_own/%.txt $(VENV)/.test
 	@rm -rf $(@D)
 	@$(BIN)/python -m venv $(@D)
 	$(call step,installing $* (2 minutes),$(@D)/bin/python -m pip --disable-pip-version-check install -q -r $<)
+	@touch $@
+
+# verl takes .venv's torch and an older transformers.
+$(DOORS)/verl/.done: tests/doors_own/verl.txt $(VENV)/.test
+	@rm -rf $(@D)
+	@$(BIN)/python -m venv $(@D)
+	$(call lend,$(@D))
+	@grep '^torch==' constraints.txt >$(@D)/torch.txt
+	$(call step,installing verl (2 minutes),$(@D)/bin/python -m pip --disable-pip-version-check install -q -c $(@D)/torch.txt -r $(VENV)/torch.txt -r $<)
 	@touch $@
 
 clean:  ## remove the virtual environments and caches
