@@ -115,11 +115,12 @@ class Tournament:
     def play(self, on_game: Callable[[Result], object] = lambda result: None) -> list[Result]:
         """Play the games that are left; return all results.
 
-        As many are open at once as the most patient player's `concurrency`, at least 8.
+        Twice as many are open as the players answer turns at once (`concurrency`), at least 8: a player with free
+        places then has games to answer, up to the last ones.
         """
         done = {(result.players, result.number) for result in self.results}
         left = iter([(n, names) for n in range(self.games) for names in self.seatings if (names, n) not in done])
-        at_once = max(8, *(getattr(player, "concurrency", 0) for player in self.players.values()))
+        at_once = max(8, 2 * sum(getattr(player, "concurrency", 0) for player in self.players.values()))
         tables = [self.table]
         seats: dict[Game, tuple[str, ...]] = {}
 

@@ -6,7 +6,7 @@ from vlgym_pettingzoo.plugin import vlgym_envs
 from vlgym.testing import VARIANT_CHECKS, EnvConformance, GameConformance
 
 WHOLE = ("vlgym/TicTacToe-v0", "vlgym/KuhnPoker-v0", "vlgym/CoinGame-v0")
-QUESTION = "vlgym/NextMove-v0"
+QUESTIONS = ("vlgym/NextMove-v0", "vlgym/NameElement-v0")
 
 
 class TestGames(GameConformance):
@@ -14,11 +14,11 @@ class TestGames(GameConformance):
 
 
 class TestOtherGames(GameConformance):
-    env_ids = tuple(spec.id for spec in vlgym_envs() if spec.id not in (*WHOLE, QUESTION))
+    env_ids = tuple(spec.id for spec in vlgym_envs() if spec.id not in (*WHOLE, *QUESTIONS))
     checks = (*VARIANT_CHECKS, "hidden")
 
 
-class TestNextMove(EnvConformance):
+class TestQuestions(EnvConformance):
     """A question about a game is an environment for one."""
 
-    env_id = QUESTION
+    env_ids = QUESTIONS

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from vlgym_pettingzoo.plugin import BREAKTHROUGH, COINS, NEXT_MOVE, TOGETHER, VS_BENCH
+from vlgym_pettingzoo.plugin import AGAINST, COINS, NAME_ELEMENT, NEXT_MOVE, TOGETHER, VS_BENCH
 
 import vlgym
 from vlgym.evaluation.plan import plan_ids, plan_suite
@@ -57,13 +57,17 @@ def test_the_moves_that_are_offered_in_hanabi_tell_nothing_of_the_own_cards():
 def test_the_suite_plays_the_papers_numbers_of_episodes_and_asks_about_every_game():
     parts, missing = plan_suite("vs-bench")
     assert missing == []
-    (asked,) = [part for part in parts if part.env_id == NEXT_MOVE.id]
-    assert sorted(item["game"] for item in asked.items) == sorted(spec.id for spec in VS_BENCH)
+    for question in (NEXT_MOVE.id, NAME_ELEMENT.id):
+        (asked,) = [part for part in parts if part.env_id == question]
+        assert sorted(item["game"] for item in asked.items) == sorted(spec.id for spec in VS_BENCH)
     together = {part.env_id: part for part in parts if part.items == ({"opponents": "self"},)}
     assert together.keys() == TOGETHER.keys()
     assert {part.episodes for part in together.values()} == {10}
-    (against,) = [part for part in parts if part.env_id not in {NEXT_MOVE.id, *TOGETHER}]
-    assert (against.env_id, against.episodes, against.changed) == (BREAKTHROUGH.id, 20, False)
+    against = [part for part in parts if part.env_id not in {NEXT_MOVE.id, NAME_ELEMENT.id, *TOGETHER}]
+    assert {(part.env_id, part.episodes, part.changed) for part in against} == {
+        (spec.id, 20, False) for spec in AGAINST
+    }
+    assert {*TOGETHER, *(spec.id for spec in AGAINST)} == {spec.id for spec in VS_BENCH}
 
 
 @pytest.mark.parametrize(("policy", "place"), [(RandomPolicy(), 0.0), (OraclePolicy(), 1.0)], ids=["random", "oracle"])

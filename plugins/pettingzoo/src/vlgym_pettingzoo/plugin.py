@@ -132,11 +132,18 @@ KNIGHTS = _card(
 )  # fmt: skip
 
 NEXT_MOVE = EnvSpec(
-    id="vlgym/NextMove-v0", entry_point="vlgym_pettingzoo.next_move:NextMove", family="pettingzoo",
+    id="vlgym/NextMove-v0", entry_point="vlgym_pettingzoo.questions.next_move:NextMove", family="pettingzoo",
     summary="Say what another player does next.", image_size=(384, 384), max_turns=1, reward_range=(0.0, 1.0),
     success_rule="the right move is predicted", skills=("reading", "other players"), difficulty="hard",
     random_success_below=0.25, kwargs={"invalid_action": "terminate"},
     references=("Xu et al., VS-Bench, arXiv 2506.02387", OPEN_SPIEL),
+)  # fmt: skip
+
+NAME_ELEMENT = EnvSpec(
+    id="vlgym/NameElement-v0", entry_point="vlgym_pettingzoo.questions.elements:NameElement", family="pettingzoo",
+    summary="Name one element of a game's picture.", image_size=(384, 384), max_turns=1, reward_range=(0.0, 1.0),
+    success_rule="the right answer is given", skills=("reading",), random_success_below=0.3,
+    kwargs={"invalid_action": "terminate"}, references=("Xu et al., VS-Bench, arXiv 2506.02387", OPEN_SPIEL),
 )  # fmt: skip
 
 VS_BENCH = (HANABI, KITCHEN, KNIGHTS, BREAKTHROUGH, KUHN_POKER, COINS, HUNT, BATTLE, MPE_TAG)
@@ -155,23 +162,28 @@ TOGETHER = {
 With each the mean returns of random play and of the oracle in all seats, over 100 episodes (`opponents="self"`).
 """
 
+AGAINST = (BREAKTHROUGH, KUHN_POKER, MPE_TAG)
+"""Competitive games: the model meets the card's opponents, from both sides."""
+
 ITSELF, RUNS, MATCHES = {"opponents": "self"}, 10, 20
 """VS-Bench plays each of these ten times, and Breakthrough ten times from each side (its appendix F)."""
 
 
 @hookimpl
 def vlgym_suites() -> list[SuitePart]:
-    """Return the suite `vs-bench`: games that VS-Bench has, too, and the prediction of moves in each."""
+    """Return the suite `vs-bench`: games that VS-Bench has, too, and in each the prediction of moves and elements."""
     together = [
         SuitePart("vs-bench", env_id, (ITSELF,), episodes=RUNS, bounds=bounds) for env_id, bounds in TOGETHER.items()
     ]
-    asked = SuitePart("vs-bench", NEXT_MOVE.id, tuple({"game": spec.id} for spec in VS_BENCH), episodes=40)
-    return [*together, SuitePart("vs-bench", BREAKTHROUGH.id, ({},), episodes=MATCHES), asked]
+    against = [SuitePart("vs-bench", spec.id, ({},), episodes=MATCHES) for spec in AGAINST]
+    items = tuple({"game": spec.id} for spec in VS_BENCH)
+    asked = [SuitePart("vs-bench", spec.id, items, episodes=40) for spec in (NEXT_MOVE, NAME_ELEMENT)]
+    return [*together, *against, *asked]
 
 
 @hookimpl
 def vlgym_envs() -> list[EnvSpec]:
     return [
         TIC_TAC_TOE, CONNECT_FOUR, BREAKTHROUGH, CHESS, KUHN_POKER, LEDUC_HOLDEM, HANABI, BATTLESHIP, KITCHEN, COINS,
-        HUNT, BATTLE, MPE_SPREAD, MPE_TAG, KNIGHTS, NEXT_MOVE,
+        HUNT, BATTLE, MPE_SPREAD, MPE_TAG, KNIGHTS, NEXT_MOVE, NAME_ELEMENT,
     ]  # fmt: skip

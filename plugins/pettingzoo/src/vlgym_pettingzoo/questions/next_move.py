@@ -11,7 +11,7 @@ from vlgym.env import VLEnv
 from vlgym.errors import UserError
 from vlgym.types import Image, Outcome
 
-from .prompts import game_prompt
+from ..prompts import game_prompt
 
 DEEPEST = 12
 """Rounds that are played before the question, at most."""
@@ -54,6 +54,13 @@ class NextMove(VLEnv):
         self._said: str | None = None
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        self.draw_position(rng)
+        other = self._seats[1]
+        self._answer = self._table.game.advise(other) or self._choices()[0]
+        self._right = {self._answer, *getattr(self._table.game, "equals", lambda seat: ())(other)}
+
+    def draw_position(self, rng: np.random.Generator) -> None:
+        """Play up to the question, and draw who looks and who is meant."""
         table, rounds = self._table, int(rng.integers(DEEPEST))
         table.remembers = set()
         table.reset(seed=int(rng.integers(2**31)))
@@ -66,8 +73,6 @@ class NextMove(VLEnv):
         other = int(rng.choice(table.movers))
         me = int(rng.choice([seat for seat in range(table.game.seats) if seat != other]))
         self._seats, self._said = (me, other), None
-        self._answer = table.game.advise(other) or self._choices()[0]
-        self._right = {self._answer, *getattr(table.game, "equals", lambda seat: ())(other)}
 
     def _move(self, seat: int, rng: np.random.Generator) -> str:
         game = self._table.game

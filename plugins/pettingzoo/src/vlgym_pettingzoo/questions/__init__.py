@@ -1,0 +1,1 @@
+"""Questions about a position of a game: one picture, one answer."""

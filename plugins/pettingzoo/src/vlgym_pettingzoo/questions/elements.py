@@ -1,0 +1,155 @@
+"""Name an element of a game's picture: one picture, one question, one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from vlgym.errors import check_choice
+
+from ..grid.walkers import Cell
+from ..hanabi import NAMES as COLOURS
+from ..prompts import game_prompt
+from .next_move import NextMove
+
+TRIES = 12
+"""Positions that are drawn until one has an element with the drawn answer."""
+
+Questions = Iterator[tuple[str, str]]
+"""The questions about a position, each with its answer."""
+
+QUARTERS = ("top left", "top right", "bottom left", "bottom right")
+
+
+def _squares(game: Any, me: int, *things: tuple[str, Cell]) -> Questions:
+    """Ask what lies on each square of a board; a square with two things is left out."""
+    every = (("you", game.places[me]), ("the other", game.places[1 - me]), *things)
+    for row, column in game.cells():
+        here = [name for name, place in every if place == (row, column)]
+        if len(here) < 2:
+            where = f"row {row + 1} from the top and column {column + 1} from the left"
+            yield f"What is on the square in {where}?", here[0] if here else "nothing"
+
+
+def _coins(game: Any, me: int) -> Questions:
+    return _squares(game, me, (("red coin", "blue coin")[game.drawn], game.coin))
+
+
+def _hunt(game: Any, me: int) -> Questions:
+    return _squares(game, me, *(("apple", apple) for apple in game.apples), ("monster", game.monster))
+
+
+def _battle(game: Any, me: int) -> Questions:
+    return _squares(game, me, *zip(("red block", "blue block"), game.blocks, strict=True))
+
+
+def _breakthrough(game: Any, me: int) -> Questions:
+    for row, line in enumerate(str(game.state).splitlines()[:6]):
+        for column, piece in enumerate(line[1:7]):
+            answer = {"b": "a black piece", "w": "a white piece"}.get(piece, "nothing")
+            yield f"What is on {'abcdef'[column]}{6 - row}?", answer
+
+
+def _hanabi(game: Any, me: int) -> Questions:
+    for place, held in enumerate(game.view(me).others[0]):
+        yield f"Which colour has the other's card {place + 1} from the left?", COLOURS[held.card[0]]
+
+
+def _kuhn(game: Any, me: int) -> Questions:
+    yield "Which card do you hold?", game.rank(game.card_of(me))
+
+
+def _kitchen(game: Any, me: int) -> Questions:
+    for cook, name in ((me, "you"), (1 - me, "the other cook")):
+        yield f"Which way do{'' if cook == me else 'es'} {name} look?", game.kitchen.facing[cook]
+
+
+def _quarter(across: float, down: float) -> str:
+    return QUARTERS[2 * (down > 0) + (across > 0)]
+
+
+def _knights(game: Any, me: int) -> Questions:
+    things = dict(zip(("the archer", "the knight"), game.bodies, strict=True))
+    if game.engine.zombie_list:
+        things["the lowest zombie"] = max(game.engine.zombie_list, key=lambda zombie: zombie.rect.centery)
+    for name, thing in things.items():
+        x, y = thing.rect.center
+        if min(abs(x - 640), abs(y - 360)) > 25:
+            yield f"In which quarter of the ground is {name}?", _quarter(x - 640, y - 360)
+
+
+def _tag(game: Any, me: int) -> Questions:
+    for seat, name in enumerate(("chaser 1", "chaser 2", "the runner")):
+        x, y = game.body_of(seat).state.p_pos
+        if min(abs(x), abs(y)) > 0.08:
+            yield f"In which quarter of the white field is {name}?", _quarter(x, -y)
+
+
+ASKED: dict[str, tuple[tuple[str, ...], Callable[[Any, int], Questions]]] = {
+    "vlgym/Hanabi-v0": (tuple(COLOURS.values()), _hanabi),
+    "vlgym/KitchenPair-v0": (("up", "down", "left", "right"), _kitchen),
+    "vlgym/KnightsArchersZombies-v0": (QUARTERS, _knights),
+    "vlgym/Breakthrough-v0": (("a black piece", "a white piece", "nothing"), _breakthrough),
+    "vlgym/KuhnPoker-v0": (("J", "Q", "K"), _kuhn),
+    "vlgym/CoinGame-v0": (("you", "the other", "red coin", "blue coin", "nothing"), _coins),
+    "vlgym/MonsterHunt-v0": (("you", "the other", "apple", "monster", "nothing"), _hunt),
+    "vlgym/BattleOfTheColors-v0": (("you", "the other", "red block", "blue block", "nothing"), _battle),
+    "vlgym/MPETag-v0": (QUARTERS, _tag),
+}
+"""Id of a game: the answers, and the questions about a position."""
+
+
+class NameElement(NextMove):
+    """You look at a game from one seat and name one element of its picture.
+
+    Goal: say what is on a square, which card is held, where somebody looks, or in which quarter something is.
+    Observation: the picture of your seat, as in the game itself (384 x 384 pixels by default). The text has the rules
+        of the game, what the game tells your seat, the question, and the answers to choose from.
+    Actions: these answers.
+    Reward: 1 for the right answer, else 0.
+    Endings: terminated by the answer, readable or not.
+    Success: the right answer.
+    Splits: train, val and test differ by seed: the moves before the question, the seat, the question.
+    Oracle: exact: it knows the state.
+    References: what is asked follows the element recognition of Xu et al., VS-Bench, arXiv 2506.02387, 2025; games,
+        drawings, texts and questions are this package's. The answer is drawn first, each with the same chance, and
+        then a position that has it (in 12 tries), after 0 to 11 rounds as in `vlgym/NextMove-v0`.
+
+    Args:
+        game: id of a game of several agents that VS-Bench has, too.
+        **kwargs: of `VLEnv`.
+    """
+
+    prompt = game_prompt("You are watching a game.")
+
+    def __init__(self, game: str = "vlgym/MonsterHunt-v0", **kwargs: Any) -> None:
+        check_choice("game", game, tuple(ASKED))
+        super().__init__(game, **kwargs)
+        self._question = ""
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        answers, ask = ASKED[self.game]
+        wanted = answers[int(rng.integers(len(answers)))]
+        for _ in range(TRIES):
+            self.draw_position(rng)
+            every = list(ask(self._table.game, self._seats[0]))
+            fitting = [each for each in every if each[1] == wanted] or every
+            if fitting:
+                self._question, self._answer = fitting[int(rng.integers(len(fitting)))]
+                self._right = {self._answer}
+                if self._answer == wanted:
+                    return
+
+    def _choices(self) -> list[str]:
+        return list(ASKED[self.game][0])
+
+    def task(self) -> str:
+        return (
+            f"These are the rules as a player is told them: {self._table.game.goal(self._seats[0])} You look from the "
+            f"seat of player {self._seats[0] + 1}. Do not move: answer the question about the picture."
+        )
+
+    def state_text(self) -> str:
+        return f"{super().state_text()}{self._question} "
