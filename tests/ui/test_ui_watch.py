@@ -270,6 +270,14 @@ def test_an_episode_stands_in_one_scroll_with_a_filmstrip_and_what_each_turn_was
     assert client.get(other).status_code == 200
 
 
+def test_the_reward_of_the_last_turn_is_no_spike_that_is_cut_off(tmp_path: Path) -> None:
+    client = ask(write(tmp_path / "run", play(0, (*([-0.1] * 20), 10.0))))
+    (address,) = links(client.get("/episodes").text)
+    page = client.get(address).text
+    assert 'aria-label="reward: from -0.1 to 10"' in page
+    assert "cut off" not in page
+
+
 def test_of_a_long_episode_a_window_around_the_turn_is_shown(tmp_path: Path) -> None:
     write_raw(tmp_path / "run", *(row(turn=n, terminated=n == 299) for n in range(300)))
     client = ask(tmp_path)

@@ -75,7 +75,11 @@ def draw_turns(turns: Iterable[Turn]) -> list[Curve]:
         for name, value in values.items():
             if value is not None:
                 lines[name].append((turn.number + 1.0, value))
-    return [draw_curve(name, seen, "turn") for name, seen in lines.items() if len(seen) > 1]
+    return [
+        draw_curve(name, seen, "turn", (min(value for _, value in seen), max(value for _, value in seen)))
+        for name, seen in lines.items()
+        if len(seen) > 1
+    ]
 
 
 def show_picture(request: Request) -> Response:
