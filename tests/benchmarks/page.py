@@ -89,6 +89,7 @@ def main() -> None:
         rng = random.Random(0)
         link = get(f"{server}/episodes").split('<td><a href="')[1].split('"')[0]
         key = link.split("/")[2]
+        pictures = [path.name for path in (folder / "images").iterdir()]
 
         def turn() -> str:
             return f"{server}/turn/{key}/{rng.randrange(EPISODES)}/{rng.randrange(TURNS)}"
@@ -102,7 +103,7 @@ def main() -> None:
             ),
             "the last page of the list": lambda: get(f"{server}/episodes?page=200"),
             "a turn": lambda: get(turn()),
-            "a turn's picture": lambda: get_bytes(turn().replace("/turn/", "/picture/") + "/0"),
+            "a turn's picture": lambda: get_bytes(f"{server}/picture/{key}/images/{rng.choice(pictures)}"),
         }  # fmt: skip
         rows = []
         for name, act in pages.items():

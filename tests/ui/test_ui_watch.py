@@ -271,7 +271,7 @@ def test_an_episode_stands_in_one_scroll_with_a_filmstrip_and_what_each_turn_was
 
 
 def test_the_reward_of_the_last_turn_is_no_spike_that_is_cut_off(tmp_path: Path) -> None:
-    client = ask(write(tmp_path / "run", play(0, (*([-0.1] * 20), 10.0))))
+    client = ask(write(tmp_path / "run", play(0, (*([-0.1, 0.2] * 10), 10.0))))
     (address,) = links(client.get("/episodes").text)
     page = client.get(address).text
     assert 'aria-label="reward: from -0.1 to 10"' in page
