@@ -61,3 +61,6 @@ def make_hf(
         name, seed=seed, temperature=temperature, max_tokens=max_tokens, device=device, dtype=dtype,
         image_tokens=image_tokens, threads=threads, engine=engine,
     )  # fmt: skip
+
+
+make_hf.sees = True  # type: ignore[attr-defined]  # `vlgym eval --dry-run` reads it and loads no model

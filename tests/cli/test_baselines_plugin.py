@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -91,3 +92,13 @@ def test_a_learner_sets_its_threads_up_before_torch_is_imported(site: Path) -> N
     (site / "torch" / "__init__.py").write_text("import os, sys\nsys.exit('policy ' + os.environ['OMP_WAIT_POLICY'])\n")
     assert run_python(site, "-m", "baselines.vldac").stderr.splitlines()[-1] == "policy PASSIVE"
     assert run_python(site, "-c", "import baselines.engine.engine").stderr.splitlines()[-1] == "policy PASSIVE"
+
+
+def test_a_dry_run_of_a_model_counts_the_test_of_its_sight_and_loads_nothing(site: Path) -> None:
+    command = ["eval", "--policy", "hf:nowhere", "--env", "vlgym/NumberLine-v1", "--episodes", "3", "--dry-run"]
+    done = run_python(site, "-m", "vlgym", *command, "--out", "run", torch=False)
+    assert done.returncode == 0, done.stderr
+    asked = [int(count.replace(",", "")) for count in re.findall(r"at most ([\d,]+) requests", done.stdout)]
+    assert "can-it-see, once for each model" in done.stdout
+    assert asked[0] == 60
+    assert asked[2] == asked[0] + asked[1] > 60
