@@ -1,59 +1,68 @@
 """The command line as a whole: its commands and its error handling.
 
-The table of exit statuses stands in `vlgym.errors`. Only bugs show a traceback.
+The table of exit statuses stands in `vlgym.errors`. Only bugs show a traceback. `app` has every command; `main` imports
+the one that is called.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 
 from .. import __version__
 from ..terminal import run_command
-from .canary_cmd import canary
-from .check_cmd import check
-from .doctor import doctor
-from .eval_cmd import evaluate
-from .list_cmd import list_environments, show
-from .new_plugin import new_plugin
-from .play_cmd import play
-from .records_cmd import compare, export, report
-from .registry_cmd import registry_app
-from .serve_cmd import serve
-from .tournament_cmd import tournament
-from .ui_cmd import ui
 
-app = typer.Typer(
-    name="vlgym",
-    help="The RL4VLM Gym: environments that a vision-language model sees and answers in free text.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-app.command("list")(list_environments)
-app.command("show")(show)
-app.command("check")(check)
-app.command("play")(play)
-app.add_typer(registry_app, name="registry")
-app.command("eval")(evaluate)
-app.command("report")(report)
-app.command("compare")(compare)
-app.command("export")(export)
-app.command("canary")(canary)
-app.command("new-plugin")(new_plugin)
-app.command("tournament")(tournament)
-app.command("serve")(serve)
-app.command("ui")(ui)
-app.command("doctor")(doctor)
+COMMANDS = {
+    "list": ("list_cmd", "list_environments"), "show": ("list_cmd", "show"), "check": ("check_cmd", "check"),
+    "play": ("play_cmd", "play"), "registry": ("registry_cmd", "registry_app"), "eval": ("eval_cmd", "evaluate"),
+    "report": ("records_cmd", "report"), "compare": ("records_cmd", "compare"), "export": ("records_cmd", "export"),
+    "canary": ("canary_cmd", "canary"), "new-plugin": ("new_plugin", "new_plugin"),
+    "tournament": ("tournament_cmd", "tournament"), "serve": ("serve_cmd", "serve"), "ui": ("ui_cmd", "ui"),
+    "doctor": ("doctor", "doctor"),
+}  # fmt: skip
+"""Module and function of each command."""
+
+
+def __getattr__(name: str) -> Any:
+    if name != "app":
+        raise AttributeError(name)
+    return build(*COMMANDS)
+
+
+def build(*names: str) -> typer.Typer:
+    """Return the command line with some of the commands."""
+    app = typer.Typer(
+        name="vlgym",
+        help="The RL4VLM Gym: environments that a vision-language model sees and answers in free text.",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_common_options)
+    for name in names:
+        module, function = COMMANDS[name]
+        command = getattr(import_module(f".{module}", __package__), function)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        else:
+            app.command(name)(command)
+    return app
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line (`sys.argv` by default) and return its exit status."""
-    words = None if arguments is None else list(arguments)
-    return run_command("vlgym", lambda: app(args=words, prog_name="vlgym"))
+    words = sys.argv[1:] if arguments is None else list(arguments)
+
+    def run() -> Any:
+        app = build(words[0]) if words and words[0] in COMMANDS else build(*COMMANDS)
+        return app(args=words, prog_name="vlgym")
+
+    return run_command("vlgym", run)
 
 
 def _print_version(wanted: bool) -> None:
@@ -62,7 +71,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit()
 
 
-@app.callback()
 def _common_options(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)

@@ -37,8 +37,6 @@ FIRST = ("goal", "actions", "reward", "observation", "endings")
 MOST_LINES = 3
 """Lines of a section that a card without levels shows without --full; of any other value one less, of a level one."""
 
-ABSENT = "not installed:"
-
 EnvId = Annotated[str, typer.Argument(metavar="ID", help="Environment id, for example vlgym/NumberLine-v0.")]
 
 
@@ -101,7 +99,7 @@ def find_entry(registry: Registry, env_id: str) -> Entry:
     except UnknownEnvError:
         raise
     except UserError as error:
-        remedy = re.sub(rf"^{re.escape(env_id)} (is |lives in \S+, which (is )?)?", "", str(error))
+        remedy = re.sub(rf"^{re.escape(env_id)} (is |lives in \S+, which is )?", "", str(error))
         claims = registry.clashes.get(env_id, ())
         spec, distribution = None, ", ".join(claims or registry.refused.get(env_id, ()))
         if known and not claims:
@@ -177,7 +175,8 @@ def _print_families(entries: list[Entry]) -> None:
         first = next((entry for entry in held if not entry.remedy), held[0])
         rows.append([family, str(len(held)), plain_line(first.remedy) or _ask(first)])
     rows += [[plain_line(entry.env_id), "", plain_line(entry.remedy)] for entry in entries if entry.spec is None]
-    rows.sort(key=lambda row: row[-1].startswith(ABSENT))
+    usable = {entry.family for entry in entries if not entry.remedy}
+    rows.sort(key=lambda row: row[0] not in usable)
     print_wrapped(console, [["family", "ids", "what it asks"], *rows])
     console.print("\nThe ids of one: vlgym list FAMILY. A card: vlgym show ID.")
 
