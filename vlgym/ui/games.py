@@ -121,9 +121,10 @@ class Games:
 
     def close_all(self) -> None:
         """End all games."""
-        for game in self.open.values():
+        games = list(self.open.values())
+        for game in games:
             game.link.finish()
-        for game in list(self.open.values()):
+        for game in games:
             self.close(game)
 
     def _ask(self, game: Game, frame: bytes) -> None:
