@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..env import VLEnv
-from ..env.reset_options import read_options
+from ..env.reset_options import LEVEL, read_options
 from ..env.spaces import match_legal
 from ..errors import UserError, check_choice
 from ..types import Image, Outcome, Parsed
@@ -195,6 +195,7 @@ class MultiVLEnv(MultiGame, VLEnv):
     def load(self, state: dict[str, Any]) -> None:
         """Restore what `save` returned."""
         options = read_options(self, state["options"])
+        options.pop(LEVEL, None)
         self._seat_now = check_seat(self, state["seat"])
         self._table.seed = self.reset_seed
         self._table.load(state["table"], options)

@@ -24,7 +24,7 @@ import numpy as np
 from gymnasium.utils.seeding import np_random
 
 from ..env.prompts import PastTurn, PromptBuilder
-from ..env.reset_options import plain_options, read_options
+from ..env.reset_options import LEVEL, plain_options
 from ..env.seeding import split_of
 from ..env.spaces import MAX_REPLY, ReplySpace, clean_text
 from ..errors import UserError, check_reward
@@ -116,7 +116,7 @@ class Table:
         if unknown:
             warnings.warn(f"{self.game.title} has no reset option {', '.join(unknown)}; left out.", stacklevel=2)
             given = {name: value for name, value in given.items() if name not in unknown}
-        checked = read_options(self.game, given)
+        checked = self._read(given)
         if seed is not None or self._rng is None:
             self._rng, self.seed = np_random(seed)[0], seed
             self.game.seed_split = None if seed is None else split_of(seed)
@@ -279,7 +279,7 @@ class Table:
     def load(self, saved: Mapping[str, Any], options: dict[str, Any] | None = None) -> None:
         """Play the moves of `save` again; by default with the options of its reset."""
         self.game.seed_split = saved["split"]
-        self.begin(saved["seeds"], read_options(self.game, saved["options"]) if options is None else options)
+        self.begin(saved["seeds"], self._read(saved["options"]) if options is None else options)
         self._start["options"] = copy.deepcopy(saved["options"])
         for entry in saved["log"]:
             self.log.append(copy.deepcopy(entry))
@@ -291,6 +291,12 @@ class Table:
         self._fallback.bit_generator.state = saved["fallback"]
 
     # ---- private ---------------------------------------------------------------------------------------------------
+
+    def _read(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the options as the game's `deal` gets them; the game is set to their level."""
+        checked = self.game._read_options(given)
+        checked.pop(LEVEL, None)
+        return checked
 
     def _execute(self, entry: Mapping[str, Any]) -> Round:
         moves = {int(seat): action for seat, action in entry["moves"].items()}

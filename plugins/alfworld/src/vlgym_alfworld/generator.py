@@ -119,7 +119,15 @@ _Plan = tuple[Goal, tuple[str, ...]]
 """A goal that a room affords, and the receptacle types that may hold its object at the start."""
 
 
-def draw_game(rng: np.random.Generator, task: str, *, seen: bool = True, scene: int | None = None) -> Game:
+def draw_game(
+    rng: np.random.Generator,
+    task: str,
+    *,
+    seen: bool = True,
+    scene: int | None = None,
+    things: tuple[int, int] = (FEWEST_THINGS, MOST_THINGS),
+    places: tuple[int, int] = (0, 999),
+) -> Game:
     """Draw a game.
 
     Args:
@@ -127,11 +135,15 @@ def draw_game(rng: np.random.Generator, task: str, *, seen: bool = True, scene: 
         task: ALFRED task type.
         seen: whether the room is drawn from the official training scenes or from the unseen ones.
         scene: a room, in place of a drawn one.
+        things: bounds on the number of objects.
+        places: bounds on the number of receptacles of a drawn room; without effect where no room fits.
 
     Raises:
         UserError: the chosen room does not afford the task.
     """
     scenes = fitting_scenes(task, seen) if scene is None else (scene,)
+    if scene is None:
+        scenes = tuple(each for each in scenes if places[0] <= len(load_room(each).places) <= places[1]) or scenes
     room = load_room(_pick(rng, scenes))
     plans = _plans(task, room.scene)
     if not plans:
@@ -141,7 +153,7 @@ def draw_game(rng: np.random.Generator, task: str, *, seen: bool = True, scene: 
         )
     thing_type = _pick(rng, sorted({goal.thing for goal, _ in plans}))
     goal, sources = _pick(rng, [plan for plan in plans if plan[0].thing == thing_type])
-    things = _lay_out(rng, room, goal, sources)
+    laid = _lay_out(rng, room, goal, sources, things)
     stand = tuple(int(number) for number in _pick(rng, list(room.floor)))
     start = (stand[0], stand[1], int(rng.integers(4)), 30)
     sentences: list[str] = package.goal_library()[task]["templates"]
@@ -155,7 +167,7 @@ def draw_game(rng: np.random.Generator, task: str, *, seen: bool = True, scene: 
         sentence=sentence,
         domain=package.domain_text(),
         grammar=package.grammar_text().replace("UNKNOWN GOAL", sentence),
-        problem=write_problem(room, goal, things, start),
+        problem=write_problem(room, goal, laid, start),
     )
 
 
@@ -189,10 +201,12 @@ def _plans(task: str, scene: int) -> tuple[_Plan, ...]:
     return tuple(plans)
 
 
-def _lay_out(rng: np.random.Generator, room: Room, goal: Goal, sources: tuple[str, ...]) -> list[Thing]:
+def _lay_out(
+    rng: np.random.Generator, room: Room, goal: Goal, sources: tuple[str, ...], bounds: tuple[int, int]
+) -> list[Thing]:
     """Draw the objects and the receptacles that they lie in."""
     counts = {goal.thing: int(rng.integers(2 if goal.task == PICK_TWO else 1, MOST_OF_A_KIND + 1))}
-    wanted = int(rng.integers(FEWEST_THINGS, MOST_THINGS + 1))
+    wanted = int(rng.integers(bounds[0], bounds[1] + 1))
     others = [thing for thing in room.objects if thing != goal.thing]
     for index in rng.permutation(len(others)):
         room_left = wanted - sum(counts.values())

@@ -22,8 +22,8 @@ from vlgym.types import Outcome
 from . import rl4vlm
 from .benchmark import SPLIT_OF_SEEDS, SPLITS, game_number, list_games, load_game, wants_benchmark
 from .drawn import DrawnGame
-from .game import TASKS, Game
-from .generator import draw_game
+from .game import CLEAN, COOL, HEAT, LOOK, PICK, PICK_TWO, TASKS, Game
+from .generator import FEWEST_THINGS, MOST_THINGS, draw_game
 from .oracle import Advice
 from .rooms import load_room
 from .thor import ThorBackend
@@ -161,7 +161,7 @@ class ALFWorld(VLEnv):
         **kwargs: of `VLEnv`.
 
     Options of `reset`: `task` (a task type), `scene` (a floor plan number, generated games), `game` (the number of a
-    benchmark game).
+    benchmark game); in generated games `level`, 0 to 4: task types, receptacles in the room, objects.
 
     Raises:
         UserError: an argument or option is out of its range, or benchmark games are asked for and not there.
@@ -186,6 +186,17 @@ class ALFWorld(VLEnv):
             lambda env, value: env._read_game(value), (0.5, True, "x", -1),
         ),
     }  # fmt: skip
+
+    types: Sequence[str] = TASKS
+    things: tuple[int, int] = (FEWEST_THINGS, MOST_THINGS)
+    places: tuple[int, int] = (0, 999)
+    level_arguments: ClassVar = (
+        {"types": (PICK,), "places": (0, 9), "things": (3, 6)},
+        {"types": (PICK, LOOK, CLEAN), "places": (0, 16), "things": (8, 14)},
+        {"types": (CLEAN, HEAT, COOL), "places": (7, 24)},
+        {"types": (HEAT, COOL, PICK_TWO), "places": (12, 999), "things": (16, 26), "max_turns": 80},
+        {"types": (PICK_TWO,), "places": (16, 999), "things": (22, 34), "max_turns": 100},
+    )
 
     def __init__(
         self,
@@ -226,6 +237,7 @@ class ALFWorld(VLEnv):
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         """Draw or choose a game and open it; the seed also says which split's rooms or games are used."""
         tasks = (options["task"],) if "task" in options else self.tasks
+        tasks = tuple(task for task in tasks if task in self.types) or tasks
         self._game = self._choose_game(rng, tasks, options)
         self._backend.open(self._game, None if self.actions == "listed" else int(rng.integers(2**32)))
         self._met = self._ever_met = self._backend.conditions()
@@ -335,7 +347,10 @@ class ALFWorld(VLEnv):
         split = self.split or SPLIT_OF_SEEDS[self.seed_split or "train"]
         if not self.uses_benchmark:
             task = tasks[int(rng.integers(len(tasks)))]
-            return draw_game(rng, task, seen=split != "valid_unseen", scene=options.get("scene"))
+            return draw_game(
+                rng, task, seen=split != "valid_unseen", scene=options.get("scene"), things=self.things,
+                places=self.places,
+            )  # fmt: skip
         paths = list_games(split, tasks)
         if "game" in options:
             number = options["game"]

@@ -73,11 +73,21 @@ _TEMPLATE_PROBES = (
 )
 
 
+_LEVELS = (
+    "pick and place; at most 9 receptacles, 3 to 6 objects",
+    "pick, look or clean; at most 16 receptacles, 8 to 14 objects",
+    "clean, heat or cool; 7 to 24 receptacles, 12 to 22 objects",
+    "heat, cool or pick two; 12 receptacles or more, 16 to 26 objects, 80 turns",
+    "pick two; 16 receptacles or more, 22 to 34 objects, 100 turns",
+)
+
+
 @hookimpl
 def vlgym_envs() -> list[EnvSpec]:
     """Return the family's specs: one for each task type, and one that mixes them, in two versions."""
     published = _published()
     newer = [_with_templates(spec) for spec in published]
+    newer[0] = replace(newer[0], levels=_LEVELS)
     return [*(replace(old, replaced_by=new.id) for old, new in zip(published, newer, strict=True)), *newer]
 
 

@@ -342,12 +342,14 @@ class ConnectFour(SearchedGame):
         opponent's search draws. Some openings are lost.
     Oracle: a planner, not proved optimal: OpenSpiel's Monte Carlo tree search with 1,000 simulations a move. The
         opponent `search`, the default, is the same player with 50.
+    Options of `reset`: `level`, 0 to 4: how many simulations the opponent `search` has, 2 to 200.
     References: OpenSpiel 2.0.2, `connect_four` and `MCTSBot`. Drawing and texts are this package's.
     """
 
     spiel = "connect_four"
     marks = ("yellow", "red")
     opening, strong, modest = 6, 1000, 50
+    level_arguments: ClassVar = tuple({"modest": simulations} for simulations in (2, 10, 25, 50, 200))
     prompt = game_prompt("You are playing Connect Four.")
 
     def name_action(self, action: int) -> str:
@@ -383,7 +385,7 @@ class ConnectFour(SearchedGame):
 
 
 class Breakthrough(SearchedGame):
-    """Breakthrough on a board of 6 x 6: bring one of your pieces to the row on the other side.
+    """Breakthrough, on a board of 6 x 6 without a level: bring one of your pieces to the row on the other side.
 
     Goal: reach the farthest row, or capture all pieces of the other. Seat 0 plays black, from the top down, and begins;
         seat 1 plays white, from the bottom up.
@@ -400,10 +402,17 @@ class Breakthrough(SearchedGame):
         opponent's search draws. Some openings are lost.
     Oracle: a planner, not proved optimal: OpenSpiel's Monte Carlo tree search with 2,000 simulations a move. The
         opponent `search`, the default, is the same player with 100.
+    Options of `reset`: `level`, 0 to 4: the side of the board, 5 to 8 squares, and the opponent's simulations, 5 to
+        100.
     References: OpenSpiel 2.0.2, `breakthrough(rows=6,columns=6)` and `MCTSBot`. Drawing and texts are this package's.
     """
 
     spiel = "breakthrough(rows=6,columns=6)"
+    board_side: int = 6
+    level_arguments: ClassVar = tuple(
+        {"spiel": f"breakthrough(rows={side},columns={side})", "board_side": side, "modest": simulations}
+        for side, simulations in ((5, 5), (6, 20), (6, 100), (7, 100), (8, 100))
+    )
     marks = ("black", "white")
     opening, strong, modest = 4, 2000, 100
     prompt = game_prompt("You are playing Breakthrough.", version=2)
@@ -424,19 +433,23 @@ class Breakthrough(SearchedGame):
 
     def draw(self, seat: int) -> Image:
         canvas = Canvas(self.image_size)
-        grid = Grid(canvas, 6, 6, (42, 32, 52))
+        side = self.board_side
+        grid = Grid(canvas, side, side, (42, 32, 312 / side))
+        columns, rows = "abcdefgh"[:side], "87654321"[-side:]
         lines = str(self.state).splitlines()
         squares = (self.last[1][:2], self.last[1][3:5]) if self.last else ()
-        for row in range(6):
-            for column in range(6):
-                square = "abcdef"[column] + "654321"[row]
+        for row in range(side):
+            for column in range(side):
+                square = columns[column] + rows[row]
                 plain = (222, 205, 170) if (row + column) % 2 else (190, 160, 118)
                 grid.fill(row, column, GOLD if square in squares else plain, INK, 1)
                 piece = lines[row][column + 1]
                 if piece in "bw":
                     x, y = grid.middle(row, column)
-                    canvas.disc(x, y, 19, INK if piece == "b" else WHITE, INK if piece == "w" else WHITE, 3)
-        grid.name("abcdef", "654321", 20)
+                    canvas.disc(
+                        x, y, 19 * grid.side / 52, INK if piece == "b" else WHITE, INK if piece == "w" else WHITE, 3
+                    )
+        grid.name(columns, rows, 20)
         player = self.player_of(seat)
         canvas.text(f"You are {self.marks[player]}, moving {('down', 'up')[player]}", 198, 15, 19)
         draw_turn(canvas, self.movers(), seat)

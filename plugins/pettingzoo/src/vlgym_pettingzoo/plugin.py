@@ -34,6 +34,7 @@ CONNECT_FOUR = _card(
     max_turns=42, success_rule="this seat has four in a row", skills=("reading", "planning"), difficulty="medium",
     kwargs={"opponents": "search"},
     oracle="planner", oracle_success=0.65, random_success_below=0.8,
+    levels=tuple(f"an opponent that tries {count} games before a move" for count in (2, 10, 25, 50, 200)),
 )  # fmt: skip
 BREAKTHROUGH = _card(
     "Breakthrough", "board_games", "Bring one piece across a board of 6 x 6 squares.",
@@ -41,6 +42,10 @@ BREAKTHROUGH = _card(
     skills=("reading", "planning"), difficulty="hard",
     kwargs={"opponents": "search"}, oracle="planner", oracle_success=0.95, random_success_below=0.8,
     prompt_version=2,
+    levels=tuple(
+        f"a board of {side} x {side} squares, an opponent that tries {count} games before a move"
+        for side, count in ((5, 5), (6, 20), (6, 100), (7, 100), (8, 100))
+    ),
 )  # fmt: skip
 CHESS = _card(
     "ChessEndings", "chess_endings", "Win a chess ending with few men against Stockfish.",
