@@ -27,6 +27,7 @@ from typing import Annotated, Any
 import tyro
 
 from vlgym.errors import FailedError, UserError, check_choice, check_number, check_writable
+from vlgym.play.controls import GREY, SHUFFLED
 from vlgym.terminal import INTERRUPTED, TERMINATED, Terminated, open_console, open_progress
 
 from .learning.command import main, parse
@@ -144,7 +145,7 @@ def collect(folder: Path, study: Study) -> list[dict[str, Any]]:
                     continue
                 evaluations = [*start, *evaluations]
             for entry in evaluations:
-                for report in (entry, entry.get("grey", {})):
+                for report in (entry, *(entry.get(control, {}) for control in (GREY, SHUFFLED))):
                     report.pop("policy", None)  # it names a folder of this machine
             found.append(
                 {

@@ -310,7 +310,7 @@ class GroupCollector(Followed):
         runner = Runner(
             self.envs, split="train", first_episode=self.next + self.run_envs.first, episodes=n,
             builder=self.run_envs.builder, repeats=self.group, remake=self._make, failures=self.failures,
-            course=self.course, exchange=self.run_envs.exchange,
+            course=self.course, exchange=self.run_envs.exchange, pictures=self.run_envs.pictures,
         )  # fmt: skip
         self.next += self.run_envs.total
         episodes: list[list[StepRecord]] = [[] for _ in range(n)]

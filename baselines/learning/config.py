@@ -13,8 +13,10 @@ from typing import Any, ClassVar, Self, TypeVar, get_args
 import tyro
 import yaml
 
+from vlgym.env.prompts import PromptBuilder
 from vlgym.env_groups import read_options
 from vlgym.errors import UserError, check_choice, check_number, nearest
+from vlgym.play.controls import PICTURES
 from vlgym.registry.limited_yaml import read_yaml
 
 from ..models.folders import MOST_TEMPERATURE
@@ -28,7 +30,7 @@ from ..runs.threads import check_device, check_threads
 from . import losses
 from .batch import Passes
 from .collect import RewardOptions
-from .environments import Environments, prompt_builder
+from .environments import Environments
 from .optimizers import Schedule
 from .presets import PRESETS
 from .warm_start import WarmConfig
@@ -193,6 +195,8 @@ class RunConfig:
     """Past turns in the prompt; default each environment's own."""
     history_images: int | None = None
     """Images in the prompt, the current one included; default each environment's own (the paper: 4)."""
+    pictures: str = "shown"
+    """Pictures of all prompts in training: shown, their own; grey, plain grey ones; shuffled, another environment's."""
     parser: str | None = None
     """Reply style; default each environment's own."""
     system: str | None = None
@@ -270,8 +274,9 @@ class RunConfig:
         """
         return Environments(
             environment_ids(self.env or DEFAULT_ENV), self.environment_arguments(), self.num_envs,
-            builder=prompt_builder(self.history_turns, self.history_images), group=getattr(self, "group", 1),
+            builder=PromptBuilder.asked(self.history_turns, self.history_images), group=getattr(self, "group", 1),
             where=self.envs, timeout=self.env_timeout, world=world, curriculum=self.curriculum, seed=self.seed,
+            pictures=self.pictures,
         )  # fmt: skip
 
     def in_words(self) -> str:
@@ -301,6 +306,7 @@ class RunConfig:
             "max_new_tokens", "image_tokens", "save_every", "record_keep",
         )  # fmt: skip
         config.require_one_of("preset", "none", *PRESETS)
+        config.require_one_of("pictures", *PICTURES)
         check_number("--num-envs", config.num_envs, 1, MOST_ENVS)
         check_number("--seed", config.seed, 0, MOST_SEED)
         config.require_at_least(

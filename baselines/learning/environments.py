@@ -10,6 +10,7 @@ from vlgym.env.reset_options import LEVEL
 from vlgym.env_groups import LOCAL, EnvGroup, open_group
 from vlgym.errors import UserError
 from vlgym.parsers import Parser
+from vlgym.play.controls import SHOWN
 from vlgym.play.curriculum import Course
 from vlgym.play.env_failures import EnvFailures, Failure, close_env
 from vlgym.play.rollout import Runner
@@ -30,6 +31,7 @@ class Environments:
         where: `--envs`; timeout: seconds that a worker has for an answer.
         world: the processes of the run.
         curriculum: `--curriculum`, None for none; seed: of its choices.
+        pictures: `--pictures`, of the prompts in training.
 
     Attributes:
         count: environments of this process; total: of all; first: number of this process's first one.
@@ -54,8 +56,10 @@ class Environments:
         world: World = ALONE,
         curriculum: str | None = None,
         seed: int = 0,
+        pictures: str = SHOWN,
     ) -> None:
         self.ids, self.kwargs, self.builder, self.world = list(ids), dict(kwargs), builder, world
+        self.pictures = pictures
         self.failures: list[Failure] = []
         if curriculum is not None and LEVEL in kwargs:
             raise UserError("--curriculum chooses the level, and so does --env-kwargs level=...; leave one out.")
@@ -93,7 +97,7 @@ class Environments:
         return Runner(
             [self.make(i) for i in range(self.count)], split="train", builder=self.builder, remake=self.make,
             failures=EnvFailures(self.failures.append), first_episode=self.first, stride=self.total,
-            course=self.course, exchange=self.exchange,
+            course=self.course, exchange=self.exchange, pictures=self.pictures,
         )  # fmt: skip
 
     def close(self) -> None:
@@ -111,11 +115,3 @@ def parsers_of(env_ids: Sequence[str], env_kwargs: Mapping[str, Any], group: Env
         found.setdefault((env.parser.name, env.parser.version, type(env.parser)), env.parser)
         env.close()
     return tuple(found.values())
-
-
-def prompt_builder(turns: int | None, images: int | None) -> PromptBuilder | None:
-    """The prompt layout that was asked for: `images` alone brings the turns that they belong to; None for the
-    environments' own."""
-    if turns is None and images is None:
-        return None
-    return PromptBuilder(turns if turns is not None else max(0, (images or 0) - 1), images if images is not None else 1)

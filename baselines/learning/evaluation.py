@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,12 @@ import torch
 from vlgym.doors.canary import CANARIES, SightGap, canary_batch, sight_gap
 from vlgym.errors import UserError
 from vlgym.evaluation import Report, evaluate
-from vlgym.evaluation.episodes import in_grey
 from vlgym.files import seal
+from vlgym.play.controls import GREY, SHOWN, SHUFFLED
 from vlgym.play.policies import OraclePolicy, Policy, RandomPolicy
 from vlgym.registry import get_registry
 from vlgym.sight.blind_gap import NOT_MEASURED
-from vlgym.types import Message, Reply, Turn
+from vlgym.types import Message
 
 from ..engine.engine import Engine, ModelPolicy
 from ..engine.plain import make_engine
@@ -112,15 +112,9 @@ Bound = Mapping[str, float]
 """`{"success", "return", "se"}` of a policy: `se` is the standard error of the mean return."""
 
 
-class InGrey:
-    """A policy that is shown plain grey pictures."""
-
-    def __init__(self, policy: Policy) -> None:
-        self.policy, self.name = policy, policy.name
-
-    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        """Answer each environment's prompt without its pictures."""
-        return self.policy.reply([replace(turn, messages=in_grey(turn.messages)) for turn in turns])
+def controls(envs: Environments, episodes: int) -> tuple[str, ...]:
+    """Other pictures with which held-out episodes are played, half as many; shuffled ones need two environments."""
+    return (GREY, SHUFFLED) if min(envs.total, episodes // 2) > 1 else (GREY,)
 
 
 def held_out(
@@ -132,22 +126,22 @@ def held_out(
     seed: int,
     name: str,
     split: str = "test",
-    grey: bool = False,
+    pictures: str = SHOWN,
 ) -> Iterator[Report]:
     """Play held-out episodes of every environment in turn, with a separate generator: training's stays as it is.
 
-    `split` is test, or val where a model is chosen; `grey` shows plain grey pictures instead.
+    `split` is test, or val where a model is chosen; with other `pictures` than their own, half as many are played.
     """
     policy: Policy = ModelPolicy(sampler, torch.Generator().manual_seed(seed), name=name)
-    if grey:
-        policy = InGrey(policy)
+    if pictures != SHOWN:
+        episodes = max(1, episodes // 2)
     for env_id in envs.ids:
-        title = f"{'grey ' * grey}{_kind(split)} {env_id.split('/')[-1]}"
+        title = f"{_kind(split)} {env_id.split('/')[-1]}{'' if pictures == SHOWN else ', ' + pictures}"
         with log.counting(title, episodes) as advance:
             report = evaluate(
                 env_id, policy, episodes=episodes, split=split, num_envs=envs.total,
                 env_kwargs=envs.held_out(env_id), builder=envs.builder, on_episode=advance,
-                on_failure=envs.failures.append, group=envs.group,
+                on_failure=envs.failures.append, group=envs.group, pictures=pictures,
             )  # fmt: skip
         yield report
 
@@ -180,11 +174,12 @@ def in_words(report: Report, env_steps: int) -> str:
     )
 
 
-def grey_in_words(report: Report, env_steps: int, envs: Environments) -> str:
-    """A report of episodes in grey as one line, with the success that registry.yaml records of play without sight."""
+def control_in_words(report: Report, env_steps: int, envs: Environments, pictures: str) -> str:
+    """A report of episodes with other pictures as one line, with the success of play without sight that registry.yaml
+    records."""
     blind = _find_blind(report.env_id, envs)
     known = NOT_MEASURED if blind is None else f"{blind['success']:.2f}"
-    return f"with grey pictures, {in_words(report, env_steps)}; blind floor {known}"
+    return f"with {pictures} pictures, {in_words(report, env_steps)}; blind floor {known}"
 
 
 def _kind(split: str) -> str:
@@ -197,14 +192,13 @@ def draw_run(out: Path, envs: Environments, state: RunState, log: RunLog, *, tit
     bounds = [_bounds(env_id, envs, log) for env_id in envs.ids]
     chosen = [e for e in state.evaluations if e["split"] == "val"] or state.evaluations  # one split, not a mixture
     steps = sorted({e["env_steps"] for e in chosen})
-    grey = [e["grey"]["success"] for e in state.evaluations[-len(envs.ids) :] if "grey" in e]
     pooled = [_pool([e for e in chosen if e["env_steps"] == at]) for at in steps]
     path = out / "curve.png"
     draw_curve(
         path, read_rows(out / LOG_FILE), title=title, name=name, warm=state.warm.success, evaluations=pooled,
         floor=_mean([floor for floor, _ in bounds]), oracle=_mean([ceiling for _, ceiling in bounds]),
         blind=_mean([_find_blind(env_id, envs) for env_id in envs.ids]),
-        grey=sum(grey) / len(grey) if grey else None,
+        controls={pictures: _follow(chosen, pictures) for pictures in (GREY, SHUFFLED)},
     )  # fmt: skip
     return path
 
@@ -241,6 +235,15 @@ def _pool(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Mean over environments; the intervals of a single environment are kept."""
     names = ("success", "success_low", "success_high", "mean_return", "return_se", "invalid_rate", "cut_rate")
     return {"env_steps": rows[0]["env_steps"], **{key: sum(row[key] for row in rows) / len(rows) for key in names}}
+
+
+def _follow(evaluations: list[dict[str, Any]], pictures: str) -> list[tuple[int, float]]:
+    """Environment steps and mean success of the evaluations with other pictures."""
+    found: dict[int, list[float]] = {}
+    for entry in evaluations:
+        if pictures in entry:
+            found.setdefault(entry["env_steps"], []).append(entry[pictures]["success"])
+    return [(at, sum(each) / len(each)) for at, each in sorted(found.items())]
 
 
 def _mean(bounds: Sequence[Bound | None]) -> Bound | None:

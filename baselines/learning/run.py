@@ -32,6 +32,7 @@ from torch import nn
 from vlgym.errors import UserError
 from vlgym.evaluation import Report
 from vlgym.files import put_back
+from vlgym.play.controls import SHOWN
 from vlgym.play.curriculum import Course
 from vlgym.play.env_failures import Failure
 from vlgym.play.trajectory import SEED_RULE
@@ -59,8 +60,9 @@ from .evaluation import (
     MODEL,
     TEST,
     VAL,
+    control_in_words,
+    controls,
     draw_run,
-    grey_in_words,
     held_out,
     in_words,
     keep_best,
@@ -290,6 +292,7 @@ class Run(Generic[C]):
                 max_new_tokens=c.max_new_tokens, on_check=show_check, builder=self.envs.builder,
                 on_failure=self.envs.failures.append, group=self.envs.group,
                 course=None if c.curriculum is None else Course("uniform", self.envs.ids, seed=c.seed),
+                pictures=c.pictures,
             )  # fmt: skip
         except KeyboardInterrupt:
             print("\nstopped in the warm start, which is saved when it is done; the same command begins it again")
@@ -379,7 +382,7 @@ class Run(Generic[C]):
             if state.update % c.save_every == 0 or self.finished() or stopping:
                 self.save()
         if self.finished():
-            self.evaluate(grey=True)
+            self.evaluate(gap=True)
             self.save()
             self.log.say(f"model: {', '.join(map(str, self.save_model()))}")
         else:
@@ -396,13 +399,15 @@ class Run(Generic[C]):
         c, state = self.config, self.state
         return state.update >= c.updates or (c.env_steps is not None and state.env_steps >= c.env_steps)
 
-    def evaluate(self, split: str = TEST, *, grey: bool = False) -> list[dict[str, Any]]:
+    def evaluate(self, split: str = TEST, *, gap: bool = False) -> list[dict[str, Any]]:
         """Play held-out episodes of every environment in the first process, print and record the reports; nothing
         where that was done after this update. Return the new reports, the same in all processes.
 
+        A report holds those of half as many episodes with other pictures as `grey` and `shuffled`.
+
         Args:
             split: of the episodes.
-            grey: play them once more with grey pictures; a report holds that one's as `grey`.
+            gap: measure the sight gap of canaries, too.
         """
         state, new = self.state, []
         done = any((report["update"], report["split"]) == (state.update, split) for report in state.evaluations)
@@ -413,13 +418,13 @@ class Run(Generic[C]):
             for report in play():
                 new.append({"update": state.update, "env_steps": state.env_steps, **report.to_dict()})
                 self.log.say(in_words(report, state.env_steps))
-            if grey:
-                for entry, report in zip(new, play(grey=True), strict=True):
-                    entry["grey"] = report.to_dict()
-                    self.log.say(grey_in_words(report, state.env_steps, self.envs))
-                if gap := measure_gap(self.weights.engine):
-                    new[-1]["sight/gap"] = asdict(gap)
-                    self.log.say(f"sight/gap: {gap}")
+            for pictures in controls(self.envs, self.config.eval_episodes):
+                for entry, report in zip(new, play(pictures=pictures), strict=True):
+                    entry[pictures] = report.to_dict()
+                    self.log.say(control_in_words(report, state.env_steps, self.envs, pictures))
+            if gap and (measured := measure_gap(self.weights.engine)):
+                new[-1]["sight/gap"] = asdict(measured)
+                self.log.say(f"sight/gap: {measured}")
         new = distributed.first_says(new, self.world)
         self._gather_failures(state.update)
         state.evaluations += new
@@ -427,12 +432,13 @@ class Run(Generic[C]):
             folder.write_record(self.out / "evaluation.json", state.evaluations)
         return new
 
-    def _play(self, engine: Engine, name: str, *, split: str = TEST, grey: bool = False) -> Iterator[Report]:
+    def _play(self, engine: Engine, name: str, *, split: str = TEST, pictures: str = SHOWN) -> Iterator[Report]:
         """Let a model play held-out episodes."""
         c = self.config
         return held_out(
-            engine, self.envs, self.log, episodes=c.eval_episodes, seed=c.seed, name=name, split=split, grey=grey
-        )
+            engine, self.envs, self.log, episodes=c.eval_episodes, seed=c.seed, name=name, split=split,
+            pictures=pictures,
+        )  # fmt: skip
 
     def _validate(self) -> None:
         """Play validation episodes when they are due, and keep the model if it is the best so far."""

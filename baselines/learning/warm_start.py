@@ -20,6 +20,7 @@ from vlgym.env.prompts import PromptBuilder
 from vlgym.env_groups import LOCAL, EnvGroup
 from vlgym.errors import UserError, check_number
 from vlgym.evaluation import evaluate
+from vlgym.play.controls import SHOWN
 from vlgym.play.curriculum import Course
 from vlgym.play.env_failures import ENV_ERROR, EnvFailures, Failure, close_env, warn
 from vlgym.play.rollout import Runner
@@ -142,6 +143,7 @@ def collect(
     on_failure: Callable[[Failure], object] = warn,
     group: EnvGroup = LOCAL,
     course: Course | None = None,
+    pictures: str = SHOWN,
 ) -> tuple[list[tuple[Prompt, torch.Tensor]], float]:
     """Play the noisy oracle; return (prompt, reply ids) pairs and the share of labels that differ from the oracle's."""
     ids = [env_id for env_id in env_ids for _ in range(max(1, 16 // len(env_ids)))]
@@ -155,7 +157,7 @@ def collect(
 
     runner = Runner(
         [make_env(i) for i in range(len(ids))], split="train", builder=builder, remake=make_env, course=course,
-        exchange=exchange,
+        exchange=exchange, pictures=pictures,
         first_episode=1_000_000 + seed * 100_000,  # apart from RL's own training episodes
         failures=EnvFailures(on_failure),
     )  # fmt: skip
@@ -184,6 +186,7 @@ def warm_start(
     on_failure: Callable[[Failure], object] = warn,
     group: EnvGroup = LOCAL,
     course: Course | None = None,
+    pictures: str = SHOWN,
 ) -> WarmReport:
     """Train the whole model, vision tower included, on noisy oracle turns until the validation target or the last step.
 
@@ -199,6 +202,7 @@ def warm_start(
         on_failure: called with each failure of an environment, which is replaced.
         group: where the environments live.
         course: chooses the levels of the oracle's episodes.
+        pictures: of the prompts, as `Runner` has them.
 
     Raises:
         UserError: an environment has no oracle, or a configured value is out of its range.
@@ -212,7 +216,7 @@ def warm_start(
     start = time.perf_counter()
     family = engine.family
     data, report.labels_replaced = collect(
-        env_ids, config, seed, env_kwargs or {}, family, builder, on_failure, group, course
+        env_ids, config, seed, env_kwargs or {}, family, builder, on_failure, group, course, pictures
     )
     report.samples = len(data)
     report.longest_reply = max(len(ids) for _, ids in data)
@@ -244,7 +248,9 @@ def warm_start(
         report.steps = step
         if step % config.check_every == 0 or step == steps:
             report.loss, losses = float(np.mean(losses)), []
-            check = validate(engine, env_ids, config.val_episodes, seed, env_kwargs or {}, builder, on_failure, group)
+            check = validate(
+                engine, env_ids, config.val_episodes, seed, env_kwargs or {}, builder, on_failure, group, pictures
+            )
             report.success.append((step, check.success))
             if on_check is not None:
                 on_check(step, report.loss, check)
@@ -275,6 +281,7 @@ def validate(
     builder: PromptBuilder | None = None,
     on_failure: Callable[[Failure], object] = warn,
     group: EnvGroup = LOCAL,
+    pictures: str = SHOWN,
 ) -> Check:
     """A few validation episodes per environment, sampled at temperature 1; means over environments."""
     policy = ModelPolicy(engine, torch.Generator().manual_seed(seed))
@@ -282,7 +289,7 @@ def validate(
     reports = [
         evaluate(
             env_id, policy, episodes=each, split="val", num_envs=32, env_kwargs=env_kwargs, builder=builder,
-            on_failure=on_failure, group=group,
+            on_failure=on_failure, group=group, pictures=pictures,
         )
         for env_id in env_ids
     ]  # fmt: skip

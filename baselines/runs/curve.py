@@ -2,7 +2,7 @@
 
 Warm start and reinforcement learning apart; success, return, the shares of replies that are unreadable or cut, the
 critic's explained variance, and the levels that a curriculum played; random play, what is won without the picture, and
-the oracle as lines; held-out evaluations with intervals, and the trained model's success in grey as a line.
+the oracle as lines; held-out evaluations with intervals, and their success with other pictures (the sight curve).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def draw_curve(
     floor: Mapping[str, float] | None,
     oracle: Mapping[str, float] | None,
     blind: Mapping[str, float] | None = None,
-    grey: float | None = None,
+    controls: Mapping[str, Sequence[tuple[int, float]]] | None = None,
 ) -> None:
     """Write the picture.
 
@@ -44,7 +44,7 @@ def draw_curve(
             "invalid_rate", "cut_rate"}` on held-out episodes.
         floor: `{"success", "return", "se"}` of the random policy, `se` being the return's standard error; oracle: of
             the oracle; blind: of the best policies without the picture; None where unknown.
-        grey: success of the trained model on held-out episodes with grey pictures.
+        controls: (environment steps, success) on held-out episodes with other pictures, by the name of these.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -77,13 +77,16 @@ def draw_curve(
         middle.errorbar(at, [e["success"] for e in evaluations], yerr=(low, high), **marks)
         half = [1.96 * e["return_se"] for e in evaluations]
         right.errorbar(at, [e["mean_return"] for e in evaluations], yerr=half, **marks)
-    if grey is not None:
-        middle.axhline(grey, color="0.4", linestyle="--", label=f"held-out episodes, grey pictures {grey:.2f}")
+    for (pictures, seen), marker in zip((controls or {}).items(), "ox", strict=False):
+        if not seen:
+            continue
+        line: Any = {"color": "0.4", "linestyle": "--", "marker": marker}
+        middle.plot(*zip(*seen, strict=True), label=f"held-out episodes, {pictures} pictures", **line)
     for known, word, color, style in (
         (oracle, "oracle", "tab:green", "--"), (blind, "blind", "tab:pink", "-."), (floor, "random", "tab:orange", ":"),
     ):  # fmt: skip
         if known is not None:
-            line: Any = {"color": color, "linestyle": style}
+            line = {"color": color, "linestyle": style}
             left.axhline(known["success"], **line)
             middle.axhline(known["success"], label=f"{word} {known['success']:.2f}", **line)
             error = f"± {known['se']:.2f} (standard error)"

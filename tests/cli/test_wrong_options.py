@@ -74,6 +74,9 @@ def test_the_sweep_knows_every_command() -> None:
     assert {(name, option) for name, option, _ in cases()} >= {("list", "--skill"), ("play", "--seed")}
 
 
+GAME = ["--env", "vlgym/TicTacToe-v0"]
+
+
 @pytest.mark.parametrize(("name", "option", "value"), [*cases()])
 def test_a_wrong_value_is_one_line_and_nothing_is_begun(
     name: str,
@@ -85,7 +88,8 @@ def test_a_wrong_value_is_one_line_and_nothing_is_begun(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("vlgym.testing.measure_hashes", lambda *args: pytest.fail("work was begun"))
-    assert main([*CALLS[name], option, value]) == 2
+    call = [*CALLS[name], *GAME * (option == "--opponents")]
+    assert main([*call, option, value]) == 2
     told = capsys.readouterr()
     assert told.out == ""
     assert option in told.err or value in told.err  # it says what was wrong

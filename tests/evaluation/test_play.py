@@ -17,8 +17,9 @@ from toys import installed, make_spec
 from vlgym.env.prompts import PromptBuilder
 from vlgym.env.seeding import episode_seed
 from vlgym.errors import FailedError, UserError
-from vlgym.evaluation.episodes import GREY_LEVEL, Player, with_pictures_of
-from vlgym.evaluation.plan import GREY, SHUFFLED, Part, list_jobs
+from vlgym.evaluation.episodes import Player
+from vlgym.evaluation.plan import Part, list_jobs
+from vlgym.play.controls import GREY, GREY_LEVEL, SHUFFLED, with_pictures_of
 from vlgym.play.policies import OraclePolicy, RandomPolicy
 from vlgym.types import Reply, StepRecord, Turn
 

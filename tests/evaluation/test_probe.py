@@ -13,8 +13,8 @@ from toys import installed, make_spec
 from vlgym.cli import eval_cmd
 from vlgym.cli.app import main
 from vlgym.evaluation import policy_names, probe
-from vlgym.evaluation.plan import PICTURES
 from vlgym.evaluation.probe import look_first, plan_probe
+from vlgym.play.controls import PICTURES
 from vlgym.play.policies import OraclePolicy, RandomPolicy
 from vlgym.types import Reply
 

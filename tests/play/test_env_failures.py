@@ -16,8 +16,9 @@ from toys import installed, make_spec, make_walk
 from vlgym.env.seeding import episode_seed
 from vlgym.errors import FailedError, UserError
 from vlgym.evaluation import evaluate
-from vlgym.evaluation.plan import SHUFFLED, Part
+from vlgym.evaluation.plan import Part
 from vlgym.evaluation.run import run_evaluation
+from vlgym.play.controls import SHUFFLED
 from vlgym.play.env_failures import EnvFailures, close_env
 from vlgym.play.policies import OraclePolicy, RandomPolicy, ReplayPolicy
 from vlgym.play.rollout import Runner, run_episodes

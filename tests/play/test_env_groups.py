@@ -28,7 +28,8 @@ from vlgym.env_groups.processes import ProcessLink
 from vlgym.env_groups.workers import LostError, WorkerGroup
 from vlgym.errors import FailedError, NotInstalledError, UserError
 from vlgym.evaluation import run_evaluation
-from vlgym.evaluation.plan import SHUFFLED, blind, plan_ids
+from vlgym.evaluation.plan import blind, plan_ids
+from vlgym.play.controls import SHUFFLED
 from vlgym.play.env_failures import EnvFailures
 from vlgym.play.policies import OraclePolicy, RandomPolicy
 from vlgym.play.rollout import Runner

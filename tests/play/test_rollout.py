@@ -53,6 +53,35 @@ def test_all_environments_are_answered_in_one_batch() -> None:
     assert [record.episode for record in records] == [0, 1, 2]
 
 
+class Tinted(Walk):
+    """A walk whose picture is one grey of the episode's, at every turn."""
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        super().start(rng, options)
+        self.grey = int(rng.integers(256))
+
+    def image(self) -> np.ndarray:
+        return np.full((*self.image_size, 3), self.grey, np.uint8)
+
+
+def test_prompts_show_their_own_pictures_or_grey_ones_or_those_of_another_episode() -> None:
+    def shown(pictures: str, **options: Any) -> list[bytes]:
+        runner = Runner([Tinted(vlgym_spec=make_spec()) for _ in range(4)], pictures=pictures, **options)
+        for _ in range(2):
+            turns = runner.turns()
+            runner.step(ScriptedPolicy([RIGHT] * 4))
+        return [turn.messages[-1]["content"][0]["image"].tobytes() for turn in turns]
+
+    own = shown("shown")
+    assert len(set(own)) == 4
+    assert shown("shuffled") == [own[3], *own[:3]]
+    assert set(shown("grey")) == {bytes([128]) * len(own[0])}
+    first, _, third, _ = shown("shown", repeats=2)  # two environments play one episode
+    assert shown("shuffled", repeats=2) == [third, third, first, first]
+    with pytest.raises(UserError, match="at least two"):
+        Runner([make_walk()], pictures="shuffled")
+
+
 def test_an_episodes_number_and_split_decide_its_seed() -> None:
     runner = Runner([make_walk(), make_walk()], split="test", first_episode=7)
     assert [turn.seed for turn in runner.turns()] == [episode_seed("vlgym/Walk-v0", "test", n) for n in (7, 8)]

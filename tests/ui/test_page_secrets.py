@@ -93,7 +93,7 @@ def test_a_policy_of_the_command_line_is_offered_and_held_by_its_name(tmp_path: 
         assert f'<option value="{name}"' in form
     assert str(replies) not in form
     page = begin(client, opponents="bettor", arguments="hands=1\nseat=1")
-    assert re.findall(r'value="\d+">(\w+)', page) == ["fold", "call"]  # the other bet
+    assert re.findall(r'name="action" value="\d+">(\w+)', page) == ["fold", "call"]  # the other bet
     run = json.loads((tmp_path / "human" / "KuhnPoker-v0-001" / "run.json").read_text())
     assert run["parts"][POKER]["given"]["opponents"]["name"] == f"scripted:{replies}"
     client.app.state.games.close_all()  # type: ignore[attr-defined]

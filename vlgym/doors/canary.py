@@ -17,9 +17,10 @@ from typing import Any
 
 from ..env.seeding import episode_seed
 from ..errors import UserError, check_number
-from ..evaluation.episodes import Player, in_grey
+from ..evaluation.episodes import Player
 from ..evaluation.plan import list_jobs, plan_ids
 from ..intervals import binomial_interval, student_t
+from ..play.controls import in_grey
 from ..play.policies import OraclePolicy, Policy
 from ..play.rollout import Runner
 from ..registry.making import make

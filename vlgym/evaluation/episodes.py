@@ -14,22 +14,20 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from ..env import VLEnv
 from ..env.prompts import PromptBuilder
 from ..env.seeding import episode_seed
 from ..env_groups import LOCAL, EnvGroup
 from ..parsers import find_end
+from ..play.controls import GREY, SHUFFLED, in_grey, with_pictures_of
 from ..play.env_failures import EnvFailures, Failure, close_env
 from ..play.policies import AskingPolicy, Policy
 from ..play.remote import RemoteEnv
 from ..play.rollout import Runner, cut_reply
 from ..registry.making import unwrap
 from ..types import Message, Parser, Reply, StepRecord, Turn
-from .plan import GREY, SHUFFLED, Job
+from .plan import Job
 
-GREY_LEVEL = 128
 POLL = 0.2  # seconds between two looks for Ctrl-C while nothing is answered
 
 
@@ -233,35 +231,6 @@ def end_reply(parser: Parser, reply: Reply) -> tuple[Reply, str]:
     if end is None:
         return reply, ""
     return replace(reply, text=reply.text[:end], cut=False), reply.text[end:]
-
-
-def in_grey(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with plain grey pictures of the same sizes."""
-    return _replace_pictures(messages, lambda image, _: np.full_like(image, GREY_LEVEL))
-
-
-def with_pictures_of(messages: Sequence[Message], others: Sequence[Message]) -> list[Message]:
-    """Return the messages with the pictures of others, last for last; where those have fewer, with their first."""
-    pictures = [part["image"] for message in others for part in message["content"] if part["type"] == "image"]
-    count = sum(part["type"] == "image" for message in messages for part in message["content"])
-
-    def choose(image: Any, index: int) -> Any:
-        return pictures[max(0, len(pictures) - count + index)] if pictures else image
-
-    return _replace_pictures(messages, choose)
-
-
-def _replace_pictures(messages: Sequence[Message], choose: Callable[[Any, int], Any]) -> list[Message]:
-    index, result = 0, []
-    for message in messages:
-        content = []
-        for part in message["content"]:
-            if part["type"] == "image":
-                part = {"type": "image", "image": choose(part["image"], index)}
-                index += 1
-            content.append(part)
-        result.append({"role": message["role"], "content": content})
-    return result
 
 
 def _place(job: Job) -> tuple[str, str, str]:

@@ -14,6 +14,7 @@ from ..env.seeding import SPLITS
 from ..env_groups import LOCAL, EnvGroup
 from ..errors import check_choice, check_number
 from ..intervals import wilson_interval
+from ..play.controls import SHOWN
 from ..play.env_failures import EnvFailures, Failure, warn
 from ..play.policies import Policy
 from ..play.rollout import Runner, run_episodes
@@ -126,6 +127,7 @@ def evaluate(
     on_episode: Callable[[list[StepRecord]], None] | None = None,
     on_failure: Callable[[Failure], object] | None = None,
     group: EnvGroup = LOCAL,
+    pictures: str = SHOWN,
 ) -> Report:
     """Play `episodes` episodes of a split and return their report.
 
@@ -142,6 +144,7 @@ def evaluate(
         on_failure: called with each failure of an environment, which is replaced; the episode is played again (see
             `vlgym.play.env_failures`). By default a warning says it.
         group: where the environments live; the episodes are the same everywhere.
+        pictures: of the prompts, as `Runner` has them.
 
     Raises:
         UserError: the id cannot be made, or an argument is out of range.
@@ -162,6 +165,7 @@ def evaluate(
     runner = Runner(
         [make_env(i) for i in range(min(num_envs, episodes))], split=split, first_episode=first_episode,
         episodes=episodes, builder=builder, remake=make_env, again=True, failures=EnvFailures(on_failure or warn),
+        pictures=pictures,
     )  # fmt: skip
     finished = []
     try:

@@ -13,11 +13,9 @@ from ..env import VLEnv
 from ..env.seeding import SPLITS
 from ..env_groups import LOCAL, EnvGroup
 from ..errors import MissingSystemPartError, NotInstalledError, UserError, check_choice
+from ..play.controls import GREY, SHOWN
 from ..registry import get_registry
 from .held_out import changes_bounds
-
-SHOWN, GREY, SHUFFLED = "shown", "grey", "shuffled"
-PICTURES = (SHOWN, GREY, SHUFFLED)
 
 QUICK = (
     "vlgym/NumberLine-v1", "vlgym/OneRoomS6Fast-v1", "vlgym/Sokoban-v0", "vlgym/ALFWorld-v1", "vlgym/WebShop-v1",

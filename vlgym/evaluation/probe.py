@@ -14,12 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..play.controls import PICTURES
 from ..play.policies import Policy
 from ..play.trajectory import HEADER, read_trajectories
 from ..sight.score import EPISODES, SUITE, SightReport, judge
 from ..types import StepRecord
 from .folder import count_finished, describe_evaluation
-from .plan import PICTURES, Part, plan_suite
+from .plan import Part, plan_suite
 from .run import Watcher, run_evaluation
 
 AGAIN = "The same command continues with this look; --no-probe leaves it out."

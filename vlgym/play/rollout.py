@@ -19,7 +19,8 @@ from ..env.seeding import episode_seed
 from ..env.spaces import MAX_REPLY
 from ..errors import UserError
 from ..registry.making import unwrap
-from ..types import Reply, StepRecord, Turn
+from ..types import Message, Reply, StepRecord, Turn
+from .controls import GREY, SHOWN, SHUFFLED, in_grey, with_pictures_of
 from .curriculum import Course, Place
 from .env_failures import ENV_ERROR, EnvFailures, close_env
 from .policies import Policy
@@ -69,6 +70,8 @@ class Runner:
             do not count.
         failures: notes and counts them (see `vlgym.play.env_failures`); by default a new one.
         part: part of the evaluation that the episodes belong to, for the records.
+        pictures: of the prompts: `shown`, their own; `grey`, plain grey ones; `shuffled`, those that another
+            environment shows at that time, of the same id where there is one.
         course: chooses the environment and the level of each start; by default environments keep their own.
         exchange: with a course of several ids: takes environment `i`, which it keeps, and the id of another one, which
             it returns; `remake` then gets that id, too.
@@ -78,7 +81,8 @@ class Runner:
         seconds: wall time spent in the environments' steps and resets so far.
 
     Raises:
-        UserError: no environments, or one that is not a `VLEnv`; no `exchange` for a course of several.
+        UserError: no environments, or one that is not a `VLEnv`; no `exchange` for a course of several; a single
+            environment, whose pictures cannot be shuffled.
         FailedError: an environment failed three times in a row; `step`, `advance` and `set_state` raise it,
             too.
     """
@@ -97,16 +101,19 @@ class Runner:
         again: bool = False,
         failures: EnvFailures | None = None,
         part: str = "",
+        pictures: str = SHOWN,
         course: Course | None = None,
         exchange: Callable[[int, gymnasium.Env[Any, Any], str], gymnasium.Env[Any, Any]] | None = None,
     ) -> None:
         if not envs:
             raise UserError("A Runner needs at least one environment.")
+        if pictures == SHUFFLED and len(envs) < 2:
+            raise UserError("Shuffled pictures come from another environment, so they need at least two.")
         if course is not None and exchange is None and len({place.env_id for place in course.places}) > 1:
             raise UserError("A Runner with a course of several environments needs exchange.")
         self.split, self.repeats, self.remake, self.again, self.part = split, repeats, remake, again, part
         self.stride = len(envs) if stride is None else stride
-        self.builder, self.course, self.exchange = builder, course, exchange
+        self.builder, self.course, self.exchange, self.pictures = builder, course, exchange, pictures
         self.failures = failures or EnvFailures()
         self.first_episode = self._next = first_episode
         self._end = None if episodes is None else first_episode + episodes
@@ -327,15 +334,28 @@ class Runner:
 
     def _turn(self, slot: _Slot) -> Turn:
         details = slot.info["vlgym"]
-        messages = slot.builder.build(
-            details["instructions"], details["turn_text"], slot.observation["image"],
-            slot.history.get(slot.info.get("seat"), []),
-            system=unwrap(slot.env).system_text,
-        )  # fmt: skip
+        messages = self._prompt(slot)
+        if self.pictures == GREY:
+            messages = in_grey(messages)
+        elif self.pictures == SHUFFLED:
+            messages = with_pictures_of(messages, self._prompt(self._neighbour(slot)))
         return Turn(
             messages, slot.env, slot.env_id, slot.seed, slot.turn, slot.episode % self.repeats, self.part,
             slot.observation["text"], tuple(details["legal_actions"]), details["feedback"],
         )  # fmt: skip
+
+    def _prompt(self, slot: _Slot) -> list[Message]:
+        details = slot.info["vlgym"]
+        return slot.builder.build(
+            details["instructions"], details["turn_text"], slot.observation["image"],
+            slot.history.get(slot.info.get("seat"), []),
+            system=unwrap(slot.env).system_text,
+        )  # fmt: skip
+
+    def _neighbour(self, slot: _Slot) -> _Slot:
+        """Return the nearest slot before this one: with another seed and the same id, where there is one."""
+        before = [*self.slots[slot.index + 1 :], *self.slots[: slot.index]][::-1]
+        return min(before, key=lambda other: (other.seed == slot.seed, other.env_id != slot.env_id))
 
 
 def cut_reply(reply: Reply) -> Reply:

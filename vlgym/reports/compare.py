@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserError
+from ..play.controls import SHOWN
 from ..play.trajectory import find_differences, without_none
 from .compute import (
     Pair,
@@ -26,7 +27,7 @@ from .compute import (
     subtract,
     won,
 )
-from .records import PICTURES, Episode, Part, Run, read_episodes, read_run
+from .records import Episode, Part, Run, read_episodes, read_run
 from .sampling import Groups, average_intervals
 
 CONDITIONS = (
@@ -110,17 +111,13 @@ def _compare(first: Run, second: Run, ours: Played, theirs: Played) -> dict[str,
         row["return"] = describe_pairs(returns, ("first", "second"), shares=False)
         row["won_by_first"], row["won_by_second"] = lists
         row["repeated"] = len(both) > len(wins[0])
-        if (
-            part.pictures == PICTURES[0]
-            and (one := normalize(part, returns[0]))
-            and (two := normalize(part, returns[1]))
-        ):
+        if part.pictures == SHOWN and (one := normalize(part, returns[0])) and (two := normalize(part, returns[1])):
             places.append(subtract(one, two))
     others = {
         "first": [key for key in first.parts if key not in second.parts],
         "second": [key for key in second.parts if key not in first.parts],
     }
-    counted = [row for key, row in parts.items() if row["pairs"] and first.parts[key].pictures == PICTURES[0]]
+    counted = [row for key, row in parts.items() if row["pairs"] and first.parts[key].pictures == SHOWN]
     return {"parts": parts, "only_parts": others, "overall": _sum_up(counted, places)}
 
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from ..evaluation.held_out import changes_bounds
 from ..evaluation.meter import MILLION
-from ..evaluation.plan import PICTURES, name_part
+from ..evaluation.plan import name_part
+from ..play.controls import SHOWN
 from ..play.trajectory import without_none
 from ..registry import get_registry
 from ..registry.registry_file import find_suite_parts
@@ -245,7 +246,7 @@ def _describe_all(
     run: Run, played: Mapping[str, Sequence[Episode]], prices: Mapping[str, float] | None
 ) -> dict[str, Any]:
     """Means over the parts whose pictures were shown and of which an episode ended, each part counting once."""
-    sighted = {key: part for key, part in run.parts.items() if part.pictures == PICTURES[0]}
+    sighted = {key: part for key, part in run.parts.items() if part.pictures == SHOWN}
     ended = {key: part for key, part in sighted.items() if played[key]}
     records = [record for key in ended for episode in played[key] for record in episode]
     success = [group_by_seed(part, played[key], won) for key, part in ended.items()]
@@ -289,8 +290,8 @@ def _compare_sight(run: Run, played: Mapping[str, Sequence[Episode]]) -> list[di
     """Return each control's loss against the part with its pictures, on the seeds that both ended."""
     rows = []
     for key, part in run.parts.items():
-        sighted = run.parts.get(name_part(part.env_id, part.planner, PICTURES[0]))
-        if part.pictures == PICTURES[0] or sighted is None:
+        sighted = run.parts.get(name_part(part.env_id, part.planner, SHOWN))
+        if part.pictures == SHOWN or sighted is None:
             continue
         sides = [index_pairs(each, played[each.key]) for each in (sighted, part)]
         both = [pair for pair in sides[0] if pair in sides[1]]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..evaluation.plan import PICTURES
+from ..play.controls import SHOWN
 from . import words
 from .charts import draw_curve
 from .records import Run
@@ -53,7 +53,7 @@ def describe_results(run: Run, report: Mapping[str, Any]) -> dict[str, Any]:
         "curves": [
             draw_curve(key, [(0.0, 0.0), *enumerate(part["won_within"], 1)], "turns", (0.0, 1.0))
             for key, part in ended.items()
-            if part["pictures"] == PICTURES[0]
+            if part["pictures"] == SHOWN
         ],
         "tables": list_tables(report),
     }

@@ -16,7 +16,8 @@ from ..env.seeding import SPLITS, episode_seed
 from ..env.spec import ID_PATTERN, PLANNERS
 from ..errors import TrajectoryError
 from ..evaluation import without_images
-from ..evaluation.plan import PICTURES, name_part
+from ..evaluation.plan import name_part
+from ..play.controls import PICTURES
 from ..play.trajectory import HEADER, METADATA, READABLE, read_header, read_trajectories
 from ..types import StepRecord
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..errors import TrajectoryError, UserError, VlgymError, check_writable
 from ..files import write_whole
+from ..play.controls import SHOWN
 from ..play.trajectory import METADATA
 from ..registry import get_registry
 from ..registry.making import make
@@ -21,7 +22,7 @@ from ..registry.recorded import hash_texts
 from ..registry.registry_file import find_suite_parts
 from .compute import find_bounds, report_run
 from .page import render
-from .records import PICTURES, Part, Run, read_episodes, read_run
+from .records import Part, Run, read_episodes, read_run
 from .text import list_results
 from .writing import REPORT
 
@@ -60,7 +61,7 @@ def read_result(folder: Path) -> dict[str, Any]:
     for key, part in run.parts.items():
         if report["parts"][key]["episodes"] != part.planned:
             raise UserError(f"is not finished: {report['parts'][key]['episodes']} of {part.planned} episodes of {key}")
-    parts = {key: report["parts"][key] for key, part in run.parts.items() if part.pictures == PICTURES[0]}
+    parts = {key: report["parts"][key] for key, part in run.parts.items() if part.pictures == SHOWN}
     if not parts:
         raise UserError("has no part with its pictures shown")
     return {**report, "parts": parts}

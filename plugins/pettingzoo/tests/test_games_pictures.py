@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from vlgym_pettingzoo.art import GREEN, GREY
 from vlgym_pettingzoo.board_games import _SHIP, place
-from vlgym_pettingzoo.plugin import NEXT_MOVE, vlgym_envs
+from vlgym_pettingzoo.plugin import vlgym_envs
 
 import vlgym
+from vlgym.games.several import SKILL
 from vlgym.games.table import Table
 
-GAMES = [spec.id for spec in vlgym_envs() if spec.id != NEXT_MOVE.id]
+GAMES = [spec.id for spec in vlgym_envs() if SKILL in spec.skills]
 BAR = 10
 """Units from the left edge, where no bar has words or marks."""
 

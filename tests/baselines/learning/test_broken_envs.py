@@ -89,8 +89,8 @@ def test_the_failures_that_end_a_run_are_written_down(tmp_path, monkeypatch):
     def fail(reply):
         raise RuntimeError("the engine fell over")
 
-    def make_env(self, index):
-        env = made(self, index)
+    def make_env(self, index, env_id=None):
+        env = made(self, index, env_id)
         env.step = fail
         return env
 

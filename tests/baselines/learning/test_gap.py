@@ -9,7 +9,7 @@ from baselines.learning import evaluation
 from baselines.learning.evaluation import measure_gap
 from baselines.models.load import load_family
 from vlgym.doors.canary import BLIND, CANARIES
-from vlgym.evaluation.episodes import in_grey
+from vlgym.play.controls import in_grey
 from vlgym.registry import get_registry
 
 

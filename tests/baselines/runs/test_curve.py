@@ -52,11 +52,12 @@ def test_unreadable_and_cut_replies_of_training_and_of_held_out_episodes_are_dra
     assert lines["cut, held-out"] == [[0, 0.125], [20, 0.125]]
 
 
-def test_what_is_won_in_grey_is_a_line_on_the_panel_of_success(tmp_path, monkeypatch):
-    axis = draw(tmp_path / "curve.png", monkeypatch, ROWS, [{"env_steps": 20, **REPORT}], grey=0.25).axes[1]
-    (known,) = [line for line in axis.get_lines() if "grey" in line.get_label()]
-    assert known.get_label() == "held-out episodes, grey pictures 0.25"
-    assert list(known.get_ydata()) == [0.25, 0.25]
+def test_what_is_won_with_other_pictures_is_a_line_each_on_the_panel_of_success(tmp_path, monkeypatch):
+    controls = {"grey": [(0, 0.5), (20, 0.25)], "shuffled": []}
+    axis = draw(tmp_path / "curve.png", monkeypatch, ROWS, [{"env_steps": 20, **REPORT}], controls=controls).axes[1]
+    (known,) = [line for line in axis.get_lines() if "pictures" in line.get_label()]
+    assert known.get_label() == "held-out episodes, grey pictures"
+    assert known.get_xydata().tolist() == [[0, 0.5], [20, 0.25]]
     assert axis.get_title() == "reinforcement learning (VL-DAC)"
 
 

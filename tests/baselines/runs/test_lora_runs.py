@@ -11,13 +11,11 @@ from stage import SMALL, assert_same_end
 
 from baselines import vldac
 from baselines.engine.engine import Engine
-from baselines.learning.environments import prompt_builder
 from baselines.models.load import load_family
 from baselines.models.lora import LoraOptions
 from baselines.runs.checkpoint import checkpoints
 from baselines.runs.logs import read_rows
 from baselines.vldac import Config
-from vlgym.env.prompts import PromptBuilder
 
 LORA = replace(
     Config(**SMALL),
@@ -69,9 +67,6 @@ def test_a_trained_vision_tower_changes_and_its_reference_keeps_the_old_one(tmp_
 
 
 def test_four_images_bring_the_turns_they_belong_to(tmp_path):
-    assert prompt_builder(None, None) is None
-    assert prompt_builder(None, 4) == PromptBuilder(3, 4)
-    assert prompt_builder(2, None) == PromptBuilder(2, 1)
     config = replace(Config(**SMALL), history_images=4, rollout_steps=5, updates=1, eval_episodes=2)
     run = vldac.train(replace(config, out=tmp_path / "run"))
     (row,) = read_rows(run.out / "log.jsonl")
