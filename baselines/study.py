@@ -47,7 +47,7 @@ class Config:
     """Run a study, or go on with it, and write its table, plot and raw runs."""
 
     name: Annotated[str, tyro.conf.Positional]
-    """numberline, ezpoints, oneroom, oneroom-fast or credit."""
+    """numberline, ezpoints, oneroom or oneroom-fast."""
     out: Path = Path("runs/studies")
     """Parent of the study's folder."""
     workers: int = 2
@@ -205,12 +205,10 @@ def run(config: Config) -> Path:
         raise UserError(f"{folder} holds this study with other options; take another --out, or remove that folder.")
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "study.json", plan)
-    shared = config.out / (study.runs_in or config.name)  # warm starts and runs
-    shared.mkdir(parents=True, exist_ok=True)
-    lock = claim(shared)
+    lock = claim(folder)
     stopped: KeyboardInterrupt | None = None
     every = [(arm, seed) for seed in range(study.seeds) for arm in study.arms]
-    runs = Runs(shared)
+    runs = Runs(folder)
     with (
         open_progress(open_console()) as bar,
         ThreadPoolExecutor(config.workers) as pool,
@@ -227,7 +225,7 @@ def run(config: Config) -> Path:
             runs.stop(reason)
             bar.console.print("stopping; the running ones save and end. Give the same command again to go on.")
     lock.close()
-    found = collect(shared, study)
+    found = collect(folder, study)
     if stopped and not found:
         raise stopped
     if not found:

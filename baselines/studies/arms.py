@@ -34,7 +34,6 @@ class Study:
         env: trained on.
         arms: what is compared; env_steps: budget of each run; seeds: runs per arm.
         options: for every run; warm_options: for every warm start.
-        runs_in: a study with the same environment, budget and options, whose runs are used where the arms are equal.
         bin: environment steps per point of the figure. Environments start together, so early on only episodes that are
             won end: a bin must hold as many steps as all environments need for the longest episodes.
     """
@@ -47,7 +46,6 @@ class Study:
     seeds: int = 4
     options: tuple[str, ...] = TINY
     warm_options: tuple[str, ...] = field(default=())
-    runs_in: str | None = None
     bin: int = 512
 
 
@@ -60,8 +58,6 @@ ALGORITHMS = (VLDAC, _rl4vlm(0.1), _rl4vlm(0.3), _rl4vlm(0.9), LOOP, GRPO)
 WARM_UP, STOP, KL = ("--value-warmup", "2"), ("--stop-gradient",), ("--kl-coef", "0.05")
 STABLE = (*WARM_UP, *STOP, *KL)
 FOUR = ("--minibatch", "4")  # of eight whole episodes: as many gradient steps per rollout as 32 have by default
-SHORT = ("--minibatch", "128", "--epochs", "1")  # as few gradient steps as LOOP's defaults make with long episodes
-LONG = ("--minibatch", "4")  # of 32 whole episodes: in the mean as many gradient steps as VL-DAC makes
 ROOM_WARM = ("--warm.check-every", "25", "--warm.val-episodes", "48")
 ROOM_OPTIONS = (*TINY, "--gamma", "0.99", "--eval-episodes", "100")
 
@@ -111,28 +107,5 @@ STUDIES: dict[str, Study] = {
         warm_options=ROOM_WARM,
         options=ROOM_OPTIONS,
         bin=2_048,  # of the 1,600 steps that 32 environments need, in whole rollouts
-    ),
-    "credit": Study(
-        title="OneRoomS6Fast: credit for a step, or more gradient steps?",
-        question=(
-            "VL-DAC makes several times as many gradient steps as LOOP and GRPO of the same environment steps, because "
-            "these wait for whole episodes. What is left of the difference where the gradient steps are as many? All "
-            "have a KL."
-        ),
-        env="vlgym/OneRoomS6Fast-v0",
-        arms=(
-            VLDAC,
-            Arm("VL-DAC, fewer steps", "baselines.vldac", SHORT),
-            Arm("LOOP + KL", "baselines.loop", KL),
-            Arm("LOOP + KL, more steps", "baselines.loop", (*KL, *LONG)),
-            GRPO,
-            Arm("GRPO, more steps", "baselines.grpo", LONG),
-        ),
-        env_steps=6_144,
-        seeds=3,
-        warm_options=ROOM_WARM,
-        options=ROOM_OPTIONS,
-        runs_in="oneroom-fast",
-        bin=2_048,
     ),
 }
