@@ -168,6 +168,7 @@ def test_gymnasium_makes_an_environment_there_whose_plugin_is_not_installed_here
         texts = {there.reset()[0]["image"].tobytes() for _ in range(3)}
         assert len(texts) == 3
         there.close()
+        wait_until(lambda: not server.running)
         with pytest.raises(UserError, match="No environment"):
             gymnasium.make("vlgym:remote", url=url, env_id="vlgym/Nothing-v0")
         wait_until(lambda: not server.running)
