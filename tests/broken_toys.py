@@ -328,6 +328,13 @@ class Hasty(Walk):
         return super().reset(seed=seed, options=options)
 
 
+class Telling(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; its words tell of the turn, unseen."""
+
+    def describe(self) -> str:
+        return f"{super().describe()}, turn {self.turn}"
+
+
 class Secretive(Walk):
     """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; its card does not name all its options."""
 

@@ -54,6 +54,9 @@ class Walk(VLEnv):
             canvas[:, (place + 5) * cell : (place + 6) * cell] = color
         return canvas
 
+    def describe(self) -> str:
+        return f"cell {self.position} white, cell {self.target} red"
+
     def task(self) -> str:
         return f"Go to cell {self.target}."
 

@@ -30,7 +30,7 @@ def toys_installed() -> Iterator[None]:
 
 def test_records_and_header_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["eval", "--policy", "random", "--env", f"{WALK.id},{COIN.id}", "--episodes", "3", "--repeats", "2"]
-    command += ["--blind", "--history-turns", "2", "--history-images", "3", "--parser", "json"]
+    command += ["--pictures", "grey", "--history-turns", "2", "--history-images", "3", "--parser", "json"]
     command += ["--env-kwargs", "max_turns=5", "--out", str(tmp_path / "run")]
     assert main(command) == 0
     held = json.loads((tmp_path / "run" / "run.json").read_text())
@@ -47,6 +47,17 @@ def test_records_and_header_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixtu
     said = capsys.readouterr().err
     for key in held["parts"]:
         assert f"{key}: 6 episodes done" in said
+
+
+def test_play_by_words_asks_without_pictures(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    command = ["eval", "--policy", "oracle", "--env", WALK.id, "--episodes", "1", "--modality", "text"]
+    assert main([*command, "--out", str(out)]) == 0
+    part = json.loads((out / "run.json").read_text())["parts"][WALK.id]
+    assert (part["arguments"]["modality"], part["history"]["images"], part["changed"]) == ("text", 0, True)
+    (episode,) = read_trajectories(out)
+    assert [each["type"] for each in episode[0].messages[-1]["content"]] == ["text"]
+    assert "In the picture: cell 0 white" in episode[0].messages[-1]["content"][0]["text"]
 
 
 def test_a_bare_install_evaluates_compares_and_rates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +179,8 @@ def test_a_dry_run_counts_what_would_be_asked_and_asks_nothing(
 def test_a_file_holds_options_and_the_command_line_goes_first(tmp_path: Path) -> None:
     file, out = tmp_path / "run.toml", tmp_path / "run"
     file.write_text(
-        f'policy = "random"\nenv = ["{WALK.id}", "{COIN.id}"]\nepisodes = 5\nblind = true\nout = "{out}"\n'
+        f'policy = "random"\nenv = ["{WALK.id}", "{COIN.id}"]\nepisodes = 5\npictures = "grey"\n'
+        f'no-probe = true\nout = "{out}"\n'
         '[env-kwargs]\nparser = "json"\n'
     )
     assert main(["eval", "--config", str(file), "--episodes", "2"]) == 0

@@ -411,3 +411,25 @@ def test_texts_outside_the_alphabet_are_cleaned() -> None:
 def test_the_spec_gives_parser_and_turn_limit() -> None:
     env = Walk(vlgym_spec=make_spec(reply_styles=("json",), max_turns=5))
     assert (env.parser.name, env.max_turns) == ("json", 5)
+
+
+@pytest.mark.parametrize(("modality", "told", "drawn"), [
+    ("image", False, True), ("text", True, False), ("both", True, True), ("none", False, False),
+])  # fmt: skip
+def test_the_modality_says_whether_a_turn_shows_the_picture_and_its_words(
+    modality: str, told: bool, drawn: bool
+) -> None:
+    env = make_walk(modality=modality)
+    env.reset(seed=1)
+    observation, _, _, _, info = env.step("<action>left</action>")
+    words = f"In the picture: cell -1 white, cell {env.target} red\n"
+    assert info["vlgym"]["turn_text"].startswith(words) is told
+    assert observation["text"].endswith(info["vlgym"]["turn_text"])
+    assert np.array_equal(observation["image"], env.image()) is drawn
+    assert (observation["image"] == 128).all() != drawn
+
+
+def test_an_environment_without_words_has_no_modality_of_words() -> None:
+    env = Coin(vlgym_spec=make_spec("vlgym/Coin-v0", "toys:Coin"), modality="text")
+    with pytest.raises(UserError, match="vlgym/Coin-v0 has no words for its picture"):
+        env.reset(seed=1)

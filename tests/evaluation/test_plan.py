@@ -10,7 +10,7 @@ from toys import installed, make_entry, make_spec
 
 from vlgym.errors import MissingSystemPartError, UserError
 from vlgym.evaluation import plan
-from vlgym.evaluation.plan import Part, blind, list_jobs, list_suites, plan_ids, plan_suite
+from vlgym.evaluation.plan import Part, add_controls, list_jobs, list_suites, plan_ids, plan_suite
 from vlgym.registry import Registry, get_registry
 from vlgym.registry.plugins import PluginRecord
 from vlgym.registry.suites import SuitePart
@@ -44,7 +44,7 @@ def test_the_longest_episodes_come_first_and_finished_ones_not_at_all() -> None:
 def test_a_key_says_what_is_not_as_usual() -> None:
     assert Part(COIN.id).key == COIN.id
     assert Part(COIN.id, planner="global").key == f"{COIN.id} global"
-    assert [part.key for part in blind([Part(COIN.id, planner="global")], ("grey", "shuffled"))] == [
+    assert [part.key for part in add_controls([Part(COIN.id, planner="global")], ("grey", "shuffled"))] == [
         f"{COIN.id} global", f"{COIN.id} global grey", f"{COIN.id} global shuffled",
     ]  # fmt: skip
 

@@ -28,7 +28,7 @@ from vlgym.env_groups.processes import ProcessLink
 from vlgym.env_groups.workers import LostError, WorkerGroup
 from vlgym.errors import FailedError, NotInstalledError, UserError
 from vlgym.evaluation import run_evaluation
-from vlgym.evaluation.plan import blind, plan_ids
+from vlgym.evaluation.plan import add_controls, plan_ids
 from vlgym.play.controls import SHUFFLED
 from vlgym.play.env_failures import EnvFailures
 from vlgym.play.policies import OraclePolicy, RandomPolicy
@@ -164,7 +164,7 @@ def test_wrong_arguments_are_the_same_error_as_here(processes: WorkerGroup) -> N
 
 
 def test_an_evaluation_writes_the_same_records(processes: WorkerGroup, tmp_path: Path) -> None:
-    parts = [*plan_ids([IDS[0]], episodes=5), *blind(plan_ids([IDS[0]], episodes=3), [SHUFFLED])[1:]]
+    parts = [*plan_ids([IDS[0]], episodes=5), *add_controls(plan_ids([IDS[0]], episodes=3), [SHUFFLED])[1:]]
     for name, group in (("here", LOCAL), ("there", processes)):
         run_evaluation(parts, RandomPolicy(), tmp_path / name, num_envs=3, group=group)
     here, there = ((tmp_path / name / "metadata.jsonl").read_bytes() for name in ("here", "there"))

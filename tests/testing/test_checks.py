@@ -38,6 +38,7 @@ BROKEN: list[tuple[str, str, dict[str, Any], str]] = [
     ("determinism", "Tired", {}, "seed 0: text of turn 0"),
     ("determinism", "Seedless", {}, "the seed has no effect"),
     ("processes", "Hashing", {}, "in another process"),
+    ("described", "Telling", {}, "one picture is told in two ways"),
     ("state", "Forgetful", {}, "the image differs after set_state"),
     ("oracle", "Lost", {}, "the spec promises 1.0"),
     ("oracle", "Silent", {"oracle": "none"}, "but solve() answers"),

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from ..endpoint.messages import plain_address
+from ..env.base import MODALITIES
 from ..env.prompts import STYLES, PromptBuilder
 from ..env.spec import PLANNERS
 from ..env_groups import open_group, read_options
@@ -21,7 +22,7 @@ from ..errors import UserError, check_choice
 from ..evaluation import run_evaluation
 from ..evaluation.folder import check_folder, count_finished
 from ..evaluation.meter import Meter, Prices
-from ..evaluation.plan import EPISODES, Part, blind, leave_out, list_suites, plan_ids, plan_suite
+from ..evaluation.plan import EPISODES, Part, add_controls, leave_out, list_suites, plan_ids, plan_suite
 from ..evaluation.policy_names import find_policy, make_policy
 from ..evaluation.probe import judge_folder, look_first, plan_probe
 from ..evaluation.prompting import LETTERS, PATCH, Builders, estimate, lay_out
@@ -75,10 +76,18 @@ def evaluate(
         int | None, typer.Option(min=1, max=10_000, help="How often each seed is played [default: 1, or the suite's].")
     ] = None,
     planner: Annotated[str | None, typer.Option(help="online or global [default: online, or the suite's].")] = None,
-    blind_too: Annotated[
-        bool,
-        typer.Option("--blind", help="Play everything with grey pictures, too: the report shows what sight adds."),
-    ] = False,
+    pictures: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND[,KIND]",
+            help="Play everything with these pictures, too: grey, shuffled (another episode's). The report shows what "
+            "sight adds.",
+        ),
+    ] = None,
+    modality: Annotated[
+        str | None,
+        typer.Option(help="What shows the state: image, text (the picture in words), both or none. [default: image]"),
+    ] = None,
     history_turns: Annotated[
         int | None, typer.Option(min=0, max=HIGHEST, help="Past turns in the prompt [default: each environment's own].")
     ] = None,
@@ -159,6 +168,10 @@ def evaluate(
     arguments = read_arguments(env_kwargs or [], "--env-kwargs")
     if opponents is not None:
         arguments["opponents"] = opponents if ":" not in opponents else make_policy(opponents, theirs)
+    if modality is not None:
+        arguments["modality"] = check_choice("--modality", modality, MODALITIES)
+        if modality in ("text", "none"):
+            history_images = history_images or 0
     check_choice("--planner", planner, (None, *PLANNERS))
     check_choice("--style", style or None, (None, *STYLES))
     _plan(env, suite, episodes, split, repeats, planner, arguments)  # a typo is told before a model is loaded
@@ -188,8 +201,8 @@ def evaluate(
             reasons |= broken
         for env_id, reason in reasons.items():
             open_console(stderr=True).print(f"left out: {env_id}: {reason}")
-        if blind_too and suite != SUITE:  # which has its controls
-            parts = blind(parts)
+        if pictures and suite != SUITE:  # which has its controls
+            parts = add_controls(parts, split_names(pictures))
         asked = PromptBuilder.asked(turns, images)
         layouts = lay_out(parts, asked, system=system, style=style, few_shot=few_shot)
         probed = getattr(player or made.func, "sees", False) and not no_probe and images != 0 and suite != SUITE

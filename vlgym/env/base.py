@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import gymnasium
@@ -28,6 +28,9 @@ from .spaces import MAX_REPLY, MessageSpace, ReplySpace, clean_text
 from .spec import PLANNERS, EnvSpec
 from .states import seal, unfit, unseal
 
+GREY_LEVEL = 128
+"""Of plain grey pictures, 0 to 255."""
+MODALITIES = ("image", "text", "both", "none")
 INVALID_POLICIES = ("noop", "random", "published", "terminate")
 
 
@@ -56,6 +59,8 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         max_turns: actions until truncation; default from the spec.
         level: difficulty level of every episode, 0 the easiest; `reset(options={"level": k})` chooses it for one
             episode. `None` changes nothing.
+        modality: what shows the state: `image` (default); `text`, `describe`'s words at the top of the turn's text;
+            `both`; or `none`. Without `image` the picture is plain grey: leave it out of prompts by `history_images=0`.
         image_size: `(height, width)` in pixels; default from the spec.
         render_mode: `"rgb_array"` or `None`.
         vlgym_spec: the card, given by `make`.
@@ -98,11 +103,13 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         invalid_penalty: float = 0.0,
         max_turns: int | None = None,
         level: int | None = None,
+        modality: str = "image",
         image_size: tuple[int, int] | None = None,
         render_mode: str | None = None,
         vlgym_spec: EnvSpec | None = None,
     ) -> None:
         check_choice("invalid_action", invalid_action, INVALID_POLICIES)
+        check_choice("modality", modality, MODALITIES)
         check_choice("render_mode", render_mode, (None, *self.metadata["render_modes"]))
         check_choice("planner", planner, vlgym_spec.planners if vlgym_spec else PLANNERS)
         check_number("invalid_penalty", invalid_penalty, 0, hint="It is subtracted from the reward.")
@@ -113,7 +120,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         self._level = None if level is None else read_level(self, level)
         self._usual: dict[str, Any] = {}  # in an episode with a level: values without one of what levels change
         self.vlgym_spec = vlgym_spec
-        self.planner = planner
+        self.planner, self.modality = planner, modality
         style = vlgym_spec.reply_styles[0] if vlgym_spec else "tag"
         if planner == "global" and style in ("tag", "json"):
             style = "plan"
@@ -409,12 +416,29 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         legal = self.legal_actions()
         self.action_space.legal = tuple(legal)  # type: ignore[attr-defined]
         told = [self.notation] if self.notation and legal else legal
-        self._turn_text = clean_text(
-            self.prompt.write_turn(
-                state=self.state_text(), actions=told, turn=self._turn_told(), max_turns=self.max_turns
-            )
+        written = self.prompt.write_turn(
+            state=self.state_text(), actions=told, turn=self._turn_told(), max_turns=self.max_turns
         )
-        return {"image": self.image(), "text": clean_text(f"{self.instructions}\n\n{self._turn_text}")}
+        self._turn_text = clean_text(self.add_words(written, self.describe))
+        return {"image": self.show(self.image), "text": clean_text(f"{self.instructions}\n\n{self._turn_text}")}
+
+    def add_words(self, turn_text: str, describe: Callable[[], str]) -> str:
+        """Put the picture's words at the top of a turn's text, where the modality has them.
+
+        Raises:
+            UserError: there are none.
+        """
+        if self.modality not in ("text", "both"):
+            return turn_text
+        if not (words := describe()):
+            raise UserError(f"{self._title()} has no words for its picture: modality={self.modality!r} is not for it.")
+        return f"In the picture: {words}\n{turn_text}"
+
+    def show(self, draw: Callable[[], Image]) -> Image:
+        """Return the picture, or a plain grey one where the modality has none."""
+        if self.modality in ("image", "both"):
+            return draw()
+        return np.full((*self.image_size, 3), GREY_LEVEL, np.uint8)
 
     def _info(self, parsed: Parsed, executed: Sequence[str], feedback: str, *, invalid: bool) -> dict[str, Any]:
         info: dict[str, Any] = dict(self.extra_info())

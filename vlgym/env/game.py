@@ -69,6 +69,13 @@ class Game:
         """Draw the current state: a fresh `[H, W, 3] uint8` array of `self.image_size`."""
         raise TypeError(f"{type(self).__name__} must define image()")
 
+    def describe(self) -> str:
+        """Return the content of the picture in words, for play without the picture; it tells nothing more.
+
+        Empty, the default: nobody wrote it.
+        """
+        return ""
+
     def task(self) -> str:
         """The goal of this episode in words, for the instructions."""
         raise TypeError(f"{type(self).__name__} must define task()")

@@ -143,6 +143,10 @@ class MultiVLEnv(MultiGame, VLEnv):
         """Draw what this seat sees."""
         return self.draw(self._seat_now)
 
+    def describe(self) -> str:
+        """Return what this seat sees in words."""
+        return self.describe_view(self._seat_now)
+
     def task(self) -> str:
         """This seat's goal."""
         return self.goal(self._seat_now)

@@ -82,6 +82,10 @@ class MultiGame:
         """Return the part of this seat's turn text that the image does not show; may be empty."""
         return ""
 
+    def describe_view(self, seat: int) -> str:
+        """As `Game.describe`, of what this seat sees."""
+        return ""
+
     def won(self, seat: int) -> bool:
         """True if this seat has succeeded, by the spec's success rule."""
         raise TypeError(f"{type(self).__name__} must define won()")

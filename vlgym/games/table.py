@@ -17,6 +17,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -214,14 +215,13 @@ class Table:
         if legal == [WAIT]:
             state += "It is not your turn. "
         told = [game.notation] if legal and game.notation and legal != [WAIT] else legal
-        return clean_text(
-            game.prompt.write_turn(state=state, actions=told, turn=self.turns[seat], max_turns=game.max_turns)
-        )
+        written = game.prompt.write_turn(state=state, actions=told, turn=self.turns[seat], max_turns=game.max_turns)
+        return clean_text(game.add_words(written, partial(game.describe_view, seat)))
 
     def observe(self, seat: int) -> dict[str, Any]:
         """The usual observation of a seat: `{"image": [H, W, 3] uint8, "text": str}`."""
         text = clean_text(f"{self._instructions[seat]}\n\n{self.turn_text(seat)}")
-        return {"image": self.game.draw(seat), "text": text}
+        return {"image": self.game.show(partial(self.game.draw, seat)), "text": text}
 
     def info(self, seat: int) -> dict[str, Any]:
         """The usual info of a seat, about the round before."""

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from ..env.base import GREY_LEVEL
 from ..types import Message
 
 SHOWN, GREY, SHUFFLED = "shown", "grey", "shuffled"
-PICTURES = (SHOWN, GREY, SHUFFLED)
+CONTROLS = (GREY, SHUFFLED)
+PICTURES = (SHOWN, *CONTROLS)
 """What a prompt shows: the environment's own pictures, plain grey ones of their size, or those of another episode."""
-
-GREY_LEVEL = 128
 
 
 def in_grey(messages: Sequence[Message]) -> list[Message]:

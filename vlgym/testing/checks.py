@@ -51,6 +51,7 @@ CHECKS: dict[str, Callable[[Subject], str]] = {
     "picture": sight_checks.check_picture,
     "render": sight_checks.check_render,
     "looking": sight_checks.check_looking,
+    "described": sight_checks.check_described,
     "leak": sight_checks.check_leak,
     "conduct": conduct_checks.check_conduct,
     "words": conduct_checks.check_words,

@@ -19,7 +19,7 @@ from ..sight.blind import Searcher, leave_out_list
 from ..sight.blind_gap import WARN_ABOVE, find_share
 from ..sight.blind_policies import BlindPolicy, load_players, make_constant
 from .measure import choosing_split, find_best, find_constants
-from .playing import Deadline, choose_legal, digest_picture, first_difference, play, repeat, seeds_of
+from .playing import Deadline, choose_legal, choose_oracle, digest_picture, first_difference, play, repeat, seeds_of
 from .subject import FEWEST, MOST, TURN_BUDGET, CheckWarning, Subject, require
 
 CHOOSING_TURNS = 300
@@ -185,6 +185,46 @@ def _look(env: VLEnv) -> None:
         env.extra_info()
         env.render()
         env.get_state()
+
+
+DESCRIBED_EPISODES, DESCRIBED_SECONDS = 24, 3.0
+"""Episodes, each by random play and by the oracle, whose pictures are compared with their words, and seconds for it."""
+
+
+def check_described(subject: Subject) -> str:
+    """The words of a picture (`Game.describe`) tell nothing that the picture does not show; `modality` shows them.
+
+    Sees: different words of the same picture, in 24 short episodes of random play and of the oracle; a modality that
+    leaves the words out or the picture in. Cannot see: too much told of pictures that do not come again, as a camera's.
+    """
+    env = subject.make()
+    told: dict[str, str] = {}
+    again = 0
+
+    def compare(env: VLEnv) -> None:
+        nonlocal again
+        picture, words = digest_picture(env.image()), env.describe()
+        again += picture in told
+        require(
+            told.setdefault(picture, words) == words, f"one picture is told in two ways: {told[picture]!r}, {words!r}"
+        )
+
+    deadline = Deadline(DESCRIBED_SECONDS)
+    for index, seed in enumerate(seeds_of(subject.spec.id, "train", DESCRIBED_EPISODES)):
+        if deadline.over and index > 1:
+            break
+        for choose in (choose_legal(index), choose_oracle):
+            play(env, seed, choose, 8, watch=compare)
+    env.close()
+    if not any(told.values()):
+        return "nobody wrote words for its picture, so it has no modality but image and none"
+    require(all(told.values()), "a picture has no words")
+    worded = subject.make(modality="text")
+    observation, _ = worded.reset(seed=seed)
+    require(worded.describe() in observation["text"], "modality='text' does not show the words")
+    require(observation["image"].min() == observation["image"].max(), "modality='text' shows the picture")
+    worded.close()
+    return f"{len(told)} pictures, {again} times seen again: the same picture has the same words"
 
 
 def check_leak(subject: Subject) -> str:

@@ -182,3 +182,17 @@ def test_domain_randomisation_changes_the_picture_and_the_steps_and_sign_refuses
     random.close()
     with pytest.raises(UserError, match="leave domain_rand=False"):
         make("Sign", domain_rand=True)
+
+
+@pytest.mark.parametrize(("turned", "words"), [
+    (0.0, "red box 2.0 m away, straight ahead"), (0.3, "red box 2.0 m away, 17 degrees to the right"),
+    (-0.3, "red box 2.0 m away, 17 degrees to the left"), (np.pi, "nothing but walls and floor"),
+])  # fmt: skip
+def test_words_name_what_is_in_view_with_its_direction_and_distance(turned, words):
+    env = make("OneRoom", modality="text")
+    env.reset(seed=0)
+    env.world.box.pos = np.array([5.0, 0.0, 5.0])
+    place_before(env, env.world.box, 2.0)
+    env.world.agent.dir = turned
+    assert env.describe() == words
+    env.close()

@@ -9,6 +9,7 @@ import pytest
 from vlgym_pettingzoo.art import GREEN, GREY
 from vlgym_pettingzoo.board_games import _SHIP, place
 from vlgym_pettingzoo.plugin import vlgym_envs
+from vlgym_pettingzoo.spiel import load_game
 
 import vlgym
 from vlgym.games.several import SKILL
@@ -67,3 +68,18 @@ def test_the_rocks_of_tag_lie_apart() -> None:
         table.reset(seed=seed)
         one, other = table.game.engine.world.landmarks
         assert math.dist(one.state.p_pos, other.state.p_pos) > one.size + other.size
+
+
+@pytest.mark.parametrize(("name", "last", "told"), [
+    ("TicTacToe", "b2", "the board (x X, o O, . empty), last move b2\n3...\n2.x.\n1...\n abc"),
+    (
+        "ConnectFour", "column 5",
+        "the board (x yellow, o red, . empty), last move column 5\n" + ".......\n" * 5 + "....x..\n1234567",
+    ),
+])  # fmt: skip
+def test_the_words_of_a_board_are_its_rows_and_the_last_move(name: str, last: str, told: str) -> None:
+    game = vlgym.open_table(f"vlgym/{name}-v0", modality="text").game
+    game.state = load_game(game.spiel).new_initial_state()
+    game.first, game.last = 0, (0, last)
+    game.state.apply_action(4)
+    assert game.describe_view(1) == told

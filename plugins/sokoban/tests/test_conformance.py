@@ -20,6 +20,6 @@ class TestOwnSizeWithRestart(EnvConformance):
     env_id = "vlgym/Sokoban-v0"
     env_kwargs: ClassVar[dict[str, Any]] = {
         "rows": 6, "columns": 8, "boxes": 1, "restart": True, "action_set": "gym",
-        "grid_text": True, "image_size": (84, 112),
+        "modality": "both", "image_size": (84, 112),
     }  # fmt: skip
     garbage = 30

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from vlgym_sokoban.generator import split_of_level
 from vlgym_sokoban.groups import GROUPS, load_group
+from vlgym_sokoban.level import Level
 
 import vlgym
 from vlgym.env import VLEnv
@@ -205,3 +206,18 @@ def test_magebenchs_protocol_is_its_headings_and_no_info_text() -> None:
     chosen = make(protocol="magebench", parser="tag", info_text=True)
     assert (chosen.parser.name, chosen.info_text) == ("tag", True)
     assert make().info_text
+
+
+def test_the_words_of_the_picture_are_the_room_itself() -> None:
+    env = make(modality="text")
+    env.reset(seed=1)
+    for _ in range(4):
+        _, *rows = env.describe().split("\n")
+        told = Level.from_rows(rows)
+        assert (told.player, set(told.boxes), set(told.targets)) == (
+            env.board.player,
+            env.board.boxes,
+            env.board._targets,
+        )
+        env.step(env.solve())
+    env.close()

@@ -121,6 +121,10 @@ class Blackjack(VLEnv):
             self._lay(canvas)
         return canvas.finish()
 
+    def describe(self) -> str:
+        dealer = names(self.dealer) if self.reward is not None and not self.compat else [str(self.dealer[0]), "hidden"]
+        return f"dealer {' '.join(dealer)}, player {' '.join(names(self.player))}"
+
     def task(self) -> str:
         return (
             "The picture shows the dealer's cards above (one is face down) and your cards below. "

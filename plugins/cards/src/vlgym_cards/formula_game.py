@@ -130,6 +130,10 @@ class FormulaGame(VLEnv):
         self.write(canvas)
         return canvas.finish()
 
+    def describe(self) -> str:
+        """The cards, suit first, and the formula so far."""
+        return f"cards {' '.join(map(str, self.cards))}, formula {' '.join(self.formula) or '(empty)'}"
+
     def state_text(self) -> str:
         """The formula so far, as in the picture; the cards are in the picture only."""
         return f"Formula so far: {' '.join(self.formula) or '(empty)'}"

@@ -129,6 +129,9 @@ class NumberLine(VLEnv):
     def image(self) -> NDArray[np.uint8]:
         return _draw(self.target, self.current, self.image_size, self.compat is not None).copy()
 
+    def describe(self) -> str:
+        return f"target {self.target}, current {self.current}"
+
     def task(self) -> str:
         return (
             f"The picture shows a target number and your current number, both from 0 to {self.max_position}. "

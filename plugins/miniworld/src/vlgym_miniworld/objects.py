@@ -4,7 +4,6 @@ RoomObjects.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +12,7 @@ from vlgym.errors import check_choice
 from vlgym.types import Outcome
 
 from .oracles import DROP, Goal, KitPlanner, pick_up, put_next, reach, things
-from .tasks import ALL_ACTIONS, MOVES, MOVES_AND_PICK_UP, MiniWorldTask, StatefulTask
+from .tasks import ALL_ACTIONS, MOVES, MOVES_AND_PICK_UP, MiniWorldTask, StatefulTask, name_thing
 
 
 class PickupObjects(StatefulTask):
@@ -253,7 +252,7 @@ class RoomObjects(FindObject):
         """The three things with their colours; MiniWorld places them in this order."""
         found = {}
         for key, entity in zip(self.TARGETS, self.world.entities, strict=False):
-            found[key] = (f"{_color_of(entity)} {key}", entity)
+            found[key] = (name_thing(entity), entity)
         return found
 
     def state_text(self) -> str:
@@ -262,15 +261,3 @@ class RoomObjects(FindObject):
     def oracle(self) -> str | None:
         """The next action; whatever is carried is put down first."""
         return DROP if self.world.agent.carrying is not None else super().oracle()
-
-
-def _color_of(entity: Any) -> str:
-    """Return the colour of a box (an attribute) or of a ball or key (MiniWorld keeps it only in the name of the
-    mesh file).
-    """
-    if hasattr(entity, "color"):
-        return entity.color
-    from miniworld.objmesh import ObjMesh
-
-    path = next(path for path, mesh in ObjMesh.cache.items() if mesh is entity.mesh)
-    return Path(path).stem.split("_")[1]

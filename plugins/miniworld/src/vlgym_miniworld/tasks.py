@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -83,6 +85,19 @@ class MiniWorldTask(GymAdapter):
     def task(self) -> str:
         return f"Go to {self.aim()}. {self.steps_text()}"
 
+    def describe(self) -> str:
+        """Return the things in view, nearest first."""
+        agent, seen = self.world.agent, []
+        for entity in find_visible(self.world):
+            offset = entity.pos - agent.pos
+            ahead, right = float(offset @ agent.dir_vec), float(offset @ agent.right_vec)
+            angle = round(math.degrees(math.atan2(right, ahead)))
+            side = "straight ahead" if not angle else f"{abs(angle)} degrees to the {'right' if angle > 0 else 'left'}"
+            seen.append(
+                (math.hypot(ahead, right), f"{name_thing(entity)} {math.hypot(ahead, right):.1f} m away, {side}")
+            )
+        return "; ".join(words for _, words in sorted(seen)) or "nothing but walls and floor"
+
     def world_arguments(self) -> dict[str, Any]:
         """Further constructor arguments of the MiniWorld class."""
         return {}
@@ -146,6 +161,49 @@ class MiniWorldTask(GymAdapter):
         """Keep the picture (Sign wraps it in a dict) and a copy of the info."""
         self.inner_obs = observation["obs"] if isinstance(observation, dict) else observation
         self.inner_info = dict(info)
+
+
+def find_visible(world: Any) -> list[Any]:
+    """Return the entities without which the camera's picture would differ.
+
+    `MiniWorldEnv.get_visible_ents` misses most of the near ones: it looks for a part of each, close to the floor.
+    """
+    shown, found = world.render_obs(), []
+    for entity in world.entities:
+        if entity is world.agent:
+            continue
+        foot = entity.pos
+        entity.pos = foot - np.array([0.0, DEEP, 0.0])
+        try:
+            if entity.is_static:
+                world._render_static()
+            if not np.array_equal(world.render_obs(), shown):
+                found.append(entity)
+        finally:
+            entity.pos = foot
+    world._render_static()
+    return found
+
+
+def name_thing(entity: Any) -> str:
+    """Return an entity's colour, where it has one, and kind.
+
+    Of a ball or key MiniWorld keeps the colour in the name of the mesh file only.
+    """
+    kind = type(entity).__name__
+    if kind == "TextFrame":
+        return f"sign {entity.str}"
+    if hasattr(entity, "mesh"):
+        from miniworld.objmesh import ObjMesh
+
+        path = next(path for path, mesh in ObjMesh.cache.items() if mesh is entity.mesh)
+        kind, _, color = Path(path).stem.partition("_")
+        return f"{color} {kind}".strip()
+    return f"{getattr(entity, 'color', '')} {kind.lower()}".strip()
+
+
+DEEP = 100.0
+"""Metres under the floor, where no camera looks."""
 
 
 class StatefulTask(MiniWorldTask):

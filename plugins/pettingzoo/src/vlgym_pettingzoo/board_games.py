@@ -250,6 +250,10 @@ class TicTacToe(SpielGame):
             "2, 3)."
         )
 
+    def describe_view(self, seat: int) -> str:
+        rows = [name + row for name, row in zip(ROWS, str(self.state).splitlines(), strict=True)]
+        return self.describe_board([*rows, f" {COLUMNS}"], "xo")
+
     def draw(self, seat: int) -> Image:
         canvas = Canvas(self.image_size)
         grid = Grid(canvas, 3, 3, (48, 40, 100))
@@ -362,6 +366,9 @@ class ConnectFour(SearchedGame):
             "across, up or diagonally, win."
         )
 
+    def describe_view(self, seat: int) -> str:
+        return self.describe_board([*str(self.state).split(), "1234567"], "xo")
+
     def draw(self, seat: int) -> Image:
         canvas = Canvas(self.image_size)
         grid = Grid(canvas, 6, 7, (17, 38, 50))
@@ -430,6 +437,9 @@ class Breakthrough(SearchedGame):
             "piece to the last row wins; so does who captures all pieces. Black begins. A move is written a5-b4, a "
             "capture a5xb4."
         )
+
+    def describe_view(self, seat: int) -> str:
+        return self.describe_board(str(self.state).splitlines(), "bw")
 
     def draw(self, seat: int) -> Image:
         canvas = Canvas(self.image_size)

@@ -67,6 +67,12 @@ class SpielGame(MultiVLEnv):
         grown = [after - old for after, old in zip(self.state.returns(), before, strict=True)]
         return Round(tuple(grown[self.player_of(each)] for each in range(self.seats)), self.state.is_terminal())
 
+    def describe_board(self, rows: Sequence[str], symbols: str) -> str:
+        """Return a board in words, from its rows with their names and the symbols of the players' pieces."""
+        pieces = ", ".join(f"{symbol} {mark}" for symbol, mark in zip(symbols, self.marks, strict=True))
+        last = f", last move {self.last[1]}" if self.last else ""
+        return "\n".join([f"the board ({pieces}, . empty){last}", *rows])
+
     def draw_opening(self, rng: np.random.Generator) -> None:
         """Make `opening` random moves that lead to a board of the episode's split."""
         while self.opening:

@@ -63,7 +63,7 @@ SOKOBAN = EnvSpec(
         Probe("boxes against boxes and walls", _STIR * 6, kwargs=_CROWD),
         Probe("the limit of steps", _STIR * 2, kwargs={"max_steps": 6}),
         Probe("a shipped level, from its number", ("@oracle...",), {"level": 3}, {"group": "small-v0"}),
-        Probe("another group, in symbols too", ("@oracle",) * 4, {"level": 1}, {"group": "v1", "grid_text": True}),
+        Probe("another group, in symbols too", ("@oracle",) * 4, {"level": 1}, {"group": "v1", "modality": "both"}),
     ),
 )
 

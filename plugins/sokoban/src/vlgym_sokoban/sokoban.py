@@ -45,7 +45,7 @@ class Sokoban(VLEnv):
         pushes cannot be undone.
     Observation: the room in gym-sokoban's sprites (brick walls, black floor, red targets, yellow boxes, a green
         player), 32 pixels a cell by default. The text counts the boxes on targets and says if the last move was
-        blocked (not with `info_text=False`); positions are in the picture only, unless `grid_text=True`.
+        blocked (not with `info_text=False`); positions are in the picture only.
     Actions: `up`, `down`, `left`, `right`; all are always legal, and a blocked one costs its step. `restart=True` adds
         `restart`, which puts the level back to its start for one step (MageBench's prompt speaks of it, its parsers
         never accept it). `action_set="gym"` offers the package's nine actions instead, moves that do not push among
@@ -89,7 +89,6 @@ class Sokoban(VLEnv):
         max_steps: steps until truncation; default the group's.
         restart: whether `restart` is an action.
         action_set: `push` or `gym`.
-        grid_text: whether the text shows the room in XSB symbols too.
         info_text: whether the text counts the boxes on targets and says that a move was blocked; by default it does,
             but for `protocol="magebench"`.
         protocol: `None`, or `"magebench"`: its reply headings (`vlgym.parsers.headings`), its names of actions (`Up`),
@@ -131,7 +130,6 @@ class Sokoban(VLEnv):
         max_steps: int | None = None,
         restart: bool = False,
         action_set: str = "push",
-        grid_text: bool = False,
         info_text: bool | None = None,
         protocol: str | None = None,
         system_turn: bool | None = None,
@@ -152,7 +150,6 @@ class Sokoban(VLEnv):
         super().__init__(**kwargs)
         self.step_cost = STEP_PENALTY if protocol is None else 0.0  # MageBench charges nothing
         self.restart = restart
-        self.grid_text = grid_text
         self.info_text = protocol is None if info_text is None else info_text
         self.system_turn = protocol is not None if system_turn is None else system_turn
         self._actions = ACTION_SETS[action_set]
@@ -215,10 +212,12 @@ class Sokoban(VLEnv):
         text = f"{self._note}Boxes on targets: {self.board.on_target} of {len(self.board.boxes)}."
         if not self.info_text:
             text = "The picture shows the room now."
-        if not self.grid_text:
-            return text
+        return text
+
+    def describe(self) -> str:
+        """The room in XSB symbols."""
         rows = "\n".join(self.board.to_level().to_rows())
-        return f"{text}\nThe room (# wall, . target, $ box, * box on target, @ player, + player on target):\n{rows}"
+        return f"the room (# wall, . target, $ box, * box on target, @ player, + player on target)\n{rows}"
 
     def legal_actions(self) -> list[str]:
         return list(self._legal)
