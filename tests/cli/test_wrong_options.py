@@ -32,7 +32,8 @@ WRONG = {
 }  # fmt: skip
 KINDS = {
     "--seed": "integer", "--index": "integer", "--repeats": "integer", "--path": "path", "--out": "path",
-    "--system": "any text", "--style": "text", "--few-shot": "integer", "--config": "path",
+    "--system": "any text", "--style": "text", "--pictures": "text",
+    "--modality": "text", "--few-shot": "integer", "--config": "path",
     "--html": "path", "--certificate": "path",
     "--replay": "path", "--arg": "text", "--env": "text", "--id": "text", "--only": "text",
     "--parser": "text", "--picture": "text", "--wrap": "text", "--actions": "text", "--skill": "text",

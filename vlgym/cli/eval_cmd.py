@@ -28,6 +28,7 @@ from ..evaluation.probe import judge_folder, look_first, plan_probe
 from ..evaluation.prompting import LETTERS, PATCH, Builders, estimate, lay_out
 from ..evaluation.run import Watcher
 from ..parsers import check_named
+from ..play.controls import CONTROLS
 from ..play.policies import Policy
 from ..registry import get_registry
 from ..registry.installing import how_to_install
@@ -172,6 +173,8 @@ def evaluate(
         arguments["modality"] = check_choice("--modality", modality, MODALITIES)
         if modality in ("text", "none"):
             history_images = history_images or 0
+    for kind in (controls := split_names(pictures)):
+        check_choice("--pictures", kind, CONTROLS)
     check_choice("--planner", planner, (None, *PLANNERS))
     check_choice("--style", style or None, (None, *STYLES))
     _plan(env, suite, episodes, split, repeats, planner, arguments)  # a typo is told before a model is loaded
@@ -201,8 +204,8 @@ def evaluate(
             reasons |= broken
         for env_id, reason in reasons.items():
             open_console(stderr=True).print(f"left out: {env_id}: {reason}")
-        if pictures and suite != SUITE:  # which has its controls
-            parts = add_controls(parts, split_names(pictures))
+        if controls and suite != SUITE:  # which has its controls
+            parts = add_controls(parts, controls)
         asked = PromptBuilder.asked(turns, images)
         layouts = lay_out(parts, asked, system=system, style=style, few_shot=few_shot)
         probed = getattr(player or made.func, "sees", False) and not no_probe and images != 0 and suite != SUITE

@@ -13,7 +13,7 @@ from ..env import VLEnv
 from ..env.seeding import SPLITS
 from ..env_groups import LOCAL, EnvGroup
 from ..errors import MissingSystemPartError, NotInstalledError, UserError, check_choice
-from ..play.controls import CONTROLS, SHOWN
+from ..play.controls import SHOWN
 from ..registry import get_registry
 from .held_out import changes_bounds
 
@@ -202,13 +202,7 @@ def list_suites() -> list[str]:
 
 
 def add_controls(parts: Sequence[Part], pictures: Sequence[str]) -> list[Part]:
-    """Return the parts, each followed by itself with other pictures.
-
-    Raises:
-        UserError: there are no such pictures.
-    """
-    for other in pictures:
-        check_choice("--pictures", other, CONTROLS)
+    """Return the parts, each followed by itself with other pictures."""
     return [each for part in parts for each in (part, *(replace(part, pictures=other) for other in pictures))]
 
 
