@@ -12,10 +12,8 @@ import vlgym
 from vlgym.games.several import SKILL
 from vlgym.registry import get_registry
 
-GAMES = sorted(
-    spec.id for spec in get_registry().specs.values() if spec.family == "pettingzoo" and SKILL in spec.skills
-)
-
+GAMES = sorted(spec.id for spec in get_registry().specs.values() if SKILL in spec.skills)
+"""Every game of several seats, football's team too."""
 
 FEW = ("vlgym/KuhnPoker-v0", "vlgym/KitchenPair-v0")  # in turn, at once
 
