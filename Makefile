@@ -142,11 +142,9 @@ $(SERVERS)/.done: $(VENV)/.test tests/servers/requirements.txt
 	$(call step,installing the model servers (30 to 60 MB),$(subst $(VENV),$(SERVERS),$(PIP)) -r $(VENV)/torch.txt -r tests/servers/requirements.txt)
 	@touch $@
 
-# What a library needs may clash with .venv (openenv: pillow), so it is installed whole, and found first.
+# What a library needs may clash with .venv (openenv: pillow), so it is installed whole, and found first. pip takes minutes.
 $(DOORS)/%/.done: tests/doors_own/%.txt $(VENV)/.test
-	@rm -rf $(@D)
-	@$(BIN)/python -m venv $(@D)
-	$(call step,installing $* (2 minutes),$(@D)/bin/python -m pip --disable-pip-version-check install -q -r $<)
+	$(call step,installing $* (half a minute),$(PIP) uv && $(BIN)/uv venv -q --clear -p $(BIN)/python $(@D) && $(BIN)/uv pip install -q -p $(@D) -r $<)
 	@touch $@
 
 # verl takes .venv's torch and an older transformers.
