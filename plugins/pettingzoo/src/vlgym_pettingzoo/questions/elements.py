@@ -87,6 +87,12 @@ def _tag(game: Any, me: int) -> Questions:
             yield f"In which quarter of the white field is {name}?", _quarter(x, -y)
 
 
+def _pong(game: Any, me: int) -> Questions:
+    x, y = game.ball
+    if min(abs(x), abs(y)) > 4:
+        yield "In which quarter of the field is the ball (the bright one)?", _quarter(x, y)
+
+
 ASKED: dict[str, tuple[tuple[str, ...], Callable[[Any, int], Questions]]] = {
     "vlgym/Hanabi-v0": (tuple(COLOURS.values()), _hanabi),
     "vlgym/KitchenPair-v0": (("up", "down", "left", "right"), _kitchen),
@@ -97,6 +103,7 @@ ASKED: dict[str, tuple[tuple[str, ...], Callable[[Any, int], Questions]]] = {
     "vlgym/MonsterHunt-v0": (("you", "the other", "apple", "monster", "nothing"), _hunt),
     "vlgym/BattleOfTheColors-v0": (("you", "the other", "red block", "blue block", "nothing"), _battle),
     "vlgym/MPETag-v0": (QUARTERS, _tag),
+    "vlgym/Pong-v0": (QUARTERS, _pong),
 }
 """Id of a game: the answers, and the questions about a position."""
 

@@ -1,0 +1,244 @@
+"""Pong on the emulated Atari 2600, for two; the oracle plays the ball's flight on a copy of the console."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from PIL import Image as Pictures
+
+from vlgym.errors import NotInstalledError
+from vlgym.games.multi import MultiVLEnv, Round
+from vlgym.registry.installing import how_to_install
+from vlgym.types import Image
+
+from .art import Canvas, draw_turn
+from .prompts import game_prompt
+
+FRAMES = 10
+"""Frames of the console in a decision; a second has 60."""
+
+HELD = {"up": (3, 5), "up a bit": (3, 2), "stay": (0, 0), "down a bit": (4, 2), "down": (4, 5)}
+"""Action: the stick's code, and the frames that it is held for."""
+
+SHIFT = {"up": -28, "up a bit": -10, "stay": 0, "down a bit": 10, "down": 28}
+"""Rows that a paddle moves by an action."""
+
+ENOUGH = 3
+"""Points that win."""
+
+MODE = 4
+"""Two players with the paddles, the first game of Video Olympics, as in PettingZoo."""
+
+BALL_X, BALL_Y, BALL_DOWN, BALL_LEFT, SCORES, PADDLES = 49, 54, 56, 58, (14, 13), (51, 50)
+"""Places in the console's memory; of seats 0 and 1. The ball's row is 0 while there is none."""
+
+REACHED = (186, 70)
+"""Columns of memory at which the ball is just before a seat's paddle."""
+
+MIDDLE, HIGH, LOW = 6, 4, 9
+"""Rows of memory from a paddle to the ball that meets its middle, and that flies on upwards or downwards."""
+
+SIDES = ("green paddle on the right", "orange paddle on the left")
+_FIELD, _GROUND = slice(34, 194), np.array((144, 72, 17), dtype=np.uint8)
+
+
+class Pong(MultiVLEnv):
+    """Pong for two on the Atari 2600, by frames.
+
+    Goal: be the first to three points: the ball leaves the field behind the other. Seat 0 has the green paddle on the
+        right, seat 1 the orange one on the left.
+    Observation: the console's field of 160 x 160 pixels, doubled; the ball and the paddles of 3 and 6 frames before
+        are faint (384 x 384 pixels by default). The text tells your side and the score, not where things are.
+    Actions: `up`, `down` (28 rows of the field), `up a bit`, `down a bit` (10 rows), `stay`. Both act at once, and a
+        decision is ten frames, a sixth of a second.
+    Reward: 1 for a point, -1 for one of the other.
+    Endings: terminated at three points; truncated after 100 turns of each.
+    Success: this seat has more points when the game is over. `score` is its points.
+    Splits: train, val and test differ by seed: where the paddles begin, where the ball is served, and the seat.
+    Oracle: a planner: it goes where the ball will arrive, and meets it with the edge that sends it away from the other.
+        `search` follows the ball's present row. Default opponent: `search`.
+    References: the console is Multi-Agent-ALE's (PettingZoo's `pong_v3`, mode 4), the cartridge Video Olympics of 1978.
+        Xu et al., VS-Bench, arXiv 2506.02387, 2025, play three points against the console's player. Ours: held actions,
+        the height of serves by seed, drawing, texts and players.
+    """
+
+    prompt = game_prompt("You are playing Pong.")
+    zero_sum: ClassVar[bool] = True
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._console = _load_console()
+        self._power_on = self._console.cloneSystemState()
+
+    def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        self.chance_rng, self.rounds = rng, 0
+        self._console.restoreSystemState(self._power_on)
+        begin = rng.integers(24, size=2)
+        for frame in range(24):
+            self._frame(tuple(4 if frame < until else 0 for until in begin))
+        self._serve()
+
+    def _frame(self, sticks: tuple[int, ...]) -> None:
+        self._console.act(np.array(sticks, dtype=np.intc))
+        self.memory = self._console.getRAM().astype(int)
+
+    def _serve(self) -> None:
+        """Press fire until there is a ball; draw its row and direction, and let it fly for a decision."""
+        while self.memory[BALL_Y]:  # the old ball is there for some frames after a point
+            self._frame((0, 0))
+        fire = 0
+        while not self.memory[BALL_Y]:
+            self._frame((fire, fire))
+            fire = 1 - fire
+        self._console.setRAM(BALL_Y, int(self.chance_rng.integers(70, 180)))
+        for place in (BALL_DOWN, BALL_LEFT):
+            self._console.setRAM(place, int(self.chance_rng.choice((1, 255))))
+        self._play(("stay", "stay"))
+
+    def _play(self, actions: tuple[str, str]) -> None:
+        """Play a decision's frames, or those up to a point."""
+        before, self._seen = self.score_of(0) + self.score_of(1), []
+        for frame in range(FRAMES):
+            was = self.memory[BALL_X]
+            self._frame(tuple(code if frame < held else 0 for code, held in (HELD[action] for action in actions)))
+            self.to_right = bool(self.memory[BALL_X] > was)
+            if frame % 3 == 0:
+                self._seen.append(self._console.getScreenRGB()[_FIELD])
+            if self.score_of(0) + self.score_of(1) > before:
+                break
+        self._advice: dict[int, str] = {}
+
+    def score_of(self, seat: int) -> int:
+        """Points of a seat."""
+        return int(self.memory[SCORES[seat]])
+
+    def paddle_of(self, seat: int) -> int:
+        """Row of memory of a seat's paddle."""
+        return int(self.memory[PADDLES[seat]])
+
+    @property
+    def ball(self) -> tuple[int, int]:
+        """Columns and rows of the field from its middle to the ball, to the right and down."""
+        return int(self.memory[BALL_X]) - 128, int(self.memory[BALL_Y]) - 126
+
+    def _won_by(self) -> int | None:
+        return next((seat for seat in (0, 1) if self.score_of(seat) == ENOUGH), None)
+
+    def movers(self) -> tuple[int, ...]:
+        return (0, 1) if self._won_by() is None else ()
+
+    def moves(self, seat: int) -> list[str]:
+        return list(HELD)
+
+    def make_moves(self, moves: Mapping[int, str]) -> Round:
+        before = self.score_of(0) - self.score_of(1)
+        self.rounds += 1
+        self._play((moves[0], moves[1]))
+        gained = float(self.score_of(0) - self.score_of(1) - before)
+        over = self._won_by() is not None
+        if gained and not over:
+            self._serve()
+        return Round((gained, -gained), terminated=over)
+
+    def idle(self, seat: int) -> str:
+        return "stay"
+
+    def goal(self, seat: int) -> str:
+        return (
+            f"You are the {SIDES[seat]}. Paddles move up and down, and the ball bounces off them and off the upper and "
+            "lower edge of the field. Who lets it out on the own side gives the other a point. "
+            f"The first with {ENOUGH} points wins. The ball and the paddles are shown as they are now; faint ones are "
+            "where they were 3 and 6 frames before. A turn is 10 frames. up and down move your paddle by 28 of the "
+            "field's 160 rows, up a bit and down a bit by 10 (a paddle is 16 rows high). The ball flies off steeper "
+            "where it meets the end of a paddle, and faster the longer a rally is. Both of you act at once."
+        )
+
+    def tell(self, seat: int) -> str:
+        return f"You are the {SIDES[seat]}. Points: you {self.score_of(seat)}, other {self.score_of(1 - seat)}. "
+
+    def won(self, seat: int) -> bool:
+        over = self._won_by() is not None or self.rounds >= self.max_turns
+        return over and self.score_of(seat) > self.score_of(1 - seat)
+
+    def points(self, seat: int) -> float | None:
+        return float(self.score_of(seat))
+
+    def details(self, seat: int) -> dict[str, Any]:
+        return {"side": ("right", "left")[seat], "points": self.score_of(seat), "lost": self.score_of(1 - seat)}
+
+    def advise(self, seat: int) -> str | None:
+        """Go where the ball arrives; back to the middle while it flies away."""
+        if seat not in self._advice:
+            low = self.paddle_of(1 - seat) > 120
+            coming = self.to_right == (seat == 0)
+            goal = self._foresee(seat) - (HIGH if low else LOW) if coming else 115
+            self._advice[seat] = self._towards(seat, goal)
+        return self._advice[seat]
+
+    def search(self, seat: int) -> str | None:
+        """Follow the ball."""
+        return self._towards(seat, self.memory[BALL_Y] - MIDDLE)
+
+    def _towards(self, seat: int, row: int) -> str:
+        away = row - self.paddle_of(seat)
+        return min(SHIFT, key=lambda action: (abs(away - SHIFT[action]), abs(SHIFT[action])))
+
+    def _foresee(self, seat: int) -> int:
+        """Return the ball's row when it reaches a seat's paddle, seen on a copy of the console."""
+        kept, state = self.memory, self._console.cloneState()
+        for _ in range(200):
+            self._frame((0, 0))
+            if not self.memory[BALL_Y] or (self.memory[BALL_X] - REACHED[seat]) * (1 - 2 * seat) >= 0:
+                break
+        row = int(self.memory[BALL_Y] or kept[BALL_Y])
+        self._console.restoreState(state)
+        self._console.deleteState(state)
+        self.memory = kept
+        return row
+
+    def explain(self, seat: int, action: str) -> str:
+        return f"I must be where the ball arrives, so {action}"
+
+    def draw(self, seat: int) -> Image:
+        field = np.empty((160, 160, 3), dtype=np.uint8)
+        field[:] = _GROUND
+        for frame, weight in zip(self._seen[-3:], (0.35, 0.6, 1.0)[-len(self._seen) :], strict=True):
+            drawn = (frame != _GROUND).any(axis=-1)
+            field[drawn] = weight * frame[drawn] + (1 - weight) * _GROUND
+        canvas = Canvas(self.image_size)
+        side = round(320 * canvas.scale)
+        canvas.picture.paste(
+            Pictures.fromarray(field).resize((side, side), Pictures.Resampling.NEAREST),
+            (round(32 * canvas.scale), round(32 * canvas.scale)),
+        )
+        canvas.text(f"{self.score_of(1)} : {self.score_of(0)}", 192, 17, 20, bold=0.4)
+        for other, x in ((1, 64), (0, 312)):
+            canvas.text("you" if other == seat else "other", x, 17, 16, bold=0.4)
+        draw_turn(canvas, self.movers(), seat)
+        return canvas.finish()
+
+    def close(self) -> None:
+        if hasattr(self, "_power_on"):
+            self._console.deleteState(self._power_on)
+            del self._power_on
+        super().close()
+
+
+def _load_console() -> Any:
+    """Return a console with the cartridge in it."""
+    try:
+        from ale_py.roms import get_rom_path
+        from multi_agent_ale_py import ALEInterface
+    except ModuleNotFoundError as error:
+        command = how_to_install("vlgym-pettingzoo[pong]")
+        raise NotInstalledError(f"Pong needs {error.name}, which is not installed: {command}") from None
+    ALEInterface.setLoggerMode(ALEInterface.Logger.Error)
+    console = ALEInterface()
+    console.setInt(b"random_seed", 0)
+    console.setFloat(b"repeat_action_probability", 0.0)
+    console.loadROM(str(get_rom_path("pong")))
+    console.setMode(MODE)
+    console.reset_game()
+    return console

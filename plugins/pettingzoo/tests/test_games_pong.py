@@ -1,0 +1,101 @@
+"""Pong on the emulated console: its moves, points and serves, and what its players are worth."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from vlgym_pettingzoo.pong import ENOUGH, HELD, SHIFT, Pong
+
+import vlgym
+from vlgym.errors import NotInstalledError
+from vlgym.games.loop import read_moves
+from vlgym.games.table import Table
+
+pytest.importorskip("multi_agent_ale_py", reason="the plugin's extra `pong` is not installed")
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    """One game for all tests."""
+    table = vlgym.open_table("vlgym/Pong-v0")
+    table.remembers = set()
+    return table
+
+
+def play(table: Table, players: tuple[str, str], seed: int) -> list[int]:
+    """Let own players finish a game; return the points."""
+    table.reset(seed=seed)
+    rng = np.random.default_rng(seed)
+    while not table.over:
+        table.play(read_moves(table, table.movers, players, {}, rng))
+    return [table.game.score_of(seat) for seat in (0, 1)]
+
+
+def step(table: Table, *actions: str) -> tuple[float, ...]:
+    return table.step({seat: table.game.parser.format([action]) for seat, action in enumerate(actions)}).rewards
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+@pytest.mark.parametrize("action", HELD)
+def test_an_action_moves_the_own_paddle_by_its_rows_and_no_other(table: Table, seat: int, action: str) -> None:
+    table.reset(seed=3)
+    game: Pong = table.game
+    for mover in (0, 1):  # from the middle, at rest
+        while abs(game.paddle_of(mover) - 120) > 8:
+            step(table, *("up a bit" if mover == other else "stay" for other in (0, 1)))
+    step(table, "stay", "stay")
+    before = [game.paddle_of(other) for other in (0, 1)]
+    step(table, *(action if other == seat else "stay" for other in (0, 1)))
+    step(table, "stay", "stay")
+    assert game.paddle_of(seat) - before[seat] == pytest.approx(SHIFT[action], abs=2)
+    assert game.paddle_of(1 - seat) == before[1 - seat]
+
+
+def test_points_are_paid_at_once_and_three_win(table: Table) -> None:
+    table.reset(seed=1)
+    paid = []
+    while not table.over:
+        paid.append(step(table, "up", "up"))
+    game = table.game
+    points = [game.score_of(0), game.score_of(1)]
+    assert max(points) == ENOUGH
+    assert [sum(each) for each in zip(*paid, strict=True)] == [points[0] - points[1], points[1] - points[0]]
+    assert table.terminated
+    assert [game.won(seat) for seat in (0, 1)] == [points[0] > points[1], points[1] > points[0]]
+
+
+def test_seeds_serve_in_both_directions_and_at_many_heights(table: Table) -> None:
+    serves = set()
+    for seed in range(12):
+        table.reset(seed=seed)
+        serves.add((table.game.to_right, table.game.ball[1]))
+    assert len({right for right, _ in serves}) == 2
+    assert len({row for _, row in serves}) > 8
+
+
+def test_the_ball_is_where_the_picture_shows_it_and_the_text_tells_nothing_of_it(table: Table) -> None:
+    texts = set()
+    for seed in range(6):
+        table.reset(seed=seed)
+        rows, columns = np.where((table.game._seen[-1] == 236).all(axis=-1))
+        assert (columns.mean() - 79.5, rows.mean() - 79.5) == pytest.approx(table.game.ball, abs=1)
+        texts.add(table.observe(0)["text"])
+    assert len(texts) == 1
+
+
+def test_the_oracle_beats_the_follower_and_that_one_random_play(table: Table) -> None:
+    for players, least in ((("oracle", "search"), 5), (("search", "random"), 6)):
+        ahead = 0
+        for seed in range(8):
+            first = seed % 2
+            points = play(table, players if first == 0 else players[::-1], seed)
+            ahead += points[first] > points[1 - first]
+        assert ahead >= least, players
+
+
+def test_without_the_console_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "multi_agent_ale_py", None)
+    with pytest.raises(NotInstalledError, match=r"plugins/pettingzoo\[pong\]"):
+        vlgym.make("vlgym/Pong-v0")
