@@ -122,3 +122,9 @@ def test_what_cannot_be_made_here_is_left_out_of_a_suite_with_the_reason(monkeyp
     monkeypatch.setattr(Part, "make", lambda part, *given: (refuse if part.env_id == COIN.id else make)(part, *given))
     walk = plan.plan_ids([WALK.id])
     assert plan.leave_out([*parts, *walk]) == (walk, {COIN.id: "no engine"})
+    monkeypatch.setattr(Part, "make", lambda part, item, *given: (refuse if item == 1 else make)(part, item, *given))
+    three = dataclasses.replace(walk[0], items=({}, {"max_turns": 3}, {"max_turns": 4}))
+    assert plan.leave_out([three]) == (
+        [dataclasses.replace(three, items=({}, {"max_turns": 4}))],
+        {WALK.id: "no engine"},
+    )

@@ -177,18 +177,23 @@ def plan_suite(
 
 
 def leave_out(parts: Sequence[Part]) -> tuple[list[Part], dict[str, str]]:
-    """Return the parts whose environments can be made on this machine, and id -> reason of the others.
+    """Return the parts and items whose environments can be made on this machine, and id -> reason of the others.
 
     Raises:
         MissingSystemPartError, NotInstalledError: none can be made.
     """
     reasons: dict[str, UserError] = {}
-    for env_id, part in {part.env_id: part for part in parts}.items():
-        try:
-            part.make().close()
-        except (MissingSystemPartError, NotInstalledError) as error:
-            reasons[env_id] = error
-    kept = [part for part in parts if part.env_id not in reasons]
+    kept: list[Part] = []
+    for part in parts:
+        items = []
+        for number, item in enumerate(part.items):
+            try:
+                part.make(number).close()
+                items.append(item)
+            except (MissingSystemPartError, NotInstalledError) as error:
+                reasons[part.env_id] = error
+        if items:
+            kept.append(replace(part, items=tuple(items)))
     if not kept and reasons:
         raise next(iter(reasons.values()))
     return kept, {env_id: str(error) for env_id, error in reasons.items()}
