@@ -52,7 +52,7 @@ def serving(*options: str, **variables: str) -> Iterator[tuple[str, subprocess.P
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    with serving(",".join(IDS), "--sessions", str(SESSIONS), "--idle", str(IDLE)) as found:
+    with serving(",".join(IDS), "--sessions", str(SESSIONS)) as found:
         yield found
 
 
@@ -148,8 +148,11 @@ def has_session(client: Any) -> bool:
         return False
 
 
-def test_an_idle_session_is_closed_and_says_so(server):
-    with GenericEnvClient(f"{server[0]}/{IDS[0]}").sync() as env:
+def test_an_idle_session_is_closed_and_says_so():
+    with (
+        serving(IDS[0], "--idle", str(IDLE)) as (address, _),
+        GenericEnvClient(f"{address}/{IDS[0]}").sync() as env,
+    ):
         env.reset(seed=1)
         time.sleep(IDLE * 1.25 + 6)
         with pytest.raises(RuntimeError, match="was closed because it was idle"):
